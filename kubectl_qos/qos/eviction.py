@@ -1,6 +1,6 @@
-"""Eviction when a node runs short of memory: the kubelet's order, and how far away its thresholds are.
+"""Eviction under memory pressure: the kubelet's order, and the distance to its thresholds.
 
-The order is not the kernel's and knows no class. Disks and process IDs have orders of their own, not here.
+The order differs from the kernel's and ignores the QoS class. Not here: disks and process IDs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.ranking import Ranking, has_processes
 
 EvictionKey = tuple[int, int, int]
-"""What a pod is sorted by, the first evicted first."""
+"""Sort key of a pod; the smallest is evicted first."""
 
 _NANO: Final = 10**9
 _IGNORED: Final = frozenset({"0%", "100%"})
@@ -33,11 +33,11 @@ _IGNORED: Final = frozenset({"0%", "100%"})
 def eviction_ranks(
     pods: Sequence[Pod], working_sets: Sequence[int | None], requests: Sequence[Quantity]
 ) -> list[int]:
-    """Each pod's place, 1 is evicted first; pods that compare equal share one.
+    """Return the place of each pod, 1 is evicted first; pods that compare equal share one.
 
     Usage over request comes first, then lower priority, then the larger excess. `working_sets` are bytes,
-    None where the kubelet has no stats; `requests` are each pod's `eviction_request`, which changed in 1.34.
-    Source: pkg/kubelet/eviction/helpers.go (rankMemoryPressure), of one shape from 1.20 to 1.36.
+    None if the kubelet has no stats; `requests` are each pod's `eviction_request`, which changed in 1.34.
+    Source: pkg/kubelet/eviction/helpers.go (rankMemoryPressure), unchanged from 1.20 to 1.36.
     """
     keys = [
         eviction_key(pod.spec.priority or 0, None if used is None else used * _NANO - request.nano)
@@ -50,7 +50,7 @@ def eviction_ranks(
 
 
 def node_eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
-    """The place of each pod of a node that may be evicted, among those whose usage is known."""
+    """Return the eviction rank of each evictable pod with known usage."""
     rows, used = [], []
     for row in ranking.pods:
         if row.usage is not None and has_processes(row.pod) and not is_critical(row.pod):
@@ -61,19 +61,19 @@ def node_eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
 
 
 def eviction_key(priority: int, over_request: int | None) -> EvictionKey:
-    """The key of a pod that uses so much more than it requests, in units of 1e-9; None without stats."""
+    """Return the sort key for usage above the request, in units of 1e-9; None: no stats."""
     if over_request is None:
         return 0, priority, 0
     return 1 if over_request > 0 else 2, priority, -over_request
 
 
 def lacks_stats(pod: Pod) -> bool:
-    """Whether its kubelet has no stats of it, as none of its containers runs, and may evict it.
+    """Return whether the kubelet has no stats of the pod, because no container runs, and may evict it.
 
-    So it is evicted before all others, and frees nothing. A manifest has no phase yet, and of a pod that
-    runs the statuses of its containers may have been left out.
-    Source: pkg/kubelet/eviction/helpers.go (exceedMemoryRequests), stats/cri_stats_provider.go (a pod without
-    a running container is left out).
+    Such a pod is evicted before all others, and frees nothing. A manifest has no phase yet, and a running
+    pod may lack container statuses here.
+    Source: pkg/kubelet/eviction/helpers.go (exceedMemoryRequests), stats/cri_stats_provider.go (skips pods
+    without a running container).
     """
     if not (pod.status.phase and pod.spec.node_name) or pod.is_terminal or is_critical(pod):
         return False
@@ -83,7 +83,7 @@ def lacks_stats(pod: Pod) -> bool:
 
 
 def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:
-    """A threshold of memory.available in bytes; None where it is not set, or set so that it never counts.
+    """Return a threshold of memory.available in bytes, None if it is unset or disabled.
 
     Source: pkg/kubelet/eviction/helpers.go (parseThresholdStatement ignores 0% and 100%).
     """
@@ -91,7 +91,7 @@ def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:
 
 
 def evictable_capacity(setup: NodeSetup) -> int | None:
-    """The bytes that memory.available is part of, from 1.37 on without hugepages; None is unknown.
+    """Return the bytes that memory.available is measured from (without hugepages from 1.37), None if unknown.
 
     Source: pkg/kubelet/server/stats/summary.go (PR 138127); the eviction manager adds the working set to what
     is available.
@@ -103,26 +103,26 @@ def evictable_capacity(setup: NodeSetup) -> int | None:
 
 
 class Due(Enum):
-    """Whether a node says that its kubelet evicts now, whatever samples show."""
+    """Whether the kubelet evicts now according to the node's status, whatever samples show."""
 
     NO = "no"
     NOW = "now"
     MAYBE = "maybe"
-    """It says so, and a newer sample shows that enough is left: the pressure may be over."""
+    """The node reports pressure, but a newer sample shows enough memory: the pressure may be over."""
 
 
 WITNESS_SECONDS: Final = 60
-"""For so long after a shortage a sample does not outweigh it: an eviction takes up to 40 seconds, and what
-it frees is in use again soon."""
+"""A sample overrules a shortage only after this time: an eviction takes up to 40 seconds, and what it frees
+is soon in use again."""
 
 
 def eviction_due(node: Node, pods: Iterable[tuple[Pod, PodUsage | None]], own_bytes: int | None) -> Due:
-    """Return whether a node, with its pods and their usage, says that its kubelet evicts now.
+    """Return whether the kubelet evicts now, according to the node, its pods and their usage.
 
-    The kubelet reports MemoryPressure from the moment when too little memory is available, and for some time
-    after the last such moment (evictionPressureTransitionPeriod, by default 5 minutes). So a sample of the
-    whole node that is newer than the report may mean that the pressure is over. Events of the node, and the
-    conditions of pods that were evicted, say so earlier, until the kubelet reports that memory suffices.
+    The kubelet reports MemoryPressure from the first shortage until some time after the last one
+    (evictionPressureTransitionPeriod, by default 5 minutes). So a sample of the whole node that is newer than
+    the report may mean that the pressure is over. Events of the node, and conditions of evicted pods, show a
+    shortage earlier, until the kubelet reports that memory suffices.
     Source: pkg/kubelet/eviction/eviction_manager.go (synchronize), helpers.go (nodeConditionsObservedSince).
     """
     newest, evicted_at = "", list[str]()
@@ -143,7 +143,7 @@ def eviction_due(node: Node, pods: Iterable[tuple[Pod, PodUsage | None]], own_by
 
 
 def _eviction_times(pod: Pod) -> Iterator[str]:
-    """When a pod was evicted for memory: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
+    """Yield when a pod was evicted for memory (pkg/kubelet/eviction/helpers.go, evictionMessage)."""
     for condition in pod.status.conditions or ():
         if condition.type == DISRUPTION_TARGET and "low on resource: memory" in condition.message:
             yield condition.last_transition_time or ""
@@ -152,12 +152,12 @@ def _eviction_times(pod: Pod) -> Iterator[str]:
 def to_hard_eviction(
     setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None, due: Due = Due.NO
 ) -> int | None:
-    """How much more memory may be used before the kubelet evicts; zero or less where it is due now.
+    """Return the bytes of growth until the kubelet evicts (at most 0 if due), None without a threshold.
 
-    The nearer of memory.available and, where the pods' allocatable is enforced, allocatableMemory.available
-    (the limit of kubepods minus the pods' working set) counts, both with the hard threshold. None without a
-    threshold or the node's capacity. `node_bytes` is the working set of the whole node; without it the pods'
-    is used, so that the first signal gives an upper bound. Source: pkg/kubelet/eviction/helpers.go
+    The hard threshold applies to memory.available and, if the pods' allocatable is enforced, to
+    allocatableMemory.available (limit of kubepods minus the pods' working set); the nearer one counts.
+    `node_bytes` is the working set of the whole node; without it, the pods' gives an upper bound for the
+    first signal. None without the node's capacity too. Source: pkg/kubelet/eviction/helpers.go
     (makeSignalObservations, addAllocatableThresholds), 1.20 and later.
     """
     node, kubelet = setup.node, setup.kubelet
@@ -177,7 +177,7 @@ def to_hard_eviction(
 def to_soft_eviction(
     setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None, due: Due = Due.NO
 ) -> int | None:
-    """The same for the soft threshold, which is of memory.available alone."""
+    """Return the bytes of growth until the soft threshold, which has only memory.available."""
     text, capacity = setup.kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable_capacity(setup)
     distance = _distance(text, capacity, node_bytes or pods_bytes) if capacity else None
     return min(distance, 0) if distance is not None and due is Due.NOW else distance

@@ -1,4 +1,4 @@
-"""The memory of a node: what its pods use, request and may grow to.
+"""Memory of a node: usage, requests and limits of its pods.
 
 Not here: who is killed or evicted first (ranking.py, eviction.py).
 """
@@ -17,30 +17,29 @@ from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking
 
 
 class NodeMemory(NamedTuple):
-    """The pods of a node that have not ended, added up. Bytes.
-
-    `used` is None where there are pods and none has usage; a container without usage counts as using nothing,
-    `unmeasured` is how many pods have such. `unlimited_pods` have a container without any limit:
-    `limits_bytes` then counts the limits that there are, and `worst_bytes` what that container uses now, None
-    where that is unknown.
-    """
+    """Sums over the pods of a node that have not ended, in bytes."""
 
     pods: int
     used: Mapping[QosClass, int] | None
+    """None if no pod has usage; containers without usage count as 0."""
     unmeasured: Mapping[QosClass, int]
+    """Pods with a container without usage."""
     requests_bytes: int
     limits_bytes: int
+    """Sum of the existing limits."""
     unlimited_pods: int
+    """Pods with a container without any limit."""
     worst_bytes: int | None
+    """Usage at all limits; unlimited containers count with present usage, None if that is unknown."""
 
     @property
     def used_bytes(self) -> int | None:
-        """What all of them use."""
+        """Usage of all pods."""
         return None if self.used is None else sum(self.used.values())
 
 
 class MemoryAtLimits(NamedTuple):
-    """What a pod can use at most by its limits, or more if it is `unlimited`, or its usage is not known."""
+    """Usage of a pod at its limits; more is possible if it is `unlimited` or not `is_known`."""
 
     memory_bytes: int
     unlimited: bool
@@ -48,11 +47,11 @@ class MemoryAtLimits(NamedTuple):
 
 
 def node_memory(ranking: Ranking, release: Release) -> NodeMemory:
-    """The sums over a node's pods.
+    """Return the sums over a node's pods.
 
-    Requests and limits are those that `kubectl describe node` adds up (PodRequests and PodLimits with
-    UseStatusResources): pods that have not ended, and of one that is being resized the larger of what it has
-    and what it requests. Source: k8s.io/kubectl/pkg/describe/describe.go (getPodsTotalRequestsAndLimits).
+    Requests and limits are those of `kubectl describe node` (PodRequests and PodLimits with
+    UseStatusResources): during a resize, the larger of the allocated and the requested value. Source:
+    k8s.io/kubectl/pkg/describe/describe.go (getPodsTotalRequestsAndLimits).
     """
     pods = [row for row in ranking.pods if not row.pod.is_terminal]
     used, unmeasured = dict.fromkeys(QosClass, 0), dict.fromkeys(QosClass, 0)
@@ -82,11 +81,10 @@ def node_memory(ranking: Ranking, release: Release) -> NodeMemory:
 
 
 def at_limits(row: RankedPod) -> MemoryAtLimits:
-    """A pod's memory if each of its containers that has a limit reaches it, and others stay as they are.
+    """Return a pod's usage if every container with a limit reaches it, never less than its usage now.
 
-    Containers that have ended count for nothing, nor do init containers that wait for the running one. App
-    containers come after it, sidecars run beside both. Where the pod's own cgroup has a memory.max, which is
-    PodLimits, it bounds all of them, also those without a limit. Never less than is used now.
+    Ended containers and waiting init containers do not count. App containers run after init containers,
+    sidecars beside both. A memory.max of the pod's own cgroup (PodLimits) bounds the sum.
     Source: pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod).
     """
     profile = row.profile
@@ -111,12 +109,12 @@ def at_limits(row: RankedPod) -> MemoryAtLimits:
 
 
 def schedulable_bytes(node: Node) -> int | None:
-    """What requests are counted against: status.allocatable, None where it is not known."""
+    """Return the allocatable memory in bytes (status.allocatable), None if unknown."""
     return node.status_allocatable[MEMORY].value() if MEMORY in node.status_allocatable else None
 
 
 def _requests_and_limits(row: RankedPod, release: Release) -> tuple[int, int]:
-    """In bytes; the limits count also where not every container has one."""
+    """Return requests and limits in bytes; partial limits count too."""
     profile, pod = row.profile, row.pod
     if is_resizing(pod):
         pod, count = desired_pod(pod), admission_count(release)

@@ -22,46 +22,46 @@ BEST_EFFORT_ADJ: Final = 1000
 SANDBOX_ADJ: Final = -998
 LOWEST_BURSTABLE_ADJ: Final = 1000 + GUARANTEED_ADJ
 OOM_SCORE_ADJ_MIN: Final = -1000
-"""Makes a process immune, also where its whole cgroup is killed."""
+"""Makes a process immune, even if its whole cgroup is killed."""
 
 
 def is_static(pod: Pod) -> bool:
-    """A pod from a manifest file or URL on the node (`IsStaticPod`)."""
+    """Return whether the pod is from a manifest file or URL on the node (`IsStaticPod`)."""
     source = pod.annotations.config_source
     return source is not None and source != "api"
 
 
 def is_mirror(pod: Pod) -> bool:
-    """The API object that stands for a static pod (`IsMirrorPod`)."""
+    """Return whether this is the API object of a static pod (`IsMirrorPod`)."""
     return pod.annotations.config_mirror is not None
 
 
 def is_critical(pod: Pod) -> bool:
-    """Static, mirror or priority of at least 2e9: never evicted (`IsCriticalPod`)."""
+    """Return whether the pod is never evicted: static, mirror or priority at least 2e9 (`IsCriticalPod`)."""
     priority = pod.spec.priority
     return is_static(pod) or is_mirror(pod) or (priority is not None and priority >= SYSTEM_CRITICAL_PRIORITY)
 
 
 def is_node_critical(pod: Pod) -> bool:
-    """Critical and of PriorityClass system-node-critical by name (`IsNodeCriticalPod`)."""
+    """Return whether the pod is critical by PriorityClass system-node-critical (`IsNodeCriticalPod`)."""
     return pod.spec.priority_class_name == SYSTEM_NODE_CRITICAL and is_critical(pod)
 
 
 def burstable_adj(request: int, capacity: int) -> int:
-    """The oom_score_adj of a Burstable container by its request in bytes, before sidecar rule and clamps."""
+    """Return a Burstable container's oom_score_adj for a request in bytes, before sidecar rule and clamps."""
     return 1000 - truncating_div(wrap(1000 * request), capacity)
 
 
 def least_request(adj: int, capacity: int) -> int:
-    """The least request in bytes for at most this oom_score_adj; a Burstable container has at most 999."""
+    """Return the least request in bytes for at most this oom_score_adj, which is at most 999 (Burstable)."""
     return 0 if adj >= BEST_EFFORT_ADJ - 1 else -(-(1000 - adj) * capacity // 1000)
 
 
 class AdjSteps(NamedTuple):
-    """An oom_score_adj with the steps that led to it. All memory in bytes.
+    """An oom_score_adj with the steps to it. Memory in bytes.
 
-    `raw` is the formula's result before the sidecar rule and the clamps (None where no formula is used);
-    `sidecar_floor` the value of the least protected app container where that decided.
+    `raw` is the formula's result before the sidecar rule and the clamps (None if no formula applies);
+    `sidecar_floor` is the value of the least protected app container if it decided.
     """
 
     adj: int
@@ -75,9 +75,9 @@ class AdjSteps(NamedTuple):
 
 
 class PodAdj:
-    """oom_score_adj of the containers of one pod; what they share is evaluated once.
+    """oom_score_adj of the containers of one pod.
 
-    `fixed` is the value of every container where it does not depend on memory, None for Burstable.
+    `fixed` is the value of every container if memory does not matter; None for Burstable.
     """
 
     __slots__ = ("_allocated", "_capacity", "_floor", "_pod", "_release", "_share", "fixed")
@@ -92,7 +92,7 @@ class PodAdj:
         self._allocated: dict[str, int] | None = None
 
     def steps_for(self, container: Container) -> AdjSteps:
-        """The value and its steps. Raises UnknownFact where the formula lacks the node's memory."""
+        """Return the value with its steps. Raises UnknownFact if the node's memory is needed but unknown."""
         if self.fixed is not None:
             return self.fixed
         capacity = self._capacity
@@ -119,7 +119,7 @@ class PodAdj:
         return AdjSteps(adj, Rule.ADJ_BURSTABLE, request, share, capacity, raw, floor, clamp)
 
     def _request(self, container: Container) -> int:
-        """The memory request; from 1.27 to 1.31 with in-place resize on, what is allocated."""
+        """Return the memory request; from 1.27 to 1.31 with in-place resize, the allocated one."""
         release = self._release
         if not release.has(Change.STATUS_RESOURCES) and release.enabled(Gate.IN_PLACE_RESIZE):
             if self._allocated is None:
@@ -132,7 +132,7 @@ class PodAdj:
         return _memory_request(container)
 
     def _pod_level_share(self) -> int:
-        """Each container's part of the pod-level memory request that no container claims."""
+        """Return each container's share of the pod-level memory request that no container claims."""
         if self._share is None:
             self._share = 0
             pod, release = self._pod, self._release
@@ -146,7 +146,7 @@ class PodAdj:
         return self._share
 
     def _least_protected(self, share: int, capacity: int) -> int | None:
-        """Of the app containers; None without any, where the real code panics: such a pod never runs."""
+        """Return the value of the app container with the smallest request, None without app containers."""
         if self._floor is None and self._pod.containers:
             least = min(map(_memory_request, self._pod.containers))
             self._floor = burstable_adj(wrap(least + share), capacity)
@@ -160,7 +160,7 @@ def _memory_request(container: Container) -> int:
 
 
 def _fixed_steps(pod: Pod, qos: QosClass, release: Release) -> AdjSteps | None:
-    """The value that does not depend on memory, or None for Burstable."""
+    """Return the value that does not depend on memory, or None for Burstable."""
     only_node_critical = release.has(Change.ONLY_NODE_CRITICAL_IS_SPARED)
     if is_node_critical(pod) if only_node_critical else is_critical(pod):
         return _NODE_CRITICAL
@@ -177,7 +177,7 @@ _BEST_EFFORT: Final = AdjSteps(BEST_EFFORT_ADJ, Rule.ADJ_BEST_EFFORT)
 
 
 def restrict_adj(adj: int, runtime_adj: int | None) -> int:
-    """What containerd sets where `restrict_oom_score_adj` is on: never less than its own value.
+    """Return the value that containerd sets with `restrict_oom_score_adj`: never below its own.
 
     `runtime_adj` is containerd's own oom_score_adj, None without that option (pkg/cri, restrictOOMScoreAdj).
     """
@@ -185,7 +185,7 @@ def restrict_adj(adj: int, runtime_adj: int | None) -> int:
 
 
 def adj_reason(steps: AdjSteps, runtime_adj: int | None = None) -> Reason:
-    """The kubelet's steps as a Reason: the formula first, then what changed its result, the runtime last."""
+    """Return the steps as a Reason: the formula first, then what changed its result, the runtime last."""
     children = []
     if steps.pod_level_share:
         children.append(
@@ -210,14 +210,14 @@ def adj_reason(steps: AdjSteps, runtime_adj: int | None = None) -> Reason:
 
 
 class Kernel(Enum):
-    """The kernel's formulas in use, oldest first."""
+    """Formulas of kernels, oldest first."""
 
     MINUS_30 = "up to 3.13"
-    """Processes with CAP_SYS_ADMIN had 30 taken off their oom_score_adj."""
+    """Processes with CAP_SYS_ADMIN: 30 less oom_score_adj."""
     MINUS_3_PERCENT = "3.14 to 4.16"
-    """Processes with CAP_SYS_ADMIN had 3 % of their own use taken off."""
+    """Processes with CAP_SYS_ADMIN: 3 % less of their own use."""
     FLOORED = "4.17 to 5.8"
-    """No bonus any more; as before, results below 1 are all 1."""
+    """No bonus; results below 1 become 1, as before."""
     SIGNED = "5.9 and later"
     """Negative results count, so that well protected processes differ."""
 
@@ -226,10 +226,10 @@ _SINCE: Final = ((5, 9, Kernel.SIGNED), (4, 17, Kernel.FLOORED), (3, 14, Kernel.
 
 
 def kernel_formula(version: str) -> Kernel:
-    """Which formula a kernel version such as `6.1.0-13-amd64` uses; the newest for an unknown version.
+    """Return the formula of a kernel version such as `6.1.0-13-amd64`, the newest for an unknown version.
 
-    Some vendors have the newest formula in older kernels: an idle process with adj 0 shows an oom_score of
-    about 666 there and about 0 with the older ones.
+    Some vendors backport the newest formula: then an idle process with adj 0 has an oom_score of about 666,
+    with the older formulas about 0.
     """
     numbers = version.split("-", maxsplit=1)[0].split(".")
     try:
@@ -242,9 +242,9 @@ def kernel_formula(version: str) -> Kernel:
 def badness(
     used_pages: int, adj: int, total_pages: int, kernel: Kernel = Kernel.SIGNED, *, admin: bool = False
 ) -> int:
-    """The points by which the kernel chooses its victim, in pages (`oom_badness`).
+    """Return the points by which the kernel chooses its victim, in pages (`oom_badness`).
 
-    Used are resident pages, swap entries and page tables together; in total there are RAM and swap of the
+    `used_pages` counts resident pages, swap entries and page tables; `total_pages` RAM and swap of the
     machine, or the limit of the cgroup that ran out. OOM_SCORE_ADJ_MIN is never chosen and must not be passed
     here; `admin` is CAP_SYS_ADMIN, which counts before 4.17 only.
     """
@@ -257,7 +257,7 @@ def badness(
 
 
 def most_adj(used_pages: int, most_points: int, total_pages: int, kernel: Kernel = Kernel.SIGNED) -> int:
-    """The highest oom_score_adj with at most so much badness; `NO_ADJ` where none has so little."""
+    """Return the highest oom_score_adj with at most `most_points`, or `NO_ADJ` if every value has more."""
     if kernel is not Kernel.SIGNED and most_points < 1:
         return NO_ADJ
     step = total_pages // 1000
@@ -270,7 +270,7 @@ NO_ADJ: Final = -(1 << 62)
 
 
 def proc_oom_score(points: int, total_pages: int, kernel: Kernel = Kernel.SIGNED) -> int:
-    """What /proc/PID/oom_score shows for that badness; `total_pages` is always the machine's."""
+    """Return the value of /proc/PID/oom_score for this badness; `total_pages` is the machine's."""
     if kernel is not Kernel.SIGNED:
         return points * 1000 // total_pages
     return truncating_div((1000 + truncating_div(points * 1000, total_pages)) * 2, 3)

@@ -1,6 +1,6 @@
-"""predict(): everything about one pod on one node, with the reasons and the origin of each input.
+"""predict(): everything about one pod on one node, with reasons and the origin of each input.
 
-This is the public API of the predictions (`kubectl_qos.predict`). The rules are in the modules that it calls.
+This is the public API of the predictions (`kubectl_qos.predict`). The modules that it calls have the rules.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +35,7 @@ NO_ID: Final = "<id>"
 
 @dataclass(frozen=True, slots=True)
 class CgroupPrediction:
-    """One directory of the cgroup tree: its path below the mount and its files."""
+    """A directory of the cgroup tree: path below the mount, and files."""
 
     path: str
     files: Mapping[str, str]
@@ -43,7 +43,7 @@ class CgroupPrediction:
 
     @property
     def reasons(self) -> Mapping[str, Reason]:
-        """Why each file has its content; made when it is asked for, as few predictions are explained."""
+        """Reason for the content of each file; computed on access, because few predictions are explained."""
         return self._explain(self.files)
 
 
@@ -52,11 +52,11 @@ NO_CGROUP: Final = CgroupPrediction("", {}, lambda _: {})
 
 @dataclass(frozen=True, slots=True)
 class ContainerPrediction:
-    """What happens to one container.
+    """Prediction for one container.
 
-    `oom_score_adj` is None where the node's memory is not known; `oom_score_adj_range` then bounds it.
-    On Windows there is neither, nor any cgroup. `asked` is the CRI message that the kubelet sends, `cgroup`
-    what the runtime makes of it; the processes are in `process_cgroup`, with crun below that one.
+    `oom_score_adj` is None if the node's memory is unknown; then `oom_score_adj_range` bounds it. Windows has
+    neither, and no cgroups. `asked` is the CRI message from the kubelet, `cgroup` the runtime's result.
+    Processes are in `process_cgroup`, which crun puts below `cgroup`.
     """
 
     name: str
@@ -71,14 +71,14 @@ class ContainerPrediction:
 
     @property
     def has_process_cgroup(self) -> bool:
-        """Whether the processes are in a cgroup of their own, below that of the container."""
+        """Whether the processes have a cgroup of their own below the container's."""
         return self.process_cgroup is not self.cgroup
 
 
 class Assumption(NamedTuple):
-    """An input of the prediction that was neither measured nor configured, with the value assumed.
+    """An input of the prediction that was neither measured nor configured, with the assumed value.
 
-    `basis` is the fact that speaks for it, such as `containerd 1.7.27` or `profile eks`, if any.
+    `basis` is evidence for the value, such as `containerd 1.7.27` or `profile eks`.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Assumption(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Everything about one pod on one node; `pod` is defaulted as the API server would."""
+    """Prediction for one pod on one node; `pod` has the API server's defaults."""
 
     pod: Pod
     setup: NodeSetup
@@ -107,11 +107,11 @@ class Prediction:
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """The inputs that were neither measured nor configured."""
+        """Inputs that were neither measured nor configured."""
         return tuple(assumptions(self.setup))
 
     def container(self, name: str) -> ContainerPrediction:
-        """The container of that name. Raises InputError if there is none."""
+        """Return the container of that name. Raises InputError if there is none."""
         for container in self.containers:
             if container.name == name:
                 return container
@@ -124,12 +124,12 @@ class Prediction:
 def predict(
     pod: Pod, node: Node, *, kubelet: Kubelet | None = None, release: str | Release | None = None
 ) -> Prediction:
-    """What Kubernetes and Linux do with a pod on a node.
+    """Predict what Kubernetes and Linux do with a pod on a node.
 
-    The pod is as a manifest or a server has it, and is defaulted here; by default the release is
-    `node.kubelet_version`, and the kubelet's configuration that of the release. Without the node's
-    `memory_capacity_bytes` only the range of a Burstable container's oom_score_adj is given. Raises
-    InputError if the pod has no containers, or its UID cannot be part of a cgroup name.
+    The pod may be a manifest or an API object, and is defaulted here. The release defaults to
+    `node.kubelet_version`, the kubelet's configuration to that of the release. Without the node's
+    `memory_capacity_bytes`, a Burstable container only has a range of oom_score_adj. Raises InputError if the
+    pod has no containers, or its UID cannot be part of a cgroup name.
 
     >>> from kubectl_qos import Node, pod_from_yaml, predict
     >>> pod = pod_from_yaml("spec: {containers: [{name: a, resources: {requests: {memory: 1Gi}}}]}")
@@ -141,7 +141,7 @@ def predict(
 
 
 def _predict(pod: Pod, setup: NodeSetup, limit: Quantity | None = None) -> Prediction:
-    """With the memory limit of the pod's cgroup where it is another one than the values give."""
+    """Predict with another memory limit of the pod's cgroup, if `limit` is given."""
     if not pod.containers:
         raise InputError(
             f"pod {pod.metadata.name or '(unnamed)'} has no containers: spec.containers is required",
@@ -187,7 +187,7 @@ def _without_linux(prediction: Prediction) -> Prediction:
 
 
 def predict_running(pod: Pod, setup: NodeSetup) -> Prediction:
-    """What holds for a pod of a cluster now: `predict` with its allocated resources. Raises as `predict`."""
+    """Predict for a pod of a cluster with its allocated resources. Raises as `predict`."""
     running = running_pod(pod, setup.release)
     node = setup.node.for_runtime_class(pod.spec.runtime_class_name)
     return _predict(running, NodeSetup.of(node, setup.kubelet, setup.release), other_pod_limit(pod))
@@ -228,7 +228,7 @@ def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Ite
 
 
 def _pod_path(pod: Pod, qos: QosClass, kubelet: Kubelet) -> str:
-    """The pod's literal path; a manifest has no UID yet, so a placeholder stands for it."""
+    """Return the pod's literal path, with a placeholder for the missing UID of a manifest."""
     uid = names.pod_uid(pod)
     path = names.literal(names.pod_name(uid or "UID", qos, kubelet), kubelet.cgroup_driver)
     return path if uid else path.replace("podUID", f"pod{NO_UID}")
@@ -246,7 +246,7 @@ _WINDOWS_INPUTS = frozenset({"memory_capacity_bytes", "kubelet_version", "evicti
 
 
 def assumptions(setup: NodeSetup) -> Iterator[Assumption]:
-    """The inputs that were neither measured nor configured, and what else a profile says."""
+    """Yield the inputs that were neither measured nor configured, and other facts of a profile."""
     node, kubelet, release = setup.node, setup.kubelet, setup.release
     for facts, inputs in ((node, _NODE_INPUTS), (kubelet, _KUBELET_INPUTS)):
         for name in dict.fromkeys((*inputs.split(), *facts.basis)):

@@ -1,7 +1,7 @@
-"""The order in which the kernel kills the processes of a node, by their own numbers in /proc.
+"""The order in which the kernel kills the processes of a node, by their values in /proc.
 
 Source: Linux mm/oom_kill.c (select_bad_process, oom_evaluate_task, __oom_kill_process) and mm/memcontrol.c
-(mem_cgroup_get_oom_group). Not here: reading them (host/), and pods, where one process stands for each
+(mem_cgroup_get_oom_group). Not here: reading /proc (host/), and pods, where one process stands for each
 container (ranking.py).
 """
 
@@ -19,9 +19,9 @@ from kubectl_qos.qos.cgroup.names import PodCgroup, pod_cgroup
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, kernel_formula, proc_oom_score
 
 SCORE_SLACK: Final = 2
-"""Memory changes between two reads, and kernels since 6.2 count it approximately."""
+"""Tolerance for scores: memory changes between two reads, and kernels since 6.2 count it approximately."""
 IDLE_SCORE: Final = 600
-"""An idle process with adj 0 shows about 666 with the newest formula, about 0 with those before."""
+"""An idle process with adj 0 has a score of about 666 with the newest formula, about 0 with older ones."""
 
 
 class HostProcess(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -81,13 +81,13 @@ class HostView(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_fi
 
     @property
     def total_pages(self) -> int:
-        """What oom_score_adj is scaled by when the node runs out: RAM and swap (constrained_alloc)."""
+        """RAM and swap in pages: the scale of oom_score_adj on a full node (constrained_alloc)."""
         total = self.meminfo.get("MemTotal", 0) + self.meminfo.get("SwapTotal", 0)
         return total // self.page_size
 
 
 class Spared(Enum):
-    """Why the kernel does not look at a process."""
+    """Why the kernel skips a process."""
 
     ADJ = "oom_score_adj is -1000"
     INIT = "init of the machine"
@@ -97,10 +97,9 @@ class Spared(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RankedProcess:
-    """A process in the order of kills; no rank where the kernel does not look at it.
+    """A process in kill order; no rank if the kernel skips it.
 
-    `points` is badness in pages, by which the kernel chooses, `expected` what /proc should show: 0 for those
-    without a rank.
+    `points` is badness in pages, by which the kernel chooses; `expected` is the predicted score in /proc.
     """
 
     process: HostProcess
@@ -112,7 +111,7 @@ class RankedProcess:
 
     @property
     def differs(self) -> bool:
-        """Whether /proc shows another score than the formula gives."""
+        """Whether the score in /proc differs from the formula's."""
         score = self.process.score
         return self.spared is None and score is not None and abs(score - self.expected) > SCORE_SLACK
 
@@ -120,10 +119,10 @@ class RankedProcess:
 def process_order(
     processes: Iterable[HostProcess], total_pages: int, page: int, kernel: Kernel, *, is_whole: bool
 ) -> tuple[RankedProcess, ...]:
-    """The processes that may be killed, the next victim first, then the others.
+    """Return the processes in kill order, then those that the kernel skips.
 
-    `total_pages` are RAM and swap in pages of `page` bytes. `is_whole` is whether process 1 is the machine's
-    init, and not that of a PID namespace.
+    `total_pages` is RAM and swap in pages of `page` bytes. `is_whole`: process 1 is the machine's init, not
+    that of a PID namespace.
     """
     rows = [_row(process, total_pages, page, kernel, is_whole=is_whole) for process in processes]
     candidates = sorted(
@@ -139,7 +138,7 @@ def process_order(
 
 
 def oom_group(cgroup: str, oom_groups: Collection[str]) -> str | None:
-    """The highest cgroup with memory.oom.group at or above a victim's, which dies whole; None without one."""
+    """Return the highest cgroup at or above a victim's with memory.oom.group, which dies whole, or None."""
     above = [path for path in oom_groups if path in {"/", cgroup} or cgroup.startswith(f"{path}/")]
     return min(above, key=len, default=None)
 
@@ -147,7 +146,7 @@ def oom_group(cgroup: str, oom_groups: Collection[str]) -> str | None:
 def with_largest(
     usage: Mapping[PodKey, PodUsage], pods: Iterable[Pod], processes: Iterable[HostProcess]
 ) -> dict[PodKey, PodUsage]:
-    """Usage with the largest process of each container that is among these, as the kernel counts it."""
+    """Return usage with the largest process of each container, as the kernel counts it."""
     largest: dict[str, int] = {}
     for process in processes:
         cgroup, size = pod_cgroup(process.cgroup), counted_pages(process, 1)
@@ -165,15 +164,15 @@ def with_largest(
 
 
 def counted_pages(process: HostProcess, page: int) -> int:
-    """What counts against a process: resident memory, swap and page tables."""
+    """Return the pages that badness counts: resident memory, swap and page tables."""
     return (process.rss_bytes + process.swap_bytes + process.page_table_bytes) // page
 
 
 def formula_in_use(processes: Sequence[HostProcess], release: str, total_pages: int, page: int) -> Kernel:
-    """The formula of the kernel's version, unless the scores of idle processes show another.
+    """Return the formula of the kernel's version, unless idle processes show another one.
 
-    Some vendors have the newest formula in older kernels (`kernel_formula`). A process counts as idle below a
-    twentieth of the machine.
+    Some vendors backport the newest formula (`kernel_formula`). A process below a twentieth of the machine
+    counts as idle.
     """
     by_version = kernel_formula(release)
     idle = [
@@ -215,7 +214,7 @@ def _spared(process: HostProcess, expected: int, *, is_whole: bool) -> Spared | 
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """A process with its rank and pod; `dying` is how many processes are killed together with it."""
+    """A process with its rank and pod; `dying` processes are killed together."""
 
     ranked: RankedProcess
     pod: PodCgroup | None
@@ -229,7 +228,7 @@ class ProcessRow:
 
     @property
     def container(self) -> str:
-        """The container's name, or its id where the name is unknown."""
+        """Name of the container, or its id if the name is unknown."""
         if self.pod is None:
             return ""
         names = self.named.containers if self.named else {}
@@ -239,7 +238,7 @@ class ProcessRow:
 def build_process_rows(
     order: Iterable[RankedProcess], names: Mapping[str, PodNames], oom_groups: Collection[str]
 ) -> list[ProcessRow]:
-    """A row for each process; `names` are by pod UID, `oom_groups` the cgroups that are killed as a whole."""
+    """Return a row for each process; `names` by pod UID, `oom_groups` are cgroups that are killed whole."""
     processes = list(order)
     groups = [oom_group(row.process.cgroup, oom_groups) if row.spared is None else None for row in processes]
     rows = []

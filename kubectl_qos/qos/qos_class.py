@@ -1,4 +1,4 @@
-"""The QoS class of a pod, which container keeps it from a better one, and the smallest changes that reach it.
+"""The QoS class of a pod, what keeps it from another class, and the smallest changes to reach one.
 
 Source: pkg/apis/core/v1/helper/qos/qos.go (ComputePodQOS, GetPodQOS), 1.20 to 1.37. Only cpu and memory
 count, zero counts as absent, init containers and sidecars count like app containers, ephemeral ones never.
@@ -16,7 +16,7 @@ from kubectl_qos.qos.reason import Reason, Rule
 
 
 class QosClass(StrEnum):
-    """The three classes, by the names that status.qosClass uses."""
+    """QoS class, by its name in status.qosClass."""
 
     GUARANTEED = "Guaranteed"
     BURSTABLE = "Burstable"
@@ -24,17 +24,16 @@ class QosClass(StrEnum):
 
 
 SPEC_RESOURCES: Final = "spec.resources"
-"""The owner of the pod's own resources in the steps to a class."""
+"""Owner of the pod-level resources in steps to a class."""
 
 _BY_NAME: Final = {qos.value: qos for qos in QosClass}
 _COUNTED: Final = (CPU, MEMORY)
 
 
 def qos_class(pod: Pod, release: Release) -> QosClass:
-    """The class that the node acts on (`GetPodQOS`).
+    """Return the class that the node acts on (`GetPodQOS`).
 
-    From 1.29 a stored status.qosClass wins, also over a spec that has changed since; before, the spec
-    decides.
+    From 1.29, a stored status.qosClass wins over the spec.
     """
     stored = pod.status.qos_class
     if stored and release.has(Change.STORED_QOS_CLASS) and stored in _BY_NAME:
@@ -43,7 +42,7 @@ def qos_class(pod: Pod, release: Release) -> QosClass:
 
 
 def computed_class(pod: Pod, release: Release) -> QosClass:
-    """The class of the spec alone (`ComputePodQOS`); the pod must be defaulted."""
+    """Return the class of a defaulted pod's spec (`ComputePodQOS`)."""
     resources = pod.spec.resources
     if resources is not None and is_decided_at_pod_level(pod, release):
         return _decide([resources], limits_may_be_missing=not resources.limits)
@@ -54,7 +53,7 @@ def computed_class(pod: Pod, release: Release) -> QosClass:
 
 
 def is_decided_at_pod_level(pod: Pod, release: Release) -> bool:
-    """Whether spec.resources alone decides; up to 1.36 even an empty one does."""
+    """Return whether spec.resources alone decides; up to 1.36 even if it is empty."""
     resources = pod.spec.resources
     if resources is None or not release.enabled(Gate.POD_LEVEL_RESOURCES):
         return False
@@ -64,9 +63,9 @@ def is_decided_at_pod_level(pod: Pod, release: Release) -> bool:
 
 
 def _decide(resources: Iterable[ResourceRequirements], *, limits_may_be_missing: bool) -> QosClass:
-    """The three-way decision over sums of positive cpu and memory, in exact units of 1e-9.
+    """Decide by the sums of positive cpu and memory, in exact units of 1e-9.
 
-    Without one of the limits it cannot be Guaranteed, so the first positive value decides.
+    If a limit is missing, the pod cannot be Guaranteed, so the first positive value decides.
     """
     requested = {CPU: 0, MEMORY: 0}
     limited = {CPU: 0, MEMORY: 0}
@@ -93,9 +92,9 @@ def _decide(resources: Iterable[ResourceRequirements], *, limits_may_be_missing:
 
 
 def class_reason(pod: Pod, computed: QosClass, release: Release) -> Reason:
-    """The class with its trace: what each container lacks for Guaranteed, and where the class is from.
+    """Return the class and the reasons: what each container lacks for Guaranteed, and a stored class.
 
-    `computed` is the class of the spec alone.
+    `computed` is the class of the spec.
     """
     rule = Rule.CLASS_POD_LEVEL if is_decided_at_pod_level(pod, release) else _RULES[computed]
     reason = Reason(rule, computed, children=tuple(_lacking(pod, release)))
@@ -132,7 +131,7 @@ def _lacking(pod: Pod, release: Release) -> Iterator[Reason]:
 
 
 def _deciding(pod: Pod, release: Release) -> Iterator[tuple[str, ResourceList, ResourceList]]:
-    """What decides the class, in the order of the spec: its owner, requests and limits."""
+    """Yield the owners that decide the class, with requests and limits, in the order of the spec."""
     resources = pod.spec.resources
     if resources is not None and is_decided_at_pod_level(pod, release):
         yield SPEC_RESOURCES, resources.requests or EMPTY_RESOURCES, resources.limits or EMPTY_RESOURCES
@@ -142,7 +141,7 @@ def _deciding(pod: Pod, release: Release) -> Iterator[tuple[str, ResourceList, R
 
 
 class ClassStepKind(StrEnum):
-    """How one value is changed."""
+    """How a value is changed."""
 
     SET_LIMIT = "set-limit"
     SET_REQUEST = "set-request"
@@ -153,7 +152,7 @@ class ClassStepKind(StrEnum):
 
 
 class ClassStep(NamedTuple):
-    """One change; `owner` is a container's name or `spec.resources`, empty for "any"."""
+    """A change; `owner` is a container's name, `spec.resources`, or "" for any."""
 
     kind: ClassStepKind
     owner: str
@@ -162,10 +161,10 @@ class ClassStep(NamedTuple):
 
 
 def steps_to(pod: Pod, target: QosClass, release: Release) -> list[ClassStep]:
-    """What to change so that a defaulted pod gets the target class; empty if it has it already.
+    """Return the changes with which a defaulted pod gets the target class.
 
-    For Guaranteed every container needs equal cpu and memory requests and limits: a missing limit takes the
-    request, a differing request takes the limit, and where neither is there a number has to be chosen.
+    Guaranteed needs equal requests and limits for cpu and memory in every container: a missing limit becomes
+    the request, a different request becomes the limit, and if both are missing, a value has to be chosen.
     """
     computed = computed_class(pod, release)
     if computed is target:

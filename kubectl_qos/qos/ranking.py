@@ -1,8 +1,8 @@
-"""The kill order of a node, in which the kernel would kill its pods if memory ran out; and the pods' flags.
+"""The kill order of a node's pods when its memory runs out, and flags of pods.
 
-The kernel scores processes, never pods. A container counts as one process that holds all its memory, which is
-right for the usual single-process container and an upper bound for others; a pod ranks by its highest
-container. Source: Linux mm/oom_kill.c (select_bad_process, oom_evaluate_task).
+The kernel scores processes, not pods. A container counts as one process that holds all its memory, which is
+right for single-process containers and an upper bound for others; a pod ranks by its highest container.
+Source: Linux mm/oom_kill.c (select_bad_process, oom_evaluate_task).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NEAR_LIMIT_PERCENT: Final = 90
 
 
 class ContainerKind(StrEnum):
-    """What a container is for; it decides when it has processes."""
+    """Kind of a container; decides when it has processes."""
 
     APP = "app"
     INIT = "init"
@@ -48,7 +48,7 @@ class ContainerKind(StrEnum):
 
 
 class Basis(StrEnum):
-    """What an order is based on; without usage it is only the order of oom_score_adj."""
+    """Basis of an order; without usage it is the order of oom_score_adj."""
 
     USAGE = "memory usage and oom_score_adj"
     ADJ = "oom_score_adj alone"
@@ -57,28 +57,26 @@ class Basis(StrEnum):
 
 
 class ContainerScore(NamedTuple):
-    """How the kernel scores one container.
-
-    `points` is badness in pages, by which the kernel chooses, and `least_score` what /proc shows for it; both
-    are lower bounds without usage, which counts as nothing. None where it is not known: adj without the
-    node's capacity, points and score without capacity or adj.
-    """
+    """Score of one container."""
 
     name: str
     kind: ContainerKind
     adj: int | None
+    """None without the node's capacity."""
     usage: ContainerUsage | None
     points: int | None
+    """Badness in pages, by which the kernel chooses; a lower bound without usage."""
     least_score: int | None
+    """Score in /proc; a lower bound without usage."""
 
     @property
     def oom_score(self) -> int | None:
-        """What /proc shows, None without usage."""
+        """Score in /proc; None without usage."""
         return self.least_score if self.usage is not None else None
 
 
 class ContainerProfile(NamedTuple):
-    """What a container's spec means on a node; `limit_bytes` is 0 without one."""
+    """A container's spec on a node; `limit_bytes` is 0 without a limit."""
 
     container: Container
     name: str
@@ -89,9 +87,9 @@ class ContainerProfile(NamedTuple):
 
 @dataclass(eq=False)
 class Profile:
-    """What a pod's spec means on a node, whatever the pod's usage and status. Memory in bytes.
+    """A pod's spec on a node, independent of usage and status. Memory in bytes.
 
-    The kill order needs the class and the containers; the totals are computed when first read.
+    The kill order needs class and containers; the totals are computed when first read.
     """
 
     pod: Pod
@@ -101,17 +99,17 @@ class Profile:
 
     @cached_property
     def computed_class(self) -> QosClass:
-        """The class of the spec alone."""
+        """QoS class of the spec."""
         return computed_class(self.pod, self.release)
 
     @cached_property
     def request_bytes(self) -> int:
-        """What the pod requests in all."""
+        """Total memory request."""
         return resources.pod_requests(self.pod, self.release).get(MEMORY, ZERO).value()
 
     @cached_property
     def limit_bytes(self) -> int:
-        """What the pod is limited to in all, by its cgroup, 0 unless every container is under a limit."""
+        """Memory limit of the pod's cgroup, 0 unless every container has a limit."""
         if (limit := other_pod_limit(self.pod)) is not None:
             return limit.value()
         if not resources.declared_limits(self.pod, self.release).memory:
@@ -120,44 +118,42 @@ class Profile:
 
     @cached_property
     def pod_level_limit_bytes(self) -> int:
-        """The limit that the containers share, 0 without one."""
+        """Limit that the containers share, 0 without one."""
         at_pod_level = resources.pod_level_limits(self.pod, self.release)
         return (other_pod_limit(self.pod) or at_pod_level.get(MEMORY, ZERO)).value()
 
     @cached_property
     def eviction_request(self) -> Quantity:
-        """What node-pressure eviction compares usage with."""
+        """Request that node-pressure eviction compares usage with."""
         return resources.eviction_request(self.pod, self.release, MEMORY)
 
 
 class RankedPod(NamedTuple):
-    """A pod in the kill order of its node.
-
-    `rank` starts at 1, the next victim; pods that the kernel cannot tell apart share a rank (`tied`). None
-    for a pod without processes on the node, or where nothing is known to rank by. The containers that are
-    `alive` have processes, none of a pod that has none.
-    """
+    """A pod in the kill order of its node."""
 
     pod: Pod
     qos: QosClass
     rank: int | None
+    """1 is the next victim; None without processes on the node, or if nothing is known."""
     tied: bool
+    """Other pods have equal points and share the rank."""
     worst: ContainerScore | None
     containers: tuple[ContainerScore, ...]
     alive: Sequence[ContainerScore]
+    """Containers that have processes."""
     usage: PodUsage | None
     profile: Profile
 
     @property
     def lacks_usage(self) -> bool:
-        """Whether it has a process whose usage is unknown."""
+        """Whether a process has unknown usage."""
         if self.usage is not None and len(self.usage.names) == len(self.containers):
             return False
         return any(score.usage is None for score in self.alive)
 
 
 class Ranking(NamedTuple):
-    """The pods of one node, the next victim first, then those without a rank."""
+    """The pods of a node, next victim first, then those without a rank."""
 
     node: Node
     basis: Basis
@@ -166,7 +162,7 @@ class Ranking(NamedTuple):
 
 
 UNKNOWN_BURSTABLE_ADJ = (LOWEST_BURSTABLE_ADJ, 999)
-"""Where a Burstable container's oom_score_adj lies when the node's capacity is not known."""
+"""Bounds of a Burstable container's oom_score_adj if the node's capacity is unknown."""
 
 
 def rank_node(
@@ -176,11 +172,10 @@ def rank_node(
     usage: Mapping[PodKey, PodUsage] | None = None,
     profiles: Profiles | None = None,
 ) -> Ranking:
-    """The kill order of the node's pods (defaulted), as for a node-wide OOM.
+    """Return the kill order of the node's pods (defaulted), as for a node-wide OOM.
 
-    Where some pods have usage and others not, the others count as using nothing, so they rank no higher than
-    they should; `without_usage` is how many, those of some containers included. `profiles` may be shared by
-    calls for nodes of the same memory and release.
+    Pods without usage count as using nothing, so they may rank too low; `without_usage` counts pods with
+    such containers. Calls for nodes of the same memory and release can share `profiles`.
     """
     usage = usage or {}
     scorer = _Scorer(node)
@@ -193,7 +188,7 @@ def rank_node(
 
 
 def with_pods(ranking: Ranking, pods: Mapping[PodKey, Pod], release: Release) -> Ranking:
-    """The ranking with some of its pods (defaulted) as they are given; usage stays."""
+    """Return the ranking with these pods (defaulted) in place of those of the same name; usage stays."""
     scorer = _Scorer(ranking.node)
     profile_for = Profiles(ranking.node.memory_capacity_bytes, release).profile_for
     changed = ((row, pods.get(_name(row))) for row in ranking.pods)
@@ -204,7 +199,7 @@ def with_pods(ranking: Ranking, pods: Mapping[PodKey, Pod], release: Release) ->
 def with_pod(
     ranking: Ranking, pod: Pod, release: Release, usage: Mapping[PodKey, PodUsage] | None = None
 ) -> Ranking:
-    """The ranking with one more pod (defaulted), in place of one of the same kind and name."""
+    """Return the ranking with one more pod (defaulted), in place of one of the same kind and name."""
     scorer, key = _Scorer(ranking.node), (pod.kind, pod.namespace, pod.name)
     profile = Profiles(ranking.node.memory_capacity_bytes, release).profile_for(pod)
     row = scorer.pod(pod, profile, (usage or {}).get((pod.namespace, pod.name)))
@@ -227,7 +222,7 @@ def _ranking(scorer: _Scorer, rows: list[RankedPod]) -> Ranking:
 
 
 def with_adj(ranking: Ranking, pod: Pod, adj: Mapping[str, int | None]) -> Ranking:
-    """The ranking with other oom_score_adj of containers of one of its pods; usage stays."""
+    """Return the ranking with other oom_score_adj of containers of one pod; usage stays."""
     pod_row = next(row for row in ranking.pods if row.pod is pod)
     profile = copy(pod_row.profile)
     containers = profile.containers
@@ -238,7 +233,7 @@ def with_adj(ranking: Ranking, pod: Pod, adj: Mapping[str, int | None]) -> Ranki
 
 
 def container_kinds(pod: Pod, release: Release) -> list[tuple[Container, ContainerKind]]:
-    """Init containers and sidecars, app containers, ephemeral ones, as the kubelet starts them."""
+    """Return containers with their kind in start order: init and sidecar, app, ephemeral."""
     kinds = [(container, ContainerKind.APP) for container in pod.containers]
     if pod.spec.init_containers:
         sidecar, plain = ContainerKind.SIDECAR, ContainerKind.INIT
@@ -251,9 +246,9 @@ def container_kinds(pod: Pod, release: Release) -> list[tuple[Container, Contain
 
 
 def has_processes(pod: Pod) -> bool:
-    """Whether the pod can have processes on its node: bound, started by its kubelet, and not ended.
+    """Return whether the pod can have processes: bound, started, and not ended.
 
-    A manifest has no phase yet; it is ranked as the pod that is made from it.
+    A manifest has no phase yet and counts as running.
     """
     phase = pod.status.phase
     if not phase:
@@ -263,9 +258,9 @@ def has_processes(pod: Pod) -> bool:
 
 
 class Profiles:
-    """The profiles of pods on nodes of one memory capacity and release, each built once.
+    """Profiles of pods for one memory capacity and release, each built once.
 
-    Pods share a profile if their specs hold the very same objects, as those of one workload do after
+    Pods share a profile if their specs hold the same objects, as those of a workload do after
     k8s/interning.py: equal quantities may be written, and overflow, differently.
     """
 
@@ -278,7 +273,7 @@ class Profiles:
         self._is_reusable = resources.kubelet_count(release) is resources.Count.SPEC
 
     def profile_for(self, pod: Pod) -> Profile:
-        """The profile of a defaulted pod."""
+        """Return the profile of a defaulted pod."""
         if not self._is_reusable:
             return self._build(pod)
         spec, annotations, at_pod_level = pod.spec, pod.metadata.annotations, pod.spec.resources
@@ -296,7 +291,7 @@ class Profiles:
         )
         pod_and_profile = self._by_spec.get(key)
         if pod_and_profile is None:
-            # The pod is kept, so that no other object gets one of these ids.
+            # Keep the pod, so that no other object gets one of these ids.
             pod_and_profile = self._by_spec[key] = pod, self._build(pod)
         return pod_and_profile[1]
 
@@ -317,7 +312,7 @@ class Profiles:
 
 
 ProfileCache = dict[tuple[int | None, Release], Profiles]
-"""The profiles of pods by their nodes' memory capacity and release."""
+"""Profiles by memory capacity and release."""
 
 
 class _Scorer:
@@ -354,14 +349,14 @@ class _Scorer:
 
 
 def _danger(score: ContainerScore) -> int:
-    """Higher is killed earlier; an unknown adj of a Burstable container lies below BestEffort's."""
+    """Return a sort key, higher is killed earlier; an unknown Burstable adj is below BestEffort."""
     return score.points if score.points is not None else score.adj or 0
 
 
 def _alive(pod: Pod, scores: tuple[ContainerScore, ...]) -> tuple[ContainerScore, ...]:
     """The containers that have processes: one that waits or has ended has none.
 
-    Without a status (a manifest) everything that will keep running counts.
+    A manifest has no statuses, so every container that keeps running counts.
     """
     runs = {status.name: status.has_processes for status in pod.status.every_container}
     alive = [score for score in scores if runs.get(score.name, score.kind is not ContainerKind.INIT)]
@@ -391,22 +386,22 @@ def _name(row: RankedPod) -> tuple[str, str]:
 
 
 class Flag(StrEnum):
-    """A flag: one thing to notice about a pod, in one word."""
+    """A property of a pod to notice, in one word."""
 
     CRITICAL = "CRITICAL"
-    """system-node-critical: neither class nor requests decide its oom_score_adj."""
+    """system-node-critical: class and requests do not affect its oom_score_adj."""
     PRIORITY = "PRIORITY"
-    """A higher priority than a pod that would outlive it: the kernel does not look at priority."""
+    """A higher priority than a pod that outlives it: the kernel ignores priority."""
     NEAR_LIMIT = "NEAR-LIMIT"
-    """It uses at least 90 % of a memory limit, which alone may kill it, whatever the node has left."""
+    """Uses at least 90 % of a memory limit, which may kill it whatever the node has left."""
     OVER_REQUEST = "OVER-REQUEST"
     """Uses more memory than it requests: it is evicted before pods that do not."""
     RESIZING = "RESIZING"
-    """A resize is pending or in progress: the node does not run what the spec says."""
+    """A resize is pending or in progress: the node runs other values than the spec."""
     STATIC = "STATIC"
-    """From a file on the node: never evicted, not changeable through the API."""
+    """From a file on the node: never evicted, and the API cannot change it."""
     CLASS_DIFFERS = "CLASS≠SPEC"
-    """The stored class is not the one of the spec."""
+    """The stored class differs from the class of the spec."""
 
 
 RISKS: Final = frozenset({Flag.PRIORITY, Flag.NEAR_LIMIT, Flag.OVER_REQUEST})
@@ -484,19 +479,19 @@ class Risk(IntEnum):
     """How close a pod is to being killed; higher is closer."""
 
     NONE = 0
-    """No processes on any node: it has ended, or is not bound yet."""
+    """No processes: it has ended, or is not bound yet."""
     LOW = 1
-    """It runs without any flag of risk."""
+    """No risk flag."""
     MEDIUM = 2
     """PRIORITY or OVER-REQUEST: killed before something less important, or evicted early."""
     HIGH = 3
-    """NEAR-LIMIT: its own limit is enough to kill it, whatever the node has left."""
+    """NEAR-LIMIT: its own limit may kill it, whatever the node has left."""
     NEXT = 4
-    """Rank 1: the first that is killed when its node runs out of memory."""
+    """Rank 1: killed first when the node runs out of memory."""
 
     @property
     def word(self) -> str:
-        """The name on the command line and in tables."""
+        """Name on the command line and in tables."""
         return self.name.lower()
 
 

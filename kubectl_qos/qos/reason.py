@@ -1,7 +1,7 @@
-"""Explanations as values: rules with their inputs, mechanisms of death, and how sure they are.
+"""Explanations as values: rules with inputs, mechanisms of death, and confidence.
 
-The same evaluation that gives a number gives its Reason, so that an explanation cannot drift from the number.
-`present/` turns them into sentences; JSON output has them as they are.
+The evaluation that computes a number also returns its Reason, so that both always agree. `present/` turns
+reasons into sentences; JSON has them as they are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RUNTIME: Final = "kuberuntime_container_linux.go"
 
 
 class Rule(StrEnum):
-    """Every rule that a prediction can name, with the upstream file and function that holds it."""
+    """A rule of a prediction, with its upstream file and function."""
 
     source: str
 
@@ -61,7 +61,7 @@ class Rule(StrEnum):
     PIDS = "pids", f"{_CM}/pod_container_manager_linux.go EnsureExists"
 
     def __new__(cls, value: str, source: str) -> Self:
-        """A rule with its source beside its name."""
+        """Create a member with its upstream source."""
         rule = str.__new__(cls, value)
         rule._value_ = value
         rule.source = source
@@ -69,16 +69,14 @@ class Rule(StrEnum):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """One step of an explanation.
-
-    `inputs` are the values that went into the rule, by the names of the formula in docs/rules.md; `children`
-    the steps that this one rests on.
-    """
+    """A step of an explanation."""
 
     rule: Rule
     result: object
     inputs: Mapping[str, object] = {}
+    """Inputs of the rule, by the names of the formula in docs/rules.md."""
     children: tuple[Reason, ...] = ()
+    """Steps that this one depends on."""
 
 
 KILLED: Final = "killed"
@@ -86,50 +84,50 @@ _EVICTED: Final = "evicted"
 
 
 class Mechanism(StrEnum):
-    """What ends a container or a pod; `verb` is what happens to its victims."""
+    """What ends a container or a pod; `verb` says what happens to the victim."""
 
     verb: str
 
     CONTAINER_LIMIT = "container limit"
     """The kernel, at the container's own memory limit."""
     POD_LIMIT = "pod limit"
-    """The kernel, at the limit of its pod: given, or the sum of its containers'."""
+    """The kernel, at the limit of the pod: declared, or the sum of its containers' limits."""
     KUBEPODS_LIMIT = "kubepods limit"
-    """The kernel, at the limit of all pods of the node, or of those of a class."""
+    """The kernel, at the limit of all pods of the node, or of a QoS class."""
     NODE = "node"
-    """The kernel, as the machine runs out of memory."""
+    """The kernel, when the machine runs out of memory."""
     MEMORY_NODES = "memory nodes"
-    """The kernel, as those NUMA nodes run out that a cpuset or a memory policy allows."""
+    """The kernel, when the NUMA nodes run out that a cpuset or a memory policy allows."""
     START_LIMIT = "limit at start"
-    """The kernel or the runtime, as a container is started: its limit is too small for that."""
+    """The kernel or the runtime: the limit is too small to start the container."""
     EVICTION = "kubelet eviction", _EVICTED
     """The kubelet, under memory pressure."""
     OTHER_EVICTION = "other eviction", _EVICTED
     """The kubelet, for storage, inodes or process IDs of the node."""
     VOLUME_LIMIT = "volume limit", _EVICTED
-    """The kubelet, as an emptyDir held more than its sizeLimit."""
+    """The kubelet, because an emptyDir exceeded its sizeLimit."""
     STORAGE_LIMIT = "storage limit", _EVICTED
-    """The kubelet, as a container wrote more than its ephemeral-storage limit, or a pod more than the sum."""
+    """The kubelet, because a container or pod exceeded its ephemeral-storage limit."""
     UNKNOWN_EVICTION = "unknown eviction", _EVICTED
-    """The kubelet, for what the pod's status does not name."""
+    """The kubelet, for a reason that the pod's status does not name."""
     REJECTION = "not admitted"
-    """The kubelet did not start it: the node was under pressure, or had no room."""
+    """The kubelet did not start the pod: the node was under pressure, or had no room."""
     PREEMPTION = "kubelet preemption", "preempted"
     """The kubelet, to admit a critical pod."""
     SHUTDOWN = "node shutdown"
-    """The kubelet, as its node shuts down: SIGKILL after the grace period, and not for memory."""
+    """The kubelet, when the node shuts down: SIGKILL after the grace period, not for memory."""
     SIGKILL = "other SIGKILL"
-    """Another sender of SIGKILL: a kubelet that stops a container, a probe, a person."""
+    """Another sender of SIGKILL: a kubelet that stops a container, a probe, or a person."""
     CGROUP_LIMIT = "other limit"
-    """The kernel, at the limit of a cgroup that is no pod's."""
+    """The kernel, at the limit of a cgroup that is not a pod's."""
     MEMORY_LIMIT = "memory limit"
-    """The kernel, at a limit that its log does not name."""
+    """The kernel, at a limit that the log does not name."""
     KERNEL = "OOM killer"
-    """The kernel, whose log does not say whether at a limit or as the machine ran out."""
+    """The kernel; the log does not say whether at a limit or on a full node."""
     PANIC = "kernel panic"
-    """The whole machine: its kernel panicked as memory ran out, and killed nothing."""
+    """A kernel panic: the machine ran out of memory, and nothing was killed."""
     SYSRQ = "SysRq"
-    """The kernel, as a person called its OOM killer: no memory ran out."""
+    """The kernel, because a person called the OOM killer: memory had not run out."""
     TALOS = "Talos"
     """The OOM controller of Talos, before the kernel."""
     SYSTEMD_OOMD = "systemd-oomd"
@@ -137,7 +135,7 @@ class Mechanism(StrEnum):
     UNKNOWN = "unknown"
 
     def __new__(cls, value: str, verb: str = KILLED) -> Self:
-        """A mechanism with what it does beside its name."""
+        """Create a member with the verb for its victims."""
         mechanism = str.__new__(cls, value)
         mechanism._value_ = value
         mechanism.verb = verb
@@ -145,16 +143,16 @@ class Mechanism(StrEnum):
 
     @property
     def is_eviction(self) -> bool:
-        """Whether the kubelet evicted the pod, for whatever it was short of."""
+        """Whether the kubelet evicted the pod, for any resource."""
         return self.verb == _EVICTED
 
 
 class Confidence(StrEnum):
-    """How sure an explanation is, the surest first."""
+    """Confidence of an explanation, highest first."""
 
     CERTAIN = "certain"
-    """The kernel, the runtime or the kubelet says so of this very one, or the values leave no other."""
+    """Stated by kernel, runtime or kubelet, or the only explanation of the values."""
     LIKELY = "likely"
-    """The known facts fit, and none that could have been seen speaks for another."""
+    """All evidence fits, and nothing contradicts it."""
     POSSIBLE = "possible"
-    """It fits, and so does another."""
+    """One of several explanations that fit."""

@@ -1,9 +1,9 @@
-"""What may change in place: the refusals of the resize subresource, and what the kubelet does with a resize.
+"""In-place resize: refusals of the resize subresource, and the kubelet's answer.
 
 Sources: pkg/apis/core/validation/validation.go (ValidatePodResize), plugin/pkg/admission/podresize and
 nodedeclaredfeatures (admission.go), pkg/kubelet/allocation (allocation_manager.go),
-pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodResizeAction). The sentences are the server's and
-the kubelet's own. Not here: sending a resize (cluster/).
+pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodResizeAction). The messages are the server's and
+the kubelet's. Not here: sending a resize (cluster/).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,16 +37,16 @@ _Requirements = ResourceRequirements | None
 
 
 def resize_refusals(old: Pod, new: Pod, release: Release, node: Node | None = None) -> list[Refusal]:
-    """Why a server would refuse to change a stored pod into a defaulted one in place; empty if it would not.
+    """Return why a server refuses to change a stored pod into a defaulted one in place.
 
-    From 1.36 on servers check the pod's node too.
+    From 1.36 on, servers check the pod's node too.
     """
     refusals = invalid_resize(old, new, release)
     return refusals or (list(beyond_node(old, new, release, node)) if node is not None else [])
 
 
 def beyond_node(old: Pod, new: Pod, release: Release, node: Node) -> Iterator[Refusal]:
-    """What admission refuses of a valid resize, after LimitRanges, because this node cannot do it."""
+    """Yield what admission refuses of a valid resize, after LimitRanges, because of the node."""
     available = node.declared_features
     if available is not None and release.has(Change.RESIZE_NEEDS_DECLARED_FEATURES):
         missing = [name for name in _needed_features(old, new, release) if name not in available]
@@ -58,7 +58,7 @@ def beyond_node(old: Pod, new: Pod, release: Release, node: Node) -> Iterator[Re
 
 
 def invalid_resize(old: Pod, new: Pod, release: Release) -> list[Refusal]:
-    """What validation refuses, by the pod before and after alone."""
+    """Return what validation refuses, by the old and the new pod."""
     if unavailable := _unavailable(release):
         return [Refusal("", unavailable)]
     if is_mirror(old) or is_static(old):
@@ -83,12 +83,12 @@ def invalid_resize(old: Pod, new: Pod, release: Release) -> list[Refusal]:
 
 
 def resize_is_unknown(release: Release) -> bool:
-    """Whether a server of this release, with its gates, has no resize subresource at all."""
+    """Return whether a server of this release, with its gates, lacks the resize subresource."""
     return bool(_unavailable(release))
 
 
 def restarting(old: Pod, new: Pod) -> list[str]:
-    """The containers that restart when one pod is changed into the other in place, in their order."""
+    """Return the containers that an in-place change restarts, in order."""
     return [
         after.name
         for before, after in zip(all_containers(old), all_containers(new), strict=True)
@@ -100,16 +100,16 @@ def restarting(old: Pod, new: Pod) -> list[str]:
 
 
 def waiting_containers(pod: Pod) -> set[str]:
-    """The containers that do not run now, which the kubelet leaves out of a resize.
+    """Return the containers that do not run now, which the kubelet leaves out of a resize.
 
-    It starts them with the new limits, and until kubernetes#140387 wrote the pod's cgroup for running ones
-    alone (computePodActions).
+    They start with the new limits; until kubernetes#140387, the pod's cgroup got only those of running
+    containers (computePodActions).
     """
     return {status.name for status in pod.status.every_container if not status.has_processes}
 
 
 class ResizeStatus(StrEnum):
-    """What the kubelet does with a resize that the server has accepted."""
+    """The kubelet's answer to an accepted resize."""
 
     ACTUATED = "done"
     DEFERRED = "Deferred"
@@ -118,7 +118,7 @@ class ResizeStatus(StrEnum):
 
 
 class NodeFit(NamedTuple):
-    """A node's allocatable amount, what its other pods request, and what this one does: bytes, millicores."""
+    """Allocatable of a node, requests of its other pods, and request of this pod: bytes or millicores."""
 
     resource: str
     capacity: int
@@ -127,17 +127,17 @@ class NodeFit(NamedTuple):
 
     @property
     def free(self) -> int:
-        """What is left without the pod: bytes or millicores."""
+        """Amount left without the pod: bytes or millicores."""
         return self.capacity - self.used
 
     @property
     def fits(self) -> bool:
-        """Whether enough is free."""
+        """Whether the request fits."""
         return self.needed <= self.free
 
 
 class ResizeOutcome(NamedTuple):
-    """The kubelet's answer and its message, which is empty where the resize is done."""
+    """The kubelet's answer with its message, "" if the resize is done."""
 
     answer: ResizeStatus
     message: str = ""
@@ -150,10 +150,10 @@ def resize_outcome(
     fits: Iterable[NodeFit] | None = None,
     usage: PodUsage | None = None,
 ) -> ResizeOutcome:
-    """What the kubelet will do with an accepted resize, as far as it can be predicted from outside.
+    """Predict the kubelet's answer to an accepted resize.
 
-    `old` is as the node runs it, `fits` is how `new` fits beside the other pods as it runs them (`node_fit`),
-    None where there are none; limits may not go below the pod's `usage`.
+    `old` is the pod as the node runs it, `fits` how `new` fits beside the other pods (`node_fit`), None if
+    there are none; limits may not go below the pod's `usage`.
     """
     if infeasible := _infeasible_reason(old, new, setup):
         return ResizeOutcome(ResizeStatus.INFEASIBLE, infeasible)
@@ -175,7 +175,7 @@ def _unavailable(release: Release) -> str:
 
 
 def _runs_where_unsupported(pod: Pod) -> bool:
-    """`isPodResizeRequestSupported`: the first running container has no actual resources in its status."""
+    """Return whether the first running container lacks actual resources (`isPodResizeRequestSupported`)."""
     for status in pod.status.container_statuses or ():
         if status.state is not None and status.has_processes:
             return status.resources is None
@@ -183,7 +183,7 @@ def _runs_where_unsupported(pod: Pod) -> bool:
 
 
 def _needed_features(old: Pod, new: Pod, release: Release) -> Iterator[str]:
-    """k8s.io/component-helpers/nodedeclaredfeatures/features/inplacepodresize, in the order of names."""
+    """Yield the features that a resize needs, by name (component-helpers, features/inplacepodresize)."""
     if old.spec.resources != new.spec.resources:
         yield Gate.IN_PLACE_RESIZE_POD_LEVEL.value
     if any(
@@ -195,7 +195,7 @@ def _needed_features(old: Pod, new: Pod, release: Release) -> Iterator[str]:
 
 
 def _beyond_allocatable(new: Pod, release: Release, allocatable: ResourceList) -> Iterator[Refusal]:
-    """The admission plugin PodResize (plugin/pkg/admission/podresize)."""
+    """Yield refusals of the admission plugin PodResize (plugin/pkg/admission/podresize)."""
     requests = pod_requests(new, release)
     sentences = [
         f"{name}, requested: {_amount(requests, name)}, allocatable: {_amount(allocatable, name)}"
@@ -261,7 +261,7 @@ def _removals(
 
 
 def _shrinking(before: Container, after: Container, path: str) -> Iterator[Refusal]:
-    """1.33 alone: a memory limit grows in place, but needs a restart to shrink or to appear."""
+    """Yield refusals of 1.33: a memory limit can only grow without a restart."""
     policies = {policy.resource_name: policy.restart_policy for policy in before.resize_policy or ()}
     if policies.get(MEMORY) == RESTART or MEMORY not in after.limits:
         return
@@ -302,7 +302,7 @@ def _infeasible_reason(old: Pod, new: Pod, setup: NodeSetup) -> str:
 
 
 def node_fit(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> Iterator[NodeFit]:
-    """Whether a pod fits beside others, which count by spec and status (NodeInfo.AddPod of the scheduler)."""
+    """Yield how a pod fits beside others, counted by spec and status (NodeInfo.AddPod of the scheduler)."""
     count = admission_count(setup.release)
     used = [pod_requests(other, setup.release, count=count) for other in others if not other.is_terminal]
     for name, needed, capacity in _against_node(pod, setup):
@@ -317,7 +317,7 @@ def _exceeded_capacity(fits: Iterable[NodeFit]) -> str:
 
 
 def _against_node(pod: Pod, setup: NodeSetup) -> Iterator[tuple[str, int, int]]:
-    """Each resource with the pod's request and the node's allocatable: millicores, bytes."""
+    """Yield each resource with the pod's request and the node's allocatable: millicores, bytes."""
     requests = pod_requests(pod, setup.release)
     for resource in (CPU, MEMORY):
         if resource in setup.node.status_allocatable:
@@ -325,7 +325,7 @@ def _against_node(pod: Pod, setup: NodeSetup) -> Iterator[tuple[str, int, int]]:
 
 
 def _limits_below_usage(old: Pod, new: Pod, usage: PodUsage | None) -> Iterator[str]:
-    """1.34 and later: a limit never shrinks below what is used. Before, only the pod's usage counted."""
+    """Yield limits below usage (1.34 and later); before, only the pod's usage counted."""
     if usage is None:
         return
     limits = [container.limits.get(MEMORY, ZERO) for container in new.containers]

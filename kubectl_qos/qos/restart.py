@@ -1,6 +1,6 @@
-"""What the kubelet does with a container that was killed, and which ones are killed again and again.
+"""What the kubelet does with a killed container, and which containers are killed again and again.
 
-Limits in which nothing starts: runc's libcontainer/process_linux.go and cgroups' fs/memory.go (EBUSY of
+Limits too small for any start: runc's libcontainer/process_linux.go and cgroups' fs/memory.go (EBUSY of
 cgroup v1), crun's src/libcrun/container.c, CRI-O's server/container_create_linux.go, moby's
 daemon/daemon_unix.go.
 """
@@ -19,7 +19,7 @@ _SIGKILLED: Final = 137
 
 
 class Restart(StrEnum):
-    """What happens to the container."""
+    """What happens to a killed container."""
 
     NONE = "stays dead"
     CONTAINER = "restarts"
@@ -27,10 +27,10 @@ class Restart(StrEnum):
 
 
 def restart_after_kill(pod: Pod, container: Container, kind: ContainerKind, release: Release) -> Restart:
-    """What restarts after a SIGKILL, exit code 137, by a container's rules, its policy, then its pod's.
+    """Return what restarts after a SIGKILL (exit code 137): rules, the container's policy, the pod's policy.
 
     Sources: pkg/api/v1/pod/util.go (ContainerShouldRestart, findMatchingContainerRestartRule), KEP-5307 and
-    KEP-5532. An absent policy is Always; rules need a policy beside them. Ephemeral containers stay dead.
+    KEP-5532. An absent policy is Always; rules need a policy. Ephemeral containers do not restart.
     """
     if kind is ContainerKind.EPHEMERAL:
         return Restart.NONE
@@ -58,15 +58,15 @@ FIRST_PROCESS_GONE: Final = re.compile(
     r"|runc did not terminate suc+ess?fully",
     re.IGNORECASE,
 )
-"""What runc says when its first process is gone, for want of memory or not: libcontainer/process_linux.go."""
+"""Messages of runc when its first process is gone, out of memory or not: libcontainer/process_linux.go."""
 ENOUGH_TO_START: Final = 32 << 20
-"""A memory limit in which any runtime starts a container."""
+"""A memory limit with which any runtime starts a container."""
 
 
 def oom_at_start(message: str, limit: int = 0) -> str:
-    """The words of a runtime for a memory limit in which it could not start a container, else empty.
+    """Return the runtime's words for a memory limit that is too small to start a container, or "".
 
-    With a `limit` of few bytes (at most ENOUGH_TO_START) also those for a first process that is gone.
+    With a `limit` of at most ENOUGH_TO_START bytes, messages about a lost first process count too.
     """
     match = OOM_AT_START.search(message)
     if match is None and 0 < limit <= ENOUGH_TO_START:
@@ -75,7 +75,7 @@ def oom_at_start(message: str, limit: int = 0) -> str:
 
 
 def stated_limit(pod: Pod, container: str) -> int:
-    """The memory limit in bytes of a container, else of its pod, rounded up; 0 without any."""
+    """Return the memory limit in bytes of a container, else of its pod, rounded up; 0 without any."""
     limits = [spec.limits.get(MEMORY) for spec in all_containers(pod) if spec.name == container]
     limits.append(resources_of_pod(pod, "limits").get(MEMORY))
     stated = [limit for limit in limits if limit is not None]
@@ -83,16 +83,16 @@ def stated_limit(pod: Pod, container: str) -> int:
 
 
 def refused_start(status: ContainerStatus, limit: int) -> str:
-    """The words with which a runtime could not start this container within `limit` bytes, else empty."""
+    """Return the runtime's words if it could not start this container within `limit` bytes, or ""."""
     waiting = status.state.waiting if status.state is not None else None
     messages = [waiting.message if waiting is not None else "", *(end.message for end in status.ends[:1])]
     return next(filter(None, (oom_at_start(message, limit) for message in messages)), "")
 
 
 class OomLoop(NamedTuple):
-    """A container that waits for its next start; `reason` is why, or empty.
+    """A container that waits to restart, with the `reason` or "".
 
-    It was OOMKilled, or with `never_ran` a runtime could not start it within its memory limit.
+    It was OOMKilled, or a runtime could not start it within its memory limit (`never_ran`).
     """
 
     container: str
@@ -102,7 +102,7 @@ class OomLoop(NamedTuple):
 
 
 def oom_loops(pod: Pod) -> tuple[OomLoop, ...]:
-    """The containers of a pod that do not run now for their memory limit, and will be started again."""
+    """Return the containers of a pod that wait to restart because of their memory limit."""
     return tuple(
         OomLoop(status.name, status.restart_count, waiting.reason if waiting is not None else "", never_ran)
         for status in (() if pod.is_terminal else pod.status.every_container)
@@ -115,7 +115,7 @@ def oom_loops(pod: Pod) -> tuple[OomLoop, ...]:
 
 
 def is_refused(pod: Pod, container: str) -> bool:
-    """Whether no runtime starts the container within its memory limit: one said so, or it is a few bytes."""
+    """Return whether the memory limit is too small for a start: a few bytes, or a runtime said so."""
     statuses = _stopped(pod, container)
     limit = stated_limit(pod, container) if statuses else 0
     return any(
@@ -125,14 +125,14 @@ def is_refused(pod: Pod, container: str) -> bool:
 
 
 def _stopped(pod: Pod, container: str) -> list[ContainerStatus]:
-    """The statuses of a container that tell of its end; most containers have run without one."""
+    """Return the container's statuses that tell of an end; most containers have none."""
     return [
         status for status in pod.status.every_container if status.name == container and status.has_stopped
     ]
 
 
 def was_killed_since_resize(pod: Pod, container: str) -> bool:
-    """Whether it was OOMKilled, and not before the last resize: that may have been at another limit."""
+    """Return whether the container was OOMKilled since the last resize, that is at its present limit."""
     if is_refused(pod, container):
         return True
     ends = [end for status in _stopped(pod, container) for end in status.ends]
@@ -141,9 +141,9 @@ def was_killed_since_resize(pod: Pod, container: str) -> bool:
 
 
 def may_be_killed_again(pod: Pod, container: str, sampled_at: str) -> bool:
-    """Whether its last run was OOMKilled at this limit, and the present one has not been seen to outlast it.
+    """Return whether the last run was OOMKilled at this limit, and this run is not yet known to last longer.
 
-    Of a container that runs, the present run is as old as the end of the one before.
+    The present run of a container is as old as the end of the previous one.
     """
     stopped = _stopped(pod, container)
     if not stopped:

@@ -26,7 +26,7 @@ MEMORY_SWAP_MAX: Final = "memory.swap.max"
 
 
 def hugepage_limits(resources: Mapping[str, Quantity]) -> dict[int, int]:
-    """Page size to limit, for every hugepages entry (`HugePageLimits`)."""
+    """Return the limit in bytes by page size, for every hugepages entry (`HugePageLimits`)."""
     limits: dict[int, int] = {}
     for name, quantity in resources.items():
         if name.startswith(HUGEPAGES_PREFIX):
@@ -39,7 +39,7 @@ def hugepage_limits(resources: Mapping[str, Quantity]) -> dict[int, int]:
 
 
 def pod_hugepage_limits(pod: Pod, requests: Totals, release: Release) -> dict[int, int]:
-    """The pod cgroup's limits: from its total requests; up to 1.26 summed over the containers."""
+    """Return the pod cgroup's limits: from its total requests; up to 1.26 summed over the containers."""
     if release.has(Change.HUGEPAGES_FROM_POD_REQUESTS):
         return hugepage_limits(requests)
     limits: dict[int, int] = {}
@@ -56,9 +56,9 @@ def pod_hugepage_limits(pod: Pod, requests: Totals, release: Release) -> dict[in
 def container_hugepage_limits(
     pod: Pod, container: Container, sizes: tuple[str, ...], release: Release
 ) -> dict[str, int]:
-    """Every page size of the node to the container's limit, 0 unless one is set.
+    """Return the container's limit for every page size of the node, 0 unless one is set.
 
-    From 1.34 the pod-level limit applies where the container has none.
+    From 1.34, the pod-level limit applies to containers without one.
     """
     limits: dict[str, int] = {}
     if release.has(Change.POD_LEVEL_HUGEPAGE_LIMITS):
@@ -68,7 +68,7 @@ def container_hugepage_limits(
 
 
 def named_hugepage_limits(limits: Mapping[int, int], sizes: tuple[str, ...] = ()) -> dict[str, int]:
-    """Limits by the size as file names spell it; these sizes get 0 where they are not limited."""
+    """Return limits by the size in file names; `sizes` without a limit get 0."""
     named = {}
     for size, limit in limits.items():
         try:
@@ -86,9 +86,9 @@ UNLIMITED_SWAP: Final = "UnlimitedSwap"
 
 
 class Swap(NamedTuple):
-    """What is asked of the runtime: `swap_max` for cgroup v2, `memory_and_swap` as CRI's total in bytes.
+    """Swap settings for the runtime: `swap_max` for cgroup v2, `memory_and_swap` as CRI's total in bytes.
 
-    None and 0 are not set, "max" and -1 unlimited.
+    None and 0 are unset, "max" and -1 unlimited.
     """
 
     swap_max: str | None = None
@@ -98,7 +98,7 @@ class Swap(NamedTuple):
 def container_swap(
     pod: Pod, container: Container, qos: QosClass, memory_limit: int, setup: NodeSetup
 ) -> Swap:
-    """The swap settings of one container; `memory_limit` is the container's in bytes, 0 without one."""
+    """Return the swap settings of one container; `memory_limit` is its limit in bytes, 0 without one."""
     node, release = setup.node, setup.release
     if not release.has(Change.SWAP_BY_UNIFIED):
         if not release.enabled(Gate.NODE_SWAP):
@@ -119,7 +119,7 @@ def container_swap(
 
 
 def _swap_behavior(pod: Pod, container: Container, qos: QosClass, setup: NodeSetup) -> str:
-    """`GetContainerSwapBehavior`; 1.28 and 1.29 took anything but LimitedSwap as unlimited."""
+    """Return the swap behavior (`GetContainerSwapBehavior`); 1.28 and 1.29 limit only LimitedSwap."""
     release = setup.release
     is_v1 = setup.node.cgroup_version == 1
     behavior = setup.kubelet.memory_swap_behavior
@@ -139,9 +139,9 @@ def _swap_behavior(pod: Pod, container: Container, qos: QosClass, setup: NodeSet
 
 
 def _burstable_swap(request: int, node: Node) -> int:
-    """The container's share of swap: request / capacity of it, in double precision, cut to a byte.
+    """Return the container's share of swap: request / capacity, in double precision, floored to a byte.
 
-    Zero where the request exceeds the machine (the kubelet logs an error and disallows swap). Source:
+    Returns 0 if the request exceeds the machine (the kubelet logs an error and disallows swap). Source:
     calcSwapForBurstablePods.
     """
     capacity = node.memory_capacity_bytes or 0
@@ -154,12 +154,12 @@ def _burstable_swap(request: int, node: Node) -> int:
 
 
 def has_memory_qos(setup: NodeSetup) -> bool:
-    """Whether the gate is on and the node can: only cgroup v2 has these files."""
+    """Return whether the gate is on and the node has cgroup v2, which MemoryQoS needs."""
     return setup.node.cgroup_version != 1 and setup.release.enabled(Gate.MEMORY_QOS)
 
 
 def container_memory_qos(qos: QosClass, request: int, limit: int, setup: NodeSetup) -> dict[str, str]:
-    """What MemoryQoS asks for a container whose own request and limit in bytes these are, 0 where absent."""
+    """Return what MemoryQoS sets for a container with this request and limit in bytes (0 without one)."""
     files: dict[str, str] = {}
     if setup.release.has(Change.MEMORY_RESERVATION_POLICY):
         is_protected = request != 0 and _is_tiered(setup)
@@ -173,7 +173,7 @@ def container_memory_qos(qos: QosClass, request: int, limit: int, setup: NodeSet
 
 
 def pod_memory_qos(qos: QosClass, request: int, setup: NodeSetup) -> dict[str, str]:
-    """The pod cgroup's protection, from the bytes that it requests including overhead."""
+    """Return the pod cgroup's protection, from its request in bytes including overhead."""
     if request <= 0:
         return {}
     if not setup.release.has(Change.MEMORY_RESERVATION_POLICY):
@@ -184,7 +184,7 @@ def pod_memory_qos(qos: QosClass, request: int, setup: NodeSetup) -> dict[str, s
 def class_memory_qos(
     guaranteed: int, burstable: int, setup: NodeSetup
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Protection of kubepods and of the burstable cgroup, from the sums of requests of each class."""
+    """Return the protection of kubepods and burstable, from the sums of requests of each class."""
     total = wrap(guaranteed + burstable)
     if setup.release.has(Change.MEMORY_RESERVATION_POLICY):
         if not _is_tiered(setup):
@@ -197,7 +197,7 @@ def class_memory_qos(
 
 
 def _memory_high(request: int, limit: int, setup: NodeSetup) -> int | None:
-    """The throttling threshold, or None where it is not set.
+    """Return the throttling threshold, or None if it is not set.
 
     1.22 to 1.26: limit x factor. From 1.27: request + factor x (limit - request), floored to a page. A
     container without a limit uses the node's capacity minus reserved. The order of the floating point
@@ -227,5 +227,5 @@ def _is_tiered(setup: NodeSetup) -> bool:
 
 
 def _protection(qos: QosClass) -> str:
-    """Guaranteed memory is never reclaimed, the other classes' only under pressure."""
+    """Return the file of a class: Guaranteed memory is never reclaimed, other memory only under pressure."""
     return MEMORY_MIN if qos is QosClass.GUARANTEED else MEMORY_LOW

@@ -1,4 +1,4 @@
-"""Where a pod and its containers are in the cgroup tree, and which pod and container a path belongs to.
+"""Cgroup paths of pods and containers, and the pod and container of a path.
 
 Source: pkg/kubelet/cm/cgroup_manager_linux.go (NewCgroupName, ToSystemd).
 """
@@ -15,16 +15,16 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.qos.qos_class import QosClass
 
 CgroupName = tuple[str, ...]
-"""The kubelet's internal name: the components from the root, the same for both drivers."""
+"""The kubelet's internal name: components from the root, the same for both drivers."""
 
 CUT: Final = "…"
-"""Ends what a pager or a person cut off."""
+"""Marks the end of a truncated path."""
 KUBEPODS: Final = "kubepods"
 _SLICE: Final = ".slice"
 
 
 def compose(base: CgroupName, *components: str) -> CgroupName:
-    """`NewCgroupName`. Raises InputError where the kubelet panics: `/` or `_` in a component."""
+    """Build a name (`NewCgroupName`). Raises InputError if the kubelet panics: `/` or `_` in a component."""
     for component in components:
         if "/" in component or "_" in component:
             raise InputError(f'invalid character in component ["{component}"] of CgroupName')
@@ -32,7 +32,7 @@ def compose(base: CgroupName, *components: str) -> CgroupName:
 
 
 def to_systemd(name: CgroupName) -> str:
-    """The nested slices of a name. Raises InputError for what no slice can be called."""
+    """Return the nested slices of a name. Raises InputError if no slice can have it."""
     if not name or name == ("",):
         return "/"
     joined = "-".join(part.replace("-", "_") for part in name)
@@ -51,37 +51,37 @@ def to_systemd(name: CgroupName) -> str:
 
 
 def to_cgroupfs(name: CgroupName) -> str:
-    """The plain path of a name."""
+    """Return the cgroupfs path of a name."""
     parts = [part for part in name if part]
     cleaned = posixpath.normpath(posixpath.join(*parts)) if parts else ""
     return "/" + ("" if cleaned == "." else cleaned)
 
 
 def parse_systemd(path: str) -> CgroupName:
-    """The name of a slice's path; `_` becomes `-`, whichever of the two it was."""
+    """Parse a slice's path; every `_` becomes `-`, because both are written alike."""
     base = posixpath.basename(path.rstrip("/")) or "/"
     return tuple(part.replace("_", "-") for part in base.removesuffix(_SLICE).split("-"))
 
 
 def parse_cgroupfs(path: str) -> CgroupName:
-    """The name of a plain path."""
+    """Parse a cgroupfs path."""
     components = tuple(path.removeprefix("/").split("/"))
     return () if components == ("",) else components
 
 
 def literal(name: CgroupName, driver: CgroupDriver) -> str:
-    """The path of a name under a driver."""
+    """Return the path of a name under a driver."""
     return to_systemd(name) if driver is CgroupDriver.SYSTEMD else to_cgroupfs(name)
 
 
 def kubepods_name(kubelet: Kubelet) -> CgroupName:
-    """The cgroup of all pods, below --cgroup-root; without cgroupsPerQOS that root itself."""
+    """Return the cgroup of all pods, below --cgroup-root; without cgroupsPerQOS the root itself."""
     root = parse_cgroupfs(kubelet.cgroup_root)
     return compose(root, KUBEPODS) if kubelet.cgroups_per_qos else root
 
 
 def class_name(qos: QosClass, kubelet: Kubelet) -> CgroupName:
-    """The cgroup of a class; Guaranteed pods sit directly under kubepods."""
+    """Return the cgroup of a class; Guaranteed pods are directly under kubepods."""
     root = kubepods_name(kubelet)
     if qos is QosClass.GUARANTEED or not kubelet.cgroups_per_qos:
         return root
@@ -89,21 +89,21 @@ def class_name(qos: QosClass, kubelet: Kubelet) -> CgroupName:
 
 
 def pod_uid(pod: Pod) -> str:
-    """The UID in the path: of a mirror pod that of the static pod, which its annotation holds."""
+    """Return the UID in the path: for a mirror pod, the static pod's from the annotation."""
     if pod.annotations.config_mirror is not None:
         return pod.annotations.config_hash or pod.annotations.config_mirror
     return pod.metadata.uid
 
 
 def pod_name(uid: str, qos: QosClass, kubelet: Kubelet) -> CgroupName:
-    """The pod's cgroup; without cgroupsPerQOS there is none but the root."""
+    """Return the pod's cgroup; without cgroupsPerQOS the root."""
     if not kubelet.cgroups_per_qos:
         return kubepods_name(kubelet)
     return compose(class_name(qos, kubelet), f"pod{uid}")
 
 
 def container_path(pod_path: str, container_id: str, kubelet: Kubelet, runtime: str) -> str:
-    """The container's cgroup below its pod's, as the runtime names it.
+    """Return the container's cgroup below its pod's, as the runtime names it.
 
     `container_id` is `containerd://<hex>` as in status, or the hex alone; then `runtime` has the scheme, as
     in nodeInfo.
@@ -117,7 +117,7 @@ def container_path(pod_path: str, container_id: str, kubelet: Kubelet, runtime: 
 
 
 class PathLevel(Enum):
-    """What a cgroup holds, from the outside in."""
+    """What a cgroup contains, from the outside in."""
 
     ABOVE = "a cgroup that holds all pods and more"
     PODS = "all pods"
@@ -129,10 +129,10 @@ class PathLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PodCgroup:
-    """The pod and container of a path; `container_id` is empty for the pod's own cgroup.
+    """The pod and container of a path; `container_id` is "" for the pod's own cgroup.
 
-    `qos` is the class by which the kubelet placed the pod: directly below kubepods is Guaranteed. With
-    `is_mixed` the kubelet uses the systemd driver and the runtime cgroupfs: no limit of the pod holds it.
+    `qos` is the class by which the kubelet placed the pod; directly below kubepods is Guaranteed. `is_mixed`:
+    the kubelet uses the systemd driver and the runtime cgroupfs, so the pod's limits do not apply.
     """
 
     pod_uid: str
@@ -143,7 +143,7 @@ class PodCgroup:
 
     @property
     def level(self) -> PathLevel:
-        """Whether it is a container's, or its pod's."""
+        """Whether it is a container's or a pod's cgroup."""
         return PathLevel.CONTAINER if self.container_id else PathLevel.POD
 
 
@@ -170,11 +170,11 @@ _ALL_PODS: Final = re.compile(r"/(?:[^/]*-)?kubepods(?:\.slice)?$")
 
 
 def pod_cgroup(path: str) -> PodCgroup | None:
-    """The pod, and the container if it is one, of a path; None for a cgroup of no pod.
+    """Return the pod, and the container if any, of a path; None outside pods.
 
-    The last directory that a kubelet could have made counts: a kubelet in a container (kind, minikube) has
-    its own below that of its container. A cgroup that a container made for itself counts as the container's.
-    Of a path that was cut, which ends in `…`, only whole directories count.
+    The last directory that a kubelet could have made counts, because a kubelet in a container (kind,
+    minikube) nests its cgroups in that container's. A cgroup below a container's belongs to the container.
+    In a truncated path, which ends in `…`, only whole directories count.
     """
     if path.endswith(CUT):
         path = path.rpartition("/")[0]
@@ -194,12 +194,12 @@ def pod_cgroup(path: str) -> PodCgroup | None:
 
 
 def is_uid(text: str) -> bool:
-    """Whether it is a UID as servers make them, or a static pod's hash of 32 digits."""
+    """Return whether the text is a UID of an API server, or a static pod's hash of 32 digits."""
     return _UID.fullmatch(text) is not None
 
 
 def class_of_path(path: str) -> QosClass | None:
-    """The class of the pod that a path lies in, which may be cut before its UID; None outside pods."""
+    """Return the class of the pod in a path, which may be truncated before the UID; None outside pods."""
     match = _OF_CLASS.search(path)
     return (
         _QOS[match["qos"]] if match is not None and (match["qos"] or "pod" in path[match.end() :]) else None
@@ -207,9 +207,9 @@ def class_of_path(path: str) -> QosClass | None:
 
 
 def path_level(path: str, below: str = "") -> PathLevel:
-    """What a cgroup holds; `below` is the path of a process, which shows what is above all pods.
+    """Return what a cgroup contains; `below` is the path of a process, which reveals levels above pods.
 
-    `/` is the machine, which is above all.
+    `/` is the machine.
     """
     pod = pod_cgroup(path)
     if pod is not None:
@@ -224,9 +224,9 @@ def path_level(path: str, below: str = "") -> PathLevel:
 
 
 def memory_path(text: str) -> str:
-    """The path in the hierarchy that counts memory, of the lines of /proc/PID/cgroup (cgroups(7)).
+    """Return the path in the hierarchy that counts memory, from /proc/PID/cgroup (cgroups(7)).
 
-    `4:memory:/a` on v1 and where both are mounted, `0::/a` on v2. A path may hold colons.
+    `4:memory:/a` on v1 and hybrid systems, `0::/a` on v2. A path may contain colons.
     """
     unified = ""
     for line in text.split("\n"):

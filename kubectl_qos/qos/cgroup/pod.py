@@ -1,8 +1,8 @@
-"""The cgroups of a pod and of its containers: what the kubelet sets or asks of the runtime, and why.
+"""Cgroups of a pod and its containers: what the kubelet sets or asks of the runtime, with reasons.
 
 Sources: pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod) and pod_container_manager_linux.go
-(EnsureExists), pkg/kubelet/kuberuntime/kuberuntime_container_linux.go. The values are written once; only an
-in-place resize changes those of a living pod.
+(EnsureExists), pkg/kubelet/kuberuntime/kuberuntime_container_linux.go. Values are written once; only an
+in-place resize changes them for a running pod.
 """
 
 from collections.abc import Mapping
@@ -41,13 +41,13 @@ UPDATED_IN_PLACE: Final = frozenset(
     {"cpu.weight", "cpu.max", "memory.max", "memory.min", "memory.low"}
     | {"cpu/cpu.shares", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us", "memory/memory.limit_in_bytes"}
 )
-"""The files that a resize rewrites in a living pod's cgroup; the others keep what they were created with."""
+"""Files that a resize rewrites in a running pod's cgroup; others keep their values from creation."""
 
 _OOM_GROUP: Final = "memory.oom.group"
 
 
 class PodTotals(NamedTuple):
-    """What a pod's cgroup is sized by: its totals, and whether its limits count."""
+    """Totals that size a pod's cgroup, and whether its limits apply."""
 
     requests: Totals
     limits: Totals
@@ -56,27 +56,27 @@ class PodTotals(NamedTuple):
 
     @property
     def cpu_request_milli(self) -> int:
-        """Millicores requested in all."""
+        """Total CPU request in millicores."""
         return self.requests.get(CPU, ZERO).milli_value()
 
     @property
     def cpu_limit_milli(self) -> int:
-        """Millicores limited to, 0 for none."""
+        """Total CPU limit in millicores, 0 for none."""
         return self.limits.get(CPU, ZERO).milli_value()
 
     @property
     def memory_request(self) -> int:
-        """Bytes requested in all."""
+        """Total memory request in bytes."""
         return self.requests.get(MEMORY, ZERO).value()
 
     @property
     def memory_limit(self) -> int:
-        """Bytes limited to, 0 for none."""
+        """Total memory limit in bytes, 0 for none."""
         return self.limits.get(MEMORY, ZERO).value()
 
 
 def pod_totals(pod: Pod, qos: QosClass, setup: NodeSetup, limit: Quantity | None = None) -> PodTotals:
-    """The totals of a defaulted pod as its kubelet sees them, with another memory limit where given."""
+    """Return the totals of a defaulted pod as the kubelet sees them; `limit` replaces the memory limit."""
     release, limits = setup.release, pod_limits(pod, setup.release)
     return PodTotals(
         requests=pod_requests(pod, release, count=kubelet_count(release)),
@@ -87,7 +87,7 @@ def pod_totals(pod: Pod, qos: QosClass, setup: NodeSetup, limit: Quantity | None
 
 
 def pod_settings(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -> values.CgroupSettings:
-    """The settings of the pod's cgroup (`ResourceConfigForPod` and the pids limit)."""
+    """Return the settings of the pod's cgroup (`ResourceConfigForPod` and the pids limit)."""
     kubelet = setup.kubelet
     shares = values.MIN_SHARES
     quota = period = memory = None
@@ -112,7 +112,7 @@ def pod_settings(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -
 
 
 def _pids_limit(pod: Pod, setup: NodeSetup) -> int | None:
-    """The smaller of podPidsLimit and, with PerPodPIDLimit on cgroup v2, the pod's own; None without either.
+    """Return the smaller of podPidsLimit and the pod's own (PerPodPIDLimit on cgroup v2), None without any.
 
     Source: pkg/kubelet/cm/pod_container_manager_linux.go (KEP-6063).
     """
@@ -126,7 +126,7 @@ def _pids_limit(pod: Pod, setup: NodeSetup) -> int | None:
 def container_resources(
     pod: Pod, container: Container, qos: QosClass, adj: int, setup: NodeSetup
 ) -> values.CriResources:
-    """What is asked of the runtime for one container of a defaulted pod."""
+    """Return the CRI resources of one container of a defaulted pod."""
     memory_limit = _effective_limit(pod, container, MEMORY, setup.release).value()
     base = linux_resources(
         container.requests.get(CPU),
@@ -154,7 +154,7 @@ def container_resources(
 def linux_resources(
     cpu_request: Quantity | None, cpu_limit: Quantity, memory_limit: int, setup: NodeSetup, *, exclusive: bool
 ) -> values.CriResources:
-    """`calculateLinuxResources`: shares, quota, memory limit and memory.oom.group."""
+    """Return shares, quota, memory limit and memory.oom.group (`calculateLinuxResources`)."""
     takes_limit = cpu_request is None
     if not setup.release.has(Change.MISSING_CPU_REQUEST_TAKES_LIMIT):
         takes_limit = (cpu_request is None or cpu_request.is_zero) and not cpu_limit.is_zero
@@ -173,7 +173,7 @@ def linux_resources(
 
 
 def sets_oom_group(setup: NodeSetup) -> bool:
-    """Whether memory.oom.group is set, so that the kernel kills all processes of a container together."""
+    """Return whether memory.oom.group is set, so that the kernel kills all processes of a container."""
     release = setup.release
     if setup.node.cgroup_version == 1 or not release.has(Change.MEMORY_OOM_GROUP):
         return False
@@ -181,7 +181,7 @@ def sets_oom_group(setup: NodeSetup) -> bool:
 
 
 def pod_has_exclusive_cpus(pod: Pod, qos: QosClass, setup: NodeSetup) -> bool:
-    """Whether any container of the pod does; with pod-level resource managers, whether all do."""
+    """Return whether any container has exclusive CPUs; with pod-level resource managers, whether all do."""
     release = setup.release
     containers = (*pod.init_containers, *pod.containers)
     exclusive = [_has_exclusive_cpus(container, qos, setup) for container in containers]
@@ -191,9 +191,9 @@ def pod_has_exclusive_cpus(pod: Pod, qos: QosClass, setup: NodeSetup) -> bool:
 
 
 def _has_exclusive_cpus(container: Container, qos: QosClass, setup: NodeSetup) -> bool:
-    """Whether the container owns whole CPUs and so runs without a quota (1.33 and later).
+    """Return whether the container has exclusive CPUs, and so no quota (1.33 and later).
 
-    Under the static CPU manager that is a Guaranteed pod's container with a whole number of CPUs.
+    This takes the static CPU manager, a Guaranteed pod and a whole number of CPUs.
     """
     kubelet = setup.kubelet
     if not setup.release.enabled(Gate.NO_QUOTA_WITH_EXCLUSIVE_CPUS):
@@ -207,7 +207,7 @@ def _has_exclusive_cpus(container: Container, qos: QosClass, setup: NodeSetup) -
 
 
 def _effective_limit(pod: Pod, container: Container, name: str, release: Release) -> Quantity:
-    """The container's limit; where it has none, from 1.32 on, the pod-level limit."""
+    """Return the container's limit, or from 1.32 on the pod-level limit if it has none."""
     own = container.limits.get(name, ZERO)
     if own.is_zero and release.has(Change.POD_LEVEL_LIMIT_FALLBACK):
         return pod_level_limits(pod, release).get(name, ZERO)
@@ -215,7 +215,7 @@ def _effective_limit(pod: Pod, container: Container, name: str, release: Release
 
 
 def _cfs_period_us(setup: NodeSetup) -> int:
-    """The period that quotas are computed with: 100 ms unless the gate allows another."""
+    """Return the period of quotas in microseconds: 100 ms unless the gate allows another."""
     if setup.release.enabled(Gate.CUSTOM_CFS_QUOTA_PERIOD):
         return setup.kubelet.cpu_cfs_quota_period_us
     return DEFAULT_CFS_PERIOD_US
@@ -235,7 +235,7 @@ class _Inputs(NamedTuple):
 def pod_reasons(
     files: Mapping[str, str], totals: PodTotals, qos: QosClass, setup: NodeSetup
 ) -> dict[str, Reason]:
-    """Why each of the pod's files has its content."""
+    """Return the reason for each of the pod's files."""
     kubelet = setup.kubelet
     inputs = _Inputs(
         weight={
@@ -271,7 +271,7 @@ def container_reasons(
     *,
     is_scope: bool,
 ) -> dict[str, Reason]:
-    """Why each of the container's files has its content; `is_scope` with a cgroup for processes below."""
+    """Return the reason for each of the container's files; `is_scope`: processes are in a cgroup below."""
     node, requests, limits = setup.node, container.requests, container.limits
     cpu_request = requests.get(CPU)
     inputs = _Inputs(
@@ -328,7 +328,7 @@ _WITHOUT_INPUTS: Final = {"cpu.cfs_period_us": Rule.CPU_PERIOD, _OOM_GROUP: Rule
 
 
 def _swap_rule(name: str, value: str) -> Rule:
-    """In cgroup v1 memory and swap have one limit, which is that of memory where there is no swap."""
+    """Return the rule of a swap file; in cgroup v1, memory and swap share a limit, memory's without swap."""
     if value in {"max", "-1"}:
         return Rule.SWAP_UNLIMITED
     is_limited = name == MEMORY_SWAP_MAX and value != "0"

@@ -1,9 +1,9 @@
-"""The cgroups of a node: kubepods, its classes, pods and containers, and the reserved cgroups.
+"""The cgroups of a node: kubepods, classes, pods, containers, and reserved cgroups.
 
-First what the kubelet writes above the pods, then the tree, in which each directory has the files that the
-kubelet or the runtime writes, as they read back on the node. Three numbers are called allocatable; here it is
-capacity minus reserved, the limit of kubepods, before eviction thresholds. Not here: the cgroups of pause
-containers, whose ids are in no API, and the words (present/tree.py).
+The first part computes what the kubelet writes above the pods; the second builds the tree with the files of
+kubelet and runtime as they read back. "Allocatable" here is capacity minus reserved, the limit of kubepods,
+before eviction thresholds. Not here: cgroups of pause containers, whose ids no API returns, and the words
+(present/tree.py).
 
 Sources: pkg/kubelet/cm/node_container_manager_linux.go and qos_container_manager_linux.go.
 """
@@ -33,7 +33,7 @@ from kubectl_qos.qos.prediction import (
 from kubectl_qos.qos.qos_class import QosClass, qos_class
 
 PID: Final = "pid"
-"""The resource of which the kernel's maximum of process IDs is the capacity."""
+"""Resource whose capacity is the kernel's maximum of process IDs."""
 
 SYSTEM_RESERVED: Final = "system-reserved"
 KUBE_RESERVED: Final = "kube-reserved"
@@ -43,14 +43,14 @@ _UNITS: Final = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 
 
 class CgroupWrite(NamedTuple):
-    """One cgroup and what the kubelet writes there."""
+    """A cgroup and what the kubelet writes to it."""
 
     name: names.CgroupName
     settings: values.CgroupSettings
 
 
 def allocatable(capacity: Mapping[str, Quantity], kubelet: Kubelet) -> Totals:
-    """Capacity minus reserved, never below zero (`GetNodeAllocatableAbsolute`)."""
+    """Return capacity minus reserved, never below zero (`GetNodeAllocatableAbsolute`)."""
     left = {}
     for name, quantity in capacity.items():
         rest = quantity - kubelet.system_reserved.get(name, ZERO)
@@ -60,9 +60,9 @@ def allocatable(capacity: Mapping[str, Quantity], kubelet: Kubelet) -> Totals:
 
 
 def kubepods(capacity: Mapping[str, Quantity], cores: int, kubelet: Kubelet, release: Release) -> CgroupWrite:
-    """The cgroup of all pods; limited to capacity minus reserved if `pods` is enforced.
+    """Return the cgroup of all pods, limited to capacity minus reserved if `pods` is enforced.
 
-    `capacity` is the node's, with `pid` where the kernel's maximum is known, `cores` the machine's CPUs.
+    `capacity` is the node's, with `pid` if the kernel's maximum is known; `cores` are the machine's CPUs.
     """
     is_enforced = kubelet.cgroups_per_qos and ENFORCE_PODS in kubelet.enforce_node_allocatable
     resources = allocatable(capacity, kubelet) if is_enforced else capacity
@@ -70,7 +70,7 @@ def kubepods(capacity: Mapping[str, Quantity], cores: int, kubelet: Kubelet, rel
 
 
 def reserved(cores: int, kubelet: Kubelet, release: Release) -> list[CgroupWrite]:
-    """The kube-reserved and system-reserved cgroups, as far as they are enforced."""
+    """Return the kube-reserved and system-reserved cgroups that are enforced."""
     parse = names.parse_systemd if kubelet.cgroup_driver is CgroupDriver.SYSTEMD else names.parse_cgroupfs
     suffixes = ("", _COMPRESSIBLE) if release.has(Change.RESERVED_COMPRESSIBLE) else ("",)
     writes = []
@@ -89,7 +89,7 @@ def reserved(cores: int, kubelet: Kubelet, release: Release) -> list[CgroupWrite
 
 
 def classes(pods: Iterable[Pod], setup: NodeSetup) -> tuple[CgroupWrite, CgroupWrite, CgroupWrite]:
-    """Kubepods, besteffort and burstable as the kubelet updates them every minute (`UpdateCgroups`).
+    """Return kubepods, besteffort and burstable as the kubelet updates them every minute (`UpdateCgroups`).
 
     `pods` are the node's pods that have not ended, defaulted.
     """
@@ -121,12 +121,12 @@ def classes(pods: Iterable[Pod], setup: NodeSetup) -> tuple[CgroupWrite, CgroupW
 
 
 def unbounded_hugepages(node: Node) -> dict[int, int]:
-    """The limit of each of the node's page sizes above the pods."""
+    """Return the limit above the pods for each of the node's page sizes."""
     return {int(size[:-2]) * _UNITS[size[-2:]]: _UNBOUNDED for size in node.hugepage_sizes}
 
 
 def _sum_requests(pods: Iterable[Pod], release: Release) -> tuple[int, int, int]:
-    """The CPU of Burstable pods in millicores, their memory and that of Guaranteed ones in bytes.
+    """Return the CPU of Burstable pods in millicores, and memory of Burstable and Guaranteed pods in bytes.
 
     The memory sums count pod-level resources even with the gate off, as upstream.
     """
@@ -146,7 +146,7 @@ def _sum_requests(pods: Iterable[Pod], release: Release) -> tuple[int, int, int]
 
 
 def _qos_reserved_limits(burstable: int, guaranteed: int, setup: NodeSetup) -> tuple[int | None, int | None]:
-    """Memory limits of burstable and besteffort under QOSReserved (`setMemoryReserve`)."""
+    """Return memory limits of burstable and besteffort under QOSReserved (`setMemoryReserve`)."""
     percent = setup.kubelet.qos_reserved_percent.get(MEMORY)
     available = setup.node.allocatable_memory_bytes
     if percent is None or not available or not setup.release.enabled(Gate.QOS_RESERVED):
@@ -158,7 +158,7 @@ def _qos_reserved_limits(burstable: int, guaranteed: int, setup: NodeSetup) -> t
 def _settings(
     resources: Mapping[str, Quantity], cores: int, release: Release, *, only_cpu: bool = False
 ) -> values.CgroupSettings:
-    """`getCgroupConfig`: the settings that a resource list stands for."""
+    """Return the settings of a resource list (`getCgroupConfig`)."""
     cpus = ""
     if release.has(Change.KUBEPODS_CPUSET):
         cpus = f"0-{cores - 1}" if cores > 1 else "0"
@@ -180,7 +180,7 @@ NO_CPU_MANAGER: Final = "none"
 
 
 class CgroupLevel(StrEnum):
-    """What a directory is for."""
+    """Kind of a directory."""
 
     RESERVED = "reserved"
     KUBEPODS = "kubepods"
@@ -188,15 +188,15 @@ class CgroupLevel(StrEnum):
     POD = "pod"
     CONTAINER = "container"
     PROCESSES = "processes"
-    """Below a container's scope with crun, which tells systemd only some of the values."""
+    """With crun, below a container's scope; crun tells systemd only some of the values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """One cgroup: its path below the mount, its files in reading order, and which pod's or class's it is.
+    """A cgroup: path below the mount, files in reading order, class and pod.
 
-    On cgroup v1 the names of files begin with the controller. `qos` is that of a class or pod, `pod` that of
-    a pod or container.
+    On cgroup v1, names of files begin with the controller. `qos` is set for classes and pods, `pod` for pods
+    and containers.
     """
 
     path: str
@@ -208,7 +208,7 @@ class Directory:
     container: ContainerPrediction | None = None
 
     def walk(self) -> Iterator[Directory]:
-        """This directory and all below it, parents first."""
+        """Yield this directory and all below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -218,8 +218,8 @@ class Directory:
 class CgroupTree:
     """The cgroups of one node.
 
-    `unknown` names the files of kubepods whose content is not known. `left_out` is how many pods count in the
-    values of kubepods and the classes without being shown.
+    `unknown` are files of kubepods with unknown content. `left_out` pods count in the values of kubepods and
+    the classes without being shown.
     """
 
     setup: NodeSetup
@@ -229,7 +229,7 @@ class CgroupTree:
     assumptions: tuple[Assumption, ...]
 
     def walk(self) -> Iterator[Directory]:
-        """Every directory, parents first."""
+        """Yield every directory, parents first."""
         for root in self.roots:
             yield from root.walk()
 
@@ -237,7 +237,7 @@ class CgroupTree:
 def cgroup_tree(
     pods: Iterable[Pod], setup: NodeSetup, is_shown: Callable[[Pod], bool] = lambda _: True
 ) -> CgroupTree:
-    """The tree of a node with all its known pods; only those that are shown get directories.
+    """Build the tree of a node with all its pods; only shown pods get directories.
 
     Raises InputError if a pod has no containers, or its UID cannot be part of a cgroup name.
     """
@@ -260,7 +260,7 @@ def cgroup_tree(
 
 
 def path_to(pod: Pod, pods: Iterable[Pod], setup: NodeSetup) -> CgroupTree:
-    """The tree with nothing but one pod and the directories above it. Raises InputError as above."""
+    """Build a tree with only one pod and the directories above it. Raises InputError as above."""
     tree = cgroup_tree(pods, setup, lambda other: other is pod)
     roots = [
         replace(root, children=tuple(child for child in root.children if child.children))
@@ -282,17 +282,17 @@ def _directory(
 
 
 def _reserved(setup: NodeSetup) -> Iterator[Directory]:
-    """The reserved cgroups that are enforced; a kubelet refuses to enforce one that has no name."""
+    """Yield the enforced reserved cgroups; a kubelet refuses to enforce one without a name."""
     for name, settings in reserved(_cores(setup.node), setup.kubelet, setup.release):
         if any(part.strip("/") for part in name):
             yield _directory(name, CgroupLevel.RESERVED, _without_cpuset(settings, setup), setup)
 
 
 def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[str, ...]]:
-    """Kubepods with both class cgroups, and which of its files are not known.
+    """Return kubepods with both class cgroups, and its files that are unknown.
 
-    The kubelet creates kubepods with the node's amounts and updates it whenever it updates the classes; its
-    files have the values of both.
+    The kubelet creates kubepods with the node's amounts and updates it with the classes; the files have the
+    values of both.
     """
     node = setup.node
     defaulted = [running_pod(pod, setup.release) for pod in pods]
@@ -325,7 +325,7 @@ def _unknown_files(settings: values.CgroupSettings, cgroup_version: int) -> tupl
 
 
 def _with_pods(above_pods: Directory, pods: Iterable[Pod], setup: NodeSetup) -> Directory:
-    """Pods below their class by namespace and name; Guaranteed ones directly below kubepods."""
+    """Add pods below their class, by namespace and name; Guaranteed ones directly below kubepods."""
     below: dict[QosClass | None, list[Directory]] = {qos: [] for qos in QosClass}
     for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.metadata.uid)):
         prediction = predict_running(pod, setup)
@@ -335,7 +335,7 @@ def _with_pods(above_pods: Directory, pods: Iterable[Pod], setup: NodeSetup) -> 
 
 
 def _pod(prediction: Prediction) -> Directory:
-    """A pod with those of its containers that have not ended, as init containers that are done have."""
+    """Return a pod with its containers that have not ended (done init containers have)."""
     pod = prediction.pod
     ended = {
         status.name
@@ -370,7 +370,7 @@ def _container(container: ContainerPrediction, pod: Pod) -> Directory:
 
 
 def _without_cpuset(settings: values.CgroupSettings, setup: NodeSetup) -> values.CgroupSettings:
-    """Without the CPU set where a CPU manager policy does not touch it, or the CPUs are not known.
+    """Drop the CPU set if a CPU manager policy leaves it alone, or the CPUs are unknown.
 
     Source: pkg/kubelet/cm/node_container_manager_linux.go (getCgroupConfigInternal, "Only do so on None
     policy").
@@ -381,7 +381,7 @@ def _without_cpuset(settings: values.CgroupSettings, setup: NodeSetup) -> values
 
 
 def _kubepods_assumptions(setup: NodeSetup) -> Iterator[Assumption]:
-    """What only kubepods depends on, as far as it is not configured."""
+    """Yield the assumptions that only kubepods depends on."""
     kubelet = setup.kubelet
     if kubelet.origin("enforce_node_allocatable") is Origin.ASSUMED:
         yield Assumption("enforce_node_allocatable", kubelet.enforce_node_allocatable, Origin.ASSUMED)
@@ -390,14 +390,14 @@ def _kubepods_assumptions(setup: NodeSetup) -> Iterator[Assumption]:
 
 
 def _cores(node: Node) -> int:
-    """The machine's CPUs, 0 where they are not known."""
+    """Return the machine's CPUs, 0 if unknown."""
     return -(-node.capacity[CPU].milli_value() // 1000) if CPU in node.capacity else 0
 
 
 def _amounts(setup: NodeSetup) -> Totals:
-    """The node's amounts, from which the kubelet subtracts what is reserved.
+    """Return the amounts that the kubelet subtracts reservations from.
 
-    Where the reservations are not known, status.allocatable has what is left of CPU and memory.
+    If the reservations are unknown, status.allocatable has the rest of CPU and memory.
     """
     node, kubelet = setup.node, setup.kubelet
     amounts: Totals = {

@@ -1,6 +1,6 @@
-"""From settings to the content of cgroup files, for v1 and v2.
+"""Content of cgroup files, for v1 and v2.
 
-`CgroupSettings` is what the kubelet sets on a cgroup of its own, `CriResources` what it asks of the container
+`CgroupSettings` is what the kubelet sets on its own cgroups, `CriResources` what it asks of the container
 runtime. Names of v1 files begin with their controller. CPU quotas and periods are microseconds.
 
 Sources: pkg/kubelet/cm/cgroup_manager_linux.go (toResources) and helpers_linux.go, opencontainers/cgroups
@@ -33,14 +33,14 @@ UNWRITTEN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("memory.min", "memory.low", "memory.oom.group"), "0"),
     **dict.fromkeys(("memory.high", "memory.swap.max", "pids.max"), "max"),
 }
-"""What holds where nobody has written the file (Linux Documentation/admin-guide/cgroup-v2.rst)."""
+"""Defaults of files that nobody has written (Linux Documentation/admin-guide/cgroup-v2.rst)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CgroupSettings:
-    """What the kubelet sets on one cgroup (ResourceConfig); None is not touched. Bytes and microseconds.
+    """Settings of one kubelet cgroup (ResourceConfig); None: not written. Bytes and microseconds.
 
-    Hugepages are the exception: every size that is not named is limited to 0, as upstream.
+    Hugepages are an exception: every size without an entry is limited to 0, as upstream.
     """
 
     cpu_shares: int | None = None
@@ -55,7 +55,7 @@ class CgroupSettings:
 
 @dataclass(frozen=True, slots=True)
 class CriResources:
-    """One LinuxContainerResources message of the CRI; `unified` are cgroup v2 files by name."""
+    """A LinuxContainerResources message of the CRI; `unified` has cgroup v2 files by name."""
 
     cpu_shares: int = 0
     cpu_quota_us: int = 0
@@ -68,29 +68,29 @@ class CriResources:
 
 
 def milli_to_shares(cpu_milli: int) -> int:
-    """cpu.shares of a request (`MilliCPUToShares`): 1024 a CPU, within 2 and 262144."""
+    """Return cpu.shares of a request (`MilliCPUToShares`): 1024 per CPU, within 2 and 262144."""
     shares = truncating_div(wrap(cpu_milli * SHARES_PER_CPU), 1000)
     return min(max(shares, MIN_SHARES), MAX_SHARES)
 
 
 def milli_to_quota(cpu_milli: int, period_us: int) -> int:
-    """CFS quota of a limit (`MilliCPUToQuota`): at least 1 ms; 0, which is unset, for no limit."""
+    """Return the CFS quota of a limit (`MilliCPUToQuota`): at least 1 ms; 0 (unset) without a limit."""
     if cpu_milli == 0:
         return 0
     return max(truncating_div(wrap(cpu_milli * period_us), 1000), MIN_QUOTA_US)
 
 
 def shares_to_weight_linear(shares: int) -> int:
-    """cpu.weight as the kubelet writes it at pod, QoS and kubepods level (`getCPUWeight`), KEP-2254."""
+    """Return cpu.weight as the kubelet writes it above containers (`getCPUWeight`, KEP-2254)."""
     if shares >= MAX_SHARES:
         return MAX_WEIGHT
     return 1 + (shares - MIN_SHARES) * (MAX_WEIGHT - 1) // (MAX_SHARES - MIN_SHARES)
 
 
 def shares_to_weight_quadratic(shares: int) -> int:
-    """cpu.weight as runc >= 1.3.2 and crun >= 1.23 write it (`ConvertCPUSharesToCgroupV2Value`).
+    """Return cpu.weight as runc >= 1.3.2 and crun >= 1.23 write it (`ConvertCPUSharesToCgroupV2Value`).
 
-    Maps 2 to 1, 1024 to 100 and 262144 to 10000; 0 stays 0, which is unset.
+    Maps 2 to 1, 1024 to 100 and 262144 to 10000; 0 (unset) stays 0.
     """
     if shares == 0:
         return 0
@@ -105,7 +105,7 @@ def shares_to_weight_quadratic(shares: int) -> int:
 
 
 def systemd_quota(quota_us: int, period_us: int) -> int:
-    """The quota after systemd's CPUQuota, which knows whole percents (`addCPUQuota`, v0.0.2 and later).
+    """Return the quota after systemd's CPUQuota, which has whole percents (`addCPUQuota`, v0.0.2 and later).
 
     Both are microseconds: 133 ms of 100 ms becomes 140 ms. Unlimited and unset pass unchanged.
     """
@@ -118,7 +118,7 @@ def systemd_quota(quota_us: int, period_us: int) -> int:
 
 
 def kubelet_files(settings: CgroupSettings, node: Node, release: Release) -> dict[str, str]:
-    """File to content as the kubelet's cgroup library writes them at pod, QoS and node level."""
+    """Return files with the content that the kubelet's cgroup library writes at pod, QoS and node level."""
     hugepages = named_hugepage_limits(settings.hugepage_limits or {}, node.hugepage_sizes)
     if node.cgroup_version == 1:
         return _v1_kubelet_files(settings, hugepages, release)
@@ -137,10 +137,9 @@ def kubelet_files(settings: CgroupSettings, node: Node, release: Release) -> dic
 
 
 def files_on_node(settings: CgroupSettings, setup: NodeSetup) -> dict[str, str]:
-    """File to content of a kubelet cgroup as it reads back on the node.
+    """Return files of a kubelet cgroup with their content as it reads back on the node.
 
-    On top of what the kubelet writes: systemd's whole percents of CPU, the kernel's whole pages, and the
-    kernel's defaults of the files that a reader looks for.
+    This adds systemd's whole percents of CPU, the kernel's whole pages, and defaults of unwritten files.
     """
     node, release = setup.node, setup.release
     is_systemd = setup.kubelet.cgroup_driver is CgroupDriver.SYSTEMD
@@ -154,17 +153,17 @@ def files_on_node(settings: CgroupSettings, setup: NodeSetup) -> dict[str, str]:
 
 
 def has_process_cgroup(setup: NodeSetup) -> bool:
-    """Whether crun puts the processes into a cgroup below the scope, so that systemd keeps that to itself."""
+    """Return whether crun puts processes below the scope, so that systemd does not manage their cgroup."""
     delegates = setup.node.oci_runtime.has_process_cgroup and setup.node.cgroup_version == 2
     return delegates and setup.kubelet.cgroup_driver is CgroupDriver.SYSTEMD
 
 
 def container_files(resources: CriResources, setup: NodeSetup) -> dict[str, str]:
-    """File to content in the container's cgroup, as read back after the OCI runtime has written them.
+    """Return files of the container's cgroup with their content as it reads back.
 
-    The systemd driver's whole percents and the kernel's whole pages are applied. Above a cgroup for the
-    processes the scope has only what crun tells systemd (append_resources in its cgroup-systemd.c); for swap
-    that is the total of memory and swap, and what is meant is below.
+    This adds the systemd driver's whole percents and the kernel's whole pages. If processes have a cgroup
+    below, the scope has only the values that crun tells systemd (append_resources in its cgroup-systemd.c);
+    for swap that is the total of memory and swap, and the intended value is below.
     """
     files = process_files(resources, setup, rounds=True)
     if not has_process_cgroup(setup):
@@ -180,7 +179,7 @@ _SYSTEMD_PROPERTIES: Final = {"cpu.weight", "cpu.max", "memory.max", "memory.low
 
 
 def process_files(resources: CriResources, setup: NodeSetup, *, rounds: bool = False) -> dict[str, str]:
-    """File to content in the cgroup that holds the processes; `rounds` where systemd writes it."""
+    """Return files of the cgroup with the processes; `rounds`: systemd writes them."""
     node = setup.node
     runtime, page = node.oci_runtime, node.page_size_bytes
     if node.cgroup_version == 1:
@@ -201,12 +200,12 @@ def process_files(resources: CriResources, setup: NodeSetup, *, rounds: bool = F
 
 
 def in_reading_order(files: Mapping[str, str]) -> dict[str, str]:
-    """CPU first, then memory, then the rest by name: the order that a reader looks for."""
+    """Sort files for reading: CPU, memory, then the rest by name."""
     return {name: files[name] for name in sorted(files, key=_reading_place)}
 
 
 def read_back(name: str, value: str, page_size_bytes: int) -> str:
-    """The content of a file after the kernel took it: byte limits are cut to whole pages."""
+    """Return the content of a file after the kernel took it: byte limits are floored to whole pages."""
     if name.rpartition("/")[2] in _PAGED and value.isdigit():
         return str(int(value) // page_size_bytes * page_size_bytes)
     return value
@@ -269,7 +268,7 @@ def _cpu_max(quota_us: int, period_us: int) -> dict[str, str]:
 
 
 def _pids(limit: int | None, folder: str, release: Release) -> dict[str, str]:
-    """pids.max; libraries up to the one of 1.34 take 0 as unset, newer ones write 1."""
+    """Return pids.max; libraries up to 1.34 take 0 as unset, newer ones write 1."""
     if limit is None or (limit == 0 and not release.has(Change.PIDS_LIMIT_OPTIONAL)):
         return {}
     return {f"{folder}pids.max": "max" if limit < 0 else str(max(limit, 1))}
@@ -285,5 +284,5 @@ def _hugetlb(limits: dict[str, int], suffix: str, folder: str, release: Release)
 
 
 def _limits_hugepages(node: Node) -> bool:
-    """Containerd does not touch hugetlb by default (`disable_hugetlb_controller`): the pod's limit holds."""
+    """Return False for containerd, which by default leaves hugetlb alone (`disable_hugetlb_controller`)."""
     return not node.runtime.startswith("containerd")

@@ -1,7 +1,7 @@
-"""Everything that ends containers or pods for memory on a node: one file each, and the registry.
+"""Registry of killers: everything that ends containers or pods for memory, one file each.
 
-What the lists, the simulation, the fixes and the exporter know of a killer they ask of it here; the words for
-people are in present/killers.py. Kinds of ends that are not for memory are no killers (qos/kills/).
+Lists, simulation, fixes and exporter ask a killer here; its words are in present/killers.py. Ends for other
+reasons are no killers (qos/kills/).
 """
 
 from collections.abc import Mapping
@@ -41,23 +41,23 @@ KILLERS: Final[tuple[Killer, ...]] = (
     TALOS,
     FULL_NODE,
 )
-"""All killers. Of those whose ceilings are reached at the same time the first one acts."""
+"""All killers. If several ceilings are reached at the same time, the first killer acts."""
 PRECEDENCE: Final = {killer.id: place for place, killer in enumerate(KILLERS)}
 BY_RANK: Final = next(killer for killer in KILLERS if killer.has_ranks)
-"""The one whose order RANK is."""
+"""The killer whose order RANK is."""
 EVICTING: Final = next(killer for killer in KILLERS if killer.evicts)
 BY_ID: Final[Mapping[Mechanism, Killer]] = {killer.id: killer for killer in KILLERS}
 
 
 def killers_on(setup: NodeSetup) -> list[Killer]:
-    """Who kills on a node, nobody but the kubelet on Windows."""
+    """Return the killers that apply to a node; on Windows only the kubelet."""
     return [killer for killer in KILLERS if killer.applies(setup)]
 
 
 def daemon_on(setup: NodeSetup) -> Killer | None:
-    """The program of the node that kills before the kernel does, if any."""
+    """Return the daemon of the node that kills before the kernel, if any."""
     return next((killer for killer in killers_on(setup) if killer.daemon is not None), None)
 
 
 OWN_LIMITS: Final = tuple(killer for killer in KILLERS if not killer.picks_among_pods)
-"""Those that act at a limit of a container or of its pod."""
+"""Killers that act at a limit of a container or of its pod."""

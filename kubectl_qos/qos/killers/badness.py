@@ -15,9 +15,9 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 
 
 class BadnessOrder(Order):
-    """The order of badness below a limit of some scope.
+    """The order of badness below a limit.
 
-    `scale_bytes` returns the RAM and swap by which oom_score_adj is scaled there, by the index of the owner.
+    `scale_bytes` returns the RAM and swap that scale oom_score_adj there, by owner index.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class BadnessOrder(Order):
         self._adj_points: dict[int, list[int]] = {}
 
     def first(self, owner: int) -> Choice:
-        """Whom the kernel kills where memory runs out now, nobody if every process there is immune."""
+        """Return the kernel's victim now, nobody if every process is immune."""
         total = max(self._scale_bytes(self._state, owner) // self._page, 1)
         candidates, points = self._scores(owner, total)
         processes = self._memory.node_processes() if self._scope is Scope.NODE else []
@@ -54,7 +54,7 @@ class BadnessOrder(Order):
     def _rival(
         self, victim: int, most: int, candidates: Sequence[int], points: Sequence[int]
     ) -> Contender | None:
-        """The container with the next most points, if each process of the victim may have fewer."""
+        """Return the container with the next most points, if each process of the victim may have fewer."""
         container = self._state.containers[victim]
         if container.processes == 1 or len(candidates) == 1:
             return None
@@ -67,7 +67,7 @@ class BadnessOrder(Order):
         return self._contender(-index, size) if size > container.least_bytes(used) else None
 
     def growing(self, owner: int, room_bytes: int, ended: Collection[int]) -> tuple[Contender, ...]:
-        """Those with as many points as the victim once they alone have grown to so much."""
+        """Return containers that would have as many points as the victim by growing alone."""
         choice, page = self.first(owner), self._page
         if choice.points is None:
             return ()
@@ -86,7 +86,7 @@ class BadnessOrder(Order):
         return Contender(*pod.key, container.name, pod.qos, used, size_bytes)
 
     def _scores(self, owner: int, total: int) -> tuple[Sequence[int], Sequence[int]]:
-        """The containers that may die there, and their points."""
+        """Return the containers that may die there, and their points."""
         memory = self._memory
         if self._scope is Scope.CONTAINER:
             living: Sequence[int] = [owner]
@@ -101,7 +101,7 @@ class BadnessOrder(Order):
         return living, self._badness(living, total)
 
     def _badness(self, containers: Sequence[int], total: int) -> Sequence[int]:
-        """The points of each. Where nothing grows they stay, and are computed for all containers at once."""
+        """Return the points of each container; constant and shared if nothing grows."""
         if not self._is_still:
             return self._compute_badness(containers, total)
         everyone = range(len(self._state.containers))
@@ -111,7 +111,7 @@ class BadnessOrder(Order):
         return points if len(containers) == len(everyone) else [points[index] for index in containers]
 
     def _few_badness(self, containers: Sequence[int], total: int) -> list[int]:
-        """The points of some containers alone."""
+        """Return the points of a few containers."""
         usages = zip(containers, self._memory.usages(containers), strict=True)
         page, every = self._page, self._state.containers
         return [
@@ -120,7 +120,7 @@ class BadnessOrder(Order):
         ]
 
     def _compute_badness(self, containers: Sequence[int], total: int) -> Sequence[int]:
-        """Pages are added to the points of oom_score_adj, which stay the same."""
+        """Compute points: pages plus the constant points of oom_score_adj."""
         adj_points = self._adj_points.get(total)
         if adj_points is None:
             every = self._state.containers

@@ -12,21 +12,21 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 
 
 class ContainerLimit(Killer):
-    """The kernel at memory.max of a container, with what that may swap."""
+    """The kernel at memory.max of a container plus its swap."""
 
     id = Mechanism.CONTAINER_LIMIT
     scope = Scope.CONTAINER
     levels = frozenset({PathLevel.CONTAINER})
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
-        """The limit of each container that has one."""
+        """Yield the limit of each container that has one."""
         killer, scope = self.id, self.scope
         for index, container in enumerate(state.containers):
             if container.limit_bytes:
                 yield Ceiling(killer, scope, index, container.used_bytes, container.most_bytes)
 
     def order(self, memory: MemoryTimeline) -> BadnessOrder:
-        """The container's processes alone."""
+        """Order the container's own processes."""
         return BadnessOrder(memory, self.scope, lambda state, owner: state.containers[owner].most_bytes)
 
 

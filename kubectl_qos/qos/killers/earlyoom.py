@@ -1,7 +1,7 @@
 """earlyoom, which kills the process with the highest oom_score before memory runs out.
 
-It acts as MemAvailable and free swap have both fallen to 10 % of their totals: SIGTERM, and SIGKILL from 5 %.
-Sources: earlyoom(1), its meminfo.c and kill.c. Left out are `--prefer` and `--avoid`, which no API returns.
+It acts when MemAvailable and free swap are both down to 10 % of their totals: SIGTERM, and SIGKILL from 5 %.
+Sources: earlyoom(1), its meminfo.c and kill.c. No API returns `--prefer` and `--avoid`: ignored.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _WHOM: Final = r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)"(?: wi
 
 
 class Earlyoom(Killer):
-    """earlyoom with its defaults, where it is assumed."""
+    """earlyoom with its defaults, if it is assumed."""
 
     id = Mechanism.EARLYOOM
     scope = Scope.NODE
@@ -29,13 +29,13 @@ class Earlyoom(Killer):
     log_lines = (_LINE + _WHOM,)
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
-        """A tenth of RAM and of swap is left; none where so much of the swap cannot be used."""
+        """Yield the ceiling: 10 % of RAM and swap left; none if that much swap cannot be used."""
         at_bytes = state.total_bytes * _PERCENT_IN_USE // 100
         if state.use.most_bytes >= state.capacity_bytes + state.swap_bytes * _PERCENT_IN_USE // 100:
             yield Ceiling(self.id, self.scope, -1, state.use.own + state.use.total, at_bytes, is_polled=True)
 
     def order(self, memory: MemoryTimeline) -> BadnessOrder:
-        """All processes by oom_score, which is badness scaled by the machine."""
+        """Order all processes by oom_score, which is badness scaled by the machine."""
         return BadnessOrder(memory, self.scope, lambda state, _: state.total_bytes)
 
 

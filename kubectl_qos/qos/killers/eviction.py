@@ -17,7 +17,7 @@ _NANO: Final = 10**9
 
 
 class EvictionOrder(Order):
-    """The kubelet's order, of pods that still hold memory."""
+    """The kubelet's order of pods that hold memory."""
 
     def __init__(self, memory: MemoryTimeline) -> None:
         self._memory, self._pods = memory, memory.state.pods
@@ -26,7 +26,7 @@ class EvictionOrder(Order):
         self._kills = -1
 
     def first(self, owner: int) -> Choice:  # noqa: ARG002
-        """The next pod that it may evict, and the critical ones before it."""
+        """Return the next pod that it may evict, and the critical pods before it."""
         refused = list[int]()
         for _, is_critical, index in self._in_order():
             if self._memory.is_present(index):
@@ -36,7 +36,7 @@ class EvictionOrder(Order):
         return Choice(None, refused=tuple(refused))
 
     def growing(self, owner: int, room_bytes: int, ended: Collection[int]) -> tuple[Contender, ...]:
-        """The pods that exceed their requests by more than the victim, or have a lower priority."""
+        """Return pods that would exceed their requests by more than the victim, or have a lower priority."""
         memory, victim = self._memory, self.first(owner).victim
         if not isinstance(victim, int):
             return ()
@@ -57,7 +57,7 @@ class EvictionOrder(Order):
         return tuple(contender for _, contender in sorted(near))
 
     def _in_order(self) -> list[tuple[EvictionKey, bool, int]]:
-        """The pods as the kubelet sorts them; where nothing grows that stays until the next kill."""
+        """Return the pods in the kubelet's order; constant between kills if nothing grows."""
         memory = self._memory
         if self._kills != memory.kills or memory.grows:
             self._kills = memory.kills
@@ -84,9 +84,9 @@ class Eviction(Killer):
     """pkg/kubelet/kubelet.go (evictionMonitoringPeriod)."""
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
-        """memory.available, allocatableMemory.available and the soft threshold, those that are set.
+        """Yield memory.available, allocatableMemory.available and the soft threshold, if set.
 
-        What the node reports is the soft one where there is one (nodeConditions).
+        The node reports the soft one if there is one (nodeConditions).
         """
         thresholds, use = state.thresholds, state.use
         node = use.own + use.working_set
@@ -129,7 +129,7 @@ class Eviction(Killer):
             )
 
     def order(self, memory: MemoryTimeline) -> EvictionOrder:
-        """Pods by use beyond their requests, and by priority."""
+        """Order pods by usage above their requests, and by priority."""
         return EvictionOrder(memory)
 
 

@@ -1,4 +1,4 @@
-"""The kernel as the machine runs out of memory (mm/oom_kill.c, out_of_memory)."""
+"""The kernel on a full node (mm/oom_kill.c, out_of_memory)."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,7 +12,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 
 
 class FullNode(Killer):
-    """The kernel where neither RAM nor swap is free."""
+    """The kernel when neither RAM nor swap is free."""
 
     id = Mechanism.NODE
     scope = Scope.NODE
@@ -21,11 +21,11 @@ class FullNode(Killer):
     has_ranks = True
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
-        """All that the node holds."""
+        """Yield the ceiling: RAM plus usable swap."""
         yield Ceiling(self.id, self.scope, -1, state.use.own + state.use.total, state.use.most_bytes)
 
     def order(self, memory: MemoryTimeline) -> BadnessOrder:
-        """All containers and the known processes of the node."""
+        """Order all containers and the known processes of the node."""
         return BadnessOrder(memory, self.scope, lambda state, _: state.total_bytes)
 
 

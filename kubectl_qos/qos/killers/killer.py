@@ -1,4 +1,4 @@
-"""What a killer is: when it acts, and whom it ends there."""
+"""The interface of a killer: when it acts, and its victims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState
 
 
 class Contender(NamedTuple):
-    """A container, or a pod that is evicted, that may die in place of a victim; `size_bytes` decides."""
+    """A container or pod that may die in place of a victim, depending on `size_bytes`."""
 
     namespace: str
     pod: str
@@ -31,11 +31,11 @@ class Contender(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Whom a killer ends: a process of the node, or by its index a container, or the pod if it ends pods.
+    """A killer's victim: a process of the node, a container, or a pod if it ends pods; None is nobody.
 
-    None is nobody. `points` is the victim's badness in pages where that decides, `tied` how many others have
-    as many. `refused` are the pods before it that may not be ended. The `rival` dies instead unless one
-    process of the victim holds so much.
+    Containers and pods are indices. `points` is the victim's badness in pages if that decides, `tied` how
+    many others have equal points. `refused` pods come before it, but may not be ended. The `rival` dies
+    instead unless one process of the victim is large enough.
     """
 
     victim: int | NodeProcess | None
@@ -49,7 +49,7 @@ NOBODY: Final = Choice(None)
 
 
 class Candidate(NamedTuple):
-    """A pod with processes: whether its cgroup has a memory.max, and its working set, None if unknown."""
+    """A pod with processes: whether its cgroup has a memory.max, and its working set (None: unknown)."""
 
     key: PodKey
     qos: QosClass
@@ -58,29 +58,28 @@ class Candidate(NamedTuple):
 
 
 class Order(Protocol):
-    """In which order a killer ends containers or pods, on a node whose memory changes."""
+    """A killer's order of victims, while memory changes."""
 
     def first(self, owner: int) -> Choice:
-        """Whom it ends now where the memory of `owner` has reached the ceiling (-1: of pods or node)."""
+        """Return the victim now, if the memory of `owner` has reached the ceiling (-1: of pods or node)."""
         ...
 
     def growing(self, owner: int, room_bytes: int, ended: Collection[int]) -> tuple[Contender, ...]:  # noqa: ARG002
-        """Who is the victim once it alone has grown to so much, by `room_bytes` at most, the nearest first.
+        """Return who becomes the victim by growing alone, by at most `room_bytes`, nearest first.
 
-        Not those of which a limit of their own `ended` all containers before.
+        Skip those that a limit of their own has `ended` before.
         """
         return ()
 
 
 class Killer(Protocol):
-    """What ends containers or pods for memory.
+    """A killer of containers or pods for memory.
 
-    `id` is its name in JSON, `scope` whose memory has to run out. `measures` is whose use has to be known for
-    its distance: else that is an upper bound. `ends_pods` is whether it ends whole pods, `evicts` whether
-    those come back on another node only. `has_ranks` is whether RANK is its order, `delay_seconds` how long
-    it takes at most to notice. `daemon` is the program of the node, None for kernel and kubelet.
-    Kills show it in logs: `levels` are the cgroups that the kernel names as it kills there, `log_lines` what
-    a daemon writes then.
+    `id` is its name in JSON. `scope` is whose memory has to run out, `measures` whose use has to be known:
+    otherwise its distance is an upper bound. `ends_pods`: it ends whole pods. `evicts`: they come back on
+    another node only. `has_ranks`: RANK is its order. `delay_seconds`: how long it may take to notice.
+    `daemon`: the program of the node, None for kernel and kubelet. Logs: the kernel names cgroups of
+    `levels`, a daemon writes `log_lines`.
     """
 
     id: ClassVar[Mechanism]
@@ -95,45 +94,45 @@ class Killer(Protocol):
     log_lines: ClassVar[tuple[str, ...]] = ()
 
     def applies(self, setup: NodeSetup) -> bool:
-        """Whether it kills on a node, by what the node says of itself or what is assumed."""
+        """Return whether it is active on a node, as reported or assumed."""
         if self.daemon is not None and setup.node.userspace_oom_killer != self.daemon:
             return False
         return not setup.node.is_windows
 
     def is_assumed(self, setup: NodeSetup) -> bool:  # noqa: ARG002
-        """Whether a node does not say itself that it runs this daemon."""
+        """Return whether it is assumed: the node does not report this daemon."""
         return self.daemon is not None
 
     def ceilings(self, state: NodeState) -> Iterable[Ceiling]:
-        """Where it acts on a node."""
+        """Return where it acts on a node."""
         ...
 
     def order(self, memory: MemoryTimeline) -> Order | None:
-        """In which order it kills there; None if that cannot be known."""
+        """Return its order of victims, None if unknown."""
         ...
 
     def pod_order(self, pods: Iterable[Candidate], setup: NodeSetup) -> list[PodKey] | None:  # noqa: ARG002
-        """The pods that it may kill, the first one first; None if that is not known, or is the kernel's."""
+        """Return the pods that it may kill, first victim first; None if unknown, or the kernel's order."""
         return None
 
     def variant(self, setup: NodeSetup) -> str:  # noqa: ARG002
-        """Which of its orders it has on a node, if it has several; present/ has the words of each."""
+        """Return which of its orders a node has; present/ has the words."""
         return ""
 
     @property
     def picks_among_pods(self) -> bool:
-        """Whether it chooses among all pods of a node; the others act at limits of a container or a pod."""
+        """Whether it chooses among all pods of a node; others act at limits of a container or a pod."""
         return self.scope.is_wide
 
     @property
     def is_kernel(self) -> bool:
-        """Whether it is the OOM killer of the kernel."""
+        """Whether it is the kernel's OOM killer."""
         return self.daemon is None and not self.evicts
 
     def is_upper_bound(self, own_bytes: int | None, *, is_measured: bool) -> bool:
-        """Whether its distance is one, as what the node itself or some of its pods use is unknown.
+        """Return whether its distance is an upper bound, because usage of the node or of pods is unknown.
 
-        What a node uses in all has its pods of unknown usage too; the limit of kubepods counts pods alone.
+        The usage of a whole node includes pods of unknown usage; the limit of kubepods counts only pods.
         """
         return (Scope.NODE in self.measures and own_bytes is None) or (
             Scope.PODS in self.measures and not is_measured

@@ -12,7 +12,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 
 
 class KubepodsLimit(Killer):
-    """The kernel at memory.max of kubepods, where the kubelet writes that."""
+    """The kernel at memory.max of kubepods, if the kubelet writes it."""
 
     id = Mechanism.KUBEPODS_LIMIT
     scope = Scope.PODS
@@ -20,12 +20,12 @@ class KubepodsLimit(Killer):
     measures = frozenset({Scope.PODS})
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
-        """What the node may allocate to pods, and what their containers may swap."""
+        """Yield the ceiling: the node's allocatable memory plus the containers' swap."""
         if state.kubepods_bytes is not None:
             yield Ceiling(self.id, self.scope, -1, state.use.total, state.kubepods_bytes + state.use.may_swap)
 
     def order(self, memory: MemoryTimeline) -> BadnessOrder:
-        """All containers of the node's pods."""
+        """Order all containers of the node's pods."""
         return BadnessOrder(
             memory, self.scope, lambda state, _: (state.kubepods_bytes or 0) + state.swap_bytes
         )

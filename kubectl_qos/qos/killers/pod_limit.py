@@ -1,7 +1,7 @@
-"""The kernel at the memory limit of a pod: given, or the sum of its containers'.
+"""The kernel at the memory limit of a pod: declared, or the sum of its containers' limits.
 
-The pod's cgroup holds its pause container too, so of equal limits the pod's is reached before a container's
-(mm/memcontrol.c, mem_cgroup_out_of_memory).
+The pod's cgroup contains its pause container too, so a pod's limit is reached before an equal limit of a
+container (mm/memcontrol.c, mem_cgroup_out_of_memory).
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 class PodLimit(Killer):
     """The kernel at memory.max of a pod.
 
-    A cgroup above containers has no swap limit of its own: it holds what they may swap.
+    A cgroup above containers has no swap limit of its own: it may use their swap.
     """
 
     id = Mechanism.POD_LIMIT
@@ -26,14 +26,14 @@ class PodLimit(Killer):
     levels = frozenset({PathLevel.POD})
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
-        """The limit of each pod that has one."""
+        """Yield the limit of each pod that has one."""
         killer, scope, use = self.id, self.scope, state.use
         for index, pod in enumerate(state.pods):
             if pod.limit_bytes:
                 yield Ceiling(killer, scope, index, use.pods[index], pod.limit_bytes + use.pod_swap[index])
 
     def order(self, memory: MemoryTimeline) -> BadnessOrder:
-        """The containers of the pod."""
+        """Order the containers of the pod."""
         return BadnessOrder(
             memory, self.scope, lambda state, owner: state.pods[owner].limit_bytes + state.swap_bytes
         )

@@ -1,4 +1,4 @@
-"""systemd-oomd, which kills whole cgroups by their swap in use or by reclaim, of which no API tells.
+"""systemd-oomd, which kills whole cgroups by swap use or reclaim, which no API returns.
 
 It acts below units with ManagedOOMSwap or ManagedOOMMemoryPressure. Sources: systemd-oomd(8), oomd.conf(5),
 systemd.resource-control(5).
@@ -28,11 +28,11 @@ class SystemdOomd(Killer):
     )
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
-        """Unknown: at the latest as the machine runs out."""
+        """Yield a ceiling of unknown size, bounded by a full node."""
         yield Ceiling(self.id, self.scope, -1, state.use.own + state.use.total, None, state.use.most_bytes)
 
     def order(self, memory: MemoryTimeline) -> None:  # noqa: ARG002
-        """Not known: no API returns the swap or the reclaim of a cgroup."""
+        """Return None: no API returns the swap or the reclaim of a cgroup."""
         return
 
 

@@ -1,6 +1,6 @@
-"""Talos' OOM controller, which kills the cgroup of a pod before the kernel kills.
+"""Talos' OOM controller, which kills the cgroup of a pod before the kernel does.
 
-It acts by pressure (PSI) of the whole machine and of its own services, which no API returns. Sources: Talos'
+It acts on pressure (PSI) of the whole machine and of its own services, which no API returns. Sources: Talos'
 oom.go (in internal/app/machined/pkg/controllers/runtime/internal/oom) and its DefaultOOM constants.
 """
 
@@ -21,20 +21,20 @@ _RELEASE: Final = re.compile(r"talos(?: \(v|-)(\d+)\.(\d+)(?:\.(\d+))?", re.ASCI
 _SETTING: Final = Daemon.TALOS.setting
 _KILLS_SINCE: Final = (1, 12, 0)
 _STRICT_SINCE: Final = {12: 9, 13: 4}
-"""The first patches of Talos' older minors that take a class after the other; 1.14 always does."""
+"""First patches of older minors that finish a class before the next one; 1.14 always does."""
 _NEWEST: Final = 1 << 16
 _LINE: Final = r"(?:\[talos\] |(?:[A-Z]{4,5} )?(?=.*runtime\.OOMController))"
 _WEIGHTS: Final = {QosClass.BEST_EFFORT: 2, QosClass.BURSTABLE: 1, QosClass.GUARANTEED: 0}
 
 
 class TalosOrder(Order):
-    """Talos' order: by class and memory.current, for which the working set stands."""
+    """Talos' order: by class and memory.current, approximated by the working set."""
 
     def __init__(self, memory: MemoryTimeline, killer: "Talos") -> None:
         self._memory, self._killer = memory, killer
 
     def first(self, owner: int) -> Choice:  # noqa: ARG002
-        """The pod with the highest score that still has a container to kill."""
+        """Return the pod with the highest score that still has a container to kill."""
         memory, state = self._memory, self._memory.state
         living = {state.containers[index].pod_index for index in memory.living}
         candidates = (
@@ -48,7 +48,7 @@ class TalosOrder(Order):
 
 
 class Talos(Killer):
-    """The controller as its release has it by default."""
+    """The controller with its release's defaults."""
 
     id = Mechanism.TALOS
     scope = Scope.NODE
@@ -61,36 +61,36 @@ class Talos(Killer):
     )
 
     def applies(self, setup: NodeSetup) -> bool:
-        """By what is assumed, else by the operating system's image in nodeInfo."""
+        """Return whether the node runs Talos: by assumption, else by the OS image in nodeInfo."""
         return not setup.node.is_windows and _release(setup) >= _KILLS_SINCE
 
     def is_assumed(self, setup: NodeSetup) -> bool:
-        """Whether the node does not say so itself."""
+        """Return whether the node itself does not report Talos."""
         match, node = _RELEASE.match(setup.node.os_image), setup.node
         is_other = node.userspace_oom_killer not in {"", _SETTING}
         return match is None or is_other or node.origin("os_image") is not Origin.API
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
-        """Unknown: at the latest as the machine runs out."""
+        """Yield a ceiling of unknown size, bounded by a full node."""
         yield Ceiling(self.id, self.scope, -1, state.use.own + state.use.total, None, state.use.most_bytes)
 
     def order(self, memory: MemoryTimeline) -> TalosOrder:
-        """Pods without a limit, BestEffort ones before Burstable ones."""
+        """Order pods without a limit, BestEffort before Burstable."""
         return TalosOrder(memory, self)
 
     def variant(self, setup: NodeSetup) -> str:
-        """Newer releases take a class after the other."""
+        """Return which order the release has."""
         return "strict" if self.is_strict(setup) else ""
 
     def is_strict(self, setup: NodeSetup) -> bool:
-        """Whether it takes a class after the other, as its newer releases do."""
+        """Return whether the release finishes a class before the next one."""
         release = _release(setup)
         return release >= (1, release[1], _STRICT_SINCE.get(release[1], 0))
 
     def pod_order(self, pods: Iterable[Candidate], setup: NodeSetup) -> list[PodKey] | None:
-        """The pods that it may kill, the first one first; None where the use of one is not known.
+        """Return the pods that it may kill, first victim first; None if a pod's usage is unknown.
 
-        Those with a memory.max and Guaranteed ones are never killed.
+        Pods with a memory.max and Guaranteed pods are never killed.
         """
         scores: dict[PodKey, tuple[int, int]] = {}
         is_strict = self.is_strict(setup)
@@ -104,7 +104,7 @@ class Talos(Killer):
 
 
 def _release(setup: NodeSetup) -> tuple[int, ...]:
-    """Which Talos a node runs; (0, 0, 0) is none."""
+    """Return the Talos release of a node, (0, 0, 0) for none."""
     return _parse_release(setup.node.userspace_oom_killer, setup.node.os_image)
 
 

@@ -1,1 +1,1 @@
-"""Who dies on a node as its memory fills."""
+"""Deaths on a node as its memory fills."""

@@ -1,7 +1,7 @@
-"""Where killers act: how much memory is used when, and which ceiling is reached next.
+"""Memory over time, and the ceilings where killers act.
 
-All growth is steady and reaches its target at the same moment: usage is `used + rate × time`, where time runs
-from 0 to 1, or without end. Bytes throughout. Which killers there are, and whom they end, is in qos/killers/.
+All growth is linear and reaches its target at the same moment: usage is `used + rate × time`, with time from
+0 to 1, or unbounded. Bytes throughout. qos/killers/ has the killers and their victims.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Scenario
 
 GROWN_PROCESS: Final = "a process that has grown"
-"""The name of the process of the node that holds what the node itself has grown by."""
+"""Name of the process that holds the node's own growth."""
 
 
 class Scope(Enum):
@@ -34,14 +34,14 @@ class Scope(Enum):
 
 
 class Ceiling(NamedTuple):
-    """A number of bytes in use at which a killer acts.
+    """Bytes in use at which a killer acts.
 
-    `owner` is the index of a container or pod, -1 for all pods and for the node. `at_bytes` is None where it
-    cannot be known: the killer then acts at `bound_bytes` at the latest. `by_working_set` is whether the
-    kubelet's count decides, not the kernel's. A soft ceiling must be exceeded for `grace_seconds`.
+    `owner` is the index of a container or pod, -1 for all pods and for the node. `at_bytes` is None if
+    unknown: the killer then acts at `bound_bytes` at the latest. `by_working_set`: the kubelet's count
+    decides, not the kernel's. A soft ceiling must be exceeded for `grace_seconds`.
 
-    `is_polled` is whether the killer looks from time to time, so that it also acts where nothing grows; it
-    goes on until `reclaim_bytes` more are free. `due` is whether the node says that it is reached.
+    `is_polled`: the killer checks periodically, so it also acts without growth; it goes on until
+    `reclaim_bytes` more are free. `due`: the node reports that the ceiling is reached.
     """
 
     killer: Mechanism
@@ -59,12 +59,12 @@ class Ceiling(NamedTuple):
 
     @property
     def latest_bytes(self) -> int:
-        """The bytes in use at which the killer acts at the latest."""
+        """Bytes in use at which the killer acts at the latest."""
         return self.bound_bytes if self.at_bytes is None else self.at_bytes
 
     @property
     def distance_bytes(self) -> int:
-        """Bytes of growth until the killer acts at the latest; below zero where it is due."""
+        """Bytes of growth until the killer acts at the latest; negative if due."""
         distance = self.latest_bytes - self.used_bytes
         return min(distance, 0) if self.due is Due.NOW else distance
 
@@ -92,9 +92,9 @@ class LimitHit(NamedTuple):
 class MemoryTimeline:
     """Usage over time, and when it reaches the ceilings; containers and pods by their index in `state`.
 
-    `living` may be killed; `present` hold memory, as containers that were killed and restarted do too. The
-    kernel never kills `immune` ones; `kills` counts those that were killed. `own_processes` are known ones of
-    the node itself. `reclaiming` are killers that have acted, and go on until `reclaim_bytes` more are free.
+    `living` containers may be killed; `present` ones hold memory, also after a kill and a restart. The kernel
+    never kills `immune` ones; `kills` counts killed ones. `own_processes` are known processes of the node.
+    `reclaiming` killers have acted, and go on until `reclaim_bytes` more are free.
     """
 
     def __init__(self, node_state: NodeState, scenario: Scenario) -> None:
@@ -124,7 +124,7 @@ class MemoryTimeline:
         self._polled: dict[Mechanism, list[Ceiling]] = {}
 
     def watch(self, ceilings: Iterable[Ceiling]) -> None:
-        """Set the ceilings of which `next_hits` returns those that are hit next.
+        """Set the ceilings for `next_hits`.
 
         A limit that is not hit at this pace is not hit at a slower one either, and nothing gets faster.
         """
@@ -153,11 +153,11 @@ class MemoryTimeline:
 
     @property
     def growing(self) -> list[int]:
-        """The living containers that still grow."""
+        """Living containers that still grow."""
         return [index for index in self.living if self._rate[index]]
 
     def node_processes(self) -> list[NodeProcess]:
-        """The processes of the node itself, with the one that holds what the node has grown by."""
+        """Return the processes of the node, with the one that holds the node's growth."""
         grown = int(self._own_rate * self.now)
         return [*self.own_processes, *([NodeProcess(GROWN_PROCESS, 0, grown)] if grown else [])]
 
@@ -170,31 +170,31 @@ class MemoryTimeline:
             self._own_rate = 0
 
     def level(self) -> MemoryLevel:
-        """How full the node is now."""
+        """Return the node's free memory now."""
         grown = self._own_used + int((self._total_rate + self._own_rate) * self.now)
         return MemoryLevel(
             self._most - self._total_used - grown, self._evictable - self._total_working_set - grown
         )
 
     def usages(self, containers: Iterable[int]) -> list[int]:
-        """The bytes that each of these containers uses now by the kernel's count."""
+        """Return the bytes in use by each of these containers, by the kernel's count."""
         used, rate, now = self._used, self._rate, self.now
         return [used[index] + int(rate[index] * now) for index in containers]
 
     def working_set(self, container: int) -> int:
-        """The bytes that a container uses now by the kubelet's count."""
+        """Return the bytes in use by a container, by the kubelet's count."""
         return self._working_sets[container] + int(self._rate[container] * self.now)
 
     def pod_working_set(self, pod: int) -> int:
-        """The bytes that a pod uses now by the kubelet's count."""
+        """Return the bytes in use by a pod, by the kubelet's count."""
         return self._pod_working_set[pod] + int(self._pod_rate[pod] * self.now)
 
     def is_present(self, pod: int) -> bool:
-        """Whether a pod still holds memory."""
+        """Return whether a pod still holds memory."""
         return not self.present.isdisjoint(self.pod_containers[pod])
 
     def grown_bytes(self, time: float) -> int:
-        """By how much containers have grown at that time."""
+        """Return the bytes by which containers have grown at that time."""
         return int(self._total_rate * time)
 
     def finish(self) -> None:
@@ -203,7 +203,7 @@ class MemoryTimeline:
             self.now = self._end
 
     def kill(self, container: int, *, restarts: bool) -> None:
-        """A container ends. One that restarts has its memory of the start, and does not grow again."""
+        """End a container; after a restart it has its initial memory, and does not grow."""
         self.kills += 1
         self._end_container(container)
         if not restarts:
@@ -217,7 +217,7 @@ class MemoryTimeline:
         self._pod_rate[self.state.containers[container].pod_index] -= rate
 
     def evict(self, pod: int) -> None:
-        """A pod ends with all its containers."""
+        """End a pod with all its containers."""
         for container in self.pod_containers[pod]:
             if container in self.living:
                 self._end_container(container)
@@ -233,9 +233,9 @@ class MemoryTimeline:
         self._pod_working_set[pod] -= working_set
 
     def next_hits(self, exhausted: set[tuple[Mechanism, int]]) -> Iterator[LimitHit]:
-        """The next hit of each killer, except of limits at which nothing is left to kill or evict.
+        """Yield the next hit of each killer, except at limits where no victim is left.
 
-        A limit that is reached at the very end is not exceeded, so it is no hit.
+        A limit that is reached exactly at the end is not exceeded, so not hit.
         """
         for hit in self._all_hits(exhausted):
             if hit.time < self._end and hit[1:] not in exhausted:
@@ -264,9 +264,9 @@ class MemoryTimeline:
                 yield LimitHit(next_time, killer)
 
     def _next_poll(self, killer: Mechanism, ceilings: Sequence[Ceiling]) -> float | None:
-        """When a killer that looks from time to time next finds too little free, None if it never will.
+        """Return when a polling killer next finds too little free memory, None for never.
 
-        After it has acted it also reclaims the minimum reclaim (eviction_manager.go, thresholdsMet).
+        After an eviction it also reclaims the minimum reclaim (eviction_manager.go, thresholdsMet).
         """
         times = []
         for ceiling in ceilings:
@@ -280,7 +280,7 @@ class MemoryTimeline:
         return min(times, default=None)
 
     def _use_and_rate(self, ceiling: Ceiling) -> tuple[int, int]:
-        """What all pods or the node used at the start, and how fast that grows."""
+        """Return the usage of all pods or the node at the start, and its growth rate."""
         used = self._total_working_set if ceiling.by_working_set else self._total_used
         if ceiling.scope is Scope.PODS:
             return used, self._total_rate
@@ -288,7 +288,7 @@ class MemoryTimeline:
 
 
 def _rates(node_state: NodeState, scenario: Scenario) -> list[int]:
-    """By how much each container grows. Raises InputError for growth to less than is used."""
+    """Return the growth of each container. Raises InputError for growth to less than is used."""
     containers = node_state.containers
     if scenario.until_oom:
         return [container.used_bytes for container in containers]

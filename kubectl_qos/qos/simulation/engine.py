@@ -1,7 +1,7 @@
-"""A simulation of a node whose memory fills: one killer after another ends a container or a pod.
+"""A simulation of a node whose memory fills: killers end containers or pods, one after another.
 
-Who acts where, and on whom, is in qos/killers/. Bytes throughout. Not here: growth (ceiling.py) and the
-words (present/simulation.py).
+qos/killers/ decides who acts, and on whom. Bytes throughout. Not here: growth (ceiling.py) and the words
+(present/simulation.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,15 +38,14 @@ from kubectl_qos.qos.simulation.node_state import (
 
 
 class SimulationStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One container that is killed, or one pod that is evicted or killed whole, which has no `container`.
+    """A container that is killed, or a pod that is evicted or killed whole (no `container`).
 
-    `points` is the badness in pages where memory ran out, `score` what /proc showed for the victim: None,
-    like `adj`, where those do not decide. `tied` is how many others had equal points. `freed` is what was
-    used, by both counts, known if it `is_measured`, `level` what is free after the step. The `rival` dies
-    instead unless one process of the victim holds so much. `refused` are pods whose eviction was tried
-    before, and refused. A process of the node has no class, and its name as key. `restart` is what the
-    kubelet does afterwards, `restarts` whether the memory is used again at once. `grown` is the part of all
-    growth that had taken place, from 0 to 1.
+    `points` is the victim's badness in pages, `score` its score in /proc: None, like `adj`, if they do not
+    decide. `tied` others have equal points. `freed` is the usage before, by both counts, known if
+    `is_measured`; `level` is what is free after the step. The `rival` dies instead unless one process of the
+    victim is that large. `refused` are pods whose eviction was refused before. A process of the node has no
+    class, and its name as key. `restart` is what the kubelet does next; `restarts`: the memory is used again
+    at once. `grown` is the share of all growth so far, from 0 to 1.
     """
 
     mechanism: Mechanism
@@ -69,15 +68,15 @@ class SimulationStep(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def evicts(self) -> bool:
-        """Whether the kubelet ends the pod; else it is killed."""
+        """Whether the kubelet evicts the pod; otherwise it is killed."""
         return BY_ID[self.mechanism].evicts
 
 
 class MechanismDistance(NamedTuple):
-    """How much more memory until this mechanism acts, if no other does before, and on which pod.
+    """Growth until this mechanism acts, if no other acts before, and the pod that it hits.
 
-    Where nobody knows when it acts, that is until it does at the latest; where nobody knows on which pod,
-    that has no name. `factor` is what every container then uses relative to its present usage.
+    An upper bound if the killer's trigger is unknown; the pod is "" if the victim is unknown. `factor` is
+    the usage of every container then, relative to the present.
     """
 
     mechanism: Mechanism
@@ -88,7 +87,7 @@ class MechanismDistance(NamedTuple):
 
 
 class Unforeseen(NamedTuple):
-    """A killer that may act before a step, counted from 1, on whom nobody knows."""
+    """A killer that may act before a step (counted from 1) on an unknown victim."""
 
     mechanism: Mechanism
     step: int
@@ -96,10 +95,10 @@ class Unforeseen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What happens, in order, as far as it can be foreseen: no step is of an `unforeseen` killer.
+    """The steps in order, as far as they can be foreseen: an `unforeseen` killer has none.
 
-    `is_reached` is whether the goal was: so much was freed, everything grew to its end. `refused` are the
-    pods that the kubelet would not evict. What is free `is_upper_bound` where the usage of some is unknown.
+    `is_reached`: the goal was met (memory freed, or all growth complete). `refused` are pods that the kubelet
+    would not evict. Free memory `is_upper_bound` if some usage is unknown.
     """
 
     scenario: Scenario
@@ -114,12 +113,12 @@ class Simulation:
 
     @property
     def first_important(self) -> int | None:
-        """The number of the first step that hits an important pod, counted from 1."""
+        """Number of the first step that hits an important pod, counted from 1."""
         return next((number for number, step in enumerate(self.steps, start=1) if step.important), None)
 
 
 def simulate(node_state: NodeState, scenario: Scenario) -> Simulation:
-    """What happens on that node. Raises InputError for growth to less than is used."""
+    """Simulate a scenario on a node. Raises InputError for growth to less than is used."""
     run = Run(node_state, scenario)
     if scenario.free_bytes is not None:
         return run.result(is_reached=run.free(scenario.free_bytes))
@@ -133,7 +132,7 @@ def simulate(node_state: NodeState, scenario: Scenario) -> Simulation:
 
 
 class Run:
-    """A simulation as it goes on."""
+    """A simulation in progress."""
 
     def __init__(self, node_state: NodeState, scenario: Scenario) -> None:
         self.steps: list[SimulationStep] = []
@@ -154,11 +153,11 @@ class Run:
         self._is_still = not self.timeline.grows
         self._is_watching = False
         self._unknown = node_state.use.unmeasured.difference(self.timeline.growing)
-        """The containers whose usage is unknown, and does not grow to a known one."""
+        """Containers of unknown usage that do not grow to a known one."""
 
     @cached_property
     def ceilings(self) -> dict[Mechanism, Sequence[Ceiling]]:
-        """Where each killer acts, with eviction or without."""
+        """Ceilings of each killer, with or without eviction."""
         return {killer.id: tuple(killer.ceilings(self._state)) for killer in self._on_node}
 
     def _next_hits(self) -> Iterator[LimitHit]:
@@ -168,7 +167,7 @@ class Run:
         return self.timeline.next_hits(self._exhausted)
 
     def free(self, goal_bytes: int) -> bool:
-        """Kills or evictions until so much has been freed for good; whether that succeeds."""
+        """Kill or evict until `goal_bytes` are freed for good; return whether that succeeds."""
         evicts, freed = self._scenario.eviction, 0
         of_node = [LimitHit(0.0, killer.id) for killer in self._killers if killer.scope is Scope.NODE]
         while freed < goal_bytes:
@@ -180,7 +179,7 @@ class Run:
         return True
 
     def grow(self, most_steps: int | None = None) -> bool:
-        """Everything grows to its end, or to so many steps; whether all that grows survives."""
+        """Grow to the end, or for `most_steps` steps; return whether everything that grows survives."""
         timeline, growing = self.timeline, self.timeline.growing
         while most_steps is None or len(self.steps) < most_steps:
             hit = min(self._next_hits(), key=_precedence, default=None)
@@ -195,7 +194,7 @@ class Run:
         return set(growing) <= set(timeline.living) and not own_is_killed
 
     def distances(self) -> Iterator[MechanismDistance]:
-        """How far each mechanism is if all grow alike, and whom it hits if no other acts before."""
+        """Yield the distance of each mechanism if everything grows alike, and its victim if it acts first."""
         nearest: dict[Mechanism, LimitHit] = {}
         for hit in self._next_hits():
             before = nearest.get(hit.mechanism)
@@ -215,7 +214,7 @@ class Run:
                 yield MechanismDistance(hit.mechanism, more, 1 + time, ("", ""), "")
 
     def result(self, *, is_reached: bool, distances: tuple[MechanismDistance, ...] = ()) -> Simulation:
-        """What has happened so far."""
+        """Return the simulation so far."""
         return Simulation(
             scenario=self._scenario,
             steps=tuple(self.steps),
@@ -229,18 +228,18 @@ class Run:
         )
 
     def choose(self, mechanism: Mechanism, owner: int = -1) -> Choice:
-        """Whom a killer ends now where the memory of the owner has reached its ceiling."""
+        """Return a killer's victim if the memory of the owner has reached its ceiling."""
         order = self.order(mechanism)
         return NOBODY if order is None else order.first(owner)
 
     def order(self, mechanism: Mechanism) -> Order | None:
-        """In which order a killer ends what is on the node, None if that cannot be known."""
+        """Return a killer's order of victims, None if unknown."""
         if mechanism not in self._orders:
             self._orders[mechanism] = BY_ID[mechanism].order(self.timeline)
         return self._orders[mechanism]
 
     def act(self, hit: LimitHit) -> SimulationStep | None:
-        """Kill or evict where a limit is hit; None if nothing there can be, or nobody knows what."""
+        """Kill or evict at a limit; return None if there is no victim, or it is unknown."""
         killer, choice = BY_ID[hit.mechanism], self.choose(hit.mechanism, hit.owner)
         if self.order(hit.mechanism) is None and self._unforeseen is None:
             self._unforeseen = Unforeseen(hit.mechanism, len(self.steps) + 1)
@@ -284,7 +283,7 @@ class Run:
         )
 
     def _end_pod(self, killer: Killer, index: int, refused: tuple[PodKey, ...]) -> SimulationStep:
-        """End all containers of a pod; those of an evicted one do not restart."""
+        """End all containers of a pod; after an eviction they do not restart."""
         timeline, pod = self.timeline, self._state.pods[index]
         living = [place for place in timeline.pod_containers[index] if place in timeline.living]
         if killer.evicts:
@@ -318,7 +317,7 @@ class Run:
         return self._scenario.restarts and self._state.containers[container].restart is not Restart.NONE
 
     def held(self, containers: Sequence[int]) -> MemoryLevel:
-        """What these containers use, by both counts."""
+        """Return the usage of containers, by both counts."""
         timeline = self.timeline
         return MemoryLevel(sum(timeline.usages(containers)), sum(map(timeline.working_set, containers)))
 
@@ -336,12 +335,12 @@ class Run:
         )
 
     def _proc_score(self, used_bytes: int, adj: int) -> int:
-        """What /proc shows, by the memory of the machine whatever limit is hit."""
+        """Return the score in /proc, which the machine's memory scales whatever limit is hit."""
         total, kernel = self._state.total_bytes // self._page, self._state.kernel
         return proc_oom_score(badness(used_bytes // self._page, adj, total, kernel), total, kernel)
 
     def _violated_budgets(self, key: PodKey) -> Iterator[ImportanceReason]:
-        """The budgets that this pod's end violates; neither kernel nor kubelet checks them."""
+        """Yield the budgets that this pod's end violates; neither kernel nor kubelet checks them."""
         for budget in self._state.budgets:
             if key in budget.pods:
                 disrupted = self._disrupted.setdefault(budget.name, set())

@@ -1,9 +1,9 @@
-"""The next deaths on a node: which limit or threshold is near, whom it hits, how far away that is, and when.
+"""Next deaths on a node: which limit or threshold is near, its victim, its distance and its time.
 
-The killers of qos/killers/ race. Distances are bytes of growth from now on, of those whom the limit holds: a
-container, a pod, all pods, the whole node. Victims are those of the simulation (engine.py), so that the
-kernel's is rank 1. A soft threshold must be crossed for its grace period (pkg/kubelet/eviction/helpers.go,
-thresholdsMetGracePeriod). Not here: what comes after a death.
+The killers of qos/killers/ race. Distances are bytes of growth within the limit's scope: a container, a pod,
+all pods, or the node. The simulation (engine.py) chooses victims, so the kernel's is rank 1. A soft threshold
+must be crossed for its grace period (pkg/kubelet/eviction/helpers.go, thresholdsMetGracePeriod). Not here:
+what follows a death.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,17 +36,17 @@ from kubectl_qos.qos.simulation.node_state import (
 
 
 class Precedent(StrEnum):
-    """What says that a container does reach its limit."""
+    """Evidence that a container reaches its limit."""
 
     KILLED = "killed there before"
     PEAK = "its peak reached it"
 
 
 class Urgency(NamedTuple):
-    """A sort key: which death comes first.
+    """Sort key of deaths.
 
-    `seconds` is until a death that is due or foreseeable, infinite for others. Of those the fullest ceiling
-    comes first; where the past says that it is reached it counts as PRECEDENT_POINTS fuller.
+    `seconds` is until a death that is due or foreseeable, infinite for others, which go by fullness; a
+    ceiling with precedent counts as PRECEDENT_POINTS fuller.
     """
 
     seconds: float
@@ -56,31 +56,29 @@ class Urgency(NamedTuple):
 
 
 HORIZON_SECONDS: Final = 1800
-"""How far ahead growth says anything: later deaths are ranked by fullness."""
+"""How far ahead growth counts: later deaths are ranked by fullness."""
 PRECEDENT_POINTS: Final = 0.10
 PEAK_SHARE: Final = 0.95
-"""The part of a ceiling that a sampled peak has when it reached it."""
+"""A sampled peak above this share of a ceiling has reached it."""
 
 
 class NextDeath(NamedTuple):
-    """A death to come: how many bytes of growth until then, not above zero where it is due, and its victim.
+    """A death to come: growth in bytes until then (at most 0 if due), and its victim.
 
-    `container` is empty where the whole pod ends; a process of the node has no class, and its name as key.
-    `frees_bytes` is what the node gets back, by the kubelet's count for an eviction, None where unknown.
-    `limit_bytes` is the container's or pod's own limit (memory.max), `used_bytes` how much of it is in use
-    (working set). `grace_seconds` is how long a soft threshold must be crossed, None for what acts at once.
-    `before` is how many this mechanism ends before, `tied` how many others have equal points. `is_own` is
-    whether the limit is the container's, or that of its pod, which is the same with one container.
-    `is_upper_bound` is whether the distance is one, `due` whether the node says that it is none.
+    `container` is "" if the whole pod ends; a process of the node has no class, and its name as key.
+    `frees_bytes` is what the node gets back (the kubelet's count for an eviction), None if unknown.
+    `limit_bytes` is the container's or pod's own limit (memory.max), `used_bytes` its working set.
+    `grace_seconds` is a soft threshold's, None for killers that act at once. `before` counts earlier victims
+    of this mechanism, `tied` others with equal points. `is_own`: the limit is the container's, or that of a
+    pod with one container. `is_upper_bound` is about the distance; `due`: the node reports it.
 
-    `rival` dies instead unless one process of the victim holds so much; where the rival is the victim,
-    `unless` is the other. Each of `growing` dies instead once it alone has grown to so much: `grown_bytes`
-    where it is the victim. Of a killer that may choose anybody the victim has no name; the killers of the
-    node after it act only unless it does `earlier`.
+    The `rival` dies instead unless one process of the victim is that large; `unless` is the other one if the
+    rival is the victim. Each of `growing` becomes the victim by growing alone; `grown_bytes` says how far if
+    it is the victim. An unknown victim has no name; killers of the node after such a killer act only unless
+    it acts `earlier`.
 
-    `ceiling_bytes` is at how many bytes in use the killer acts, `seconds` when, if memory goes on growing in
-    a straight line, None where it is not known to grow. `waits` is whether the container has to be started
-    again before that.
+    `ceiling_bytes` is the usage at which the killer acts, `seconds` the time until then if growth goes on
+    linearly, None without known growth. `waits`: the container has to restart before that.
     """
 
     mechanism: Mechanism
@@ -109,19 +107,19 @@ class NextDeath(NamedTuple):
 
     @property
     def has_victim(self) -> bool:
-        """Whether it is known whom the killer ends."""
+        """Whether the victim is known."""
         return bool(self.key[1])
 
     @property
     def fullness(self) -> float:
-        """The part of the ceiling that is in use."""
+        """Share of the ceiling in use."""
         return 1 - self.distance_bytes / self.ceiling_bytes if self.ceiling_bytes > 0 else 1.0
 
     @property
     def urgency(self) -> Urgency:
-        """What is due comes first, by the killer's own delay; then by time, else by fullness.
+        """Due deaths first, by the killer's delay; then by time, else by fullness.
 
-        Then what comes only after others have died, and what does not run yet.
+        Deaths after others, and of containers that do not run yet, are last.
         """
         if self.waits:
             return Urgency(inf, 1.0, self.distance_bytes, 0)
@@ -136,14 +134,14 @@ class NextDeath(NamedTuple):
 
     @property
     def killer(self) -> Killer:
-        """Who ends it."""
+        """The killer."""
         return BY_ID[self.mechanism]
 
 
 def seconds_until(death: NextDeath, growth: Growth) -> float | None:
-    """When a death comes if memory goes on growing as it does: a straight line; None without growth.
+    """Return when a death comes if growth goes on linearly; None without growth.
 
-    The killers of the node are reached by the node's growth, a limit by that of its own container or pod.
+    A killer of the node is reached by the node's growth, a limit by its container's or pod's.
     """
     rate = _rate(growth, death.killer.scope, death.key, death.container)
     return max(death.distance_bytes, 0) / rate + (death.grace_seconds or 0) if rate > 0 else None
@@ -158,7 +156,7 @@ def _rate(growth: Growth, scope: Scope, key: PodKey, container: str = "") -> flo
 
 
 def _state_at_death(state: NodeState, scope: Scope, key: PodKey, more_bytes: int) -> NodeState:
-    """The node when so much more is used, where growth is known; a container grows up to its limit."""
+    """Return the node after known growth by `more_bytes`; a container grows up to its limit."""
     growth, rate = state.growth, _rate(state.growth, scope, key)
     if rate <= 0:
         return state
@@ -171,7 +169,7 @@ def _state_at_death(state: NodeState, scope: Scope, key: PodKey, more_bytes: int
 
 
 def _grown(state: NodeState, grown: Mapping[int, int]) -> NodeState:
-    """The node once containers use so much more, by their index."""
+    """Return the node with more usage of containers, by index."""
     containers = list(state.containers)
     for index, more in grown.items():
         used, working_set = containers[index].used_bytes + more, containers[index].working_set_bytes + more
@@ -180,10 +178,10 @@ def _grown(state: NodeState, grown: Mapping[int, int]) -> NodeState:
 
 
 def times_on_node(snapshot: Snapshot, node: str) -> dict[object, float]:
-    """In how many seconds victims die by the growth that a store of metrics has seen, those known.
+    """Return the seconds until victims die at the growth in the metrics history.
 
-    By mechanism, pod and container; by pod and container, which is empty for the earliest time of the pod.
-    They count from the present usage, also where the snapshot has the peaks.
+    Keys are mechanism, pod and container, and pod and container ("" for the pod's earliest death). Times
+    count from the present usage even if the snapshot has peaks.
     """
     times: dict[object, float] = {}
     history = snapshot.history
@@ -203,17 +201,17 @@ def times_on_node(snapshot: Snapshot, node: str) -> dict[object, float]:
 
 
 def next_deaths(state: NodeState, *, contests: bool = False) -> list[NextDeath]:
-    """The nearest death by each limit and each threshold, the most urgent first.
+    """Return the nearest death by each limit and threshold, most urgent first.
 
-    Without usage there is no distance. Where growth is known, victims are those at the moment of death; else
-    those if the others or the node grow. With `contests` they also say who is the victim once it alone grows.
+    There are no distances without usage. Victims are chosen after known growth until then, otherwise as if
+    others or the node grow. With `contests`, deaths also name who becomes the victim by growing alone.
     """
     run = Run(state, Scenario())
     return _most_urgent(run, _reached(run), contests=contests)
 
 
 def first_deaths(state: NodeState, by: Collection[Killer] = (), *, contests: bool = False) -> list[NextDeath]:
-    """The first of `next_deaths` with those that may come first by these killers, the most urgent first."""
+    """Return the first of `next_deaths` and any that may be first by these killers, most urgent first."""
     run = Run(state, Scenario())
     reached = list(_reached(run))
     if not (state.growth.containers or state.growth.node):
@@ -222,13 +220,13 @@ def first_deaths(state: NodeState, by: Collection[Killer] = (), *, contests: boo
 
 
 def node_deaths(state: NodeState) -> list[NextDeath]:
-    """The next deaths by the killers of the node alone, the most urgent first."""
+    """Return the next deaths by killers of the node, most urgent first."""
     run = Run(state, Scenario())
     return _most_urgent(run, _reached(run, ()))
 
 
 def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
-    """The next deaths of one pod by its own limits, the nearest first."""
+    """Return the next deaths of one pod by its own limits, nearest first."""
     run = Run(state, Scenario())
     own = [(ceiling, alone) for ceiling, alone in _reached(run, {key}) if not ceiling.scope.is_wide]
     return sorted(_most_urgent(run, own), key=attrgetter("distance_bytes"))
@@ -250,11 +248,11 @@ def _most_urgent(
 
 
 def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple[Ceiling, Sequence[int]]]:
-    """The ceilings that memory can reach, the nearest first, each with the containers that reach it alone.
+    """Yield reachable ceilings, nearest first, with the containers that can reach them alone.
 
-    They are those of the node and of all pods, or of the pods with these keys. A container does not reach its
-    limit where that of its pod is as near, and a pod not its own where those of its containers always end
-    them before.
+    They are those of the node and of all pods, or of pods with these keys. A container does not reach its
+    limit if its pod's is as near, and a pod does not reach its own if its containers' limits always end them
+    before.
     """
     state, members = run.timeline.state, run.timeline.pod_containers
     containers, unmeasured = state.containers, state.use.unmeasured
@@ -291,7 +289,7 @@ def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple
 def _full_enough(
     run: Run, reached: Sequence[tuple[Ceiling, Sequence[int]]], by: Collection[Killer]
 ) -> list[tuple[Ceiling, Sequence[int]]]:
-    """Leave out what is too empty to come first, of all or by these killers, whatever the past says of it."""
+    """Drop what is too empty to come first, of all or by these killers, even with precedent."""
     most: dict[Mechanism, float] = {}
     for ceiling, _ in reached:
         if not run.timeline.immune.issuperset(_bounded(run, ceiling)):
@@ -308,14 +306,14 @@ def _full_enough(
 
 
 def _bounded(run: Run, ceiling: Ceiling) -> Sequence[int]:
-    """The containers that a limit of their own, or of their pod, bounds."""
+    """Return the containers bounded by their own limit, or by their pod's."""
     if ceiling.owner < 0:
         return ()
     return run.timeline.pod_containers[ceiling.owner] if ceiling.scope is Scope.POD else (ceiling.owner,)
 
 
 def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: bool) -> NextDeath | None:
-    """The death at a ceiling, None if nobody dies there."""
+    """Return the death at a ceiling, None if there is no victim."""
     state, scope, owner = run.timeline.state, ceiling.scope, ceiling.owner
     more_bytes, at_death = max(ceiling.distance_bytes, 0), state
     chooses = scope.is_wide or len(_bounded(run, ceiling)) > 1
@@ -358,7 +356,7 @@ def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: boo
 def _precedent(
     state: NodeState, death: NextDeath, ceiling: Ceiling, victim: int | NodeProcess | None
 ) -> Precedent | None:
-    """What says of an own limit that it is reached: a kill since it was set, or the peak that was seen."""
+    """Return evidence that an own limit is reached: a kill since it was set, or a sampled peak."""
     if ceiling.scope.is_wide:
         return None
     if isinstance(victim, int) and state.containers[victim].was_killed:
@@ -368,7 +366,7 @@ def _precedent(
 
 
 def _ended_before(run: Run, room_bytes: int) -> set[int]:
-    """The containers that a limit of their own, or of their pod, ends before so much more is used."""
+    """Return the containers that their own limit, or their pod's, ends within `room_bytes` of growth."""
     near = (
         ceiling
         for ceiling in chain.from_iterable(run.ceilings.values())
@@ -378,11 +376,11 @@ def _ended_before(run: Run, room_bytes: int) -> set[int]:
 
 
 def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = False) -> list[NextDeath]:
-    """The deaths that wait for one pod or the first of some: by own limits, and by each killer of the node.
+    """Return the deaths of one pod, or of the first of several: by own limits, and by killers of the node.
 
-    The most urgent comes first. Those by killers of the node come when all before it have ended and what
-    they freed has been used again; with `contests` also sooner, if it alone grows, or if the processes of the
-    victim before it are small, and that of a killer that may choose anybody.
+    Most urgent first. A killer of the node reaches the pod after all victims before it, and after their
+    freed memory is used again; with `contests` also sooner: if the pod grows alone, if processes of the
+    victim before it are small, or if the killer's victim is unknown.
     """
     run = Run(state, Scenario())
     nearest = _most_urgent(run, _reached(run, keys), contests=contests)
@@ -406,7 +404,7 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
 
 
 def _victim_instead(death: NextDeath, victim: Contender, frees_bytes: int) -> NextDeath:
-    """The same death with another victim."""
+    """Return the death with another victim."""
     key, container, qos = victim.key, victim.container, victim.qos_class
     other = death._replace(key=key, container=container, qos=qos, frees_bytes=frees_bytes)
     return other._replace(rival=None, growing=())
@@ -451,13 +449,13 @@ def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: Choice) -> Next
 
 
 def _is_alone(run: Run, state: NodeState, pod: int) -> bool:
-    """Whether the limit of a pod is that of its only container."""
+    """Return whether a pod's limit equals that of its only container."""
     limits = [state.containers[index].limit_bytes for index in run.timeline.pod_containers[pod]]
     return limits == [state.pods[pod].limit_bytes]
 
 
 def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Iterator[NextDeath]:
-    """When the killer of a first death reaches one of some pods, one victim after another; none if never."""
+    """Yield when a killer reaches one of these pods, one victim after another."""
     distance = first.distance_bytes
     run = Run(_state_at_death(state, first.killer.scope, first.key, distance), Scenario())
     for before in count():

@@ -1,7 +1,7 @@
-"""The input of a simulation: a node's pods and containers with their memory and limits, and the scenario.
+"""Input of a simulation: a node's pods and containers with memory and limits, and the scenario.
 
-Building a NodeState evaluates every rule for every pod; simulating on it (engine.py) is then fast enough to
-follow a slider. Bytes throughout.
+Building a NodeState evaluates every rule for every pod; simulating on it (engine.py) is fast enough to follow
+a slider. Bytes throughout.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from kubectl_qos.qos.ranking import (
 from kubectl_qos.qos.restart import Restart, may_be_killed_again, restart_after_kill, was_killed_since_resize
 
 IMPORTANT_PRIORITY: Final = 1_000_000_000
-"""The highest that a person can give (HighestUserDefinablePriority); above are those of the system."""
+"""Highest priority that users can set (HighestUserDefinablePriority); system priorities are higher."""
 
 
 class ContainerGrowth(NamedTuple):
-    """What a container grows to, by its index in `NodeState.containers`.
+    """Growth of a container, by its index in `NodeState.containers`.
 
-    None is the node itself: a further process with oom_score_adj 0, which holds what has grown.
+    None is the node itself: an additional process with oom_score_adj 0 holds its growth.
     """
 
     container: int | None
@@ -55,10 +55,10 @@ class ContainerGrowth(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What to simulate: one of the first four; without any, only evictions that are due already.
+    """What to simulate: at most one of the first four; without any, only evictions that are due.
 
-    With `eviction` the kubelet evicts before the kernel kills; with `restarts` a container that is restarted
-    has its memory again at once, so that its death frees nothing lasting.
+    With `eviction`, the kubelet evicts before the kernel kills. With `restarts`, a restarted container uses
+    its memory again at once, so its death frees nothing.
     """
 
     free_bytes: int | None = None
@@ -70,7 +70,7 @@ class Scenario:
 
 
 class Importance(StrEnum):
-    """What makes a pod important."""
+    """Criterion by which a pod is important."""
 
     PRIORITY = "priority"
     STATIC = "static pod"
@@ -87,7 +87,7 @@ class ImportanceReason(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ImportanceRules:
-    """Which pods are important beside those of high priority: by labels and disruption budgets."""
+    """Criteria for important pods besides high priority: labels and disruption budgets."""
 
     selector: Selector | None = None
     selector_text: str = ""
@@ -114,40 +114,41 @@ class SimulatedPod(msgspec.Struct, frozen=True):
 
 
 class SimulatedContainer(msgspec.Struct, frozen=True):
-    """A container as the kernel scores it: by its largest process, which holds all of its memory at most.
-
-    `processes` is how many it has, 0 if unknown, `beside_bytes` what is not in the largest one, where known.
-    `used_bytes` is what badness counts, `working_set_bytes` what the kubelet counts, both 0 where usage is
-    unknown (`has_usage`). `limit_bytes` is its memory.max, 0 without one, `swap_bytes` what it may swap on
-    top. `was_killed` is whether it was OOMKilled there, and may be again. `pod_index` is into
-    `NodeState.pods`.
-    """
+    """A container as the kernel scores it: by its largest process, which holds at most all of its memory."""
 
     pod_index: int
+    """Index in `NodeState.pods`."""
     name: str
     adj: int
     used_bytes: int
+    """Memory that badness counts; 0 if unknown."""
     working_set_bytes: int
+    """Memory that the kubelet counts; 0 if unknown."""
     limit_bytes: int = 0
+    """memory.max, 0 without one."""
     swap_bytes: int = 0
+    """Swap that it may use besides."""
     restart: Restart = Restart.CONTAINER
     has_usage: bool = True
     processes: int = 1
+    """0 if unknown."""
     beside_bytes: int = 0
+    """Known memory outside its largest process."""
     was_killed: bool = False
+    """OOMKilled at this limit, and may be again."""
 
     def least_bytes(self, used_bytes: int) -> int:
-        """What its largest process holds at least, of so much."""
+        """Return the least memory of its largest process if it uses `used_bytes`."""
         return used_bytes // self.processes if self.processes else 0
 
     @property
     def most_bytes(self) -> int:
-        """What it may hold, RAM and swap, 0 if that is not limited."""
+        """RAM and swap that it may use, 0 if unlimited."""
         return self.limit_bytes + self.swap_bytes if self.limit_bytes else 0
 
 
 class NodeProcess(NamedTuple):
-    """A process of the node itself, outside of all pods."""
+    """A process of the node itself, outside all pods."""
 
     name: str
     adj: int
@@ -163,28 +164,26 @@ class AllowedDisruptions(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How many bytes a second memory grows by: of the node, and of each pod and container that grows.
-
-    `starting` are the containers that grow as they start, which is no trend. `peaks` is the most that a store
-    of metrics has seen containers use, in bytes.
-    """
+    """Growth of memory in bytes per second, of the node, and of pods and containers that grow."""
 
     node: float = 0.0
     pods: Mapping[PodKey, float] = MappingProxyType({})
     containers: Mapping[ContainerKey, float] = MappingProxyType({})
     starting: frozenset[ContainerKey] = frozenset()
+    """Containers that grow because they start, which is no trend."""
     peaks: Mapping[ContainerKey, int] = MappingProxyType({})
+    """Peak usage of containers in the metrics history, in bytes."""
 
 
 NO_GROWTH: Final = Growth()
 START_SECONDS: Final = 300
-"""For how long growth may be that of a start, unless the container was OOMKilled at this limit before."""
+"""Growth in this time may be that of a start, unless the container was OOMKilled at this limit before."""
 
 
 def growth_on(snapshot: Snapshot, node: str) -> Growth:
-    """How fast the pods of a node grow, by a store of metrics, or by samples since the program was started.
+    """Return the growth on a node, from the metrics history or from samples since the program was started.
 
-    Where usage is a statistic of a time, nothing is reached from there at the growth of today.
+    Returns none if usage is a statistic of the past, from which present growth leads nowhere.
     """
     pods = [pod for pod in snapshot.by_node().get(node, ()) if not pod.is_terminal]
     seen = snapshot.history.of(pods)
@@ -204,7 +203,7 @@ def growth_on(snapshot: Snapshot, node: str) -> Growth:
 
 
 def growth_of(rates: Mapping[ContainerKey, float]) -> Growth:
-    """How fast the pods of one node grow, by the rates of their containers."""
+    """Return the growth of one node's pods, by the rates of their containers."""
     pods: dict[PodKey, float] = {}
     for (pod, _), rate in rates.items():
         pods[pod] = pods.get(pod, 0.0) + rate
@@ -212,9 +211,9 @@ def growth_of(rates: Mapping[ContainerKey, float]) -> Growth:
 
 
 def _starting(pod: Pod, usage: PodUsage | None) -> Iterator[ContainerKey]:
-    """The containers that had just been started as they were sampled, and were not OOMKilled before.
+    """Yield containers that had just started when they were sampled, and were not OOMKilled before.
 
-    A container is as old as its pod, or as the end of the run before it.
+    A container is as old as its pod, or as the end of its previous run.
     """
     sampled = parse_time(usage.timestamp) if usage is not None else None
     for status in pod.status.every_container if sampled is not None else ():
@@ -227,26 +226,25 @@ def _starting(pod: Pod, usage: PodUsage | None) -> Iterator[ContainerKey]:
 
 
 class Thresholds(NamedTuple):
-    """Below how much available memory the kubelet evicts (None is never), and the minimum reclaim on top.
-
-    `hugepages_bytes` come off what is available (1.37 and later); `soft_bytes` is of the soft threshold,
-    which must be crossed for `soft_grace_seconds`.
-    """
+    """Available memory below which the kubelet evicts (None: never)."""
 
     node_bytes: int | None
     kubepods_bytes: int | None
     reclaim_bytes: int
+    """Minimum reclaim besides."""
     hugepages_bytes: int = 0
+    """Subtracted from available memory (1.37 and later)."""
     soft_bytes: int | None = None
     soft_grace_seconds: int = 0
+    """How long the soft threshold must be crossed."""
 
 
 class MemoryUse(NamedTuple):
-    """What is in use on a node now, in bytes: by the kernel's count, as working sets, and by the node.
+    """Memory in use on a node, in bytes: by the kernel's count, as working sets, and by the node itself.
 
-    `members` are the containers of each pod by their index, `unmeasured` those of unknown usage, `immune`
-    those that the kernel never kills. `pod_swap` is what the containers of each pod may swap. `most_bytes` is
-    what the node holds at most, in RAM and in the swap that its containers and its own processes may use.
+    `members` are the containers of each pod by index, `unmeasured` those of unknown usage, `immune` those
+    that the kernel never kills. `pod_swap` is the swap that each pod may use. `most_bytes` is the node's
+    capacity in RAM and in the swap that its containers and its own processes may use.
     """
 
     containers: list[int]
@@ -294,41 +292,40 @@ class MemoryUse(NamedTuple):
 
     @property
     def free_bytes(self) -> int:
-        """What is free by the kernel's count."""
+        """Free memory by the kernel's count."""
         return self.most_bytes - self.own - self.total
 
 
 @dataclass(frozen=True)
 class NodeState:
-    """One node, its pods in kill order.
-
-    `total_bytes` is RAM and swap, by which oom_score_adj is scaled, `capacity_bytes` RAM alone, both 0 if
-    unknown: then only own limits are known.
-    `kubepods_bytes` is memory.max of the cgroup of all pods, None where there is none. `has_oom_group` is
-    whether containers have memory.oom.group set, `by_working_set` whether RSS is unknown for some of them.
-    `own_bytes` is what the node itself uses, its known `own_processes` included; None is unknown. `due` is
-    whether it says that its kubelet evicts now. `growth` is how fast pods grow, where that is known.
-    """
+    """One node, its pods in kill order."""
 
     setup: NodeSetup
     pods: tuple[SimulatedPod, ...]
     containers: tuple[SimulatedContainer, ...]
     total_bytes: int
+    """RAM and swap, which scale oom_score_adj; 0 if unknown: then only own limits are known."""
     capacity_bytes: int
+    """RAM; 0 if unknown."""
     kubepods_bytes: int | None
+    """memory.max of the cgroup of all pods, None without one."""
     thresholds: Thresholds
     has_oom_group: bool
+    """Containers have memory.oom.group set."""
     without_usage: int
     by_working_set: bool
+    """RSS is unknown for some containers."""
     own_bytes: int | None = None
+    """Usage outside pods, including `own_processes`; None if unknown."""
     own_processes: tuple[NodeProcess, ...] = ()
     due: Due = Due.NO
+    """Whether the node reports that its kubelet evicts now."""
     budgets: tuple[AllowedDisruptions, ...] = ()
     growth: Growth = NO_GROWTH
 
     @cached_property
     def kernel(self) -> Kernel:
-        """Which formula the node's kernel uses."""
+        """Formula of the node's kernel."""
         return kernel_formula(self.setup.node.kernel)
 
     @property
@@ -343,21 +340,21 @@ class NodeState:
 
     @property
     def used_bytes(self) -> int:
-        """What containers use, by the kernel's count."""
+        """Usage of containers, by the kernel's count."""
         return sum(container.used_bytes for container in self.containers)
 
     @property
     def is_unmeasured(self) -> bool:
-        """Whether the usage of none of its containers is known."""
+        """Whether no container has known usage."""
         return bool(self.containers) and not any(container.has_usage for container in self.containers)
 
     @property
     def is_known(self) -> bool:
-        """Whether the node's memory, and the usage of some container, are known: then its killers wait."""
+        """Whether the node's memory and the usage of some container are known."""
         return self.capacity_bytes > 0 and any(container.has_usage for container in self.containers)
 
     def require_capacity(self) -> NodeState:
-        """Return the state. Raises InputError if nothing says when the node is full."""
+        """Return the state. Raises InputError if the node's capacity is unknown."""
         if not self.capacity_bytes:
             raise InputError(
                 f"the memory capacity of {self.setup.node.name or 'the node'} is unknown:"
@@ -367,19 +364,19 @@ class NodeState:
         return self
 
     def lacks_usage(self, key: PodKey) -> bool:
-        """Whether the usage of any container of a pod is unknown."""
+        """Return whether a container of the pod has unknown usage."""
         return any(self.pod_for(self.containers[index]).key == key for index in self.use.unmeasured)
 
     def may_swap(self, containers: Iterable[SimulatedContainer]) -> int:
-        """How much of the swap these can use."""
+        """Return how much swap these containers can use."""
         return min(sum([container.swap_bytes for container in containers]), self.swap_bytes)
 
     def pod_for(self, container: SimulatedContainer) -> SimulatedPod:
-        """The pod that a container belongs to."""
+        """Return the pod of a container."""
         return self.pods[container.pod_index]
 
     def find_container(self, pod: str, container: str = "", namespace: str | None = None) -> int:
-        """The index of a container. Raises InputError where none or several match."""
+        """Return the index of a container. Raises InputError if none or several match."""
         matches = [
             index
             for index, candidate in enumerate(self.containers)
@@ -416,7 +413,7 @@ def build_node_state(
     own_bytes: int | None = None,
     own_processes: Sequence[NodeProcess] = (),
 ) -> NodeState:
-    """The node's pods (defaulted) with their present usage; a pod without usage counts as using nothing."""
+    """Build the state of the node's pods (defaulted); a pod without usage counts as using nothing."""
     ranking = rank_node(pods, setup.node, setup.release, usage)
     return ranked_node_state(ranking, setup, rules, own_bytes=own_bytes, own_processes=own_processes)
 
@@ -428,9 +425,9 @@ def state_of_node(
     pods: Iterable[Pod] | None = None,
     profiles: ProfileCache | None = None,
 ) -> NodeState:
-    """A node of a snapshot with what its pods, or these instead, were allocated, and what it uses itself.
+    """Build the state of a node of a snapshot, with allocated resources, or of other `pods` on it.
 
-    `profiles` are shared by the nodes of a snapshot. Raises InputError for a node that runs Windows.
+    Nodes of a snapshot share `profiles`. Raises InputError for a node that runs Windows.
     """
     setup = snapshot.setup(node)
     key = setup.node.memory_capacity_bytes, setup.release
@@ -455,36 +452,16 @@ def ranked_node_state(
     own_processes: Sequence[NodeProcess] = (),
     built: BuiltPods | None = None,
 ) -> NodeState:
-    """As `build_node_state`, of pods that are ranked already; `built` keeps parts for the next such state.
+    """Build the state from a ranking; `built` keeps parts for the next such state.
 
     Raises InputError for a node that runs Windows.
     """
+    _refuse_windows(setup)
     node, kubelet = setup.node, setup.kubelet
     capacity = node.memory_capacity_bytes or 0
     if capacity < node.page_size_bytes:
         capacity = 0
-    if node.is_windows:
-        raise InputError(
-            f"{node.name or 'the node'} runs Windows, which has no OOM killer: nothing is killed there",
-            hint="kubectl qos top pods --sort-by eviction shows the order in which its kubelet evicts",
-        )
-    simulated: list[SimulatedPod] = []
-    containers: list[SimulatedContainer] = []
-    built = {} if built is None else built
-    for row in ranking.pods:
-        if row.worst is None:
-            continue
-        key, index = id(row.containers), len(simulated)
-        if key not in built:
-            # The scores are kept, so that no others get their id.
-            parts = _build_containers(row, index, setup)
-            built[key] = row.containers, _build_pod(row, setup, rules), parts
-        scores, pod, of_pod = built[key]
-        if of_pod and of_pod[0].pod_index != index:
-            of_pod = [structs.replace(container, pod_index=index) for container in of_pod]
-            built[key] = scores, pod, of_pod
-        simulated.append(pod)
-        containers += of_pod
+    simulated, containers = _build_parts(ranking, setup, rules, {} if built is None else built)
     is_enforced = ENFORCE_PODS in kubelet.enforce_node_allocatable and kubelet.cgroups_per_qos
     kubepods = node.allocatable_memory_bytes if is_enforced else None
     return NodeState(
@@ -507,6 +484,37 @@ def ranked_node_state(
         due=eviction_due(node, ((row.pod, row.usage) for row in ranking.pods), own_bytes),
         budgets=tuple(_allowed_disruptions(budget, simulated) for budget in rules.budgets),
     )
+
+
+def _refuse_windows(setup: NodeSetup) -> None:
+    if setup.node.is_windows:
+        raise InputError(
+            f"{setup.node.name or 'the node'} runs Windows, which has no OOM killer: nothing is killed there",
+            hint="kubectl qos top pods --sort-by eviction shows the order in which its kubelet evicts",
+        )
+
+
+def _build_parts(
+    ranking: Ranking, setup: NodeSetup, rules: ImportanceRules, built: BuiltPods
+) -> tuple[list[SimulatedPod], list[SimulatedContainer]]:
+    """Return the pods with processes and their containers; take those from `built` that are there."""
+    pods: list[SimulatedPod] = []
+    containers: list[SimulatedContainer] = []
+    for row in ranking.pods:
+        if row.worst is None:
+            continue
+        key, index = id(row.containers), len(pods)
+        if key not in built:
+            # Keep the scores, so that no others get their id.
+            parts = _build_containers(row, index, setup)
+            built[key] = row.containers, _build_pod(row, setup, rules), parts
+        scores, pod, of_pod = built[key]
+        if of_pod and of_pod[0].pod_index != index:
+            of_pod = [structs.replace(container, pod_index=index) for container in of_pod]
+            built[key] = scores, pod, of_pod
+        pods.append(pod)
+        containers += of_pod
+    return pods, containers
 
 
 def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[SimulatedContainer]:
@@ -534,7 +542,7 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
 
 
 def _count_processes(row: RankedPod, usage: ContainerUsage | None) -> int:
-    """How many processes share its memory at most: 1 where the largest is known, 0 where nothing is."""
+    """Return how many processes share its memory at most: 1 if the largest is known, 0 if nothing is."""
     if usage is None or usage.largest_bytes is not None:
         return 1
     of_pod = row.usage.details.processes if row.usage is not None else 0
@@ -571,13 +579,13 @@ def _build_pod(row: RankedPod, setup: NodeSetup, rules: ImportanceRules) -> Simu
 
 
 def _allowed_disruptions(budget: DisruptionBudget, pods: Iterable[SimulatedPod]) -> AllowedDisruptions:
-    """A manifest without a status allows none, as no controller has counted its pods."""
+    """Count a budget; a manifest without a status allows none, because no controller has counted its pods."""
     covered = frozenset(pod.key for pod in pods if budget.covers(pod.pod))
     return AllowedDisruptions(budget.metadata.name, budget.status.disruptions_allowed or 0, covered)
 
 
 def _thresholds(setup: NodeSetup, capacity: int, kubepods: int | None) -> Thresholds:
-    """The hard thresholds of memory.available and allocatableMemory.available, and the minimum reclaim.
+    """Return the hard thresholds of both signals, memory.available and allocatableMemory.available.
 
     The second signal copies both from the first; percentages are of its own capacity.
     Source: pkg/kubelet/eviction/helpers.go (ParseThresholdConfig, addAllocatableThresholds).
