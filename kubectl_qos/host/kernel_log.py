@@ -19,8 +19,7 @@ from kubectl_qos.host.log_text import Numbered, messages, read_lines
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import CUT
 from kubectl_qos.qos.kills.report import KernelLog, OomReport
-from kubectl_qos.qos.logs.daemons import DaemonKill, is_daemon_line
-from kubectl_qos.qos.logs.oom_lines import REAPED, ReportBuilder
+from kubectl_qos.qos.logs.oom_lines import REAPED, DaemonKill, ReportBuilder, is_daemon_line
 from kubectl_qos.qos.logs.record import LogRecord, begin_in, between, goes_on, is_whole
 
 MOST_REPORTS: Final = 5_000
@@ -332,15 +331,15 @@ class _LogReader:
         # A line without a time belongs to the newest report, if to any.
         near = [report for report in (near if record.has_time else near[:1]) if type(report) is kind]
         for report in near:
-            if report.take(record):
-                self._open = report.without_its_group(self._open)
+            if report.add_line(record):
+                self._open = report.absorb_group(self._open)
                 return
             if _MARKS[0] in record.message:
-                report.follow()
+                report.note_continuation()
         begun = kind.begin(record)
         if begun is not None:
             for report in near[:1]:
-                report.hand_over_victim(begun)
+                report.move_last_victim_to(begun)
             self._open.append(begun)
             if len(self._open) > _MOST_OPEN:
                 yield self._close()

@@ -1,7 +1,7 @@
-"""Every OOM kill and eviction, also possible ones, with its diagnosis: mechanism, confidence and evidence.
+"""Every OOM kill and eviction, certain or possible, with its diagnosis: mechanism, confidence and evidence.
 
-From the statuses of pods, from events, and from kernel logs where there are any; a container's ID, which the
-kernel prints as part of a cgroup path, joins them. Not here: the words (present/kills.py).
+Sources are pod statuses, events and kernel logs; container IDs, which kernels print in cgroup paths, join
+them. Not here: the words (present/kills.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,19 +55,19 @@ from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import oom_at_start, stated_limit
 
 AGREES_SECONDS: Final = 10.0
-"""How long after a kill by the kernel a container's end may be reported to count as its effect."""
+"""A container's end within this time after a kernel kill counts as its effect."""
 NEIGHBOUR_SECONDS: Final = 60.0
 _KILL_SIGNAL: Final = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """One death: of a container, of a process in one that went on, or of a process of the node.
+    """A death: of a container, of a process in a surviving container, or of a host process.
 
-    `pod` is empty for processes outside pods, and for pods of which only the `pod_uid` in the kernel's path
-    is known; `is_unlisted` is whether a list of pods does not have it. `container` is empty where only its ID
-    is known, or where the whole pod is meant. `time` is RFC 3339 text; estimated ones come from seconds since
-    boot and other deaths in the same log, or lack the year.
+    `pod` is "" for processes outside pods, and for pods of which only the `pod_uid` in the kernel's path is
+    known; `is_unlisted`: the list of pods lacks it. `container` is "" if only its ID is known, or if the
+    whole pod is meant. `time` is RFC 3339; estimates come from seconds since boot and other deaths in the
+    same log, or lack the year.
     """
 
     diagnosis: Diagnosis
@@ -88,12 +88,12 @@ class Kill:
 
     @property
     def score(self) -> int | None:
-        """What /proc/PID/oom_score showed of the victim, as far as the kernel's numbers are known."""
+        """Score of the victim in /proc/PID/oom_score, if the kernel's numbers are known."""
         return self.choice.chosen.score if isinstance(self.choice, VictimChoice) else None
 
     @property
     def freed_bytes(self) -> int | None:
-        """What its processes held in memory, by the kernel."""
+        """Memory held by the killed processes, according to the kernel."""
         freed = self.report.freed_kb if self.report is not None else None
         return None if freed is None else freed * 1024
 
@@ -106,9 +106,9 @@ def find_kills(
     is_included: Callable[[Pod], bool] = lambda _: True,
     outside_pods: bool = True,
 ) -> list[Kill]:
-    """The deaths of the included pods, the newest first, those of unknown time last.
+    """Find the deaths of the included pods, newest first, those of unknown time last.
 
-    `outside_pods` adds what the kernel killed outside pods, and in pods that are gone.
+    `outside_pods` adds kills outside pods, and in deleted pods.
     """
     return _KillAnalyzer(snapshot, event_list, logs).kills(is_included, outside_pods=outside_pods)
 
@@ -119,10 +119,10 @@ def kills_since(
     logs: Callable[[], Sequence[KernelLog]],
     node_events: Callable[[], EventList],
 ) -> list[Kill]:
-    """The deaths that an earlier snapshot did not have, the newest first.
+    """Find the deaths that an earlier snapshot did not have, newest first.
 
-    Those of pods are known by their status; those of a node's own processes by its events, which are read
-    where memory was short since then.
+    Deaths of pods are known by their status, those of host processes by node events, which are read if memory
+    has been short since then.
     """
     ended = _ended_since(before, snapshot)
     short = {
@@ -163,7 +163,7 @@ def without_repeats(older: Iterable[Kill], newer: Sequence[Kill]) -> list[Kill]:
 
 
 def _ended_since(before: Snapshot, snapshot: Snapshot) -> dict[str, float]:
-    """The uids of pods with other ends than before, and when the last of those before was."""
+    """Return the UIDs of pods with new ends, and the time of the last earlier end."""
     nodes, ended = before.by_node(), dict[str, float]()
     for name, pods in snapshot.by_node().items():
         pods_before = nodes.get(name, ())
@@ -179,7 +179,7 @@ def _ended_since(before: Snapshot, snapshot: Snapshot) -> dict[str, float]:
 
 
 def _ends(pod: Pod) -> set[tuple[str, str]]:
-    """The containers that ended and when, and whether the whole pod did."""
+    """Return the ended containers with the time, and whether the whole pod ended."""
     ends = {
         (status.name, end.finished_at or "") for status in pod.status.every_container for end in status.ends
     }
@@ -187,7 +187,7 @@ def _ends(pod: Pod) -> set[tuple[str, str]]:
 
 
 def with_seen(kills: Iterable[Kill], seen: Sequence[Kill]) -> list[Kill]:
-    """Give back to kills that only a log still has what their status said when it was seen."""
+    """Restore what an earlier status said about kills that only a log still has."""
     with_status = [kill for kill in seen if kill.exit_code is not None]
     return [
         kill if kill.exit_code is not None else next(filter(partial(_is_same, kill), with_status), kill)
@@ -206,9 +206,9 @@ def _is_same(kill: Kill, other: Kill) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    """An end of a container, by its status: `state` of the last one, `lastState` of the one before.
+    """The end of a container by its status: `state` of the last one, `lastState` of the one before.
 
-    With `waiting` the container could not be started, and the reason of the state says why.
+    `waiting`: the container could not start, and the reason of the state says why.
     """
 
     pod: Pod
@@ -235,7 +235,7 @@ class _Death:
 
 @dataclass(eq=False)
 class _Reported:
-    """A report with its log and whose cgroup its victim was in; IDs are empty outside pods."""
+    """A report with its log, and the pod and container of its victim ("" outside pods)."""
 
     report: OomReport
     log: KernelLog
@@ -290,7 +290,7 @@ class _KillAnalyzer:
         return sorted(kills, key=newest_first)
 
     def _gone_pods(self) -> Iterator[Pod]:
-        """The pods that a kubelet ended or could not start, as events tell, and that the list lacks."""
+        """Yield pods that a kubelet ended or could not start according to events, and that the list lacks."""
         listed = {(pod.namespace, pod.name) for pod in self._snapshot.pods}
         gone = {}
         for event in self._event_list.events:
@@ -302,7 +302,7 @@ class _KillAnalyzer:
         return (pod for key, pod in gone.items() if key not in listed)
 
     def _with_victim(self, kill: Kill, report: OomReport) -> Kill:
-        """A death of that time, with the process that an event of its node names."""
+        """Return the kill with the process that an event of its node names, if the times match."""
         pod, victim = self._pods.get(kill.pod_uid), report.victim
         if kill.report is not None or pod is None or victim is None or victim.adj is None:
             return kill
@@ -315,7 +315,7 @@ class _KillAnalyzer:
         return replace(kill, diagnosis=replace(kill.diagnosis, evidence=evidence))
 
     def _event_kill(self, event: Event, report: OomReport) -> Kill:
-        """A kill of which only an event of the node is known, which names no cgroup."""
+        """Return a kill known only by a node event, which names no cgroup."""
         mechanism, evidence, victim = reported_mechanism(report), [event_evidence(event)], report.victim
         pods = self._snapshot.by_node().get(report.node, ())
         pod_and_container = container_by_name(pods, victim.comm) if victim is not None else None
@@ -361,7 +361,7 @@ class _KillAnalyzer:
             yield _kill(pod, kubelet.diagnosis(), time=time, time_is_estimated=time != kubelet.time)
 
     def _starts(self, pod: Pod, events: Iterable[Event]) -> Iterator[Kill]:
-        """Starts of which only events tell: of the sandbox, or of a pod that is not listed."""
+        """Yield failed starts known only by events: of the sandbox, or of an unlisted pod."""
         starts = {event.container: event for event in events if oom_at_start(event.message)}
         for container, event in starts.items():
             limits = self._limits(pod, container or next((spec.name for spec in pod.containers), ""))
@@ -373,7 +373,7 @@ class _KillAnalyzer:
                 yield _kill(pod, diagnosis, time=event.last, container=container)
 
     def _kernel_kill(self, death: _Death, reports: list[_Reported], kubelet: KubeletKill | None) -> Kill:
-        """A death in the kernel's log: the last report is about it, earlier ones about its processes."""
+        """Return a death with its last report; earlier reports are about other processes of it."""
         for reported in reports:
             reported.is_taken = True
         last = reports[-1]
@@ -397,7 +397,7 @@ class _KillAnalyzer:
         return replace(kill, time=kill.time or last.report.time, time_is_estimated=is_guessed)
 
     def _report_kill(self, reported: _Reported, pod: Pod | None) -> Kill:
-        """A kill that is in no status: in a container that went on or is gone, or outside pods."""
+        """Return a kill without a status: in a surviving or deleted container, or outside pods."""
         report = reported.report
         mechanism = reported_mechanism(report)
         evidence = list(report_evidence(report, reported.log.title))
@@ -453,7 +453,7 @@ class _KillAnalyzer:
         }
 
     def _reports_of(self, death: _Death) -> list[_Reported]:
-        """By the container's ID; where the status has none, by the pod and the time."""
+        """Return the reports of a container's ID, or if the status has none, of the pod and the time."""
         if death.container_id in self._by_container:
             return self._by_container[death.container_id]
         uid = pod_uid(death.pod)
@@ -490,14 +490,14 @@ class _KillAnalyzer:
 
     @cached_property
     def _known_since(self) -> str | None:
-        """The time of the oldest event, None where those of nodes could not be read."""
+        """Time of the oldest event, None if node events could not be read."""
         if not self._event_list.of_nodes:
             return None
         return min((event.last for event in self._event_list.events if parse_time(event.last)), default=None)
 
     @cached_property
     def _unlimited(self) -> list[_Death]:
-        """Containers without any limit that were OOMKilled: by the limit of all pods, or the node's."""
+        """OOMKilled containers without a limit: killed at the limit of all pods, or on a full node."""
         return [
             death
             for pod in self._snapshot.pods
@@ -507,7 +507,7 @@ class _KillAnalyzer:
 
     @cached_property
     def _log_nodes(self) -> dict[int, set[str]]:
-        """The nodes of each log: as the user named it, else of the pods in it, else as its lines say."""
+        """Nodes of each log: named by the user, else by the pods in it, else by its lines."""
         nodes = {id(log): {log.node} if log.node else set() for log in self._logs}
         for reported in self._reported:
             if not reported.log.node:
@@ -517,7 +517,7 @@ class _KillAnalyzer:
 
     @cached_property
     def _boot_times(self) -> dict[int, datetime]:
-        """When the machines of logs without wall-clock times booted, by deaths that are in statuses too."""
+        """Boot times of machines whose logs lack wall-clock times, from deaths that statuses report too."""
         ends = {
             death.container_id: death.time
             for pod in self._snapshot.pods
@@ -544,7 +544,7 @@ def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
 
 
 def _unready_since(pod: Pod) -> str:
-    """When an evicted pod stopped being ready: about then it was evicted."""
+    """Return when an evicted pod stopped being ready, which is about the time of the eviction."""
     times = (item.last_transition_time for item in pod.status.conditions or () if item.is_unready)
     return next(filter(None, times), "")
 
@@ -573,7 +573,7 @@ def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:
 
 
 def _apart(kill: Kill, report: OomReport) -> float | None:
-    """How far a kill is from the one that an event of its node reports, None where it is another one."""
+    """Return the seconds between a kill and an event's report, None if they are different kills."""
     if kill.node not in {"", report.node}:
         return None
     victims = kill.report.processes if kill.report is not None else ()
@@ -595,7 +595,7 @@ def _are_neighbours(other: _Death, death: _Death) -> bool:
 
 
 def _agrees(report: OomReport, time: str) -> bool:
-    """Whether a report is of about the time of an end; one without a zone, or without a time, never is."""
+    """Return whether a report has about the time of an end; without a time or a zone it has not."""
     if not report.time.endswith("Z"):
         return False
     after = seconds_between(report.time, time)
@@ -603,9 +603,9 @@ def _agrees(report: OomReport, time: str) -> bool:
 
 
 def _is_silent(log: KernelLog, time: str) -> bool:
-    """Whether a log covers a time and has no kill there of an unknown cgroup.
+    """Return whether a log covers a time and has no kill of an unknown cgroup then.
 
-    Above its rate limit the kernel prints victims without their cgroups.
+    Above its rate limit, the kernel prints victims without their cgroups.
     """
     if log.left_out or log.fragments or not log.first.endswith("Z") or not log.last.endswith("Z"):
         return False
@@ -617,12 +617,12 @@ def _is_silent(log: KernelLog, time: str) -> bool:
 
 
 def is_since(kill: Kill, moment: datetime) -> bool:
-    """Whether it may have been since a moment: also of unknown time."""
+    """Return whether a kill may have been since a moment, also if its time is unknown."""
     when = parse_time(kill.time)
     return when is None or when >= moment
 
 
 def newest_first(kill: Kill) -> tuple[bool, float, str, str, str]:
-    """A sort key: those of unknown time last."""
+    """Return a sort key: newest first, unknown times last."""
     when = parse_time(kill.time)
     return when is None, -(when.timestamp() if when else 0), kill.namespace, kill.pod, kill.container

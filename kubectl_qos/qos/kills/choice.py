@@ -39,11 +39,11 @@ class MemoryUser(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _LEAST_OF_PODS: Final = 2
-"""Of Burstable pods up to 1.21; services of a machine mostly have 0 or less."""
+"""Lowest oom_score_adj of Burstable pods up to 1.21; host services mostly have 0 or less."""
 
 
 def memory_users(report: OomReport) -> list[MemoryUser]:
-    """The processes of the table: in a pod by the cgroups of the report or by their oom_score_adj."""
+    """Return the processes of the table; cgroups of the report or oom_score_adj tell which are in pods."""
     page, is_pod = report.page_bytes, pod_cgroup(report.oom_memcg) is not None
     row = report.row(report.victim) if report.victim is not None else None
     path, qos = report.task_memcg, class_of_path(report.task_memcg)
@@ -61,9 +61,9 @@ def memory_users(report: OomReport) -> list[MemoryUser]:
 
 
 def adjs_beside_own(report: OomReport) -> list[int]:
-    """The oom_score_adj of the others of a pod or container where the victim has set its own, else empty.
+    """Return the oom_score_adj of other processes of the container, if the victim has set its own; else [].
 
-    A kubelet gives the processes of a container one, and 1000 only to all of a pod.
+    A kubelet gives all processes of a container the same value, and only 1000 to all of a pod.
     """
     row, pod = report.row(report.victim) if report.victim is not None else None, pod_cgroup(report.oom_memcg)
     others = [task for task in report.tasks if task.adj != SANDBOX_ADJ and task is not row]
@@ -88,8 +88,8 @@ class Unranked(Enum):
 class ScoredTask:
     """A process of the table with its points, in pages, by which the kernel chooses.
 
-    `place` counts from 1, equal points share one. `points` are None where the limit is not in the log,
-    `score`, what /proc/PID/oom_score showed, where the machine's memory is not known.
+    `place` counts from 1; equal points share one. `points` is None if the log lacks the limit, `score` (in
+    /proc/PID/oom_score) if the machine's memory is unknown.
     """
 
     task: OomTask
@@ -101,12 +101,11 @@ class ScoredTask:
 
 @dataclass(frozen=True, slots=True)
 class VictimChoice:
-    """The candidates, those with the most points first; `immune` is how many had -1000.
+    """The candidates, most points first; `immune` counts processes with -1000.
 
-    `chosen` is the one that the kernel chose; up to 5.0 it may have killed a `child` in its place.
-    `total_pages` is None where the chosen one has the most points whatever the limit was. `swap_is_assumed`
-    means that only the swap in use counts because the log does not say how much there is, `is_whole` that no
-    process is missing.
+    `chosen` is the kernel's choice; up to 5.0 it may have killed a `child` instead. `total_pages` is None if
+    the chosen one has the most points whatever the limit was. `swap_is_assumed`: only swap in use counts,
+    because the log does not say how much there is. `is_whole`: no process is missing.
     """
 
     total_pages: int | None
@@ -121,7 +120,7 @@ class VictimChoice:
 
     @property
     def equals(self) -> tuple[ScoredTask, ...]:
-        """It and those with as many points, in the order in which the kernel visits them."""
+        """The chosen process and those with equal points, in the order in which the kernel visits them."""
         return tuple(scored for scored in self.ranked if scored.place == self.chosen.place)
 
     @property
@@ -139,7 +138,7 @@ class VictimChoice:
 
 
 def explain_choice(report: OomReport, machine_bytes: int | None = None) -> VictimChoice | Unranked:
-    """How the kernel chose its victim.
+    """Explain how the kernel chose its victim.
 
     `machine_bytes` is RAM and swap of the machine, for scores: the report of a cgroup does not have it.
     """
@@ -188,7 +187,7 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
 
 
 def first_of_table(report: OomReport) -> OomTask | None:
-    """The process with the most points by every formula and total that are possible; None of equals."""
+    """Return the process with the most points by every possible formula and total; None for a tie."""
     rankings = [
         _ranked_tasks(report.tasks, total, None, report.page_bytes, kernel)
         for kernel in _formulas(report)
@@ -199,7 +198,7 @@ def first_of_table(report: OomReport) -> OomTask | None:
 
 
 def _possible_totals(report: OomReport) -> list[int]:
-    """What oom_score_adj is scaled by: where the log does not have it, the least and the most."""
+    """Return what scales oom_score_adj: if the log lacks it, the smallest and the largest total."""
     scale = _total_pages(report)
     largest = max((task.counted_pages(report.page_bytes) for task in report.tasks), default=0)
     return [scale[0]] if scale is not None else [largest, _LARGEST_TOTAL]
@@ -210,7 +209,7 @@ _LARGEST_TOTAL: Final = 1 << 38
 
 
 def _formulas(report: OomReport) -> tuple[Kernel, ...]:
-    """The kernel's formula by its release or its words, then the one that its vendor may use instead."""
+    """Return the kernel's formula by its release or its words, then the one that its vendor may backport."""
     kernel = kernel_formula(report.kernel)
     if not report.kernel and report.older_than is not None:
         kernel = Kernel.FLOORED if report.older_than > (4, 16) else Kernel.MINUS_3_PERCENT
@@ -248,11 +247,11 @@ def _machine_pages(report: OomReport) -> int | None:
 
 
 def _total_pages(report: OomReport) -> tuple[int, bool] | None:
-    """What oom_score_adj is scaled by (`constrained_alloc`), and whether swap is assumed to be none.
+    """Return what scales oom_score_adj (`constrained_alloc`), and whether swap is assumed to be none.
 
-    A cgroup counts its limit, and the swap that it may have, of what the machine has. On cgroup v1 the second
-    counter holds memory and swap together. None where it is not in the log: for a few memory nodes, which a
-    cpuset or a policy allows, the kernel does not print the sum.
+    A cgroup counts its limit plus the machine's swap that it may use. On cgroup v1, the second counter has
+    memory and swap together. None if the log lacks it: the kernel does not print the sum of some memory
+    nodes, which a cpuset or a policy allows.
     """
     page, memory = report.page_bytes, report.memory
     if report.constraint is Constraint.NONE:

@@ -1,8 +1,8 @@
-"""What speaks for one explanation of a death or another, and the diagnosis that it leads to.
+"""Evidence for the explanations of a death, and the resulting diagnosis.
 
 Sources: pkg/kubelet/eviction/helpers.go (evictionMessage) and eviction_manager.go (evictPod),
 pkg/kubelet/preemption/preemption.go, pkg/kubelet/nodeshutdown, pkg/kubelet/events/event.go. Not here: finding
-the deaths and what is known of each (analyze.py), and the words (present/kills.py).
+the deaths and the facts about each (analyze.py), and the words (present/kills.py).
 """
 
 import re
@@ -40,18 +40,18 @@ EVICTED: Final = "Evicted"
 PREEMPTING: Final = "Preempting"
 BY_KUBELET: Final = "TerminationByKubelet"
 WAITING: Final = "waiting"
-"""In place of a field of the status with an end: the container waits because it could not be started."""
+"""Stands for a status field with an end: the container waits because it could not start."""
 
 SLACK_SECONDS: Final = 2.0
-"""Events and statuses have whole seconds."""
+"""Tolerance: events and statuses have whole seconds."""
 NEAR_SECONDS: Final = 15.0
-"""A kubelet of a node without memory reports late, and times of statuses are whole seconds."""
+"""Tolerance: the kubelet of a node without memory reports late."""
 STOPPING_SECONDS: Final = 120.0
-"""The longest time, mostly less, from a stop to SIGKILL."""
+"""Longest usual time from a stop to SIGKILL."""
 
 
 class Fact(Enum):
-    """One piece of evidence; the names after the colon are those of `Evidence.details`."""
+    """A piece of evidence; the names after the colon are those of `Evidence.details`."""
 
     ENDED = "the status has how it ended: state, exit_code, reason"
     OOM_AT_START = "the runtime says that memory ran out as it was started, or seems so: words, is_named"
@@ -96,7 +96,7 @@ class Fact(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A fact with its details; `time` is RFC 3339 text or empty."""
+    """A fact with its details; `time` is RFC 3339 or ""."""
 
     fact: Fact
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A mechanism with how sure it is, and the evidence."""
+    """A mechanism with confidence and evidence."""
 
     mechanism: Mechanism
     confidence: Confidence
@@ -122,7 +122,7 @@ class Diagnosis:
 
     @property
     def killer(self) -> Killer | None:
-        """Who that is, if it kills for memory and for nothing else."""
+        """The killer, if the mechanism is one of memory."""
         return BY_ID.get(self.mechanism)
 
     @property
@@ -159,16 +159,16 @@ _AT_LEVEL: Final = {
     PathLevel.OTHER: Mechanism.CGROUP_LIMIT,
     **{level: killer.id for killer in KILLERS for level in killer.levels},
 }
-"""Whose memory ran out, by the cgroup that a report of the kernel names."""
+"""Whose memory ran out, by the kind of cgroup in a kernel's report."""
 _OF_DAEMON: Final = {killer.daemon: killer.id for killer in KILLERS if killer.daemon is not None}
 
 
 _INIT: Final = re.compile(r"(?:runc|youki):\[")
-"""What a runtime calls the process that becomes the container's first."""
+"""Name of a runtime's process before it becomes the container's first."""
 
 
 def reported_mechanism(report: OomReport) -> Mechanism:
-    """Whose memory ran out by a report of the kernel."""
+    """Return whose memory ran out according to a kernel's report."""
     if report.daemon is not None:
         return _OF_DAEMON[report.daemon]
     if report.outcome is Outcome.PANIC:
@@ -189,13 +189,13 @@ def reported_mechanism(report: OomReport) -> Mechanism:
 
 
 def reported_confidence(report: OomReport) -> Confidence:
-    """A call by hand is likely where only the sizes of the machine speak for it: the beginning is missing."""
+    """Return likely for a manual call without the beginning of its report, else certain."""
     is_guess = report.is_manual is None and reported_mechanism(report) is Mechanism.SYSRQ
     return Confidence.LIKELY if is_guess else Confidence.CERTAIN
 
 
 def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
-    """What a report of the kernel, or of a daemon, says; `title` is the name of its log."""
+    """Yield what a kernel's or daemon's report says; `title` is the name of its log."""
     victim, full = report.dead, report.memory.full
     where = {"line": report.line, "title": title or None}
     if report.daemon is not None:
@@ -248,7 +248,7 @@ _OLD_WORDS: Final = {
     **dict.fromkeys(("diskpressure", "nodefs", "imagefs"), EPHEMERAL_STORAGE),
     **dict.fromkeys(("nodefsinodes", "imagefsinodes"), "inodes"),
 }
-"""What kubelets before 1.13 name: a condition or a signal."""
+"""Conditions and signals that kubelets before 1.13 name."""
 _EXCESS: Final = re.compile(
     r"(?P<of>Container|Pod) (?P<name>\S+) was using (?P<used>\d[\w.]*),"
     r" (?:which exceeds its request of|request is) (?P<request>\d(?:[\w.]*\w)?)"
@@ -265,14 +265,14 @@ MESSAGE_PATTERNS: Final = (
     *(OOM_AT_START, FIRST_PROCESS_GONE),
     *(_LOW, _EXCESS, _OWN_STORAGE, _REJECTED, _CRITICAL, _SHUTDOWN),
 )
-"""What is looked for in messages."""
+"""Patterns in messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class KubeletKill:
-    """A pod that its kubelet ended; `time` is that of the event, else of the condition, empty without both.
+    """A pod that its kubelet ended; `time` is the event's, else the condition's, or "".
 
-    `is_stated` is whether the pod's own reason is an eviction, which ends all of its containers.
+    `is_stated`: the pod's own reason is an eviction, which ends all of its containers.
     """
 
     mechanism: Mechanism
@@ -286,9 +286,9 @@ class KubeletKill:
         return self.mechanism not in {Mechanism.SHUTDOWN, Mechanism.PREEMPTION}
 
     def has_ended(self, end: ContainerStateTerminated, *, runs_once: bool) -> bool:
-        """Whether a container ended by it: not before, and not an init container that was done.
+        """Return whether a container ended by it: not before, and not a completed init container.
 
-        A shutdown explains no more than a SIGKILL that the runtime does not count as an OOM kill.
+        A shutdown explains only a SIGKILL that the runtime does not count as an OOM kill.
         """
         if self.mechanism is Mechanism.SHUTDOWN and (end.exit_code != SIGKILLED or end.reason == OOM_KILLED):
             return False
@@ -298,11 +298,11 @@ class KubeletKill:
         return not (runs_once and end.exit_code == 0)
 
     def diagnosis(self) -> Diagnosis:
-        """The diagnosis for the pod as a whole."""
+        """Diagnosis of the whole pod."""
         return Diagnosis(self.mechanism, Confidence.CERTAIN, self.evidence)
 
     def container_diagnosis(self, end: ContainerStateTerminated, state: str, *, is_only: bool) -> Diagnosis:
-        """The diagnosis for one of its containers. A SIGKILL may still be an earlier one of the kernel."""
+        """Return the diagnosis of one container. A SIGKILL may still be an earlier one of the kernel."""
         evidence = (*ended_evidence(end, state), *self.evidence)
         is_killed = end.exit_code == SIGKILLED and not end.is_made_up and not self.is_stated
         if is_killed or end.reason == OOM_KILLED:
@@ -313,7 +313,7 @@ class KubeletKill:
 
 
 def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
-    """How its kubelet ended a pod, or did not admit it; None if it did neither.
+    """Return how the kubelet ended a pod, or refused it; None if it did neither.
 
     A pod whose processes end well on SIGTERM gets phase Succeeded and no status.reason: then only the
     condition (1.26 and later) and the event show it.
@@ -368,7 +368,7 @@ def _kubelet_mechanism(
 
 
 def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -> Evidence:
-    """What its containers used above their requests, None where a kubelet before 1.13 does not say so.
+    """Return the containers' usage above requests, None if a kubelet before 1.13 does not say so.
 
     Nothing requests inodes and process IDs.
     """
@@ -400,7 +400,7 @@ def _own_storage(pod: Pod, match: re.Match[str]) -> Evidence:
 
 
 def _amounts(matches: Iterable[re.Match[str]]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """What containers used and requested; of a pod with its own request, the pod."""
+    """Yield usage and request of containers, or of the pod if it has its own request."""
     for match in matches:
         with suppress(QosError):
             used, request = (Quantity.parse(match[side]).value() for side in ("used", "request"))
@@ -414,9 +414,9 @@ UNLIMITED_BYTES: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimits:
-    """Memory limits of a container and of its pod's cgroup; `is_low` where a resize did not raise that.
+    """Memory limits of a container and of its pod's cgroup; `is_low`: a resize did not raise the pod's.
 
-    They are not known of a container of which there is the status alone.
+    Unknown for a container with only a status.
     """
 
     own: int | None
@@ -426,10 +426,10 @@ class MemoryLimits:
 
     @property
     def nearest(self) -> Mechanism | None:
-        """Which of them is reached first, None without any.
+        """Which limit is reached first, None without any.
 
-        A container's memory is its pod's too, and so is that of the pause container. Of a pod with one
-        container, whose limit is the pod's as well, it is the pod's cgroup that runs out.
+        A container's memory is part of its pod's, together with the pause container's. So the cgroup of a
+        pod with one container, and the same limit, runs out first.
         """
         if self.is_of_pod:
             return _AT_LEVEL[PathLevel.POD]
@@ -437,7 +437,7 @@ class MemoryLimits:
 
     @property
     def least(self) -> int:
-        """The smaller one, 0 without any."""
+        """The smaller limit, 0 without any."""
         return min(filter(None, (self.own, self.pod)), default=0)
 
     @property
@@ -446,7 +446,7 @@ class MemoryLimits:
         return self.pod is not None and (self.own is None or self.pod <= self.own)
 
     def evidence(self) -> Iterator[Evidence]:
-        """Each limit, and how they compare."""
+        """Yield each limit, and how they compare."""
         if self.own is not None:
             yield Evidence(Fact.OWN_LIMIT, {"limit_bytes": self.own})
         if self.pod is not None:
@@ -460,7 +460,7 @@ class MemoryLimits:
 
 
 def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
-    """The limits as the kubelet writes them; where that cannot be predicted, as the spec has them."""
+    """Return the limits as the kubelet writes them, or as in the spec if that cannot be predicted."""
     specs = [spec for spec in all_containers(pod) if spec.name == container]
     if not specs:
         return MemoryLimits(None, None, is_known=False)
@@ -484,18 +484,18 @@ def _memory_limit(files: Mapping[str, str]) -> int | None:
 
 
 def is_near(event: Event, time: str, before: float = NEAR_SECONDS, after: float = NEAR_SECONDS) -> bool:
-    """Whether an event happened at about that time; one that repeats happened all the while."""
+    """Return whether an event happened at about that time; a repeated one happened all the while."""
     first, last = seconds_between(event.first, time), seconds_between(event.last, time)
     return first is not None and last is not None and last <= before and first >= -after
 
 
 @dataclass(frozen=True, slots=True)
 class DeathContext:
-    """What is known around a death: its limits, events of its pod and node, neighbours, kernel logs.
+    """Facts around a death: limits, events of pod and node, neighbours, kernel logs.
 
-    `node_events` are about the memory of the node, `events_since` is when known events begin, None if they
-    could not be read. `neighbours` counts containers of the node without a limit that were OOMKilled then;
-    `silent_log` is the title of a kernel log of the node that covers that time and has no report of it.
+    `node_events` are about the memory of the node, `events_since` is when events begin, None if they could
+    not be read. `neighbours` counts containers of the node without a limit that were OOMKilled then;
+    `silent_log` is the title of a kernel log of the node that covers the time without a report.
     """
 
     limits: MemoryLimits
@@ -511,7 +511,7 @@ class DeathContext:
 def diagnosis_without_kernel(
     end: ContainerStateTerminated, state: str, container: str, context: DeathContext
 ) -> Diagnosis:
-    """The best explanation of a SIGKILL without a report of the kernel; certain if the runtime names it."""
+    """Return the best explanation of a SIGKILL without a kernel report; certain if the runtime names it."""
     time = end.finished_at or ""
     limits, limit = context.limits, context.limits.least
     evidence = list(ended_evidence(end, state, limit))

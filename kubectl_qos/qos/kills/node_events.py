@@ -1,7 +1,7 @@
-"""Kills that only the events of a node tell: SystemOOM of its kubelet, OOMKilling of node-problem-detector.
+"""Kills that only node events report: SystemOOM of the kubelet, OOMKilling of node-problem-detector.
 
 Sources: pkg/kubelet/oom/oom_watcher_linux.go, node-problem-detector's config/kernel-monitor.json. Not here:
-what such events say about the death of a container (evidence.py).
+node events as evidence of a container's death (evidence.py).
 """
 
 import re
@@ -21,11 +21,11 @@ _VICTIM: Final = re.compile(
 )
 """Kubelets before 1.15 do not name the process."""
 _LONGEST_NAME: Final = 15
-"""Of a process; longer ones are cut."""
+"""Maximum length of a process name; longer names are truncated."""
 
 
 def event_reports(events: Iterable[Event]) -> Iterator[tuple[Event, OomReport]]:
-    """Each event of a node about a kill, as the report that it repeats."""
+    """Yield node events about kills, with the report that each repeats."""
     for event in without_repeats(events):
         first, *others = event.own_message.split("\n")
         record = LogRecord(first, time=event.last, node=event.involved_object.name)
@@ -33,7 +33,7 @@ def event_reports(events: Iterable[Event]) -> Iterator[tuple[Event, OomReport]]:
         victim = _VICTIM.match(first) if event.reason == "SystemOOM" else None
         if event.is_of_node and builder is not None:
             for message in others:
-                builder.take(replace(record, message=message.strip()))
+                builder.add_line(replace(record, message=message.strip()))
             yield event, replace(builder.report(is_filtered=True), incomplete=False)
         elif event.is_of_node and victim is not None:
             killed = (Killed(int(victim["pid"]), victim["comm"]),) if victim["pid"] else ()
@@ -41,7 +41,7 @@ def event_reports(events: Iterable[Event]) -> Iterator[tuple[Event, OomReport]]:
 
 
 def container_by_name(pods: Iterable[Pod], process: str) -> tuple[Pod, str] | None:
-    """The only container that is called as a process, or whose workload is; None without, or with several."""
+    """Return the only container with the name of a process, or whose workload has it; else None."""
     matching = [
         (pod, container.name)
         for pod in pods

@@ -1,4 +1,4 @@
-"""The kernel's report of an OOM, or a daemon's, as a value; which logs have the same one.
+"""The report of an OOM kill by a kernel or a daemon, and finding the same report in several logs.
 
 Source: Linux mm/oom_kill.c (dump_header, dump_tasks, __oom_kill_process). Not here: reading logs (host/), and
 why the kernel chose its victim (choice.py).
@@ -19,23 +19,23 @@ from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 
 DEFAULT_PAGE_BYTES: Final = 4096
 _PAGE_SIZES: Final = (4096, 16384, 65536)
-"""Of x86 and most arm64, of some arm64 and of arm64 and ppc64le with large pages."""
+"""Page sizes: x86 and most arm64, some arm64, arm64 and ppc64le with large pages."""
 _MANY_TABLES: Final = 8
-"""Page tables are whole pages: with fewer processes their sizes may be multiples by chance."""
+"""Page tables are whole pages: with fewer processes, sizes may be multiples by chance."""
 _SAME_SECONDS: Final = 60.0
-"""Logs round the times of their lines, `dmesg -H` to minutes; another may have only the end of a report."""
+"""Logs round times of lines (`dmesg -H` to minutes), and a log may have only the end of a report."""
 _MOST_ALIKE: Final = 16
-"""Reports with the same victim that are compared with another."""
+"""How many reports with the same victim are compared with another one."""
 
 
 def seconds_between(earlier: str | None, later: str | None) -> float | None:
-    """How long after the first time the second is, None if one is not known."""
+    """Return the seconds from one time to another, None if one is unknown."""
     first, second = parse_time(earlier), parse_time(later)
     return (second - first).total_seconds() if first is not None and second is not None else None
 
 
 class Constraint(StrEnum):
-    """What was short of memory, by the names that `oom_constraint_text` uses."""
+    """What ran out of memory, by the names of `oom_constraint_text`."""
 
     NONE = "CONSTRAINT_NONE"
     """The machine."""
@@ -44,7 +44,7 @@ class Constraint(StrEnum):
     MEMORY_POLICY = "CONSTRAINT_MEMORY_POLICY"
     """The memory nodes that a memory policy allows."""
     MEMCG = "CONSTRAINT_MEMCG"
-    """A cgroup, by its limit."""
+    """A cgroup, at its limit."""
 
 
 class Outcome(Enum):
@@ -57,9 +57,9 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Invoker:
-    """The process that triggered the OOM; often not the one that is killed.
+    """The process that triggered the OOM, often another than the victim.
 
-    `pid` is None where the line with the processor is not in the log.
+    `pid` is None if the log lacks the line with the processor.
     """
 
     comm: str
@@ -69,7 +69,7 @@ class Invoker:
 
 @dataclass(frozen=True, slots=True)
 class OomTask:
-    """A row of the task table: a process that could have been killed, sizes in pages.
+    """A row of the task table: a candidate with its sizes in pages.
 
     Page tables are printed as pages before 4.15 (nr_ptes, nr_pmds), as bytes since then.
     """
@@ -87,7 +87,7 @@ class OomTask:
     adj: int = 0
 
     def counted_pages(self, page_bytes: int) -> int:
-        """What `oom_badness` counts of it: resident pages, swap entries and page tables."""
+        """Return the pages that `oom_badness` counts: resident pages, swap entries and page tables."""
         tables = self.pgtables_pages or 0
         if self.pgtables_bytes is not None:
             tables = self.pgtables_bytes // page_bytes
@@ -96,9 +96,9 @@ class OomTask:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """A `Killed process` line, several with group kill; what a kernel does not print is None.
+    """A `Killed process` line, several with group kill; None for what a kernel does not print.
 
-    `score` is the one that kernels up to 5.0 print: points in thousandths of the memory that ran out.
+    `score` is printed by kernels up to 5.0: points in thousandths of the memory that ran out.
     """
 
     pid: int
@@ -113,12 +113,12 @@ class Killed:
 
     @property
     def is_only_chosen(self) -> bool:
-        """Whether the log has only that it was chosen: up to 5.0 a child of it may have been killed."""
+        """Whether the log only says that it was chosen: up to 5.0 a child may have been killed."""
         return self.score is not None and self.anon_rss_kb is None
 
     @property
     def rss_kb(self) -> int | None:
-        """What it held in memory, None where the line breaks off before that."""
+        """Its resident memory, None if the line is truncated before that."""
         parts = (self.anon_rss_kb, self.file_rss_kb, self.shmem_rss_kb)
         return None if self.anon_rss_kb is None else sum(part or 0 for part in parts)
 
@@ -129,7 +129,7 @@ class MemoryState:
 
     `swap_*` is memory.swap of cgroup v2, `memsw_*` memory and swap together of v1, `swap_kb` the part in swap
     by the statistics of v1. `total_swap_kb` is the machine's, `ram_pages` all of its memory, of which
-    `reserved_pages` cannot be allocated. `is_short` is whether a zone of it was short of memory.
+    `reserved_pages` cannot be allocated. `is_short`: a zone of it was short of memory.
     """
 
     usage_kb: int | None = None
@@ -155,12 +155,12 @@ class MemoryState:
 
     @property
     def total_ram_pages(self) -> int | None:
-        """`totalram_pages()`: what can be allocated."""
+        """Memory that can be allocated (`totalram_pages()`)."""
         return None if self.ram_pages is None else max(self.ram_pages - (self.reserved_pages or 0), 1)
 
     @property
     def of_kernel_kb(self) -> int | None:
-        """The kernel's memory in the cgroup; before 5.18 it is the sum of its kinds."""
+        """Kernel memory of the cgroup; before 5.18 the sum of its kinds."""
         return self.kernel_kb or self.parts_of_kernel_kb or self.kmem_usage_kb
 
     @property
@@ -170,7 +170,7 @@ class MemoryState:
 
     @property
     def swapped_kb(self) -> int | None:
-        """What of the cgroup is in swap."""
+        """Memory of the cgroup in swap."""
         if (
             self.swap_usage_kb is None
             and self.swap_kb is None
@@ -181,9 +181,9 @@ class MemoryState:
 
     @property
     def full(self) -> tuple[str, int, int] | None:
-        """Which counter of a cgroup is at its limit, with both in KiB; None where the log does not have it.
+        """Name, usage and limit (KiB) of the counter at its limit; None if the log lacks it.
 
-        On v1 it need not be memory's: that of memory and swap, or of the kernel's memory, may be full first.
+        On v1, the counter of memory and swap, or of kernel memory, may be full before memory's.
         """
         if self.usage_kb is None or not self.limit_kb:
             return None
@@ -198,25 +198,24 @@ class MemoryState:
 
 
 _FULL: Final = 0.99
-"""The part of a limit from which on it is reached: others may have freed a little since."""
+"""A limit counts as reached above this share: others may have freed a little since."""
 NOTHING_PRINTED: Final = MemoryState()
 
 
 @dataclass(frozen=True, slots=True)
 class OomReport:
-    """One report, as far as the log has it; texts that are not in the log are empty.
+    """A report, as far as the log has it; missing texts are "".
 
-    `time` is RFC 3339 text where the log has wall-clock times (UTC where it names no zone), `uptime` seconds
-    since boot where it has those. `node` is the host name before the line. `kernel` is the release of the
-    line with the processor. `chosen` is the pid of the oom-kill line.
+    `time` is RFC 3339 if the log has wall-clock times (UTC if it names no zone), `uptime` seconds since boot
+    if it has those. `node` is the host name before the line. `kernel` is the release in the line with the
+    processor. `chosen` is the pid in the oom-kill line.
 
-    `incomplete` means that the log lacks a part of it: its beginning, where the kernel's own rate limit or
-    the size of its buffer cut it, or its end. `is_table_whole` is whether no process is missing in the table,
-    `older_than` the release in which words of it changed, `is_manual` whether a person asked for it (SysRq
-    f), None where the log lacks the beginning, `is_alone` whether more lines follow, and none of them kills
-    the rest of the container.
+    `incomplete`: the log lacks its beginning, which the kernel's rate limit or buffer size cut off, or its
+    end. `is_table_whole`: no process is missing in the table. `older_than` is the release that changed its
+    words. `is_manual`: a person asked for it (SysRq f), None if the log lacks the beginning. `is_alone`: more
+    lines follow, and none of them kills the rest of the container.
 
-    A `daemon` other than the kernel says `why`, and of a whole cgroup the `names` of the processes at most.
+    A `daemon` other than the kernel says `why`, and at most the `names` of the processes of a cgroup.
     """
 
     time: str = ""
@@ -248,13 +247,13 @@ class OomReport:
 
     @property
     def has_cause(self) -> bool:
-        """Whether it says what ran out of memory or who was killed; without, nothing follows from it."""
+        """Whether it says what ran out of memory or who was killed; otherwise it is useless."""
         is_known = self.constraint is not None or self.outcome is not Outcome.KILLED
         return not self.incomplete or is_known or bool(self.victims or self.group_kill)
 
     @property
     def victim(self) -> Killed | None:
-        """The process that was chosen; any others died with it."""
+        """The chosen process; any others died with it."""
         return self.victims[0] if self.victims else None
 
     @property
@@ -276,13 +275,13 @@ class OomReport:
 
     @property
     def freed_kb(self) -> int | None:
-        """What the killed processes held in memory, None if no line has it."""
+        """Resident memory of the killed processes, None if no line has it."""
         sizes = [size for killed in self.processes if (size := killed.rss_kb) is not None]
         return sum(sizes) if sizes else None
 
     @property
     def cgroup(self) -> str:
-        """The path of the victim's cgroup: of the lines that name one, the one that tells most of it."""
+        """Path of the victim's cgroup, from the line that has most of it."""
 
         def detail(path: str) -> int:
             pod = pod_cgroup(path)
@@ -294,11 +293,11 @@ class OomReport:
 
     @property
     def oldest(self) -> OomTask | None:
-        """The first process of the table besides the pause container's."""
+        """First process of the table besides the pause container's."""
         return next((task for task in self.tasks if task.adj != SANDBOX_ADJ), None)
 
     def row(self, killed: Killed) -> OomTask | None:
-        """Its row in the table; up to 5.2 a thread may be named, whose process has as much virtual memory."""
+        """Return its row in the table; up to 5.2 a thread may be named, with its process's virtual memory."""
         by_id = (task for task in self.tasks if killed.pid in {task.pid, task.tgid})
         size = killed.total_vm_kb
         alike = [
@@ -308,7 +307,7 @@ class OomReport:
 
     @property
     def page_bytes(self) -> int:
-        """The page size by which the parts of the report agree, 4096 if unknown."""
+        """Page size by which the parts of the report agree, 4096 if unknown."""
         if self.memory.page_kb is not None:
             return self.memory.page_kb << 10
         for killed in self.victims:
@@ -330,14 +329,14 @@ class OomReport:
 
 @dataclass(frozen=True, slots=True)
 class KernelLog:
-    """A log's reports, the oldest first, and the span of wall-clock times that it covers.
+    """The reports of a log, oldest first, and the span of wall-clock times that it covers.
 
-    `first` and `last` are RFC 3339, empty where lines have no such times, without a zone where they name
-    none. `left_out` reports were too many to keep. `node` is the node that the user named for it.
+    `first` and `last` are RFC 3339, "" if lines have no such times, without a zone if they name none.
+    `left_out` reports were too many to keep. The user named the `node`.
 
-    `fragments` are the lines of reports that break off before they name a cause or a victim, `unread` those
-    with words of a report behind what is not understood. `is_kernel` is whether any line says that it is the
-    kernel's, `first_line` the first that is not empty.
+    `fragments` are lines of reports that end before they name a cause or a victim, `unread` lines with words
+    of a report that are not understood. `is_kernel`: a line says that it is the kernel's. `first_line` is the
+    first that is not empty.
     """
 
     reports: tuple[OomReport, ...]
@@ -353,7 +352,7 @@ class KernelLog:
     first_line: str = ""
 
     def with_boot_time(self, seconds: float) -> KernelLog:
-        """The same log with wall-clock times where it has none, of a machine that booted at that time."""
+        """Return the log with wall-clock times if it has none, for a machine that booted at this time."""
 
         def with_time(report: OomReport) -> OomReport:
             if report.time or report.uptime is None:
@@ -365,7 +364,7 @@ class KernelLog:
 
 
 def distinct_reports(logs: Iterable[KernelLog]) -> list[tuple[OomReport, KernelLog]]:
-    """Every report with its log, once where the logs have it more often: the one that has most of it."""
+    """Return every report once, with the log that has most of it."""
     distinct: list[tuple[OomReport, KernelLog]] = []
     by_victim: dict[object, list[int]] = {}
     for log in logs:
@@ -383,7 +382,7 @@ def distinct_reports(logs: Iterable[KernelLog]) -> list[tuple[OomReport, KernelL
 
 
 def _are_same(pair: tuple[OomReport, KernelLog], twin_pair: tuple[OomReport, KernelLog]) -> bool:
-    """Whether what both know is equal; a process of the same name and ID may be killed again, later."""
+    """Return whether everything that both know is equal; the same name and ID may be killed again later."""
     (report, log), (twin, twin_log) = pair, twin_pair
     pod, twin_pod = pod_cgroup(report.cgroup), pod_cgroup(twin.cgroup)
     values: list[tuple[object, object]] = [(report.freed_kb, twin.freed_kb), (log.node, twin_log.node)]

@@ -1,1 +1,1 @@
-"""What kernels and daemons write of an OOM kill, from lines whose prefixes host/ has taken off."""
+"""Parsers for what kernels and daemons log about an OOM kill; host/ removes the prefixes of lines."""

@@ -1,9 +1,8 @@
-"""The lines of a report about memory: statistics of cgroups, sizes of the machine, the table of processes.
+"""Parse the lines of a report about memory: statistics of cgroups, sizes of the machine, the task table.
 
-Source: Linux mm/memcontrol.c (mem_cgroup_print_oom_info, memory_stat_format), mm/show_mem.c and, of the
-table, mm/oom_kill.c (dump_tasks). Before 5.2 a kernel prints the statistics of each cgroup below the one that
-ran out too, each in one line: only the line behind the counters is about that one, and what it holds is the
-sum of all.
+Source: Linux mm/memcontrol.c (mem_cgroup_print_oom_info, memory_stat_format), mm/show_mem.c and, for the
+table, mm/oom_kill.c (dump_tasks). Before 5.2, kernels also print a line of statistics for each cgroup below:
+only the line after the counters is about the cgroup that ran out, and its usage is the sum of all.
 """
 
 import os.path
@@ -19,7 +18,7 @@ from kubectl_qos.qos.logs.record import BREAK
 _INLINE: Final = re.compile(r"\b([a-z_]{3,20}):(\d{1,18})KB", re.ASCII)
 _INLINE_WHOLE: Final = re.compile(r"[a-z_]{3,20}:\d{1,18}KB(?: [a-z_]{3,20}:\d{1,18}KB)*", re.ASCII)
 _FIRST: Final = frozenset({"anon", "cache"})
-"""The statistic that comes first."""
+"""Statistic that comes first."""
 _KINDS: Final = {
     "anon": "anon_kb",
     "rss": "anon_kb",
@@ -29,12 +28,12 @@ _KINDS: Final = {
     "kernel": "kernel_kb",
     "swap": "swap_kb",
 }
-"""Statistics of cgroup v2 and v1; those of v1 with `total_` count what is below too."""
+"""Statistics of cgroup v2 and v1; those of v1 with `total_` include cgroups below."""
 _KERNEL_KINDS: Final = ("kernel_stack", "pagetables", "sec_pagetables", "percpu", "sock", "slab")
 _LARGEST_KERNEL_KINDS: Final = frozenset({"kernel_stack", "pagetables", "slab"})
 _COUNTERS: Final = {"memory": "", "memory+swap": "memsw_"}
 MOST_TASKS: Final = 65_536
-"""Rows of a table; the kernel's default limit of process ids is 32,768."""
+"""Limit of table rows; the kernel's default limit of process ids is 32,768."""
 _MOST_BREAKS: Final = 4
 _COLUMNS: Final = {"oom_score_adj": "adj", "rss_shmem": "shmem"} | {
     name: name for name in ("uid", "tgid", "total_vm", "rss", "pgtables_bytes", "swapents")
@@ -45,7 +44,7 @@ _KNOWN_COLUMNS: Final = {*_COLUMNS, *_PAGES_OF_TABLES, *_KINDS_OF_PAGES}
 _TABLES: Final = {7 + count: " ".join(_PAGES_OF_TABLES[: count + 1]) for count in range(3)} | {
     10: "rss_anon rss_file rss_shmem pgtables_bytes"
 }
-"""The columns between rss and swapents by how many numbers a row has, where the log lacks its header."""
+"""Columns between rss and swapents by how many numbers a row has, if the log lacks the header."""
 _LEAST_TABLE_BYTES: Final = 4_096
 _RACE_PAGES: Final = 1_024
 """How far rss may be from the sum of its kinds: the kernel reads one counter after the other."""
@@ -55,12 +54,12 @@ _INTEGER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
 def is_within(path: str, above: str) -> bool:
-    """Whether a cgroup is another one, or below it."""
+    """Return whether a cgroup is `above` or below it."""
     return f"{path}/".startswith(f"{above.rstrip('/')}/")
 
 
 class MemoryLines:
-    """What the lines so far say."""
+    """Values of the memory lines so far."""
 
     def __init__(self) -> None:
         self._domain = self._title = ""
@@ -77,7 +76,7 @@ class MemoryLines:
         return not (self._counters or self._statistics or self._machine or self._domain or self._below)
 
     def add_counter(self, what: str, usage: str, limit: str) -> bool:
-        """Add a counter of the cgroup; False if it is there already."""
+        """Add a counter of the cgroup; return False if it exists already."""
         name = _COUNTERS.get(what, f"{what}_")
         if f"{name}usage_kb" in self._counters:
             return False
@@ -86,9 +85,9 @@ class MemoryLines:
 
     @property
     def domain(self) -> str:
-        """The cgroup that ran out, as far as its statistics say; with the sign of a cut it may be one below.
+        """Cgroup that ran out according to its statistics; if truncated, it may be one below.
 
-        Of cgroup v1 there are lines of all cgroups below too, and a person may have left out the first.
+        Cgroup v1 has lines for all cgroups below too, and a person may have left out the first.
         """
         if not self._below:
             return self._domain
@@ -99,7 +98,7 @@ class MemoryLines:
         return f"{path if pod is None or not pod.container_id else path.rpartition('/')[0]}/{CUT}"
 
     def add_statistics(self, path: str, inline: str, previous: str) -> bool:
-        """Add a line with the statistics of a cgroup; `previous` is the kind of the line before it."""
+        """Add statistics of a cgroup; `previous` is the kind of the line before."""
         if self._domain or (self._below and not inline):
             return False
         if inline:
@@ -119,11 +118,11 @@ class MemoryLines:
         return True
 
     def end_statistics(self) -> None:
-        """Know that lines are missing behind the last statistics."""
+        """Note that lines are missing after the last statistics."""
         self._is_whole = False
 
     def add_statistic(self, name: str, size: str) -> bool:
-        """Add a statistic of the cgroup, in bytes; False if it is another's."""
+        """Add a statistic of the cgroup, in bytes; return False if it is another cgroup's."""
         if not self._title or name in self._statistics or not (self._statistics or name in _FIRST):
             return False
         self._domain = self._title
@@ -139,7 +138,7 @@ class MemoryLines:
         self._zones[zone] = int(free), int(high), int(present)
 
     def _is_short(self) -> bool | None:
-        """Whether memory was short in a zone, None if not all of them are in the log."""
+        """Return whether a zone was short of memory, None if the log lacks some zones."""
         pages, present = self._machine.get("ram_pages", 0), sum(size for _, _, size in self._zones.values())
         if not self._zones or present not in {pages * kib for kib in (4, 16, 64)}:
             return None
@@ -164,12 +163,12 @@ class MemoryLines:
         return kinds
 
     def state(self) -> MemoryState:
-        """What the lines say together."""
+        """Return the values of all lines."""
         return MemoryState(**self._counters, **self._kinds(), **self._machine, is_short=self._is_short())
 
 
 class TaskTable:
-    """The rows so far; `is_whole` is whether its beginning is there and no row is known to be missing."""
+    """Rows of the task table so far; `is_whole`: it has its beginning, and no row is known to be missing."""
 
     def __init__(self) -> None:
         self.tasks: list[OomTask] = []
@@ -183,14 +182,14 @@ class TaskTable:
         return _PAGES_OF_TABLES[0] in self._columns
 
     def begin(self) -> bool:
-        """Begin with the title; False if the table has begun."""
+        """Begin with the title; return False if the table has begun."""
         if self._columns or self.tasks:
             return False
         self.is_whole = True
         return True
 
     def add_header(self, text: str, *, is_first: bool) -> bool:
-        """Add the names of columns; `is_first` is whether no row can be before. False if they are there."""
+        """Add the column names; `is_first`: no row can be before. Return False if they exist already."""
         if self._columns or self.tasks:
             return False
         self.is_whole |= is_first
@@ -201,7 +200,7 @@ class TaskTable:
         return True
 
     def add_row(self, pid: int, text: str) -> bool:
-        """Add a process; False if it is of another table."""
+        """Add a process; return False if it is of another table."""
         if pid in self._pids:
             return False
         readings = _readings(text)
@@ -217,7 +216,7 @@ class TaskTable:
         return True
 
     def _cells(self, pid: int, text: str) -> tuple[list[str], list[str]] | None:
-        """Columns and cells; columns follow from how many numbers there are where the header is missing."""
+        """Return columns and cells; without a header, the number of numbers decides the columns."""
         words = text.split()
         count = next((n for n, word in enumerate(words) if not _INTEGER.fullmatch(word)), len(words))
         columns = (
@@ -236,7 +235,7 @@ class TaskTable:
 
 
 def _readings(text: str) -> list[str]:
-    """What a text may have been where it was broken in a word, or between two."""
+    """Return the possible original texts of one that was broken within a word or between two."""
     parts = text.split(BREAK)
     if len(parts) > _MOST_BREAKS + 1:
         return []

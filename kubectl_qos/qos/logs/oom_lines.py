@@ -1,7 +1,9 @@
-"""The lines of an OOM report, and the report that is built from them, wherever a log begins and ends.
+"""Parse the lines of an OOM report by a kernel or a daemon, and build the report, wherever a log begins.
 
-The wording of some differs by kernel; all forms since 3.10 are parsed. Source: Linux
-mm/oom_kill.c and mm/memcontrol.c at v3.10, v4.4, v4.19, v5.0, v5.4, v6.1, v6.8 and v6.18.
+Wording differs between kernels; all forms since 3.10 are parsed. Sources: Linux mm/oom_kill.c and
+mm/memcontrol.c at v3.10, v4.4, v4.19, v5.0, v5.4, v6.1, v6.8 and v6.18; Talos' OOMController
+(internal/app/machined/pkg/controllers/runtime/oom.go, since 1.12), systemd's src/oom/oomd-manager.c and
+src/core/unit.c (since 247), earlyoom's kill.c (since 1.2).
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final
 
+from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.qos.cgroup.names import CUT
+from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.kills.report import (
     Constraint,
     Invoker,
@@ -27,9 +31,9 @@ from kubectl_qos.qos.logs.record import LogRecord
 
 _LONGEST_PATH: Final = 4_096
 _APART_SECONDS: Final = 1.0
-"""From one line of a report to the next: a serial console is slow, and times of day are rounded."""
+"""Longest time between lines of a report: a serial console is slow, and times of day are rounded."""
 _GAP_SECONDS: Final = 0.1
-"""Where a person left lines out, another report may have begun."""
+"""If a person left lines out, another report may have begun after this time."""
 _REAPED_SECONDS: Final = 60.0
 _BACK_SECONDS: Final = -0.5
 
@@ -53,13 +57,13 @@ _NUMBERS: Final = {
 }
 _MEMCG_WORDS: Final = "Memory cgroup out of memory"
 _SEARCHED: Final = re.compile(r"oom|kill|memory", re.IGNORECASE)
-"""What people search a log for."""
+"""Words that people search a log for."""
 _HAND: Final = "kworker"
-"""A thread of the kernel calls the OOM killer for a person who asks for it (SysRq f)."""
+"""Kernel thread that calls the OOM killer for a person (SysRq f)."""
 
 
 class Stage(IntEnum):
-    """The parts of a report, in the order in which a kernel prints them; a summary may stand anywhere."""
+    """The parts of a report, in the order of the kernel; a summary may stand anywhere."""
 
     HEAD = 1
     DOMAIN = 2
@@ -99,7 +103,7 @@ KILLED reaped oom_reaper: reaped process (?P<pid>\d{1,10}) \((?P<comm>.{0,64}?)\
 KILLED nobody Out of memory and no killable processes
 KILLED panic Kernel panic - not syncing: (?i:out of memory|System is deadlocked on memory)(?P<rest>.*)
 """
-"""Part of the report, kind of line, and its form; an indented line goes on with the one before."""
+"""Part of the report, kind of line, and its form; an indented line continues the one before."""
 _WHY: Final = r"(?:(?P<why>Memory cgroup out of memory|Out of memory[^:]{0,40}): ?)?"
 _FORMS: Final = {
     kind: (Stage[stage], re.compile(form.replace("WHY ", _WHY), re.ASCII))
@@ -115,7 +119,7 @@ _CONTEXT: Final = frozenset({"trace", "statistic", "zone"})
 
 @lru_cache(maxsize=4)
 def _parse(message: str) -> tuple[str, Stage, dict[str, Any]] | None:
-    """The kind of a line of a report, its part of the report, and what it says."""
+    """Return the kind of a report's line, its part of the report, and its values."""
     for name, (stage, form) in _FORMS.items():
         match = form.match(message)
         if match is not None:
@@ -124,7 +128,7 @@ def _parse(message: str) -> tuple[str, Stage, dict[str, Any]] | None:
 
 
 def _path(text: str, *, is_whole: bool = True) -> str:
-    """A path, with the sign of a cut at its end where it does not end there, or a person left a part out."""
+    """Return a path, marked as cut if it is truncated or a person left a part out."""
     left_out = _LEFT_OUT.search(text)
     text, is_whole = text[: left_out.start() if left_out else _LONGEST_PATH], is_whole and not left_out
     shown = text.rstrip(f"{CUT}./") if text != "/" else text
@@ -132,9 +136,9 @@ def _path(text: str, *, is_whole: bool = True) -> str:
 
 
 class ReportBuilder:
-    """A report that is built line by line.
+    """A report under construction, line by line.
 
-    `has_gap` is whether lines were left out since its last one.
+    `has_gap`: lines were left out since its last one.
     """
 
     def __init__(self, record: LogRecord) -> None:
@@ -153,9 +157,9 @@ class ReportBuilder:
 
     @classmethod
     def begin(cls, record: LogRecord) -> ReportBuilder | None:
-        """The report that a line begins, None if it begins none."""
+        """Begin a report at a line, or return None if the line begins none."""
         report = cls(record)
-        return report if report.take(record) else None
+        return report if report.add_line(record) else None
 
     @property
     def is_inside(self) -> bool:
@@ -164,11 +168,11 @@ class ReportBuilder:
 
     @property
     def _may_lack_prefix(self) -> bool:
-        """Whether there is only the first line of a log, whose prefix people often miss as they copy it."""
+        """Whether it has only the first line of a log, whose prefix people often miss when copying."""
         return self._last.is_bare and self._last.place == 1
 
     def is_near(self, record: LogRecord) -> bool:
-        """Whether a line may be of this report by its prefix."""
+        """Return whether a line's prefix allows it to be part of this report."""
         last = self._last
         is_same = (last.node, last.caller, last.is_bare) == (record.node, record.caller, record.is_bare)
         is_next = self._may_lack_prefix and record.place == last.place + 1
@@ -177,7 +181,7 @@ class ReportBuilder:
         )
 
     def _is_close(self, record: LogRecord, seconds: float) -> bool:
-        """Whether it is of about the same time; without times, whether no line was left out."""
+        """Return whether a line has about the same time, or without times, whether no line was left out."""
         last = self._last
         if record.uptime is not None and last.uptime is not None:
             apart: float | None = record.uptime - last.uptime
@@ -187,8 +191,8 @@ class ReportBuilder:
             return not self.has_gap and (self._may_lack_prefix or not record.has_time)
         return _BACK_SECONDS <= apart <= seconds
 
-    def take(self, record: LogRecord) -> bool:
-        """Add a line; False if it is not part of this report."""
+    def add_line(self, record: LogRecord) -> bool:
+        """Add a line; return False if it is not part of this report."""
         parsed, is_in_table = _parse(record.message.strip()), self._stage == Stage.TABLE
         if parsed is None:
             is_of_row = record.is_bare and _REST_OF_ROW.match(record.message) is not None
@@ -204,7 +208,7 @@ class ReportBuilder:
         elif self._kind == "statistics" and not is_next:
             self._memory.end_statistics()
         is_late = stage < self._stage and kind != "summary"
-        if is_late or not getattr(self, f"_take_{kind}")(**groups):
+        if is_late or not getattr(self, f"_parse_{kind}")(**groups):
             return False
         self._stage = max(self._stage, stage)
         self._kind = kind
@@ -214,20 +218,20 @@ class ReportBuilder:
         return True
 
     def add_reaped(self, record: LogRecord, pid: int) -> bool:
-        """Add a process that the reaper has freed, if it is one of the victims."""
+        """Add a process that the reaper has freed, if it is one of the victims; else return False."""
         is_here = record.node == self._last.node and self._is_close(record, _REAPED_SECONDS)
         if not is_here or pid not in {victim.pid for victim in self._dead}:
             return False
         self._reaped.append(pid)
-        self.follow()
+        self.note_continuation()
         return True
 
-    def follow(self) -> None:
-        """Know that the log goes on after its victim, of which it has the beginning."""
+    def note_continuation(self) -> None:
+        """Note that the log continues after its victim, of which it has the beginning."""
         self._is_followed |= bool(self._victims) and self._has_summary and not self.has_gap
 
-    def without_its_group(self, reports: deque[ReportBuilder]) -> deque[ReportBuilder]:
-        """Take the victims of others: until the first of a group is killed again, all are of it."""
+    def absorb_group(self, reports: deque[ReportBuilder]) -> deque[ReportBuilder]:
+        """Return reports for victims of others: until the first of a group is killed again, all are of it."""
         if self._report.group_kill != CUT:
             return reports
         return deque(report for report in reports if not self._absorb(report))
@@ -248,8 +252,8 @@ class ReportBuilder:
             return True
         return False
 
-    def hand_over_victim(self, later: ReportBuilder) -> None:
-        """Give a later report about a group the victim before it, which looked like one of the group here."""
+    def move_last_victim_to(self, later: ReportBuilder) -> None:
+        """Move the last victim, which looked like part of this group, to a later report about a group."""
         is_group = later._report.group_kill and not later._victims
         if is_group and self._report.group_kill and len(self._victims) > 1:
             later._victims.append(self._victims.pop())
@@ -259,14 +263,14 @@ class ReportBuilder:
         self._report = replace(self._report, **fields)
 
     def _constrain(self, constraint: Constraint | None) -> bool:
-        """Set what was short of memory; False if it is something else."""
+        """Set what was short of memory; return False if it is something else already."""
         current = self._report.constraint
         if current is None or constraint is None:
             self._set(constraint=current or constraint)
             return True
         return (current is Constraint.MEMCG) == (constraint is Constraint.MEMCG)
 
-    def _take_invoked(self, comm: str, rest: str) -> bool:
+    def _parse_invoked(self, comm: str, rest: str) -> bool:
         if self._stage:
             return False
         adj, order = _SCORE_ADJ.search(rest), _ORDER.search(rest)
@@ -279,7 +283,7 @@ class ReportBuilder:
         self._set(invoker=invoker, is_manual=is_manual)
         return True
 
-    def _take_processor(self, pid: str, rest: str) -> bool:
+    def _parse_processor(self, pid: str, rest: str) -> bool:
         invoker, release = self._report.invoker, _RELEASE.search(rest)
         if not self._stage or self._report.kernel or release is None:
             return False
@@ -288,16 +292,16 @@ class ReportBuilder:
         self._set(kernel=release[1], invoker=invoker)
         return True
 
-    def _take_manual(self) -> bool:
+    def _parse_manual(self) -> bool:
         self._set(is_manual=True)
         return self._stage > 0
 
-    def _take_trace(self, memcg: str | None) -> bool:
-        """The stack of the allocating process, which a slow console spreads over seconds."""
+    def _parse_trace(self, memcg: str | None) -> bool:
+        """Parse the allocating process's stack, which a slow console spreads over seconds."""
         return self._stage > 0 and not self.has_gap and self._constrain(Constraint.MEMCG if memcg else None)
 
-    def _take_domain(self, task: str, domain: str) -> bool:
-        """Up to 4.20 the domain has its own line; some vendors print it for the node too, as `host`."""
+    def _parse_domain(self, task: str, domain: str) -> bool:
+        """Parse the domain, which has its own line up to 4.20; some vendors print `host` for the node."""
         is_cgroup = domain.startswith(("/", CUT))
         if self._report.task_memcg or not self._constrain(Constraint.MEMCG if is_cgroup else Constraint.NONE):
             return False
@@ -305,62 +309,62 @@ class ReportBuilder:
         self._set(task_memcg=task, oom_memcg=domain if is_cgroup else "")
         return True
 
-    def _take_counter(self, what: str, usage: str, limit: str) -> bool:
-        """Counters of the cgroup; a vendor shows those of the process on a full node too."""
+    def _parse_counter(self, what: str, usage: str, limit: str) -> bool:
+        """Parse a counter of the cgroup; a vendor shows the process's cgroup on a full node too."""
         if self._report.constraint is Constraint.NONE:
             return True
         return self._constrain(Constraint.MEMCG) and self._memory.add_counter(what, usage, limit)
 
-    def _take_statistics(self, path: str, inline: str | None, previous: str) -> bool:
+    def _parse_statistics(self, path: str, inline: str | None, previous: str) -> bool:
         is_taken = self._constrain(Constraint.MEMCG)
         return is_taken and self._memory.add_statistics(path[:_LONGEST_PATH], inline or "", previous)
 
-    def _take_statistic(self, name: str, size: str) -> bool:
+    def _parse_statistic(self, name: str, size: str) -> bool:
         return self._memory.add_statistic(name, size)
 
-    def _take_zone(self, **zone: str) -> bool:
+    def _parse_zone(self, **zone: str) -> bool:
         self._memory.add_zone(**zone)
         return self._stage > 0
 
-    def _take_machine(self, begins: str | None, **sizes: str | None) -> bool:
-        """Sizes of the machine; alone they are of a failed allocation too."""
+    def _parse_machine(self, begins: str | None, **sizes: str | None) -> bool:
+        """Parse sizes of the machine; alone they may be about a failed allocation."""
         self._memory.add_machine(**sizes)
         return self._stage > 0 or begins is not None
 
-    def _take_title(self) -> bool:
+    def _parse_title(self) -> bool:
         return self._table.begin()
 
-    def _take_header(self, columns: str) -> bool:
+    def _parse_header(self, columns: str) -> bool:
         if not self._table.add_header(columns, is_first=Stage.HEAD < self._stage < Stage.TABLE):
             return False
         if self._table.has_pages:
             self._set(older_than=(4, 16))
         return True
 
-    def _take_row(self, pid: str, rest: str) -> bool:
+    def _parse_row(self, pid: str, rest: str) -> bool:
         return self._table.add_row(int(pid), rest)
 
-    def _take_broken_row(self) -> bool:
+    def _parse_broken_row(self) -> bool:
         self._table.is_whole = False
         return self._stage > 0
 
     @property
     def _is_table_sifted(self) -> bool:
-        """Whether somebody may have searched the log for words, which only these rows have."""
+        """Whether a person may have searched the log for words that only these rows have."""
         own = {killed.comm for killed in (*self._dead, self._report.invoker) if killed is not None}
         others = {task.name for task in self._table.tasks} - own
         return not self._has_context and all(_SEARCHED.search(name) for name in others)
 
     def _is_listed(self, pid: int, name: str) -> bool:
-        """Whether a process is in the table, as it must be in a whole one; before 5.3 it may be a thread."""
+        """Return whether a process is in the table, as in every whole one; before 5.3 it may be a thread."""
         tasks = self._table.tasks
         if not self._table.is_whole or not tasks or pid == self._report.chosen or self._is_table_sifted:
             return True
         may_be_thread = self._report.older_than is not None and self._last.has_time
         return may_be_thread or any(pid in {task.pid, task.tgid} or task.name == name for task in tasks)
 
-    def _take_summary(self, constraint: str, rest: str) -> bool:
-        """The oom-kill line; one that a person has put behind the victim has to name it."""
+    def _parse_summary(self, constraint: str, rest: str) -> bool:
+        """Parse the oom-kill line; if a person moved it behind the victim, it has to name the victim."""
         named, domain = _CHOSEN.search(rest), self._memory.domain
         chosen = Killed(int(named["pid"] or 0), named["comm"]) if named is not None else Killed(0, "")
         paths = {name: path for name, form in _FIELD.items() if (path := form.search(rest)) is not None}
@@ -381,8 +385,8 @@ class ReportBuilder:
         self._has_summary = True
         return True
 
-    def _take_killed(self, why: str | None, done: str | None, pid: str, rest: str) -> bool:
-        """The victim; up to 5.0 the chosen process is logged first, and its child may be killed."""
+    def _parse_killed(self, why: str | None, done: str | None, pid: str, rest: str) -> bool:
+        """Parse the victim; up to 5.0 the chosen process is logged first, and its child may be killed."""
         if "sharing same memory" in rest:
             return self._stage > 0
         killed = _parse_killed(int(pid), rest)
@@ -408,8 +412,8 @@ class ReportBuilder:
         self._set(took_the_allocating=is_allocating)
         return True
 
-    def _take_skipped(self, why: str | None, pid: str) -> bool:
-        """A process that exits already: the one that was chosen, or, after a victim, another of its group."""
+    def _parse_skipped(self, why: str | None, pid: str) -> bool:
+        """Parse a process that exits already: the chosen one, or after a victim, another of its group."""
         is_same = bool(self._victims) or self._report.chosen == int(pid)
         if not is_same or not self._constrain(_constraint_of(why)):
             return False
@@ -417,7 +421,7 @@ class ReportBuilder:
             self._set(group_kill=self._report.group_kill or CUT)
         return True
 
-    def _take_group(self, group: str, rest: str) -> bool:
+    def _parse_group(self, group: str, rest: str) -> bool:
         is_whole = rest.startswith((" are going", " going"))
         group = _path(group.removesuffix("are"), is_whole=is_whole)
         task = self._report.task_memcg
@@ -427,16 +431,16 @@ class ReportBuilder:
         self._set(group_kill=group)
         return True
 
-    def _take_reaped(self, pid: str, comm: str) -> bool:
+    def _parse_reaped(self, pid: str, comm: str) -> bool:
         self._victims.append(Killed(int(pid), comm))
         self._reaped.append(int(pid))
         return not self._stage
 
-    def _take_nobody(self) -> bool:
+    def _parse_nobody(self) -> bool:
         self._set(outcome=Outcome.NOBODY)
         return self._stage > 0 or self._constrain(Constraint.NONE)
 
-    def _take_panic(self, rest: str) -> bool:
+    def _parse_panic(self, rest: str) -> bool:
         self._set(outcome=Outcome.PANIC, why=rest)
         return True
 
@@ -445,7 +449,7 @@ class ReportBuilder:
         return self._victims or ([self._chosen] if self._chosen is not None else [])
 
     def report(self, *, is_filtered: bool) -> OomReport:
-        """The report of the lines so far, of a log of which a filter may have left lines out."""
+        """Return the report of the lines so far; `is_filtered`: a filter may have left lines out."""
         if self._kind == "statistics":
             self._memory.end_statistics()
         victims, invoker, memory = self._dead, self._report.invoker, self._memory.state()
@@ -481,7 +485,7 @@ def _constraint_of(why: str | None) -> Constraint | None:
 
 
 def _parse_killed(pid: int, rest: str) -> Killed:
-    """What follows ` (`: the name, which may have any characters, then the numbers."""
+    """Parse the text after ` (`: the name, which may have any characters, then the numbers."""
     # The name may look like its end too: the last one counts.
     end = next(reversed(list(_AFTER_COMM.finditer(rest))), None)
     comm = rest[: end.start()] if end is not None else rest.rpartition(")")[0] or f"{rest}{CUT}"
@@ -489,3 +493,51 @@ def _parse_killed(pid: int, rest: str) -> Killed:
     matches = {name: form.search(numbers) for name, form in _NUMBERS.items()}
     sizes = {name: int(match[1]) for name, match in matches.items() if match is not None}
     return Killed(pid, comm[:64], **sizes)
+
+
+_DAEMON_LINES: Final = tuple(
+    (killer.daemon, re.compile(form, re.ASCII))
+    for killer in KILLERS
+    if killer.daemon is not None
+    for form in killer.log_lines
+)
+_RESIDENT: Final = re.compile(r"VmRSS (\d{1,9}) MiB", re.ASCII)
+_ADJ: Final = re.compile(r"oom_score_adj (-?\d{1,4})\b", re.ASCII)
+
+
+def is_daemon_line(message: str) -> bool:
+    """Return whether a daemon writes such a line, and no kernel."""
+    return any(form.match(message) is not None for _, form in _DAEMON_LINES)
+
+
+class DaemonKill(ReportBuilder):
+    """A report of a daemon that killed a cgroup or a process."""
+
+    def add_line(self, record: LogRecord) -> bool:
+        """Add a line; return False if it is about another kill."""
+        for daemon, form in _DAEMON_LINES:
+            match = form.match(record.message)
+            if match is not None and "names" not in form.groupindex:
+                return self._add(daemon, match.groupdict())
+            if match is not None and self._stage:
+                self._set(names=tuple(re.findall(r'"([^"]*)"', match["names"])))
+                return True
+        return False
+
+    def _add(self, daemon: Daemon, fields: dict[str, str | None]) -> bool:
+        cgroup = (fields.get("cgroup") or "").removeprefix("/sys/fs/cgroup")
+        pid, before = int(fields.get("pid") or 0), self._report
+        if self._stage:
+            # systemd says it too, and earlyoom sends SIGKILL where SIGTERM does not suffice.
+            is_same = bool(cgroup) and before.group_kill.endswith(cgroup) and daemon is Daemon.SYSTEMD_OOMD
+            return is_same or (pid > 0 and pid in {victim.pid for victim in self._victims})
+        if pid:
+            size, adj = (form.search(fields["why"] or "") for form in (_RESIDENT, _ADJ))
+            resident = int(size[1]) << 10 if size is not None else None
+            uid = int(fields["uid"]) if fields["uid"] else None
+            own = int(adj[1]) if adj is not None else None
+            self._victims.append(Killed(pid, fields["comm"] or "", anon_rss_kb=resident, uid=uid, adj=own))
+        why = "" if pid else fields.get("why") or ""
+        self._set(daemon=daemon, why=why, task_memcg=cgroup, group_kill=cgroup)
+        self._stage = Stage.KILLED
+        return True

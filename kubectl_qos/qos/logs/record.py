@@ -1,6 +1,6 @@
-"""A message of a log, and the grammar of a report's lines: how they begin, and where a whole one ends.
+"""Messages of a log, and the grammar of a report's lines: their beginnings and ends.
 
-By that grammar lines that a terminal, a pager, a mail program or a person broke are put together again.
+The grammar joins lines that a terminal, a pager, a mail program or a person broke.
 """
 
 import re
@@ -14,10 +14,10 @@ from kubectl_qos.qos.cgroup.names import CUT
 class LogRecord:
     """A message of the kernel or of a daemon; `time` is RFC 3339, `uptime` seconds since boot.
 
-    `caller` is the thread or processor that a kernel with CONFIG_PRINTK_CALLER names, `program` the daemon,
-    empty for the kernel. A bare message has no prefix. `is_kernel` is whether the line itself says that it is
-    the kernel's, `year_is_guessed` whether its time has none, `line` the line at which it begins, `place` how
-    many messages of any kind are before it.
+    `caller` is the thread or processor named with CONFIG_PRINTK_CALLER, `program` the daemon, "" for the
+    kernel. A bare message has no prefix. `is_kernel`: the line itself says that it is the kernel's.
+    `year_is_guessed`: its time has none. `line` is where it begins, `place` the number of messages of any
+    kind before it.
     """
 
     message: str
@@ -34,12 +34,12 @@ class LogRecord:
 
     @property
     def has_time(self) -> bool:
-        """Whether its line says when it was written."""
+        """Whether its line has a time."""
         return bool(self.time) or self.uptime is not None
 
 
 BREAK: Final = "\v"
-"""Stands where a row or its header was broken, and only their columns tell whether within a word."""
+"""Marks a broken row or header, if only columns can tell whether the break is within a word."""
 _ALWAYS: Final = ""
 _ENDS: Final = {
     begin: re.compile(end)
@@ -60,7 +60,7 @@ _ENDS: Final = {
     }.items()
     for begin in begins
 }
-"""How a whole message ends, by how it begins."""
+"""Ends of whole messages, by their beginning."""
 _END_OF_HEAD: Final = re.compile(r"oom_score_adj=-?\d+$")
 _HEADER: Final = re.compile(r"\[ *pid *\]")
 _END_OF_HEADER: Final = re.compile(r" name$")
@@ -69,7 +69,7 @@ _END_OF_ROW: Final = re.compile(rf"\](?: +-?\d+){{7,}} +[^\s{BREAK}]")
 _PART_OF_ROW: Final = re.compile(r"\[ *(?:\d{0,10}|p(?:id?)?) *\]?\s*$")
 STATISTIC: Final = re.compile(r"(?P<name>[a-z][a-z_0-9]{2,40}) (?P<size>\d{1,18})$", re.ASCII)
 _FURTHER_FIELD: Final = re.compile(r",|[a-z_-]{2,20}:-?\d+[kK]B|(?:oom_score_adj|UID):-?\d")
-"""No message begins with one: it belongs to the line before, even where that may be whole."""
+"""No message begins like this: it continues the line before, even if that may be whole."""
 _PATH: Final = re.compile(r"[\w./:@-]+…?", re.ASCII)
 _OF_SUMMARY: Final = re.compile(r"[\w./:@+()\\-]*(?:[,=]|$)|.{0,15},pid=")
 _PREFIX_ONLY: Final = frozenset({"", "["})
@@ -79,7 +79,7 @@ _SIZES: Final = re.compile(r"(?:total-vm|(?:anon|file|shmem)-rss|pgtables|oom_sc
 
 
 def _end(message: str) -> re.Pattern[str] | None:
-    """How a message ends that begins as one of a report, None if it does not."""
+    """Return the end of a report's message by its beginning, None if it is not a report's."""
     for begin, end in _ENDS.items():
         if message.startswith(begin):
             return end
@@ -91,17 +91,17 @@ def _end(message: str) -> re.Pattern[str] | None:
 
 
 def begins(message: str) -> bool:
-    """Whether a message begins as one of a report."""
+    """Return whether a message begins like one of a report."""
     return _end(message) is not None or STATISTIC.match(message) is not None
 
 
 def begin_in(text: str) -> str:
-    """How the message begins that is in a line, empty if it is none of a report."""
+    """Return the beginning of a report's message within a line, or ""."""
     return next((begin for begin in _ENDS if begin in text), "")
 
 
 def is_whole(message: str) -> bool:
-    """Whether a message does not break off, as far as its words tell."""
+    """Return whether a message is complete, as far as its words tell."""
     end = _end(message)
     return STATISTIC.match(message) is None if end is None else end.search(message) is not None
 
@@ -111,9 +111,9 @@ def _is_part_of_beginning(message: str) -> bool:
 
 
 def between(before: str, rest: str, *, is_full: bool) -> str | None:
-    """What stood between a message and the next line, which goes on with it; None if that is its own message.
+    """Return the text between a message and the line that continues it; None if that is a new message.
 
-    `is_full` is whether the message is as long as the lines of its log get.
+    `is_full`: the message is as long as the lines of its log get.
     """
     if before in _PREFIX_ONLY:
         return " "
@@ -154,5 +154,5 @@ def _space(before: str, rest: str, *, is_full: bool, is_row: bool) -> str:
 
 
 def goes_on(before: str, message: str) -> bool:
-    """Whether the kernel itself goes on, in a line of its own, with a path that is too long for one."""
+    """Return whether the kernel continues a message on its own line, because a path is too long."""
     return before.startswith("oom-kill:") and message.startswith((",", "oom_memcg=", "task_memcg=", "task="))
