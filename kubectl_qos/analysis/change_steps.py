@@ -58,8 +58,8 @@ class LadderRow(NamedTuple):
     """Memory in use, in bytes."""
 
 
-def ladder(effects: Effects, limit: int) -> tuple[LadderRow, ...]:
-    """Return up to `limit` lines around the changed pod's ranks, next victim first; empty without ranks.
+def ladder(effects: Effects, max_lines: int) -> tuple[LadderRow, ...]:
+    """Return up to `max_lines` lines around the changed pod's ranks, next victim first; empty without ranks.
 
     Other pods have their final rank.
     """
@@ -79,7 +79,7 @@ def ladder(effects: Effects, limit: int) -> tuple[LadderRow, ...]:
         today = _ladder_row(effects.mine_before)._replace(is_changed=True, is_last=False)
         rows.insert(start, today)
         focus = {start, end + (start <= end)}
-    return tuple(_window(rows, focus, limit))
+    return tuple(_window(rows, focus, max_lines))
 
 
 def _ladder_row(row: RankedPod) -> LadderRow:
@@ -89,11 +89,11 @@ def _ladder_row(row: RankedPod) -> LadderRow:
     return LadderRow(row.rank, row.pod, row.qos, score, used=used)
 
 
-def _window(rows: Sequence[LadderRow], focus: set[int], limit: int) -> Iterator[LadderRow]:
+def _window(rows: Sequence[LadderRow], focus: set[int], max_lines: int) -> Iterator[LadderRow]:
     """Yield the rows nearest to `focus`, in their order."""
     nearest = sorted(range(len(rows)), key=lambda index: min(abs(index - place) for place in focus))
     last = -1
-    for index in sorted(nearest[:limit]):
+    for index in sorted(nearest[:max_lines]):
         yield rows[index]._replace(skipped=index - last - 1)
         last = index
 

@@ -161,10 +161,10 @@ def without_far(deaths: Deaths) -> Deaths:
     return replace(deaths, rows=tuple(row for row in deaths.rows if row is deaths.rows[0] or not row.is_far))
 
 
-def most_important(deaths: Sequence[NextDeath], limit: int) -> list[NextDeath]:
-    """Choose up to `limit` deaths: the next one, the killers of the whole node, then the most urgent."""
+def most_important(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
+    """Choose up to `most` deaths: the next one, the killers of the whole node, then the most urgent."""
     of_node = [death for death in deaths if death.killer.picks_among_pods]
-    chosen = list(dict.fromkeys([*deaths[:1], *of_node, *deaths[1:limit]]))[:limit]
+    chosen = list(dict.fromkeys([*deaths[:1], *of_node, *deaths[1:most]]))[:most]
     return sorted(chosen, key=deaths.index)
 
 

@@ -238,7 +238,7 @@ def troubles(node: NodeObject) -> tuple[str, ...]:
 def is_in_trouble(
     troubles: Collection[str], to_eviction: int | None, used: int | None, capacity: int | None
 ) -> bool:
-    """Return whether a node reports memory pressure, or has less than 5 % of its memory left."""
+    """Return whether a node reports memory pressure, or has less than 5 % of its bytes left."""
     if "memory" in troubles:
         return True
     if used is None or not capacity:

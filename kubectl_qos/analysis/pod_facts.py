@@ -132,7 +132,7 @@ class ScoreParts(NamedTuple):
     adj: int
     """Points for oom_score_adj."""
     usage: int
-    """Points for memory."""
+    """Points for memory in use, not bytes."""
     score: int
 
 
