@@ -244,14 +244,14 @@ def test_an_older_oci_runtime() -> None:
     assert found == dict.fromkeys(("container cpu.weight", "container cpu.max"), ("SETTING", "likely"))
 
 
-def with_adj(measured: Observed, *values: int, beside: int | None = None) -> Observed:
+def with_adj(measured: Observed, *values: int, runtime_adj: int | None = None) -> Observed:
     read = measured.containers["a"]
     processes = tuple(ObservedProcess(pid, "app", value) for pid, value in enumerate(values, start=1))
-    return Observed({"a": replace(read, processes=processes, runtime_adj=beside)}, measured.directories)
+    return Observed({"a": replace(read, processes=processes, runtime_adj=runtime_adj)}, measured.directories)
 
 
 @pytest.mark.parametrize(
-    ("values", "beside", "generation", "expected"),
+    ("values", "runtime_adj", "generation", "expected"),
     [
         ((985, 0), None, 1, ("OWN_ADJ", "certain")),
         ((0,), 985, 1, ("OWN_ADJ", "certain")),
@@ -262,11 +262,11 @@ def with_adj(measured: Observed, *values: int, beside: int | None = None) -> Obs
     ],
 )
 def test_why_an_adj_differs(
-    values: tuple[int, ...], beside: int | None, generation: int, expected: tuple[str, str] | None
+    values: tuple[int, ...], runtime_adj: int | None, generation: int, expected: tuple[str, str] | None
 ) -> None:
     one = pod(BURSTABLE, metadata={"generation": generation})
     assert predict(one, NODE).containers[0].oom_score_adj == 985
-    found = causes(one, with_adj(as_predicted(one), *values, runtime_adj=beside))
+    found = causes(one, with_adj(as_predicted(one), *values, runtime_adj=runtime_adj))
     assert found == {"container oom_score_adj": expected}
 
 
