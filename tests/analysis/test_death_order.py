@@ -153,8 +153,8 @@ def assert_one_answer(snapshot: Snapshot, *, with_fixes: bool = True) -> None:
             assert named(min(answered, key=lambda death: death.urgency, default=None)) == said
     first = named(listed[0].death) if listed else None
     assert named(view_model.first_deaths[0].death if view_model.first_deaths else None) == first
-    node = cluster_row("c", snapshot, EventList(), now=DEMO_TIME, taken=DEMO_TIME).next_death_node
-    assert named(node.death if node is not None else None) == first
+    row = cluster_row("c", snapshot, EventList(), now=DEMO_TIME, taken=DEMO_TIME).next_death_node
+    assert named(row.death if row is not None else None) == first
     incident = Incident(
         about=Subject("Cluster"),
         source="",
