@@ -37,6 +37,11 @@ UNIT = re.compile(
 NUMBER = re.compile(r"(int|float)( \| None)?")
 SOURCE = re.compile(r"\.go\b|\bmm/|\bfs/proc|\bkernel/|\.c\b|\bKEP-\d+|\bk8s\.io/|\bpkg/|\bgo\.dev/")
 
+RELATIVE = re.compile(r"(What|Whether|How|Why|Which|Those|Where|Of|When)\b")
+"""Openings of relative clauses: the docstring of a function is a sentence."""
+NOT_YET = frozenset({"cli", "edit", "present", "tui", "yaml_loader.py"})
+"""Rooms whose docstrings may still open so."""
+
 WITHOUT_AN_UPSTREAM = TABLES["without_an_upstream"]
 """Modules of the rules that hold none of Kubernetes or the kernel themselves, and why."""
 
@@ -134,3 +139,16 @@ def test_a_module_of_the_rules_names_its_upstream_source() -> None:
         if not any(SOURCE.search(ast.get_docstring(node) or "") for node in nodes):
             without.append(path.relative_to(PACKAGE).as_posix())
     assert sorted(without) == sorted(WITHOUT_AN_UPSTREAM), "which file of Kubernetes or Linux has the rule?"
+
+
+def test_the_docstring_of_a_function_is_not_a_relative_clause() -> None:
+    """Properties are nouns, and may be defined like one."""
+    for path in MODULES:
+        if path.relative_to(PACKAGE).parts[0] in NOT_YET:
+            continue
+        for node in ast.walk(parsed(path)):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            docstring = ast.get_docstring(node) or ""
+            is_property = any(ast.unparse(item).endswith("property") for item in node.decorator_list)
+            assert is_property or not RELATIVE.match(docstring), f"{path.name}:{node.lineno}: {docstring}"
