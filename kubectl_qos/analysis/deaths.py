@@ -13,6 +13,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.qos.killers import BY_RANK
 from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
 from kubectl_qos.qos.simulation.next_death import (
@@ -127,7 +128,7 @@ def first_deaths_of(snapshot: Snapshot, rows: PodRows) -> dict[str, Sequence[Nex
     names, deaths = [name for name in rows.nodes if name], dict[str, Sequence[NextDeath]]()
     for name in names if len(names) <= FEW_NODES else ():
         with suppress(InputError):
-            deaths[name] = first_deaths(state_of_node(snapshot, name))
+            deaths[name] = first_deaths(state_of_node(snapshot, name), (BY_RANK,))
     return deaths
 
 
