@@ -368,7 +368,7 @@ def page(*items: object, spaces: str = "", metadata_last: bool = False) -> bytes
 nested = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=8) | st.just("metadata"), inner),
-    max_leaves=20,
+    max_leaves=8,
 )
 like_pods: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"metadata": st.fixed_dictionaries({"name": st.text()})},
@@ -376,7 +376,7 @@ like_pods: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 )
 
 
-@given(st.lists(like_pods, max_size=6), st.integers(1, 300), st.sampled_from(["", " "]), st.booleans())
+@given(st.lists(like_pods, max_size=4), st.integers(1, 300), st.sampled_from(["", " "]), st.booleans())
 def test_a_page_is_cut_into_the_items_that_it_has(
     items: list[Any], size: int, spaces: str, metadata_last: bool
 ) -> None:

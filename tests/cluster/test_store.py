@@ -60,10 +60,10 @@ def alike(copies: int) -> Iterator[bytes]:
 
 
 def test_a_held_pod_takes_less_than_one_and_a_half_kilobytes() -> None:
-    bodies = list(alike(40))
+    bodies = list(alike(10))
     store, share = new_store(), Interner()
     taken = held_bytes(lambda: store.replace_pods([share.pod(_decoder.decode(body)) for body in bodies]))
-    assert len(store.snapshot().pods) == len(bodies) == 2400
+    assert len(store.snapshot().pods) == len(bodies) == 600
     assert 300 < taken / len(bodies) < MOST_BYTES_A_POD
 
 
