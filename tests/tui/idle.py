@@ -13,6 +13,7 @@ import threading
 import time
 from typing import Any, Final
 
+from textual._context import active_app
 from textual.screen import Screen
 
 SOON_SECONDS: Final = 0.035
@@ -46,6 +47,7 @@ def paint() -> bool:
 async def at_rest(*_: Any, **__: Any) -> bool:
     """Return once nothing happens unless a key is pressed, a source answers, or time passes."""
     loop: Any = asyncio.get_running_loop()
+    app = active_app.get(None)
     waiting: list[tuple[int, int]] | None = None
     times = 0
     end, end_of_work = loop.time() + LONGEST_SECONDS, time.process_time() + LONGEST_CPU_SECONDS
@@ -53,6 +55,8 @@ async def at_rest(*_: Any, **__: Any) -> bool:
         await asyncio.sleep(0)
         if loop._ready:
             continue
+        if app is not None and app._exit:
+            return True  # Its screen is not painted any more, and its timer waits for that for ever.
         due = min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=now + 1)
         if due <= now + SOON_SECONDS:
             await asyncio.sleep(max(due - now, 0))

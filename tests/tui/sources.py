@@ -362,16 +362,23 @@ class Run(Pilot[Any]):
         self.app.screen.query(Input).first().value = text
         await self.pause()
 
+    async def paste(self, text: str) -> None:
+        """A text in the line that has the focus: one change, where typing is one for each character."""
+        assert isinstance(self.app.focused, Input)
+        self.app.focused.value = text
+        self.app.focused.action_end()
+        await self.pause()
+
     async def go_to(self, text: str) -> None:
         """Enter a text behind a colon."""
         await self.keys("colon")
-        await self.type(text)
+        await self.paste(text)
         await self.keys("enter")
 
     async def filter_by(self, text: str) -> None:
         """Enter a filter."""
         await self.keys("slash")
-        await self.type(text)
+        await self.paste(text)
         await self.keys("enter")
 
     async def refresh(self) -> None:

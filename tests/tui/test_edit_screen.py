@@ -70,13 +70,10 @@ def field(screen: EditScreen, owner: str, side: Side, resource: str) -> Quantity
 
 
 async def fill(pilot: Run, owner: str, side: Side, resource: str, text: str) -> None:
-    """Type into a field what shall stand in it."""
-    found = field(edit_of(pilot), owner, side, resource)
-    found.focus()
+    """Put into a field what shall stand in it."""
+    field(edit_of(pilot), owner, side, resource).focus()
     await pilot.pause()
-    found.select_all()
-    await pilot.keys("delete")
-    await pilot.type(text)
+    await pilot.paste(text)
 
 
 def remarks(screen: EditScreen) -> str:
@@ -127,7 +124,6 @@ async def test_fields(pilot: Run) -> None:
     ]
     assert not screen.unsaved
     # Arrows go from field to field and the mouse too.
-    screen = await edit(pilot, API)
     fields = screen.form.fields
     assert screen.focused is fields[0]
     await pilot.keys("down", "down")
@@ -141,8 +137,8 @@ async def test_fields(pilot: Run) -> None:
     await pilot.click(fields[1])
     assert screen.focused is fields[1]
     # Letters in a field are text not commands.
-    screen = await edit(pilot, API)
-    await fill(pilot, "c", Side.REQUESTS, "cpu", "qrtpgcs?")
+    await fill(pilot, "c", Side.REQUESTS, "cpu", "")
+    await pilot.type("qrtpgcs?")
     assert pilot.app.screen is screen
     assert field(screen, "c", Side.REQUESTS, "cpu").value == "qrtpgcs?"
     # Nothing changed has nothing to apply.
@@ -163,7 +159,7 @@ async def test_fields(pilot: Run) -> None:
     ):
         screen = await edit(pilot, name)
         assert list(dict.fromkeys(one.owner for one in screen.form.fields)) == owners
-        assert kind in pilot.words
+        await pilot.seen(kind)
         await pilot.keys("escape")
     # A pod without a node can be edited.
     screen = await edit(pilot, "huge-0")
@@ -183,7 +179,6 @@ async def test_the_preview_is_that_of_the_command_at_every_key(pilot: Run) -> No
         for layout in (values_layout(wanted.effects), effects_layout(apply_sections(wanted))):
             assert "\n".join(line.text for line in layout(200)) in effects(screen)
     # The right fields count while another is wrong.
-    screen = await edit(pilot, API)
     await fill(pilot, "c", Side.REQUESTS, "memory", "1Gi")
     await fill(pilot, "c", Side.LIMITS, "cpu", "?")
     assert screen.preview_now() == expected(API, quantity_edit("c", Side.REQUESTS, "memory", "1Gi"))
@@ -198,7 +193,6 @@ async def test_another_class_is_previewed(pilot: Run) -> None:
     assert not screen.unsaved
     assert "*" not in effects(screen)
     # The preview scrolls while a field is typed in.
-    screen = await edit(pilot, API)
     await pilot.resize_terminal(80, 24)
     # The class of a width may come after its first lines.
     screen.remove_class("-narrow")

@@ -106,14 +106,7 @@ def typed(*before: str, text: str) -> Steps:
 
 
 def put(*before: str, text: str) -> Steps:
-    """A text in the line that has the focus, as if it had been pasted."""
-
-    async def paste(pilot: Run) -> None:
-        assert isinstance(pilot.app.focused, Input)
-        pilot.app.focused.value = text
-        await pilot.pause()
-
-    return both(keys(*before), paste)
+    return both(keys(*before), lambda pilot: pilot.paste(text))
 
 
 async def written(pilot: Run) -> None:
