@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code of the command line; without a command, of the terminal UI."""
+    """Run the command line, or the terminal UI if no command is given. Return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["__complete"]:
         from kubectl_qos.cli.completion import answer
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_ui(options: EditOptions) -> int:
-    """Open the terminal UI on the source of the flags; with a target, on its edit screen."""
+    """Open the terminal UI on the source of the flags; with a target, open its edit screen."""
     from dataclasses import replace
     from functools import cache, partial
 
@@ -38,7 +38,7 @@ def _open_ui(options: EditOptions) -> int:
         raise UsageError("one pod or workload can be edited at a time")
     if references and not sys.stdout.isatty():
         raise UsageError(
-            "edit opens the terminal UI, and standard output is no terminal",
+            "edit opens the terminal UI, but standard output is not a terminal",
             hint="kubectl qos explain prints the same facts",
         )
     from kubectl_qos.tui.shell import ContextSwitch
@@ -66,7 +66,7 @@ def _open_ui(options: EditOptions) -> int:
     resolved = resolve_source(options.source, needs)
     scope, source = resolved.scope, options.source
     if not references and source.namespace is None:
-        # The UI is there to browse: the context's own namespace restricts commands only.
+        # The UI shows all namespaces: only commands are restricted to the context's own.
         scope = replace(scope, namespace=None)
         if scope.node is None and not source.all_namespaces:
             scope = replace(scope, namespace=settings.scope.namespace, node=settings.scope.node)
