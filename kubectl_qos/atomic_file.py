@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: who reads one meanwhile finds the old content or the new one."""
+"""Replace a file atomically: a reader sees either the old or the new content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes, *, keep_rights: bool = False) -> None:
-    """Write a file that is on disk before it takes its place. Raises OSError; the old file stays then.
+    """Write a new file to disk and rename it to `path`. On OSError, the old file is unchanged.
 
     The new file is readable by its owner only; `keep_rights` gives it the mode and owner of the old one.
     """

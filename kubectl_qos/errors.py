@@ -6,7 +6,7 @@
     │   └── QuantityError        a resource quantity that Kubernetes would not parse
     ├── ServerUnreachable       kubeconfig, network or TLS: no server answered
     ├── ApiError                 the server answered with a refusal (status, reason, message)
-    └── UnknownFact              a prediction needs a fact that nobody supplied
+    └── UnknownFact              a prediction needs a number that is unknown
 
 No IO and no formatting beyond the sentence here. The shells turn these into exit codes in one place
 (`cli/main.py`); nothing else catches them to print.
@@ -22,7 +22,7 @@ from typing import Final, Self
 EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_TROUBLE = 2
-"""What an error ends with where 1 is an answer, as in `kubectl diff`."""
+"""The exit code of an error in commands whose exit code 1 is an answer, as in `kubectl diff`."""
 EXIT_REVERTED = 3
 EXIT_DID_NOT_HOLD = 4
 EXIT_INTERRUPTED = 130
@@ -33,7 +33,7 @@ _QUERY: Final = re.compile(r"""(?<=://)([^\s"'?]+)\?(?!ref=)[^\s"']*""")
 
 
 def without_secrets(text: str) -> str:
-    """A text without the passwords of its URLs, and without their queries, which may be signatures."""
+    """Remove the passwords of URLs, and their queries, which may be signatures."""
     return _CREDENTIALS.sub("", _QUERY.sub(r"\1", text)) if "://" in text else text
 
 
@@ -49,7 +49,7 @@ class QosError(Exception):
 
 @contextmanager
 def trouble() -> Iterator[None]:
-    """Every error in it ends with EXIT_TROUBLE or more."""
+    """Raise the exit code of every error inside to EXIT_TROUBLE at least."""
     try:
         yield
     except QosError as error:
@@ -64,15 +64,13 @@ class UsageError(QosError):
 
 
 class InputError(QosError):
-    """A file or document cannot be used; the message names the place (file, line or field).
-
-    `place` is a document's file, with line and column from 1 as far as they are known; empty elsewhere.
-    """
+    """A file or document cannot be used; the message names the place (file, line or field)."""
 
     place: tuple[str, int | None, int | None] = ("", None, None)
+    """The document's file, line and column, the latter two from 1 and None if unknown."""
 
     def at(self, file: str, line: int | None = None, column: int | None = None) -> Self:
-        """The same error, of a document."""
+        """Return the error with its place in a document."""
         self.place = file, line, column
         return self
 
@@ -84,7 +82,7 @@ class QuantityError(InputError):
 class ServerUnreachable(QosError):
     """No answer from a server: kubeconfig, DNS, TCP, TLS, proxy or credentials plugin.
 
-    `may_have_arrived` is whether some of the request left, so that the server may have acted on it.
+    `may_have_arrived`: part of the request was sent, so that the server may have acted on it.
     """
 
     def __init__(self, message: str, hint: str = "", *, may_have_arrived: bool = False) -> None:
@@ -93,10 +91,10 @@ class ServerUnreachable(QosError):
 
 
 class ApiError(QosError):
-    """The API server's own refusal.
+    """The API server's own refusal, in kubectl's words.
 
-    `status` is the HTTP code, `reason` the machine-readable `metav1.StatusReason`; the message reads
-    as kubectl words it. `retry_after` is in how many seconds the server wants to be asked again, if it says.
+    `status` is the HTTP code, `reason` the machine-readable `metav1.StatusReason`, and `retry_after` the
+    seconds from the Retry-After header.
     """
 
     def __init__(
@@ -109,10 +107,10 @@ class ApiError(QosError):
 
     @classmethod
     def not_found(cls, resource: str, name: str, hint: str = "") -> ApiError:
-        """No object of that name, whoever says so; the resource is a plural such as `deployments.apps`."""
+        """Return the 404 error of an unknown name; `resource` is a plural such as `deployments.apps`."""
         message = f'Error from server (NotFound): {resource} "{name}" not found'
         return cls(message, status=404, reason="NotFound", hint=hint)
 
 
 class UnknownFact(QosError):
-    """A number that the rule divides by or compares with is not known (memory capacity, say)."""
+    """A rule needs a number that is unknown, such as the node's memory capacity."""

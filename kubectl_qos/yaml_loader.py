@@ -1,7 +1,7 @@
-"""YAML as Kubernetes reads it: documents with their lines, and the loader for those who want nodes alone.
+"""Read YAML as Kubernetes does, with line numbers.
 
-PyYAML's parser composes the nodes. Their values are made here, since PyYAML's own constructor takes longer
-than its parser, expands aliases without end, and has values that JSON lacks.
+PyYAML composes the nodes. This module constructs their values, since PyYAML's constructor is slower than its
+parser, expands aliases without a bound, and yields types that JSON lacks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple, NoReturn
 
 MAX_DEPTH: Final = 200
-"""Kubernetes' own objects end at about 20, kubectl at 10,000, and Python's stack in between."""
+"""Real objects reach about 20 levels; Python's stack overflows before kubectl's own limit of 10,000."""
 _BRACKETS: Final = re.compile(r"[\[{\]}]")
 _INDENTED: Final = re.compile(rf"^[ ?-]{{{MAX_DEPTH}}}", re.MULTILINE)
 _STEP: Final = re.compile(r"[^.\[\]]+")
@@ -22,18 +22,18 @@ _TEXT: Final = f"{_TAG}str"
 _MERGE: Final = f"{_TAG}merge"
 
 MOST_REPEATED: Final = 100_000
-"""How many values aliases may add to a document, which has at most one for each character without them."""
+"""The most values that aliases may add to a document. Without aliases, it has one per character at most."""
 
 
 class YamlDocument(NamedTuple):
-    """A value that has JSON's types alone, its node, and the nodes of mappings that have a key twice."""
+    """A document as JSON types, its node, and the nodes of mappings with duplicate keys."""
 
     value: Any
     node: Any
     repeating: list[Any]
 
     def position(self, path: str | Sequence[str]) -> tuple[int, int]:
-        """Return line and column, from 0, of a field, or of its nearest parent in the document.
+        """Return line and column, from 0, of a field, or of its nearest existing parent.
 
         The path is a text such as `spec.containers[0].name`, or the steps of one.
         """
@@ -47,7 +47,7 @@ class YamlDocument(NamedTuple):
         return int(mark.line), int(mark.column)
 
     def duplicates(self) -> Iterator[tuple[str, int]]:
-        """The path of each key that its mapping has already, and its line from 0."""
+        """Yield the path of each duplicate key, and its line from 0."""
         stack = [("", self.node)] if self.repeating else []
         while stack:
             path, node = stack.pop()
@@ -61,7 +61,7 @@ class YamlDocument(NamedTuple):
 
 
 def _entries(node: Any) -> Iterator[tuple[str, Any, Any]]:
-    """What is in a collection: its name or number, and the nodes of its key (the item itself) and value."""
+    """Yield the name or index of each entry, and the nodes of its key (of a list, the item) and value."""
     if node.id == "sequence":
         yield from ((str(index), item, item) for index, item in enumerate(node.value))
     elif node.id == "mapping":
@@ -70,14 +70,14 @@ def _entries(node: Any) -> Iterator[tuple[str, Any, Any]]:
 
 @cache
 def yaml_loader() -> Any:
-    """PyYAML's safe loader, with times and `=` as text."""
+    """Return PyYAML's safe loader, changed to read times and `=` as text."""
     import yaml
 
     plain_tags = {yaml.ScalarNode: _TEXT, yaml.SequenceNode: f"{_TAG}seq", yaml.MappingNode: f"{_TAG}map"}
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         def resolve(self, kind: type, value: str, implicit: Any) -> str:
-            # As in PyYAML, without its paths, which are never used and looked at for every node.
+            # PyYAML's own also tests path resolvers for every node; there are none.
             if kind is yaml.ScalarNode and implicit[0]:
                 for tag, form in self.yaml_implicit_resolvers.get(value[:1], ()):
                     if form.match(value):
@@ -126,11 +126,11 @@ def read_yaml(text: str | bytes, *, first: bool = False, as_text: bool = False) 
 
 
 class _Constructor:
-    """Makes at most `room` values of nodes: aliases of aliases could make any number of them."""
+    """Constructs at most `max_values` values of nodes, since aliases of aliases could yield any number."""
 
-    def __init__(self, loader: Any, room: int, *, as_text: bool) -> None:
+    def __init__(self, loader: Any, max_values: int, *, as_text: bool) -> None:
         self.repeating: list[Any] = []
-        self._room = room
+        self._values_left = max_values
         self._depth = 0
         self._scalars = {
             f"{_TAG}null": (lambda node: node.value or None) if as_text else lambda _: None,
@@ -141,7 +141,7 @@ class _Constructor:
             self._scalars[f"{_TAG}float"] = loader.construct_yaml_float
 
     def __call__(self, node: Any) -> Any:
-        """The value of a node; what has an unknown tag is what it looks like."""
+        """Return the value of a node, whose tag is ignored if it is unknown."""
         if node.tag == _TEXT:
             return node.value
         if node.id == "scalar":
@@ -149,8 +149,8 @@ class _Constructor:
             # 12:30 is a number of base 60 to PyYAML only.
             return node.value if scalar is None or ":" in node.value else scalar(node)
         self._depth += 1
-        self._room -= len(node.value)
-        if self._depth > MAX_DEPTH or self._room < 0:
+        self._values_left -= len(node.value)
+        if self._depth > MAX_DEPTH or self._values_left < 0:
             self._refuse()
         if node.id == "sequence":
             items = []
@@ -174,12 +174,12 @@ class _Constructor:
     def _refuse(self) -> NoReturn:
         import yaml
 
-        is_deep = self._depth > MAX_DEPTH  # as an anchor that contains itself is
+        is_deep = self._depth > MAX_DEPTH  # such as an anchor that contains itself
         problem = f"exceeded max depth of {MAX_DEPTH}" if is_deep else "document contains excessive aliasing"
         raise yaml.YAMLError(problem)
 
     def _key(self, node: Any) -> str:
-        """A key as text, as sigs.k8s.io/yaml makes JSON of it."""
+        """Return a key as text, as sigs.k8s.io/yaml converts it to JSON."""
         if node.id != "scalar":
             raise _error("invalid map key", node)
         key = self(node)
@@ -188,7 +188,7 @@ class _Constructor:
         return str(key).lower() if isinstance(key, bool) else str(key)
 
     def _merge(self, result: dict[str, Any], merged: list[Any]) -> dict[str, Any]:
-        """What `<<` adds: keys of its own come first, then those of earlier mappings."""
+        """Add the keys of `<<`: explicit keys win, then earlier mappings."""
         for node in merged:
             for source in node.value if node.id == "sequence" else (node,):
                 if source.id != "mapping":
@@ -204,9 +204,9 @@ def _error(problem: str, node: Any) -> Exception:
 
 
 def is_too_deep(text: str) -> bool:
-    """Whether values are nested deeper than MAX_DEPTH, which would overflow the stack of who loads them.
+    """Return whether values nest deeper than MAX_DEPTH, and loading them would overflow the stack.
 
-    Texts that cannot be that deep, by their brackets and their indentation, are not parsed for it.
+    Texts whose brackets and indentation rule that out are not parsed.
     """
     depths = accumulate(1 if bracket in "[{" else -1 for bracket in _BRACKETS.findall(text))
     if max(depths, default=0) <= MAX_DEPTH and not _INDENTED.search(text):
@@ -223,5 +223,5 @@ def is_too_deep(text: str) -> bool:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
     except yaml.YAMLError:
-        return False  # loading it names the place
+        return False  # the loader names the place
     return False
