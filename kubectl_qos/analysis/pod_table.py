@@ -348,7 +348,7 @@ def _pod_row(
         nearest=nearest,
         frees=_frees(worst) if row.rank is not None and worst is not None else None,
         words=words.casefold(),
-        windows=setup.node.is_windows,
+        windows=setup.node.is_windows or pod.spec.is_windows,
         psi=memory_psi(usage.details.pressure) if usage is not None else NO_PSI,
     )
 

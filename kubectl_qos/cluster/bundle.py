@@ -131,6 +131,7 @@ class Facts(_Written, frozen=True, kw_only=True):
     pods: tuple[_PodFacts, ...]
     pressure: Mapping[str, Pressure]
     node_usage: Mapping[str, int]
+    node_swap: Mapping[str, int]
     shortages: Mapping[str, str]
     kubelets: Mapping[str, Kubelet]
     overrides: NodeOverrides
@@ -201,6 +202,7 @@ def collect(
         pods=tuple(_pod_facts(snapshot, pods)),
         pressure=snapshot.pressure,
         node_usage=snapshot.node_usage,
+        node_swap=snapshot.node_swap,
         shortages=snapshot.shortages,
         kubelets=snapshot.kubelets,
         overrides=snapshot.overrides,
@@ -317,6 +319,7 @@ class BundleSource(FileSource):
             server_version=facts.server_version,
             pressure=facts.pressure if self.has_usage else {},
             node_usage=facts.node_usage if self.has_usage else {},
+            node_swap=facts.node_swap,
             shortages=facts.shortages,
             history=history,
             at=facts.at,

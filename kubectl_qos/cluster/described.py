@@ -37,9 +37,26 @@ _LEFT_OUT: Final = re.compile(
 _COMMAND: Final = re.compile(
     r"\bdescribe (?P<kind>po|no)(?:d|de)?s?[ /](?:-\S+ (?:[\w.-]+ )?)*(?P<name>[a-z0-9][\w.-]*)"
 )
+_MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s*$)", re.MULTILINE)
+"""Not an object of JSON that a person has cut."""
 _JSON: Final = re.compile(rb'\s*(?:\{|\[\s*[][{"])')
 _SECOND_LINE: Final = re.compile(r"(?<=or sacrifice child)\n *(?=Killed process \d)")
 """Between the lines of node-problem-detector's message, which kubectl describe prints unchanged."""
+_LOW: Final = re.compile(
+    r"The node was low on resource: [\w-]+\.(?: Threshold quantity: \S+, available: \S+\.)?"
+    r"(?: Container \S+ was using \S+, "
+    r"(?:which exceeds its request of \S+\.|request is \S+, has larger consumption of [\w-]+\.))*"
+)
+"""What a kubelet says of a pod that it evicts: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
+_WORDS_OF_LOW: Final = frozenset(re.findall(r"[A-Za-z]{2,}:?", re.sub(r"\[.*?\]|\\S", "", _LOW.pattern)))
+_END: Final = re.compile(
+    r"\b(?:lastState\W{1,6}terminated|state\W{1,6}terminated|State\W{1,6}Status)\b"
+    r"(?:(?!\b[sS]tate\W{1,6}\w+\W{1,6}|\blastState\b).){0,600}"
+)
+_END_FIELD: Final = re.compile(
+    r"\b(exitCode|reason|finishedAt|ExitCode|OOMKilled|FinishedAt)\W{1,4}([\w.:+-]{1,64})"
+)
+_NAMED: Final = re.compile(r"\b(name|namespace): ?\"?([a-z0-9][\w.-]*)\b(?!:)")
 _TITLE: Final = re.compile(r"\S+(?: \S+)*")
 _EVENT_TITLES: Final = (
     ("TYPE", "REASON", "AGE", "FROM", "MESSAGE"),
@@ -70,6 +87,15 @@ class _Fields(dict[str, "_Fields"]):
         return _Fields([])
 
     @property
+    def text(self) -> str:
+        """The value with the lines below it: a terminal broke it there, with or without a space."""
+        text = self.value
+        for line in self.lines:
+            is_between = bool({text.rpartition(" ")[2], line.strip().partition(" ")[0]} & _WORDS_OF_LOW)
+            text += f" {line.strip()}" if line[:1].isspace() or is_between else line
+        return text
+
+    @property
     def values_below(self) -> dict[str, str]:
         return {key: field.value for key, field in self.items()}
 
@@ -79,17 +105,47 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
 
     A pod has no containers if the text does not show what they request.
     """
-    if b"apiVersion" in content or _JSON.match(content) is not None:
+    if _MANIFEST.search(content) is not None or _JSON.match(content) is not None:
         return []
     whole = content.decode(errors="replace")
     text = "\n".join(line.rstrip() for line in _LEFT_OUT.sub("", whole).expandtabs().splitlines())
     if _TEXT.search(text) is None:
-        return []
+        alone = " ".join(text.split())
+        return [*_evicted_alone(alone), *_ended_alone(alone)]
     command = _COMMAND.search(whole)
     kind, name = ("", _UNKNOWN_NAME) if command is None else (_KINDS[command["kind"]], command["name"])
     parts = re.split(r"^(?=Name: )", dedent(_SECOND_LINE.sub("\v", text)), flags=re.MULTILINE)
     fields = (_Fields(list(filter(None, part.split("\n")))) for part in parts)
     return [raw for part in fields for raw in _objects(_with_container(part), kind, name)]
+
+
+def _evicted_alone(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the pods of a text that has only what their kubelet said as it evicted them."""
+    metadata = {"name": _UNKNOWN_NAME, **dict(_NAMED.findall(text)[::-1])}
+    for message in dict.fromkeys(match[0] for match in _LOW.finditer(text)):
+        status = {"phase": "Failed", "reason": "Evicted", "message": message}
+        node = {"nodeName": _UNKNOWN_NAME}
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": node, "status": status}
+
+
+def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the pods of a text that has only parts of their statuses, or of `docker inspect`."""
+    for match in _END.finditer(text):
+        fields = {name.lower(): value for name, value in _END_FIELD.findall(match[0])}
+        code = _number(fields.get("exitcode", ""))
+        if code is None:
+            continue
+        reason = "OOMKilled" if fields.get("oomkilled") == "true" else fields.get("reason", "Error")
+        end = {"exitCode": code, "reason": reason, "finishedAt": fields.get("finishedat")}
+        state = "lastState" if match[0].lower().startswith("last") else "state"
+        status = {"name": UNKNOWN_CONTAINER, state: {"terminated": end}}
+        yield {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": _UNKNOWN_NAME},
+            "spec": {"nodeName": _UNKNOWN_NAME},
+            "status": {"phase": "Running", "containerStatuses": [status]},
+        }
 
 
 def _with_container(fields: _Fields) -> _Fields:
@@ -231,7 +287,7 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
     status = {
         "phase": fields["Status"].value.partition(" ")[0],
         "reason": "" if is_container else fields["Reason"].value,
-        "message": "" if is_container else fields["Message"].value,
+        "message": "" if is_container else fields["Message"].text,
         "qosClass": fields["QoS Class"].value,
         "conditions": _conditions(fields),
     } | {f"{kind}Statuses": [_status(*pair) for pair in group.items()] for kind, group in groups.items()}
@@ -253,12 +309,14 @@ def _status(name: str, fields: _Fields) -> dict[str, Any]:
     restarts, container_id = _number(fields["Restart Count"].value), fields["Container ID"].value
     status: dict[str, Any] = {"name": name, "containerID": container_id, "restartCount": restarts or 0}
     for state, title in (("state", "State"), ("lastState", "Last State")):
-        details, code = fields[title], _number(fields[title]["Exit Code"].value)
+        # Where a person has lost the indent, what is below it stands beside it.
+        details = fields if fields[title].value and "Exit Code" in fields else fields[title]
+        code = _number(details["Exit Code"].value)
         end: dict[str, Any] = {"reason": details["Reason"].value, "message": details["Message"].value}
         if code is not None:
             end |= {"exitCode": code, "finishedAt": _time(details["Finished"].value)}
-        if details.value == "Waiting" or code is not None:
-            status[state] = {details.value.lower(): end}
+        if fields[title].value == "Waiting" or code is not None:
+            status[state] = {fields[title].value.lower(): end}
     return status
 
 

@@ -249,6 +249,7 @@ class ParsedObjects:
     nodes: dict[str, NodeObject] = field(default_factory=dict)
     usage: dict[PodKey, PodUsage] = field(default_factory=dict)
     node_usage: dict[str, int] = field(default_factory=dict)
+    node_swap: dict[str, int] = field(default_factory=dict)
     processes: list[HostProcess] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     problems: list[InputError] = field(default_factory=list)
@@ -389,6 +390,7 @@ class ParsedObjects:
             summary = msgspec.convert(raw, Summary, strict=False)
             self.usage |= usage_from_summary(summary)
             self.node_usage |= {summary.node.node_name: summary.node.working_set_bytes or 0}
+            self.node_swap |= summary.node.swap_of(summary.node.node_name)
         elif kind == "HostView" and self.objects is None:
             self.processes += msgspec.convert(raw, HostView).processes
         elif kind == "Event" and raw.get("apiVersion", "v1") == "v1":

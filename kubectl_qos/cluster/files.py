@@ -137,6 +137,7 @@ class FileSource(Source):
             nodes=parsed.nodes,
             usage=with_largest(parsed.usage, parsed.pods, parsed.processes) if self.has_usage else {},
             node_usage=parsed.node_usage if self.has_usage else {},
+            node_swap=parsed.node_swap,
             shortages=last_shortages(parsed.events),
             overrides=self._overrides,
         ).with_missing_releases(scope)

@@ -109,6 +109,7 @@ class LiveSource(Source):
             usage=usage.by_pod,
             pressure=usage.pressure,
             node_usage=usage.by_node,
+            node_swap=usage.node_swap,
             shortages=usage.shortages,
             history=usage.history,
             kubelets=kubelets,

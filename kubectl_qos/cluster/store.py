@@ -42,6 +42,7 @@ class Store:
         self._usage: Mapping[PodKey, PodUsage] = {}
         self._pressure: Mapping[str, Pressure] = {}
         self._node_usage: Mapping[str, int] = {}
+        self._node_swap: Mapping[str, int] = {}
         self._shortages: Mapping[str, str] = {}
         self._history = NO_HISTORY
         self._kubelets: Mapping[str, Kubelet] = {}
@@ -74,6 +75,7 @@ class Store:
                 usage=self._usage,
                 pressure=self._pressure,
                 node_usage=self._node_usage,
+                node_swap=self._node_swap,
                 shortages=self._shortages,
                 history=self._history,
                 kubelets=self._kubelets,
@@ -143,7 +145,7 @@ class Store:
             # With the keys of the pods: those of samples are other texts, 130 bytes for each pod.
             shared = {key: usage[key] for pods in self._pods.values() for key in pods if key in usage}
             self._usage = {**shared, **usage}
-            self._pressure = new.pressure
+            self._pressure, self._node_swap = new.pressure, new.node_swap
             self._node_usage, self._shortages, self._history = new.by_node, new.shortages, new.history
             self.note("usage", missing)
 

@@ -123,6 +123,7 @@ def _from_summaries(api: KubeApi, nodes: Collection[str]) -> Usage:
     by_pod: dict[PodKey, PodUsage] = {}
     pressure: dict[str, Pressure] = {}
     by_node: dict[str, int] = {}
+    node_swap: dict[str, int] = {}
     failed: dict[str, QosError] = {}
     for node, summary in summaries.items():
         if isinstance(summary, QosError):
@@ -133,9 +134,9 @@ def _from_summaries(api: KubeApi, nodes: Collection[str]) -> Usage:
                 by_node[node] = summary.node.working_set_bytes
             if summary.node.pressure is not None:
                 pressure[node] = summary.node.pressure
-    if not failed:
-        return Usage(by_pod, None, pressure, by_node)
-    node = min(failed)
-    more = f" and {len(failed) - 1} more nodes" if len(failed) > 1 else ""
-    missing = Missing(f"the memory usage of {node}{more}", str(failed[node]))
-    return Usage(by_pod, missing, pressure, by_node)
+            node_swap |= summary.node.swap_of(node)
+    missing = None
+    if failed:
+        more = f" and {len(failed) - 1} more nodes" if len(failed) > 1 else ""
+        missing = Missing(f"the memory usage of {min(failed)}{more}", str(failed[min(failed)]))
+    return Usage(by_pod, missing, pressure, by_node, node_swap=node_swap)

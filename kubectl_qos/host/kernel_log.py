@@ -198,7 +198,7 @@ class _Lines:
         times = [when for record in parsed if (when := _when(record)) is not None]
         is_falling = all(time >= next_time for time, next_time in pairwise(times))
         has_times = len(set(times)) > 1
-        is_reversed = is_falling and (falls > rises and falls > (not times) if steps else has_times)
+        is_reversed = is_falling and (falls > rises and falls > (not has_times) if steps else has_times)
         lines = chain(head, numbered)
         if not is_reversed:
             return lines

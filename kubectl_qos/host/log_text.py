@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.host.log_lines import MONTH, entry_message, without_year
+from kubectl_qos.host.log_lines import MONTH, entry_message, parse_line, without_year
 from kubectl_qos.qos.cgroup.names import CUT
 
 LONGEST: Final = 65_536
@@ -118,6 +118,10 @@ _FIRST_LINES: Final = 1_000
 _MARKUP: Final = re.compile(r"<[^<>]{1,40}>$")
 _COMMENT: Final = re.compile(r"^\s*#+ (?=\[)")
 _NO_TIME: Final = re.compile(r"^\s*\[(?:\.{2,}|…)\] (?=\S)")
+_FOREIGN: Final = re.compile(
+    r"(?P<time>\d{4}-\d\d-\d\dT[\d:.]{8,18}Z )?[^\[<]{4,100}?(?=(?:<\d>)?\[ *\+?\d{1,12}\.\d{6}\] )", re.ASCII
+)
+"""What a program puts before each line of the kernel: minikube, the console of a hypervisor."""
 _TAG: Final = re.compile(r"</?(?:pre|code|p|br|div|span|li)\b[^<>]{0,80}>")
 _OF_DETECTOR: Final = re.compile(
     r".{0,200} Timestamp:(\S{10} \S{8,18}) ([+-]\d{4}) .{0,60} Reason:OOMKilling Message:(.{1,2000}?)\}\].*"
@@ -155,11 +159,11 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
             if human["clock"]:
                 clock = f"{human['clock']}:00"
                 minute = without_year(human["month"], human["day"], clock, now) if now is not None else ""
-                seconds = 0.0
+                seconds = 0.0 if minute else seconds
             else:
                 seconds += float(human["later"])
             # Dmesg -H has the minute, and how much later each following line is.
-            time = "0.0"
+            time = f"{seconds:.6f}"
             if minute:
                 when = datetime.fromisoformat(minute) + timedelta(seconds=seconds)
                 time = f"{when:%a %b %e %H:%M:%S %Y}"
@@ -198,8 +202,18 @@ def _without_list(lines: Iterator[str]) -> Iterator[str]:
     texts = [line for line in head if line and not line.isspace()]
     items = sum(_ITEM.match(text) is not None for text in texts)
     is_list = items > 1 and items >= _MOST_OF_LIST * len(texts)
-    sign = _ITEM if is_list else _COMMENT
-    return (sign.sub("", line).strip("`") if is_list else sign.sub("", line) for line in chain(head, lines))
+    if is_list:
+        return (_ITEM.sub("", line).strip("`") for line in chain(head, lines))
+    foreign = sum(_FOREIGN.match(text) is not None and _is_unread(text) for text in texts)
+    if foreign > 1 and foreign >= _MOST_OF_LIST * len(texts):
+        return (_FOREIGN.sub(r"\g<time>", line, count=1) for line in chain(head, lines))
+    return (_COMMENT.sub("", line) for line in chain(head, lines))
+
+
+def _is_unread(text: str) -> bool:
+    """Return whether the text before a line of the kernel would be taken for part of its message."""
+    record = parse_line(text)
+    return record is not None and _FOREIGN.match(record.message) is not None
 
 
 def _columns(header: str) -> list[str]:

@@ -68,6 +68,8 @@ class Interner:
                 priority_class_name=shared(spec.priority_class_name),
                 restart_policy=shared(spec.restart_policy),
                 volumes=self._volumes(spec.volumes),
+                os=shared(spec.os),
+                node_selector=shared(spec.node_selector),
             ),
             status=self._pod_status(pod.status),
         )

@@ -227,6 +227,14 @@ class Volume(ApiStruct, frozen=True):
     git_repo: _Present | None = None
 
 
+class _PodOs(ApiStruct, frozen=True):
+    name: str = ""
+
+
+class _NodeSelector(ApiStruct, frozen=True):
+    os: str = msgspec.field(name="kubernetes.io/os", default="")
+
+
 class PodSpec(ApiStruct, frozen=True):
     """The desired state."""
 
@@ -241,6 +249,14 @@ class PodSpec(ApiStruct, frozen=True):
     runtime_class_name: str | None = None
     restart_policy: str = ""
     volumes: tuple[Volume, ...] | None = None
+    os: _PodOs | None = None
+    node_selector: _NodeSelector | None = None
+
+    @property
+    def is_windows(self) -> bool:
+        """Return whether the pod asks for a Windows node, on which there are no cgroups."""
+        selected = self.node_selector.os if self.node_selector is not None else ""
+        return (self.os.name if self.os is not None and self.os.name else selected) == "windows"
 
 
 class ContainerStateTerminated(ApiStruct, frozen=True):

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.k8s.kinds import find_workload
-from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_from_object
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin, node_from_object, with_origin
 from kubectl_qos.k8s.node_overrides import KUBELET_VERSION, NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import NO_NODE_INFO, NodeObject, Pod
 from kubectl_qos.k8s.releases import DEFAULT_RELEASE, NEWEST_MINOR, OLDEST_MINOR, Release
@@ -97,6 +97,7 @@ class Usage(NamedTuple):
     by_node: Mapping[str, int] = {}
     history: History = NO_HISTORY
     shortages: Mapping[str, str] = {}
+    node_swap: Mapping[str, int] = {}
 
 
 NO_USAGE: Final = Usage({})
@@ -118,7 +119,8 @@ class Snapshot:
     """Pods (the requested ones, and of ranked nodes all that could be read), their nodes and their usage.
 
     `pressure` is that of nodes by name, if kubelets report it; `node_usage` the working set of the whole
-    node, its own processes included, in bytes; `shortages` is when memory was last short by a node's events.
+    node, its own processes included, in bytes; `node_swap` the size of its swap by its kubelet's summary, as
+    a Node object still has that of before swapoff; `shortages` is when memory was last short by its events.
     `at` is the time of a snapshot of the past, RFC 3339, else empty. `autoscalers` are known once
     `Source.with_autoscalers` has read them. `rates` are the bytes a second by which the containers of some
     pods grow, by the samples seen since the program started; `node_rates` the growth of what nodes use beside
@@ -134,6 +136,7 @@ class Snapshot:
     overrides: NodeOverrides = NO_OVERRIDES
     pressure: Mapping[str, Pressure] = field(default_factory=dict)
     node_usage: Mapping[str, int] = field(default_factory=dict)
+    node_swap: Mapping[str, int] = field(default_factory=dict)
     shortages: Mapping[str, str] = field(default_factory=dict)
     history: History = NO_HISTORY
     at: str = ""
@@ -169,6 +172,8 @@ class Snapshot:
         node = node_from_object(raw, kubelet) if raw is not None else unknown
         if node.memory_capacity_bytes is None:
             node = replace(node, memory_capacity_bytes=self.overrides.memory_bytes)
+        if node_name in self.node_swap:
+            node = with_origin(node, Origin.API, swap_capacity_bytes=self.node_swap[node_name])
         if node_name in self.shortages:
             node = replace(node, short_at=self.shortages[node_name])
         setup = NodeSetup(node, kubelet, release)

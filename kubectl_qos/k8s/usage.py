@@ -352,6 +352,7 @@ class _MemoryStats(_PsiStats, frozen=True):
 
 class _SwapStats(ApiStruct, frozen=True):
     swap_usage_bytes: int | None = None
+    swap_available_bytes: int | None = None
 
 
 class _ProcessStats(ApiStruct, frozen=True):
@@ -362,6 +363,7 @@ class _Stats(ApiStruct, frozen=True):
     cpu: _PsiStats = _PsiStats()
     memory: _MemoryStats | None = None
     io: _PsiStats = _PsiStats()
+    swap: _SwapStats | None = None
 
     @property
     def working_set_bytes(self) -> int | None:
@@ -376,7 +378,6 @@ class _Stats(ApiStruct, frozen=True):
 
 class _ContainerStats(_Stats, frozen=True):
     name: str = ""
-    swap: _SwapStats | None = None
 
 
 class _VolumeStats(ApiStruct, frozen=True):
@@ -393,6 +394,13 @@ class _PodStats(_Stats, frozen=True):
 
 class _NodeStats(_Stats, frozen=True):
     node_name: str = ""
+
+    def swap_of(self, name: str) -> Mapping[str, int]:
+        """Return how much swap the node of that name has, used and free; empty if that is unknown."""
+        free, used = (
+            (self.swap.swap_available_bytes, self.swap.swap_usage_bytes) if self.swap else (None, None)
+        )
+        return {} if free is None or used is None else {name: free + used}
 
 
 class Summary(ApiStruct, frozen=True):

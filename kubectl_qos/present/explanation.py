@@ -323,14 +323,14 @@ def _eviction(
         answer = f"{_ranks(pod_rows, rows, 'eviction_rank')} under memory pressure"
     elif row is None or (not row.node and row.rank is None):
         answer = reasons.NOT_SCHEDULED
+    elif row.memory is None and lacks_stats(row.pod):
+        answer = f"before all others under memory pressure: {NO_STATS}"
     elif row.eviction_rank is not None:
         others = rows.nodes[row.node].rows
         named = [(other.eviction_rank, _name(other)) for other in others if other.eviction_rank is not None]
         shared = " (shared)" if [rank for rank, _ in named].count(row.eviction_rank) > 1 else ""
         answer = f"rank {row.eviction_rank}{shared} of {len(named)} under memory pressure"
         lines += _neighbours("evicted", row.eviction_rank, named)
-    elif lacks_stats(row.pod):
-        answer = f"before all others under memory pressure: {NO_STATS}"
     else:
         answer = "rank unknown: memory usage is unknown" if has_processes(row.pod) else reasons.NO_PROCESS
     return Section("Eviction", answer, tuple(lines))

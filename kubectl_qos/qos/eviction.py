@@ -21,7 +21,7 @@ from kubectl_qos.k8s.quantity import Quantity, parse_time
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.oom_score import is_critical
-from kubectl_qos.qos.ranking import Ranking, has_processes
+from kubectl_qos.qos.ranking import RankedPod, Ranking, has_processes
 
 EvictionKey = tuple[int, int, int]
 """Sort key of a pod; the smallest is evicted first."""
@@ -50,10 +50,13 @@ def eviction_ranks(
 
 
 def node_eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
-    """Return the eviction rank of each evictable pod with known usage."""
-    rows, used = [], []
+    """Return the eviction rank of each evictable pod: first those without stats, then by usage."""
+    rows, used = list[RankedPod](), list[int | None]()
     for row in ranking.pods:
-        if row.usage is not None and has_processes(row.pod) and not is_critical(row.pod):
+        if is_without_stats(row):
+            rows.append(row)
+            used.append(None)
+        elif row.usage is not None and has_processes(row.pod) and not is_critical(row.pod):
             rows.append(row)
             used.append(row.usage.working_set_bytes)
     ranks = eviction_ranks([row.pod for row in rows], used, [row.profile.eviction_request for row in rows])
@@ -80,6 +83,11 @@ def lacks_stats(pod: Pod) -> bool:
     statuses = pod.status.every_container
     is_known = bool(statuses) or pod.status.phase == "Pending"
     return is_known and not any(status.has_processes for status in statuses)
+
+
+def is_without_stats(row: RankedPod) -> bool:
+    """Return whether a ranked pod lacks stats, and no sample says otherwise."""
+    return row.usage is None and row.worst is None and lacks_stats(row.pod)
 
 
 def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import other_pod_limit, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin
+from kubectl_qos.k8s.kubelet import WINDOWS, Kubelet, Node, NodeSetup, Origin, with_origin
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
@@ -147,6 +147,8 @@ def _predict(pod: Pod, setup: NodeSetup, limit: Quantity | None = None) -> Predi
             f"pod {pod.metadata.name or '(unnamed)'} has no containers: spec.containers is required",
             hint="a pod needs at least one container to have a QoS class",
         )
+    if pod.spec.is_windows:
+        setup = replace(setup, node=with_origin(setup.node, Origin.API, operating_system=WINDOWS))
     pod = default_pod(pod, setup.release)
     qos, computed = qos_class(pod, setup.release), computed_class(pod, setup.release)
     totals = pod_totals(pod, qos, setup, limit)

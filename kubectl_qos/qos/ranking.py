@@ -328,7 +328,11 @@ class _Scorer:
 
     def pod(self, pod: Pod, profile: Profile, usage: PodUsage | None) -> RankedPod:
         scores = tuple([self._container(container, usage) for container in profile.containers])
-        alive = _alive(pod, scores) if has_processes(pod) else ()
+        is_windows = pod.spec.is_windows
+        if is_windows:
+            scores = tuple([score._replace(adj=None, points=None, least_score=None) for score in scores])
+        has_some = has_processes(pod) and (self.node.is_windows or not is_windows)
+        alive = _alive(pod, scores) if has_some else ()
         worst = max(alive, key=_danger, default=None)
         return RankedPod(pod, profile.qos, None, False, worst, scores, alive, usage, profile)
 

@@ -258,6 +258,7 @@ class Known(Stepped):
             overrides=NodeOverrides(1 << 30, (NodeOverride("cgroupVersion", "1"),)),
             pressure={"worker-1": Pressure(Psi(), None, None)},
             node_usage={"worker-1": 7},
+            node_swap={"worker-1": 6},
             history=History({(key, "c"): ContainerHistory(9, 8, 0.5, True)}, {key: usage}, "7d", "max"),
             at="2026-11-20T12:00:00Z",
         )

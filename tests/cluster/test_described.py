@@ -240,6 +240,77 @@ def test_the_status_of_a_pod_that_was_evicted_alone() -> None:
     assert "then by priority, then by how far above" in " ".join(" ".join(detail_lines(kill)).split())
 
 
+EXCESS: Final = f"{EVICTED.removesuffix('.')}, has larger consumption of memory."
+
+
+def broken(*places: str, with_: str = "") -> str:
+    """The sentence, with a line's end behind each of these places."""
+    text = EXCESS
+    for place in places:
+        text = text.replace(place, f"{place.rstrip()}\n{with_}", 1)
+    return text
+
+
+DESCRIBED: Final = "Name:   web-0\nStatus:  Failed\nReason:  Evicted\nMessage: "
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (EXCESS, "<unknown>"),
+        ("$ oc get pod -o yaml | yq .status.message\n" + broken("memory. ", "128Mi, "), "<unknown>"),
+        ("message: '" + broken("was ", with_="  ") + " '\nphase: Failed\nreason: Evicted", "<unknown>"),
+        ('involvedObject: {\nname: "web-0",\napiVersion: "v1",\n},\nmessage: "' + EXCESS + ' ",', "web-0"),
+        (DESCRIBED + broken("requ"), "web-0"),
+        (DESCRIBED + broken("request "), "web-0"),
+    ],
+    ids=["alone", "of yq", "of a status", "of an event", "broken in a word", "broken between words"],
+)
+def test_what_the_kubelet_says_of_an_eviction_is_enough(text: str, name: str) -> None:
+    (kill,) = kills(text)
+    assert (kill.pod, kill.diagnosis.mechanism) == (name, Mechanism.EVICTION)
+    assert "used 772Mi of memory" in " ".join(" ".join(detail_lines(kill)).split())
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "mechanism"),
+    [
+        (
+            "lastState:\n  terminated:\n    exitCode: 137\n    reason: OOMKilled\n",
+            "OOMKilled",
+            Mechanism.KERNEL,
+        ),
+        (
+            '"lastState": {\n"terminated": {\n"exitCode": 137,\n"reason": "Error"\n}\n},',
+            "Error",
+            Mechanism.UNKNOWN,
+        ),
+        (
+            '"State": {\n"Status": "exited",\n"OOMKilled": true,\n"ExitCode": 137\n},',
+            "OOMKilled",
+            Mechanism.KERNEL,
+        ),
+        (
+            '"State": {\n"Status": "exited",\n"OOMKilled": false,\n"ExitCode": 137\n},',
+            "Error",
+            Mechanism.UNKNOWN,
+        ),
+    ],
+    ids=["a status", "of JSON", "of docker inspect", "that the runtime did not count"],
+)
+def test_a_part_of_a_status_says_how_its_container_ended(
+    text: str, reason: str, mechanism: Mechanism
+) -> None:
+    (kill,) = kills(f"restartCount: 3\n{text}")
+    assert (kill.exit_code, kill.reason, kill.diagnosis.mechanism) == (137, reason, mechanism)
+    assert (kill.pod, kill.container) == ("<unknown>", "<unknown>")
+
+
+def test_an_end_whose_indent_was_lost() -> None:
+    (kill,) = kills("  Last State:     Terminated\n  Reason:       OOMKilled\n  Exit Code:    137\n")
+    assert (kill.exit_code, kill.diagnosis.confidence) == (137, Confidence.LIKELY)
+
+
 def test_a_message_of_two_lines_hides_no_event() -> None:
     old = "Memory cgroup out of memory: Kill process 8 (py) score 9 or sacrifice child\nKilled process 8 (py)"
     text = NODE.replace(

@@ -192,6 +192,7 @@ def test_a_live_snapshot_has_the_pressure_of_its_nodes(serve: Serve, connect_to:
         pods=[pod("app")], nodes=[node()], others={proxied("worker-1"): {**raw, "pods": [app]}}
     )
     snapshot, _ = taken(objects, serve, connect_to)
+    assert snapshot.setup("worker-1").node.swap_capacity_bytes == 2147479552, "the Node object says none"
     explained = explain_pod(snapshot.pods[0], snapshot, DEMO_TIME)
     said = " ".join(" ".join(text_lines(explained)).split())
     assert "Pressure tasks waited, in the last minute (PSI) pod cpu" in said

@@ -45,7 +45,7 @@ from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
 from kubectl_qos.qos.ranking import Flag
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state
+from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state, state_of_node
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.screens.browse import list_definitions
@@ -195,11 +195,12 @@ def of_deaths(model: ViewModel, node: str) -> Iterator[Claim]:
     said = re.search(r"next ((?:at most )?\S+ \S+(?: \(a process of the node\))?) ", heading)
     yield Claim(about, "next death", said and said[1], heading)
     evicted = {row.key[:2] for row in model.rows.nodes[node].rows if row.eviction_rank is not None}
+    unseen = len(state_of_node(model.snapshot, node).without_stats)
     for one in found.deaths:
         if one.mechanism is Mechanism.NODE and one.qos is not None:
             yield Claim(("pod", *one.key), "rank", "1", f"the picture: {one}")
         elif one.mechanism is Mechanism.EVICTION and one.key in evicted:
-            yield Claim(("pod", *one.key), "eviction", "1", f"the picture: {one}")
+            yield Claim(("pod", *one.key), "eviction", str(1 + unseen), f"the picture: {one}")
 
 
 def of_panes(model: ViewModel) -> Iterator[Claim]:

@@ -365,12 +365,14 @@ def test_a_group_of_which_only_the_kills_are_in_the_log(form: str) -> None:
         "févr.  7 12:00:07 worker-a kernel: ",
         "8月 20 12:00:07 worker-a kernel: ",
         "Nov 20 12:00:07 ... kernel: ",
+        "I1120 12:00:07.446437   13604 utils.go:240] > [  +0.000036] ",
+        "2026-11-20T12:00:07.400Z In(05) vcpu-5 - Guest: <6>[ 8523.300000] ",
     ],
 )
 def test_what_stands_before_a_line(prefix: str) -> None:
     report = report_of([f"{prefix}{message}" for message in MESSAGES])
     assert (report.is_table_whole, len(report.tasks), report.incomplete) == (True, 3, False)
-    assert bool(report.time) == ("20" in prefix)
+    assert bool(report.time) == ("20" in prefix and "I1120" not in prefix)
     assert report.node in {"worker-a", "worker-a.example", "dmesg-x9k", ""}
 
 
@@ -380,6 +382,15 @@ def test_the_newest_line_first_within_one_second(prefix: str) -> None:
     lines = [f"{prefix}{message}" for message in reversed(MESSAGES)]
     report = report_of(lines)
     assert (report.is_table_whole, report.memory.limit_kb, report.kernel[:4]) == (True, 131072, "5.15")
+
+
+@pytest.mark.parametrize("prefix", ["2026-11-20T12:00:07Z ", "tool.go:24] > [  +0.000036] ", "[  +0.0] "])
+def test_a_report_that_begins_behind_the_end_of_another_is_not_the_newest_line_first(prefix: str) -> None:
+    """Of one second, or of `dmesg -H` behind its last minute."""
+    old = (OLD_KILLED, "Killed process 4711 (leaky) total-vm:200000kB, anon-rss:100000kB, file-rss:0kB")
+    (kill,) = kills_of([f"{prefix}{message}" for message in (*old, *MESSAGES[:3])])
+    assert kill.report is not None
+    assert [killed.pid for killed in kill.report.victims] == [4711]
 
 
 def test_a_row_of_another_table() -> None:

@@ -33,7 +33,9 @@ from kubectl_qos.qos.eviction import lacks_stats
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, Precedent
+from kubectl_qos.qos.simulation.node_state import Scenario, state_of_node
 
 MIB = 1 << 20
 DEATH = NextDeath(Mechanism.NODE, 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)
@@ -155,23 +157,41 @@ def test_a_node_has_the_victims_of_the_kill_order_and_of_the_eviction_order(snap
 
 def test_the_kubelet_evicts_a_pod_between_two_crashes_first(snapshot: Snapshot) -> None:
     """As measured: `pods ranked for eviction`: loop in CrashLoopBackOff, then bu-over with 401Mi."""
-    crunch = next(pod for pod in snapshot.pods if pod.name == "crunch-x2k9f")
-    waits = {"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
-    status = convert({"phase": "Running", "containerStatuses": [waits]}, PodStatus)
-    loop = msgspec.structs.replace(crunch, status=status)
-    usage = {key: value for key, value in snapshot.usage.items() if key != ("batch", crunch.name)}
-    pods = tuple(loop if pod is crunch else pod for pod in snapshot.pods)
+    rows = build_rows(snapshot, Scope(node="worker-2")).rows
+    rows_by_eviction = sorted(
+        (row for row in rows if row.eviction_rank), key=lambda row: row.eviction_rank or 0
+    )
+    last = rows_by_eviction[-1].pod
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    statuses = [{"name": container.name, "state": waiting} for container in last.containers]
+    status = convert({"phase": "Running", "containerStatuses": statuses}, PodStatus)
+    loop = msgspec.structs.replace(last, status=status)
+    usage = {key: value for key, value in snapshot.usage.items() if key[1] != last.name}
+    pods = tuple(loop if pod is last else pod for pod in snapshot.pods)
     changed = replace(snapshot, pods=pods, usage=usage)
     said = "before all others, which frees nothing: no container runs, so the kubelet has no stats of the pod"
-    assert f"kubelet evicts: batch/crunch-x2k9f {said}" in next_death.notes(
-        deaths_on_nodes(changed, ["worker-2"])
-    )
+    assert f"kubelet evicts: data/db-0 {said}" in next_death.notes(deaths_on_nodes(changed, ["worker-2"]))
     assert not any("no stats" in note for note in next_death.notes(deaths_on_nodes(snapshot, ["worker-2"])))
     (eviction,) = [line for line in text_lines(explain_pod(loop, changed, DEMO_TIME)) if "Eviction" in line]
     assert eviction.endswith(
         "before all others under memory pressure: no container runs, so the kubelet has no stats of the pod"
     )
+    first = min(build_rows(changed, Scope(node="worker-2")).rows, key=lambda row: row.eviction_rank or 99)
+    assert (first.pod.name, first.eviction_rank) == (loop.name, 1), "the last one, as long as it ran"
+    evictions = simulate(
+        state_of_node(changed, "worker-2"), Scenario(eviction=True, free_bytes=1 << 20)
+    ).steps
+    assert [(step.key[1], bool(step.freed.available_bytes)) for step in evictions] == [
+        (loop.name, False),
+        (rows_by_eviction[0].pod.name, True),
+    ]
     assert not lacks_stats(msgspec.structs.replace(loop, status=PodStatus(phase="Running"))), "left out"
+    assert not lacks_stats(last), "it runs"
+    critical = msgspec.structs.replace(loop.spec, priority=2_000_000_000)
+    assert not lacks_stats(msgspec.structs.replace(loop, spec=critical)), "it is never evicted"
+    assert lacks_stats(msgspec.structs.replace(loop, status=PodStatus(phase="Pending"))), (
+        "its image is pulled"
+    )
 
 
 def test_several_nodes_show_the_nearest_of_each_and_a_namespace_its_own(snapshot: Snapshot) -> None:

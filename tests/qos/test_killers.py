@@ -3,10 +3,11 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kubectl_qos.analysis.deaths import DeathRow
+from kubectl_qos.analysis.deaths import DeathRow, deaths_on_nodes
 from kubectl_qos.analysis.fix_list import fixes_on_nodes
 from kubectl_qos.analysis.node_table import build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
@@ -18,6 +19,7 @@ from kubectl_qos.edit.preview import preview
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import Daemon, Node, NodeSetup, Origin, with_origin
 from kubectl_qos.k8s.node_overrides import OOM_KILLERS, NodeOverride, apply_overrides
+from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
@@ -362,6 +364,23 @@ def test_windows_pods_have_a_class_and_no_cgroups() -> None:
     assert next(iter(why_lines(found, explanation.facts.row, build_rows(snapshot, Scope())))) == (
         "data/db-0 is Guaranteed, not ranked: Windows has no OOM killer"
     )
+
+
+@pytest.mark.parametrize(
+    "spec", [{"os": {"name": "windows"}}, {"nodeSelector": {"kubernetes.io/os": "windows"}}]
+)
+def test_a_windows_pod_without_a_node_has_no_cgroups_either(spec: dict[str, Any]) -> None:
+    containers = [{"name": "c", "resources": {"limits": {"memory": "1Gi"}}}]
+    pod = convert({"metadata": {"name": "win"}, "spec": {"containers": containers, **spec}}, Pod)
+    found = Snapshot((pod,), overrides=NodeOverrides(16 << 30))
+    text = "\n".join(text_lines(explain_pod(pod, found, NOW)))
+    assert "OOM        none" in text
+    assert not any(word in text for word in ("cgroup v", "memory.max", "  adj"))
+    (row,) = build_rows(found, Scope()).rows
+    assert (BY_KEY["oom_score_adj"].cell(row, NOW), row.rank, row.score) == ("<none>", None, None)
+    assert not deaths_on_nodes(found, [""]).rows
+    roots = cgroup_tree([pod], found.setup("")).roots
+    assert all(directory.pod is None for root in roots for directory in root.walk())
 
 
 def test_windows_has_no_tree_and_no_simulation() -> None:

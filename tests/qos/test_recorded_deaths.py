@@ -71,6 +71,17 @@ def test_a_full_node_is_as_far_as_its_available_memory_and_the_swap_that_pods_ma
     assert found.distance_bytes - (swap - used) == pytest.approx(AVAILABLE[name], rel=0.02)
 
 
+def test_swap_that_was_turned_off_holds_nothing_more() -> None:
+    """The Node object of the second node still says 2 GiB, as one did after swapoff and two restarts."""
+    snapshot = snapshot_of("node-1.36-b")
+    assert snapshot.node_swap == {"node1": 2147479552}, "what the Node object says too"
+    off = replace(snapshot, node_swap={"node1": 0})
+    distance, before = (death(one, Mechanism.NODE).distance_bytes for one in (off, snapshot))
+    assert distance == pytest.approx(AVAILABLE["node-1.36-b"], rel=0.02)
+    assert distance < before - 100 * MIB
+    assert off.setup("node1").node.swap_capacity_bytes == 0
+
+
 # The deaths of node-1.36-d: states made of the figures of their records, and who died.
 
 

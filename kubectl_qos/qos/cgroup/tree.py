@@ -241,7 +241,7 @@ def cgroup_tree(
 
     Raises InputError if a pod has no containers, or its UID cannot be part of a cgroup name.
     """
-    living = [pod for pod in pods if not pod.is_terminal]
+    living = [pod for pod in pods if not (pod.is_terminal or pod.spec.is_windows)]
     shown = [pod for pod in living if is_shown(pod)]
     if setup.node.is_windows:
         return CgroupTree(setup, (), (), 0, tuple(assumptions(setup)))

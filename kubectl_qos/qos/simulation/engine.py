@@ -34,6 +34,7 @@ from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
     NodeState,
     Scenario,
+    SimulatedPod,
 )
 
 
@@ -150,6 +151,7 @@ class Run:
         self._exhausted: set[tuple[Mechanism, int]] = set()
         self._disrupted: dict[str, set[PodKey]] = {}
         self._unforeseen: Unforeseen | None = None
+        self._without_stats = list(node_state.without_stats)
         self._is_still = not self.timeline.grows
         self._is_watching = False
         self._unknown = node_state.use.unmeasured.difference(self.timeline.growing)
@@ -240,7 +242,10 @@ class Run:
 
     def act(self, hit: LimitHit) -> SimulationStep | None:
         """Kill or evict at a limit; return None if there is no victim, or it is unknown."""
-        killer, choice = BY_ID[hit.mechanism], self.choose(hit.mechanism, hit.owner)
+        killer = BY_ID[hit.mechanism]
+        if killer.evicts and self._without_stats:
+            return self._evict_without_stats(killer, self._without_stats.pop(0))
+        choice = self.choose(hit.mechanism, hit.owner)
         if self.order(hit.mechanism) is None and self._unforeseen is None:
             self._unforeseen = Unforeseen(hit.mechanism, len(self.steps) + 1)
         refused = [self._state.pods[index].key for index in choice.refused]
@@ -255,6 +260,16 @@ class Run:
             step = self._end_pod(killer, choice.victim, new)
         else:
             step = self._kill_container(killer, choice.victim, choice)
+        self.steps.append(step if self._is_still else structs.replace(step, grown=self.timeline.now))
+        return self.steps[-1]
+
+    def _evict_without_stats(self, killer: Killer, pod: SimulatedPod) -> SimulationStep:
+        """Evict a pod of which no container runs: nothing is freed."""
+        important = (*pod.important, *self._violated_budgets(pod.key))
+        level, nothing = self.timeline.level(), MemoryLevel(0, 0)
+        step = SimulationStep(
+            mechanism=killer.id, key=pod.key, qos=pod.qos, freed=nothing, level=level, important=important
+        )
         self.steps.append(step if self._is_still else structs.replace(step, grown=self.timeline.now))
         return self.steps[-1]
 

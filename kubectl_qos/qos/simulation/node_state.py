@@ -26,7 +26,13 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.cgroup.memory import container_swap
 from kubectl_qos.qos.cgroup.pod import sets_oom_group
-from kubectl_qos.qos.eviction import Due, evictable_capacity, eviction_due, memory_threshold
+from kubectl_qos.qos.eviction import (
+    Due,
+    evictable_capacity,
+    eviction_due,
+    is_without_stats,
+    memory_threshold,
+)
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import (
@@ -322,6 +328,8 @@ class NodeState:
     """Whether the node reports that its kubelet evicts now."""
     budgets: tuple[AllowedDisruptions, ...] = ()
     growth: Growth = NO_GROWTH
+    without_stats: tuple[SimulatedPod, ...] = ()
+    """Pods beside `pods` that the kubelet evicts first, which frees nothing."""
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -483,6 +491,12 @@ def ranked_node_state(
         own_processes=tuple(own_processes),
         due=eviction_due(node, ((row.pod, row.usage) for row in ranking.pods), own_bytes),
         budgets=tuple(_allowed_disruptions(budget, simulated) for budget in rules.budgets),
+        without_stats=tuple(
+            sorted(
+                (_build_pod(row, setup, rules) for row in ranking.pods if is_without_stats(row)),
+                key=lambda pod: pod.pod.spec.priority or 0,
+            )
+        ),
     )
 
 
