@@ -67,16 +67,16 @@ def ladder(effects: Effects, max_lines: int) -> tuple[LadderRow, ...]:
     if before is None or after is None:
         return ()
     ranked = [row for row in effects.ranking_after.pods if row.rank is not None]
-    end = ranked.index(effects.mine_after)
+    end = ranked.index(effects.row_after)
     later = effects.rank_when if before != after else None
     rows = [_ladder_row(row) for row in ranked]
     rows[end] = rows[end]._replace(is_changed=True, when=later)
     focus = {end}
     if before != after:
         rows_before = [row for row in effects.ranking_before.pods if row.rank is not None]
-        start = rows_before.index(effects.mine_before)
+        start = rows_before.index(effects.row_before)
         start += start > end
-        today = _ladder_row(effects.mine_before)._replace(is_changed=True, is_last=False)
+        today = _ladder_row(effects.row_before)._replace(is_changed=True, is_last=False)
         rows.insert(start, today)
         focus = {start, end + (start <= end)}
     return tuple(_window(rows, focus, max_lines))

@@ -1,6 +1,6 @@
-"""Making a change from the command line: asks, and prints what each step has brought.
+"""The command-line shell of a change: it asks, and prints each step.
 
-Shared by `set`, `fix` and `undo`. With -o, stdout has the object alone, and everything else goes to stderr.
+Shared by `set`, `fix` and `undo`. With -o, stdout has only the object; everything else goes to stderr.
 Not here: the loop (cluster/driver.py), the steps of a change (edit/apply.py), and the flags (flags.py).
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class DidNotHold(QosError):
-    """Something speaks against a change that was made."""
+    """A change was made, but did not pass its trial."""
 
     exit_code = EXIT_DID_NOT_HOLD
 
@@ -48,16 +48,16 @@ class DidNotHold(QosError):
 MOST_FAILED_CHECKS: Final = 3
 REVERT_SECONDS: Final = 5.0
 WAITING_SECONDS: Final = 60.0
-"""How long a change that reverts another one is followed, and while its kubelet waits for usage to fall."""
+"""Seconds to watch a revert; WAITING_SECONDS while the kubelet waits for usage to fall."""
 _GONE: Final = (
-    "the demo is gone when this command ends, and the change with it: kubectl qos --demo keeps both"
+    "the demo and this change end with the command; in the UI (kubectl qos --demo) they last until you leave"
 )
 
 
 def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[ResolvedSource, Settings]:
-    """The cluster to change, and the person's settings.
+    """Return the cluster to change, and the person's settings.
 
-    Raises UsageError where a person would have to be asked without a terminal, and QosError.
+    Raises UsageError if a person would have to be asked without a terminal, and QosError.
     """
     from kubectl_qos.config import config_file
     from kubectl_qos.config.settings import read_settings
@@ -80,7 +80,7 @@ def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
     if kind is not None and strategy.kind is not kind:
         titles = ", ".join(map(present.strategy_title, state.strategies))
         raise InputError(
-            f"{reference(state.pod)} cannot be changed {words[kind]}", hint=f"it can be: {titles}"
+            f"{reference(state.pod)} cannot be changed {words[kind]}", hint=f"possible: {titles}"
         )
     if strategy.request is None:
         how = words.get(strategy.kind, "from here")
@@ -91,10 +91,10 @@ def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
 
 
 class ApplyShell(Driver):
-    """Makes one change, as far as the flags go; `goal` is the kill rank asked for.
+    """Drive one change from the flags of a command.
 
-    `tried` is its entry in the change history once it was on trial. Raises QosError where nothing may be
-    written to the cluster.
+    `goal` is the kill rank asked for, `tried` the entry in the change history after a trial. Raises QosError
+    if nothing may be written to the cluster.
     """
 
     history: HistoryFile
@@ -122,7 +122,7 @@ class ApplyShell(Driver):
         self._next: tuple[Callable[[], Any], Callable[[Any], object], float] | None = None
 
     def for_undo(self) -> ApplyShell:
-        """One that reverts the change: without a question, and following it for some seconds alone."""
+        """Return a shell that reverts the change without a question, and watches that for some seconds."""
         again = replace(self.options, yes=True, force=True, for_seconds=None, undo_if=())
         shell = ApplyShell(self._resolved, again, self._settings, self._format)
         shell._is_revert = True
@@ -130,11 +130,11 @@ class ApplyShell(Driver):
 
     @property
     def elapsed(self) -> float:
-        """The seconds since the server's answer to the change."""
+        """Return the seconds since the server's answer to the change."""
         return time.monotonic() - self._sent_at if self._sent_at is not None else 0.0
 
     def run(self, work: Callable[[], Any], then: Callable[[Any], object], pause: float = 0.0) -> None:
-        """Note what to do next, unless nobody waits for it any more."""
+        """Queue the next piece of work, unless nobody waits for it any more."""
         is_followed = self.state.phase is Phase.FOLLOWING
         waited = any(attempt.progress and attempt.progress.waits_for_usage for attempt in self.state.seen)
         most = WAITING_SECONDS if waited else REVERT_SECONDS
@@ -143,7 +143,7 @@ class ApplyShell(Driver):
             self._next = work, then, pause
 
     def _drive(self, step: Step) -> None:
-        """Take a step, and do what follows from it, to the end. Raises what `show` raises."""
+        """Take a step and all that follow from it. Raises what `show` raises."""
         self.take(step)
         timeout = self.options.timeout_seconds
         while self._next is not None:
@@ -168,7 +168,7 @@ class ApplyShell(Driver):
         return self.state.request.reference
 
     def load(self, change: Apply, related: RelatedObjects | None = None) -> Apply:
-        """The change with its strategies, after a report of them all."""
+        """Print the findings, strategies and request of a change, and return it with them."""
         self.state = change
         self._drive(change.begin(related))
         state = self.state
@@ -186,10 +186,10 @@ class ApplyShell(Driver):
         return state
 
     def apply(self) -> None:
-        """Dry run, confirmation, change and watching.
+        """Run the dry run, ask, send the change and watch it.
 
-        Raises QosError where that ends otherwise than with the change done, InputError where --dry-run=client
-        expects that a server would refuse it.
+        Raises QosError if the change is not done in the end, InputError if a server is expected to refuse it
+        (--dry-run=client).
         """
         state, options = self.state, self.options
         request = state.request
@@ -199,7 +199,7 @@ class ApplyShell(Driver):
         if is_unconfirmed and present.is_put_off(state.preview, state.strategy):
             raise QosError(
                 f"{request.reference} is not changed: the kubelet {answer_sentence(state.preview.outcome)}",
-                hint="choose other values or another node, or add --force to apply it all the same",
+                hint="choose other values or another node, or add --force to apply it anyway",
             )
         if options.dry_run == "client":
             for finding in state.findings:
@@ -229,7 +229,7 @@ class ApplyShell(Driver):
         self._conclude()
 
     def _conclude(self) -> None:
-        """Say how a change has fared on trial. Raises QosError unless it is done, and has held then."""
+        """Print how the trial ended. Raises QosError unless the change is done and passed its trial."""
         state, result, progress, trial = self.state, self.state.result, self.state.progress, self.state.trial
         if result is None or progress is None:
             return
@@ -243,12 +243,12 @@ class ApplyShell(Driver):
             words = "and ended as" if progress.settled else "last seen as"
             raise QosError(f"{self._name} is changed, {words}: {_last_seen(state)}")
         if state.plan is not None:
-            if not trial.fates:
-                raise QosError(f"{self._name} is changed, but no pod with the new values was seen")
+            if not trial.outcomes:
+                raise QosError(f"{self._name} is changed, but no pod with the new values has appeared")
             self._print([f"{self._name} held for {duration(int(self.elapsed))}"])
 
     def show(self, before: Apply) -> None:
-        """Print what a step has brought. Raises the error that ends a change."""
+        """Print the result of a step. Raises the error that ends a change."""
         if before.phase is Phase.DRY_RUN:
             self._show_dry_run()
         elif before.phase is Phase.SENDING:
@@ -257,7 +257,7 @@ class ApplyShell(Driver):
             self._show_progress(before)
 
     def _raise_error(self) -> None:
-        """Raise the error that a step has brought, if any, after the three values of a conflict."""
+        """Raise the error of a step, if any, after printing the three values of a conflict."""
         error = self.state.error
         if isinstance(error, ConflictError):
             output.notes(present.conflict_lines(error.conflicts))
@@ -274,7 +274,7 @@ class ApplyShell(Driver):
             self._print([f"{_done_words(dry_run.request)} (server dry run)"])
 
     def confirm(self, dry_run: DryRunResult) -> None:
-        """Ask a person unless --yes is given. Raises QosError where the answer is no."""
+        """Ask a person unless --yes is given. Raises QosError if the answer is no."""
         state, writer, context = self.state, self.writer, self.writer.context
         if not self.options.yes and state.strategy is not None:
             change, strategy = state.preview, state.strategy
@@ -310,7 +310,7 @@ class ApplyShell(Driver):
             self._print([f"{self._name}: {words}"])
 
     def _print_object(self, request: PatchRequest, raw: Json) -> None:
-        """With -o, the patch, the object in the server's answer, or the preview with both."""
+        """Print what -o asks for: the patch, the object in the server's answer, or the preview with both."""
         if self._format in {"patch", "manifest"}:
             output.print_yaml(dict(request.patch if self._format == "patch" else raw))
         elif self._format is not None:

@@ -1,6 +1,7 @@
-"""Flags that commands share, with kubectl's words for them. What they become is in options.py.
+"""Flags that commands share, in kubectl's words. What they become is in options.py.
 
-Not here: the flags of one command (commands/). Completion and --help import this room, so it imports little.
+Not here: the flags of one command (commands/). Completion and --help import this module, so it imports
+little.
 """
 
 import argparse
@@ -16,9 +17,9 @@ TEMPLATES: Final = ("jsonpath", "custom-columns", "jsonpath-file", "custom-colum
 def add_shared_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that every command has, before or after its name, as kubectl takes them.
 
-    `kubectl qos options` prints them, --help the flags of the command alone. argparse itself has no defaults
-    for them: those of the command's parser would replace what was read before its name. `parse_options`
-    leaves them to the fields.
+    `kubectl qos options` prints them, --help only the flags of the command. They have no defaults in
+    argparse, because those of the command's parser would replace values that stand before its name;
+    `parse_options` applies the defaults.
     """
     pods = _add_group(parser, "which pods")
     pods.add_argument("-n", "--namespace", metavar="NS", help="the namespace")
@@ -27,7 +28,7 @@ def add_shared_flags(parser: argparse.ArgumentParser) -> None:
     pods.add_argument(
         "--field-selector",
         metavar="FIELDS",
-        help="field selector such as status.phase=Running; --node is that of spec.nodeName",
+        help="field selector such as status.phase=Running; --node NODE is short for spec.nodeName=NODE",
     )
     pods.add_argument("--node", metavar="NODE", help="only pods of this node")
     source = _add_group(parser, "where from")
@@ -39,20 +40,22 @@ def add_shared_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|DIR|URL|-",
         help="manifests, or the output of kubectl get -o json|yaml, instead of a cluster",
     )
-    source.add_argument("-k", "--kustomize", metavar="DIR", help="what kubectl kustomize builds of DIR")
-    add_switch(source, "-R", "--recursive", help="folders below a -f folder too")
-    add_switch(source, "--demo", help="an embedded cluster, to look around")
+    source.add_argument(
+        "-k", "--kustomize", metavar="DIR", help="a kustomization directory, built with kubectl kustomize"
+    )
+    add_switch(source, "-R", "--recursive", help="process the folders of -f recursively")
+    add_switch(source, "--demo", help="an embedded cluster to try things out")
     _add_connection(_add_group(parser, "connection"))
     _add_facts(_add_group(parser, "facts"))
     others = _add_group(parser, "other")
-    others.add_argument("-h", "--help", action="help", help="what the command does, with its own flags")
+    others.add_argument("-h", "--help", action="help", help="show help for the command")
     others.add_argument(
         "-v",
         "--v",
         dest="verbosity",
         type=_parse_level,
         metavar="LEVEL",
-        help="log verbosity on stderr: 4 decisions, 6 requests, 7 and 8 their headers, 9 tracebacks too",
+        help="log level on stderr: 4 decisions, 6 requests, 7 and 8 headers, 9 tracebacks",
     )
 
 
@@ -67,20 +70,27 @@ def _add_connection(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--user", metavar="NAME", help="the kubeconfig user")
     group.add_argument("-s", "--server", metavar="URL", help="the API server")
     group.add_argument("--token", metavar="TOKEN", help="a bearer token")
-    group.add_argument("--username", metavar="NAME", help="the name for basic authentication")
-    group.add_argument("--password", metavar="WORD", help="the password for basic authentication")
-    group.add_argument("--as", dest="as_user", metavar="USER", help="act as this user")
-    group.add_argument("--as-uid", metavar="UID", help="act as a user with this UID")
+    group.add_argument("--username", metavar="NAME", help="username for basic authentication")
+    group.add_argument("--password", metavar="WORD", help="password for basic authentication")
+    group.add_argument("--as", dest="as_user", metavar="USER", help="user to impersonate")
+    group.add_argument("--as-uid", metavar="UID", help="UID to impersonate")
     group.add_argument(
-        "--as-group", dest="as_groups", action="append", metavar="GROUP", help="act in this group; may repeat"
+        "--as-group",
+        dest="as_groups",
+        action="append",
+        metavar="GROUP",
+        help="group to impersonate; may repeat",
     )
     group.add_argument(
-        "--as-user-extra", action="append", metavar="KEY=VALUE", help="act with this extra; may repeat"
+        "--as-user-extra",
+        action="append",
+        metavar="KEY=VALUE",
+        help="extra attribute to impersonate; may repeat",
     )
     group.add_argument("--certificate-authority", metavar="FILE", help="the CA of the server's certificate")
     group.add_argument("--client-certificate", metavar="FILE", help="the client certificate")
     group.add_argument("--client-key", metavar="FILE", help="the key of the client certificate")
-    group.add_argument("--tls-server-name", metavar="NAME", help="the name in the server's certificate")
+    group.add_argument("--tls-server-name", metavar="NAME", help="server name for certificate validation")
     group.add_argument(
         "--request-timeout",
         metavar="TIME",
@@ -100,35 +110,35 @@ def _add_facts(group: argparse._ArgumentGroup) -> None:
         choices=("metrics", "summary", "prometheus", "none"),
         metavar="SOURCE",
         help="metrics (the metrics API), summary (RSS and swap from the kubelets: needs get on nodes/proxy,"
-        " a right that allows far more than reading), prometheus (--stat of a time, --over), or none",
+        " which also allows running commands), prometheus (--stat over --over), or none",
     )
     group.add_argument(
         "--prometheus",
         metavar="URL|NAMESPACE/SERVICE|auto",
         help="the store for --usage=prometheus and --at: Prometheus, Thanos, Mimir, VictoriaMetrics; auto"
-        " looks for a service in namespaces of monitoring (default: prometheus in the settings, else auto)."
-        " Given alone, usage is that of its present, with peaks and growth",
+        " looks for a service in monitoring namespaces (default: prometheus in the settings, else auto)."
+        " Without --usage, current usage comes from it too, with peaks and growth",
     )
     group.add_argument(
         "--prometheus-selector",
         metavar="LABEL=VALUE,…",
-        help="labels that its series must have, such as cluster=prod where it has several clusters",
+        help="labels that its series must have, such as cluster=prod if it holds several clusters",
     )
     group.add_argument(
         "--over",
         dest="over_seconds",
         type=parse_past_seconds,
         metavar="DURATION",
-        help="the time before now, or before --at, of peaks and growth: 7d (default), 12h",
+        help="time range for peaks and growth, ending now or at --at: 7d (default), 12h",
     )
     group.add_argument(
         "--stat",
         choices=("max", "p99", "p95", "avg"),
         metavar="max|p99|p95|avg",
-        help="the statistic of that time that --usage=prometheus ranks by; max by default",
+        help="statistic over that range by which --usage=prometheus ranks (default: max)",
     )
     group.add_argument(
-        "--node-memory", metavar="SIZE", help="memory of nodes whose capacity is not known, such as 16Gi"
+        "--node-memory", metavar="SIZE", help="memory of nodes of unknown capacity, such as 16Gi"
     )
     group.add_argument(
         "--assume",
@@ -143,9 +153,9 @@ def _add_facts(group: argparse._ArgumentGroup) -> None:
 
 
 class Switch(argparse.Action):
-    """A flag whose value may be left out, and else stands behind an equals sign, as pflag's `NoOptDefVal`.
+    """A flag with an optional value after an equals sign, like pflag's `NoOptDefVal`.
 
-    argparse knows no such flags, so `--watch=false` is an option string of its own, which --help leaves out.
+    argparse has no such flags, so `--watch=false` is an option string of its own, hidden from --help.
     """
 
     def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
@@ -155,13 +165,13 @@ class Switch(argparse.Action):
         super().__init__([*option_strings, *with_values], dest, nargs=0, **more)
 
     def __call__(self, _parser: Any, namespace: Any, _values: Any, option_string: str | None = None) -> None:
-        """Set the value that is written, or that of the flag alone."""
+        """Set the written value, or the value of the bare flag."""
         setattr(namespace, self.dest, self.values[str(option_string).partition("=")[2] or self.bare])
 
     def parse(self, text: str) -> str:
-        """A value as the option strings have it: `true` for all that Go reads so.
+        """Return a value as the option strings have it: `true` for every true that Go reads.
 
-        Raises UsageError, in kubectl's words, for what is no value.
+        Raises UsageError, in kubectl's words, for anything else.
         """
         for boolean, texts in _BOOLEANS.items():
             if boolean in self.values and text in texts:
@@ -190,7 +200,7 @@ def add_switch(
     default: Any = False,
     **more: Any,
 ) -> None:
-    """Add a flag with these `values` behind its sign, and `bare` without it.
+    """Add a flag with these `values` after an equals sign, and `bare` without one.
 
     `default` has no effect in a group that suppresses defaults.
     """
@@ -200,7 +210,7 @@ def add_switch(
 
 
 def add_dry_run(group: argparse._ActionsContainer, help_: str) -> None:
-    """Add --dry-run with kubectl's values; without one it is `client`."""
+    """Add --dry-run with kubectl's values; the bare flag means `client`."""
     values = {text: text for text in ("none", "client", "server")}
     add_switch(group, "--dry-run", values=values, bare="client", default="none", help=help_)
 
@@ -209,7 +219,7 @@ def add_readonly(
     parser: argparse._ActionsContainer,
     help_: str = "start the terminal UI without any way to change the cluster",
 ) -> None:
-    """Add --readonly; it may stand before the command's name, as shared flags may."""
+    """Add --readonly, which may also stand before the command's name."""
     add_switch(parser, "--readonly", default=argparse.SUPPRESS, help=help_)
 
 
@@ -219,10 +229,12 @@ def add_bundle(parser: argparse.ArgumentParser) -> None:
         "--bundle",
         type=_parse_bundle,
         metavar="FILE.tar.gz",
-        help="also write all that the answers come from to FILE.tar.gz, redacted: every command that reads"
-        " answers the same with -f FILE.tar.gz, as of now",
+        help="also write everything that the answer is based on to FILE.tar.gz, redacted; with -f FILE.tar.gz"
+        " every read-only command then gives the same answers as now",
     )
-    add_switch(parser, "--anonymize", help="replace the words of names in the bundle, each by the same one")
+    add_switch(
+        parser, "--anonymize", help="replace names in the bundle, the same word always by the same one"
+    )
 
 
 def _parse_bundle(path: str) -> str:
@@ -232,12 +244,12 @@ def _parse_bundle(path: str) -> str:
 
 
 def add_target(parser: argparse.ArgumentParser, help_: str, nargs: str = "*") -> None:
-    """Add what a command is about: pods, workloads and nodes."""
+    """Add the TYPE/NAME operand: pods, workloads and nodes."""
     parser.add_argument("target", nargs=nargs, metavar="TYPE/NAME", help=help_)
 
 
 class Formats(tuple[str, ...]):
-    """The formats of -o; where there is JSON also templates, such as `jsonpath={.items[*].pod}`."""
+    """The formats of -o; with JSON also templates, such as `jsonpath={.items[*].pod}`."""
 
     __slots__ = ()
 
@@ -248,12 +260,12 @@ class Formats(tuple[str, ...]):
 
     @property
     def names(self) -> str:
-        """All of them for a sentence."""
+        """Return all formats for a sentence."""
         return ", ".join((*self, *(f"{name}=…" for name in TEMPLATES if "json" in self)))
 
 
 def add_output(parser: argparse._ActionsContainer, *formats: str, help_: str = "output format") -> None:
-    """Add -o with these formats, and --template where there is JSON."""
+    """Add -o with these formats, and --template if there is JSON."""
     has_values = "json" in formats
     formats = (*formats, "name") if has_values and "name" not in formats else formats
     metavar = "|".join((*formats, *(f"{name}=…" for name in TEMPLATES[:2] if has_values)))
@@ -262,18 +274,18 @@ def add_output(parser: argparse._ActionsContainer, *formats: str, help_: str = "
         parser.add_argument(
             "--template",
             metavar="TEMPLATE",
-            help="the template, where -o jsonpath or custom-columns has none",
+            help="the template for -o jsonpath or custom-columns, if -o does not have it",
         )
 
 
 def add_no_headers(parser: argparse.ArgumentParser) -> None:
-    """Add --no-headers, of commands that print a table."""
+    """Add --no-headers."""
     off_or_on = {"true": False, "false": True}
     add_switch(parser, "--no-headers", dest="headers", values=off_or_on, default=True, help="no header line")
 
 
 def add_apply_flags(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Add the flags of the commands that change a cluster; returns the group, for flags of one of them."""
+    """Add the flags of commands that change a cluster, and return the group for further flags."""
     group = parser.add_argument_group("how it is applied to a cluster")
     add_dry_run(
         group,
@@ -284,7 +296,7 @@ def add_apply_flags(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     add_switch(
         group,
         "--force",
-        help="with --yes: apply also what the kubelet is expected to answer Infeasible, Deferred or Error",
+        help="with --yes: apply even if the kubelet is expected to answer Infeasible, Deferred or Error",
     )
     add_readonly(group, "refuse to change the cluster")
     add_switch(group, "--wait", help="watch the change until it has settled (default)", default=None)
@@ -299,22 +311,22 @@ def add_apply_flags(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 
 def add_trial_flags(group: argparse._ArgumentGroup) -> None:
-    """Add the flags with which a change is looked after once it is applied."""
+    """Add the flags that put a change on trial."""
     group.add_argument(
         "--for",
         dest="for_seconds",
         type=_parse_seconds,
         metavar="TIME",
-        help="how long to look after it once it is applied, 10m: restarts, OOM kills, and memory against the"
-        " new values; exit code 4 where it did not hold",
+        help="watch the applied change for TIME (10m): restarts, OOM kills, memory against the new values;"
+        " exit code 4 if it did not hold",
     )
     group.add_argument(
         "--undo-if",
         type=_parse_conditions,
         default=(),
         metavar="restarts,oom,infeasible",
-        help="with --for: revert it once that is seen, as undo does; exit code 3, or 4 where that is not"
-        " done, as where someone else has changed the values since",
+        help="with --for: revert the change once one of these is seen, as undo does; exit code 3 if reverted,"
+        " 4 if not (someone else may have changed the values since)",
     )
 
 
@@ -325,43 +337,43 @@ def add_write_flags(group: argparse._ActionsContainer) -> None:
         nargs="?",
         const="",
         metavar="DIR",
-        help="change the object's source in this working tree, a manifest or a Kustomize patch, and print a"
-        " commit message; without DIR the file of -f. Only its values change, comments and layout stay. The"
-        " preview goes to stderr; with --dry-run the diff is printed, and nothing is written",
+        help="edit the manifest or Kustomize patch of the object in this working tree (without DIR the file"
+        " of -f) and print a commit message. Only values change; comments and layout stay. The preview goes"
+        " to stderr; --dry-run prints the diff and writes nothing",
     )
     group.add_argument(
         "--into",
         choices=("base", "overlay"),
         metavar="base|overlay",
-        help="with --write DIR: base changes a manifest or patch that other overlays share, overlay only what"
-        " the object's own lists (default: where the value is set, refused if other overlays would change)",
+        help="with --write DIR: edit the base, which other overlays may share, or only the object's own"
+        " overlay (default: where the value is set; refused if other overlays would change)",
     )
 
 
 def add_contexts(parser: argparse.ArgumentParser) -> None:
-    """Add --contexts and --all-contexts, of commands that can ask several clusters."""
+    """Add --contexts and --all-contexts."""
     parser.add_argument(
         "--contexts",
         action="append",
         default=[],
         metavar="NAME,…",
-        help="several clusters side by side: contexts of the kubeconfig, also as patterns such as 'prod-*'",
+        help="ask several clusters: contexts of the kubeconfig, or patterns such as 'prod-*'",
     )
     add_switch(parser, "--all-contexts", help="every cluster of the kubeconfig")
 
 
 def add_at(parser: argparse.ArgumentParser) -> None:
-    """Add --at, of the terminal UI and of commands that can look at the past; also before their name."""
+    """Add --at, which may also stand before the command's name."""
     parser.add_argument(
         "--at",
         default=argparse.SUPPRESS,
         metavar="TIME",
-        help="the cluster as it was, rebuilt from Prometheus: 2h (ago), 2026-11-20T14:59:00Z",
+        help="show the cluster at a past time, rebuilt from Prometheus: 2h (ago), 2026-11-20T14:59:00Z",
     )
 
 
 def parse_past_seconds(text: str) -> int:
-    """The seconds of a duration such as 30m, 2h, 1d12h. Raises ArgumentTypeError."""
+    """Return the seconds of a duration such as 30m, 2h, 1d12h. Raises ArgumentTypeError."""
     from kubectl_qos.k8s.quantity import parse_duration
 
     try:
@@ -374,7 +386,7 @@ def parse_past_seconds(text: str) -> int:
 
 
 def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:
-    """The shared flags of a command line, a word each: parsed again, they mean the same."""
+    """Return the given shared flags as words that parse to the same options."""
     parser = argparse.ArgumentParser(add_help=False)
     add_shared_flags(parser)
     words: dict[str, list[str]] = {}
@@ -406,7 +418,7 @@ def _parse_conditions(text: str) -> tuple[str, ...]:
 
     conditions = tuple(text.split(","))
     if not set(conditions) <= {condition.value for condition in Condition}:
-        raise argparse.ArgumentTypeError(f"{text!r}: write {', '.join(Condition)}, with commas between them")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of {', '.join(Condition)}")
     return conditions
 
 

@@ -1,7 +1,7 @@
-"""Commands on several clusters: one table or document of what each of them answers, in one order.
+"""Commands on several clusters: one table or document of all their answers, in one order.
 
-Each answer is reduced to the texts or values that are printed before the next cluster is asked. Not here:
-which contexts are meant and how many are asked at once (cluster/background.py).
+Each answer is reduced to texts or values before the next cluster is asked. Not here: which contexts are
+meant, and how many are asked at once (cluster/background.py).
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a cluster answered. `headers` are the columns that its cells are of, `hidden_first` some of them.
-
-    A row is its place among those of other clusters, and its cells as one text, its values or its name.
-    """
+    """A cluster's answer; a row is its place among those of other clusters, and its cells, values or name."""
 
     headers: Mapping[str, Align]
+    """The columns of the cells."""
     rows: list[tuple[Any, Any]]
     notes: tuple[str, ...]
     facts: Mapping[str, Any]
@@ -42,7 +40,7 @@ class _Answer:
 
 
 def refuse(source: SourceOptions, flags: Mapping[str, object]) -> None:
-    """Raise UsageError where one of these flags is given, which are of one cluster, with several clusters."""
+    """Raise UsageError if one of these flags, which need a single cluster, is given for several clusters."""
     for flag, value in flags.items():
         if source.is_fleet and value:
             name = "--all-contexts" if source.all_contexts else "--contexts"
@@ -52,9 +50,9 @@ def refuse(source: SourceOptions, flags: Mapping[str, object]) -> None:
 def read_clusters(
     source: SourceOptions, work: Callable[[SourceOptions], T]
 ) -> tuple[dict[str, T], dict[str, QosError]]:
-    """What each cluster answered and why others did not, in the kubeconfig's order.
+    """Return what each cluster answered and why others did not, in the kubeconfig's order.
 
-    A failure is printed as it comes. Raises UsageError for flags that no cluster can answer.
+    Print each failure as it comes. Raises UsageError for flags that no cluster can answer.
     """
     from kubectl_qos.cluster.background import find_contexts, read_each
 
@@ -89,9 +87,9 @@ def print_tables(
     read: Callable[[SourceOptions], TableView[Any]],
     facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> int:
-    """Print the tables of all clusters as one; exit code 1 if some cluster failed or lacks what is named.
+    """Print the tables of all clusters as one; exit code 1 if a cluster failed or lacks a named object.
 
-    `facts` are what documents have besides: where one is a list, those of all clusters.
+    `facts` are further keys of documents; lists among them hold the values of all clusters.
     """
     answers, errors = read_clusters(source, lambda cluster: _reduced(read(cluster), format_))
     for name, answer in answers.items():
@@ -124,7 +122,7 @@ def print_tables(
 
 
 def _items(named_values: Iterable[tuple[str, Any]]) -> list[dict[str, Any]]:
-    """Values with their clusters."""
+    """Return the rows' values, each with its cluster."""
     import msgspec
 
     return [{"cluster": name, **msgspec.to_builtins(values)} for name, values in named_values]
@@ -143,7 +141,7 @@ def _print_csv(contents: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
 def _print_cells(
     contents: Iterable[tuple[str, str]], answers: Mapping[str, _Answer], format_: TableFormat
 ) -> None:
-    """The table with the columns of any cluster, in the order of the one that has most."""
+    """Print the union of the clusters' columns, ordered as in the widest table."""
     from kubectl_qos.present.format import UNKNOWN, escape
     from kubectl_qos.present.output import SEPARATOR, Align, fit_columns, table, text_columns
 
@@ -164,7 +162,7 @@ def _print_cells(
 
 
 def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """Each note once, with the clusters that it is about where those are not all."""
+    """Return each note once, with its clusters unless it is about all."""
     from kubectl_qos.present.format import first_few
 
     about: dict[str, list[str]] = {}
@@ -178,7 +176,7 @@ def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 
 
 def clusters(answered: Iterable[str], errors: Mapping[str, QosError]) -> tuple[ClusterValues, ...]:
-    """The clusters that were asked, as a document has them."""
+    """Return the asked clusters for a document."""
     from kubectl_qos.present.values import ClusterValues
 
     names = (name for name in answered if name not in errors)

@@ -1,7 +1,7 @@
-"""`-v`: how much is logged and where, by a handler of standard logging that writes klog's lines.
+"""`-v`: a handler of standard logging that writes klog's lines.
 
-Commands log to stderr. The terminal UI occupies the screen, so each run of it logs to a file, which only its
-owner may read and whose size is limited. Not here: what is logged (transport/logging.py).
+Commands log to stderr. The terminal UI owns the screen, so it logs to a private file of bounded size. Not
+here: what is logged (transport/logging.py).
 
 Source: k8s.io/klog/v2 (the head of a line).
 """
@@ -22,10 +22,10 @@ MAX_FILES: Final = 10
 
 
 @contextmanager
-def logging_to(level: int, *, on_screen: bool) -> Iterator[None]:
-    """Log what happens inside up to a level; with `on_screen` to a file, whose path is printed at the end."""
-    file = _new_file() if on_screen else None
-    write = file.write if file is not None else None if on_screen else output.note
+def logging_to(level: int, *, to_file: bool) -> Iterator[None]:
+    """Log up to a verbosity level, `to_file` to a private file whose path is printed at the end."""
+    file = _new_file() if to_file else None
+    write = file.write if file is not None else None if to_file else output.note
     try:
         with klog(level, write) if write is not None else nullcontext():
             yield
@@ -44,7 +44,7 @@ def logging_to(level: int, *, on_screen: bool) -> Iterator[None]:
 
 @contextmanager
 def klog(level: int, write: Callable[[str], None]) -> Iterator[None]:
-    """Write what is logged inside, up to a level of verbosity, line by line as klog does."""
+    """Write log records up to a verbosity level, line by line as klog does."""
     import logging
     from datetime import datetime
 
@@ -84,26 +84,26 @@ class LogFile:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
     def write(self, line: str) -> None:
-        """One more line, as long as there is room."""
+        """Write a line unless the file is full."""
         if self._left <= 0:
             return
         text = f"{escape(line)}\n".encode(errors="backslashreplace")
         self._left -= len(text)
         if self._left <= 0:
-            text = f"the log ends here: it has {self._max_bytes} bytes\n".encode()
+            text = f"the log is cut off at {self._max_bytes} bytes\n".encode()
         try:
             os.write(self._file, text)
         except OSError:
             self._left = 0
 
     def close(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         self._left = 0
         os.close(self._file)
 
 
 def _new_file() -> LogFile | None:
-    """The file of this run; None, with a note, where none can be created."""
+    """Create the log file of this run; return None, with a note, if that fails."""
     from datetime import datetime
 
     from kubectl_qos.config import state_dir

@@ -1,6 +1,6 @@
 """The command line: parse, dispatch, and errors as exit codes.
 
-Only the module of the command that is given is imported. Not here: what commands do (commands/).
+Only the module of the given command is imported. Not here: the commands (commands/).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.commands.edit import Options as EditOptions
 
 EXIT_DEFECT: Final = 2
-"""As of a Go program that panics; 1 of some commands means that they found something."""
+"""The exit code for bugs, as of a Go program that panics; for some commands 1 means a finding."""
 DEFECT_HINT: Final = (
-    "this is a defect of kubectl-qos; please report it with what -v=9 and kubectl qos version -o yaml print"
+    "this is a bug in kubectl-qos; please report it with the output of -v=9 and kubectl qos version -o yaml"
 )
-_LACKING: Final = re.compile(r"argument (\S+): expected one argument")
+_MISSING_ARGUMENT: Final = re.compile(r"argument (\S+): expected one argument")
 _UNKNOWN_LETTER: Final = re.compile(r"argument \S+: ignored explicit argument '((.).*)'")
-_OF_KUBECTL: Final = {"get": "top", "describe": "explain", "patch": "set"}
-"""Commands of kubectl with the one of ours that does nearly the same."""
+_KUBECTL_EQUIVALENTS: Final = {"get": "top", "describe": "explain", "patch": "set"}
+"""Our nearest command for commands of kubectl."""
 EXAMPLES: Final = """\
 examples:
   kubectl qos                                             # the terminal UI
@@ -45,7 +45,7 @@ examples:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with our exceptions in place of its own exit, and with pflag's habits and words."""
+    """argparse that raises our exceptions instead of exiting, with pflag's habits and words."""
 
     _last_word = ""
     shared_groups: Sequence[argparse._ArgumentGroup] = ()
@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
         self.shared_groups = self._action_groups[own:]
 
     def format_help(self) -> str:
-        """What the command does, examples, and its own flags, in the order of kubectl's --help."""
+        """Return the description, examples and flags of the command in the order of kubectl's --help."""
         formatter = self._get_formatter()
         formatter._action_max_length = formatter._max_help_position  # noqa: SLF001 - one column for all
         paragraphs = (self.description or "").split("\n\n")
@@ -75,7 +75,7 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def format_options(self) -> str:
-        """The flags that every command has."""
+        """Return the help of the flags that every command has."""
         formatter = self._get_formatter()
         formatter.add_text("Every command has these flags, before or after its name:")
         for group in self.shared_groups:
@@ -83,8 +83,8 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
-        """Raise UsageError: where pflag has words for it those, else argparse's."""
-        lacking = _LACKING.fullmatch(message)
+        """Raise UsageError in pflag's words if it has any, else in argparse's."""
+        lacking = _MISSING_ARGUMENT.fullmatch(message)
         if lacking is not None:
             names = lacking[1].split("/")
             flag = self._last_word if self._last_word in names else names[-1]
@@ -104,7 +104,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(words, namespace)
 
     def _with_switch_value(self, word: str) -> Iterator[str]:
-        """The word with Go's boolean as ours; of several letters (`-wA=true`) it is the last one's."""
+        """Return the word with Go's boolean as ours; in `-wA=true` it belongs to the last letter."""
         flag, equals, text = word.partition("=")
         flags = [flag] if flag.startswith("--") else [f"-{letter}" for letter in flag[1:]]
         actions = [self._option_string_actions.get(name) for name in flags]
@@ -134,12 +134,12 @@ class Parser(argparse.ArgumentParser):
         from difflib import get_close_matches
 
         name = word.lstrip("-")
-        if word in _OF_KUBECTL:
-            return f"did you mean {_OF_KUBECTL[word]}?"
+        if word in _KUBECTL_EQUIVALENTS:
+            return f"did you mean {_KUBECTL_EQUIVALENTS[word]}?"
         near = get_close_matches(name, [other.lstrip("-") for other in names], n=1)
         return f"did you mean {word.removesuffix(name)}{near[0]}?" if near else f"see '{self.prog} --help'"
 
-    def take(self, words: Sequence[str], namespace: argparse.Namespace) -> None:
+    def take_leftovers(self, words: Sequence[str], namespace: argparse.Namespace) -> None:
         """Give words that argparse has left over to the operand; they may stand between flags, as in kubectl.
 
         Raises UsageError for a flag, and where there is no operand for more words.
@@ -166,7 +166,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """argparse's, but a flag's value stands once behind all of its names, and breaks at its bars."""
+    """Argparse's formatter, with a flag's value once behind all of its names, broken at its bars."""
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         if not action.option_strings or action.nargs == 0:
@@ -178,7 +178,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 def _fitted_sections(epilog: str, width: int | None) -> Iterator[str]:
-    """Examples and lists of columns at a terminal's width; a comment then stands above its command."""
+    """Fit examples and column lists into a terminal; a comment then stands above its command."""
     for section in epilog.strip("\n").split("\n\n"):
         title, *lines = section.split("\n")
         if width is None or max(map(len, lines), default=0) <= width:
@@ -197,7 +197,7 @@ def _fitted_sections(epilog: str, width: int | None) -> Iterator[str]:
 
 
 def _hanging(row: str, width: int) -> list[str]:
-    """A name and its text, which is broken below its own begin."""
+    """Return a name and its text, broken with a hanging indent."""
     label = re.match(r" *\S.*? {2,}", row)
     name = label[0] if label else ""
     return wrap(row[len(name) :], width, initial_indent=name, subsequent_indent=" " * len(name))
@@ -216,7 +216,7 @@ class CommandParser(Parser):
     more_help: Callable[[], Iterable[str]] = staticmethod(tuple)
 
     def load(self) -> CommandParser:
-        """Add the flags of the command, then those that all share."""
+        """Add the flags of the command, then the shared ones."""
         if self.command:
             module, self.command = import_module(module_name(self.command)), ""
             self.description, self.epilog = module.DESCRIPTION, getattr(module, "EXAMPLES", None)
@@ -226,7 +226,7 @@ class CommandParser(Parser):
         return self
 
     def format_help(self) -> str:
-        """The text of --help, with what is not needed before somebody reads it."""
+        """Return the text of --help, with the parts that only readers need."""
         lines, width = [*self.more_help()], output.terminal_width()
         if lines and width is not None:
             from kubectl_qos.present.output import wrapped
@@ -235,14 +235,14 @@ class CommandParser(Parser):
         return "".join((super().format_help(), *(f"{line}\n" for line in lines)))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse what stands behind the command's name."""
+        """Parse what follows the command's name."""
         namespace, words = super(CommandParser, self.load()).parse_known_args(args, namespace)
-        self.take(words, namespace)
+        self.take_leftovers(words, namespace)
         return namespace, []
 
 
 def build_parser() -> Parser:
-    """The grammar of the command line; the arguments of a command are added by `CommandParser.load`."""
+    """Return the grammar of the command line; `CommandParser.load` adds the arguments of a command."""
     parser = Parser(
         prog=_program_name(),
         description="When a node runs out of memory, who dies, why, and what do I change?",
@@ -269,30 +269,30 @@ def build_parser() -> Parser:
 
 
 def subcommands(parser: argparse.ArgumentParser) -> dict[str, CommandParser]:
-    """The parser of each command."""
+    """Return the parser of each command."""
     (commands,) = (action.choices for action in parser._actions if isinstance(action.choices, dict))  # noqa: SLF001
     return commands
 
 
 def build_parsers() -> dict[str, Parser]:
-    """The parser of the program, under an empty name, and of each command, with all arguments."""
+    """Return the parser of the program, under an empty name, and of each command, with all arguments."""
     parser = build_parser()
     return {"": parser, **{name: command.load() for name, command in subcommands(parser).items()}}
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """The parsed words, with the shared flags among them; `command` is None for the terminal UI.
+    """Return the parsed words, including shared flags; `command` is None for the terminal UI.
 
     Raises UsageError.
     """
     parser = build_parser()
     namespace = argparse.Namespace(readonly=False)
-    parser.take(parser.parse_known_args(words, namespace)[1], namespace)
+    parser.take_leftovers(parser.parse_known_args(words, namespace)[1], namespace)
     command = namespace.command
     if "at" in namespace and command and "--at" not in subcommands(parser)[command]._option_string_actions:  # noqa: SLF001
         raise UsageError(
-            f"{command} knows no past",
-            hint="--at is for the UI and for what looks, such as top, next, explain, kills",
+            f"{command} does not support --at",
+            hint="--at is for the UI and for commands that only read: top, next, explain, kills, …",
         )
     if namespace.command is None and not namespace.version and not sys.stdout.isatty():
         parser.parse_args(["top"], namespace)
@@ -300,7 +300,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
-    """The exit code of a command line; `open_ui` runs the terminal UI."""
+    """Run a command line and return its exit code; `open_ui` runs the terminal UI."""
     return exit_code_for(lambda: _run(words, open_ui))
 
 
@@ -320,7 +320,7 @@ def _run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
         return run(parse_options(command.Options, namespace))
 
     if not opens_ui:
-        # A command keeps what it makes until it ends: collecting garbage took a fifth of its time.
+        # Objects live until the command ends: collecting garbage took a fifth of its time.
         gc.disable()
     try:
         verbosity = vars(namespace).get("verbosity", 0)
@@ -328,14 +328,14 @@ def _run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
             return act()
         from kubectl_qos.cli.logging import logging_to
 
-        with logging_to(verbosity, on_screen=opens_ui):
+        with logging_to(verbosity, to_file=opens_ui):
             return act()
     finally:
         gc.enable()
 
 
 def exit_code_for(action: Callable[[], int]) -> int:
-    """Run an action; an error becomes its sentence and exit code, here and nowhere else."""
+    """Run an action and turn an error into its sentence and exit code, here and nowhere else."""
     output.prepare()
     try:
         return action()
@@ -352,7 +352,7 @@ def exit_code_for(action: Callable[[], int]) -> int:
 
 
 def _program_name() -> str:
-    """`kubectl qos` when started as a kubectl plugin, else `kubectl-qos`."""
+    """Return `kubectl qos` if started as a kubectl plugin, else `kubectl-qos`."""
     name = sys.argv[0].replace(os.sep, "/").rpartition("/")[2]
     as_plugin = name.startswith("kubectl-") and "KUBECTL_PATH" in os.environ
     return "kubectl qos" if as_plugin or name.startswith("kubectl-qos") else "kubectl-qos"

@@ -1,7 +1,7 @@
 """What flags become: typed, frozen values.
 
-`argparse.Namespace` ends here: commands see options alone. Not here: the options of one command (commands/),
-and what options name (resources.py).
+Commands never see the `argparse.Namespace`. Not here: the options of one command (commands/), and
+resolving names (resources.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KUSTOMIZE: Final = "kustomize"
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Where pods come from: --demo, files, or a cluster; which of them, and what is assumed of their nodes.
+    """Where pods come from (--demo, files or a cluster), which pods, and what is assumed of nodes.
 
     None and an empty selector mean that a flag is not given. `node_memory`, `assume` and `feature_gates` are
     texts that `resolve_source` reads.
@@ -58,57 +58,57 @@ class SourceOptions:
 
     @property
     def is_cluster(self) -> bool:
-        """Whether the source is a cluster, now or then: neither --demo nor -f nor -k is given."""
+        """Return True if the source is a cluster, now or in the past: not --demo, -f or -k."""
         return not self.demo and not self.has_files
 
     @property
     def is_fleet(self) -> bool:
-        """Whether several clusters are asked, of which this may be one."""
+        """Return True if several clusters are asked; this may be one of them."""
         return bool(self.contexts) or self.all_contexts
 
     @property
     def has_history(self) -> bool:
-        """Whether usage is a statistic of a store of metrics."""
+        """Return True if usage is a statistic from a store of metrics."""
         return self.usage == "prometheus"
 
     @property
     def reads_store(self) -> bool:
-        """Whether usage is that of a store: a statistic, or the present of the one that is given."""
+        """Return True if usage comes from a store: a statistic, or its current values."""
         return self.has_history or (self.prometheus is not None and self.usage == "metrics")
 
     @property
     def used_stat(self) -> str:
-        """The statistic that usage is; empty where it is that of a moment."""
+        """Return the statistic used for usage; "" for current usage."""
         return self.stat if self.has_history else ""
 
     @property
     def has_files(self) -> bool:
-        """Whether -f or -k is given."""
+        """Return True if -f or -k is given."""
         return bool(self.files) or self.kustomize is not None
 
     @property
     def selects(self) -> bool:
-        """Whether flags say which pods are requested."""
+        """Return True if flags select pods."""
         return any((self.all_namespaces, self.namespace, self.node, self.selector, self.field_selector))
 
     def without_usage(self) -> SourceOptions:
-        """The same where nothing depends on usage, which takes time to read."""
+        """Return a copy that does not read usage, which takes time."""
         return replace(self, usage="none")
 
     def without_assumptions(self) -> SourceOptions:
-        """The same with nodes as they are known."""
+        """Return a copy without --assume."""
         return replace(self, assume=(), feature_gates=())
 
     def on_node(self, node: str | None) -> SourceOptions:
-        """The same with --node; unchanged for None."""
+        """Return a copy with --node; unchanged for None."""
         return self if node is None else replace(self, node=node)
 
     def in_context(self, name: str) -> SourceOptions:
-        """The same in another context, with its own namespace."""
+        """Return a copy for another context, with its own namespace."""
         return replace(self, connection=replace(self.connection, context=name, namespace=None))
 
     def with_timeout(self, text: str) -> SourceOptions:
-        """The same with this --request-timeout where none is given."""
+        """Return a copy with this --request-timeout unless one is given."""
         if self.connection.request_timeout is not None:
             return self
         return replace(self, connection=replace(self.connection, request_timeout=text))
@@ -123,18 +123,18 @@ class TableFormat:
 
     @property
     def has_values(self) -> bool:
-        """Whether it is that of a document: JSON, YAML or a template, which see every column."""
+        """Return True for a document (JSON, YAML or a template), which has every column."""
         return self.output is not None and self.output not in {"wide", "csv", "name", "table"}
 
     @property
     def has_every_column(self) -> bool:
-        """Whether nothing is left out."""
+        """Return True if no column is left out."""
         return self.has_values or self.output == "csv"
 
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """Which rows and columns the tables of `top` have, and how they are printed."""
+    """The rows and columns of the tables of `top`, and how they are printed."""
 
     containers: bool = False
     min_risk: str | None = None
@@ -149,7 +149,7 @@ class TableOptions:
 
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
-    """How a change is applied, and looked after; None is a flag that is not given."""
+    """How a change is applied and put on trial; None is a flag that is not given."""
 
     dry_run: Literal["none", "client", "server"] = "none"
     yes: bool = False
@@ -161,18 +161,18 @@ class ApplyOptions:
     undo_if: tuple[str, ...] = ()
 
     def check_trial(self) -> None:
-        """Raise UsageError where --for or --undo-if does not go with the other flags."""
+        """Raise UsageError if --for or --undo-if does not go with the other flags."""
         if (self.undo_if or self.for_seconds is not None) and not self.for_seconds:
             what = "--undo-if needs --for" if self.for_seconds is None else "--for needs a time"
-            raise UsageError(what, hint="--for 10m looks after the change for ten minutes")
+            raise UsageError(what, hint="--for 10m watches the change for ten minutes")
         others = {"--wait=false": self.wait is False, "--timeout": self.timeout_seconds is not None}
         others[f"--dry-run={self.dry_run}"] = self.dry_run != "none"
         for other in (flag for flag, is_given in others.items() if is_given and self.for_seconds):
-            raise UsageError(f"--for and {other} exclude each other")
+            raise UsageError(f"--for and {other} cannot be used together")
 
     @property
     def cluster_flags(self) -> tuple[str, ...]:
-        """Those of the given flags that make no sense without a cluster."""
+        """Return the given flags that need a cluster."""
         flags = {
             "--yes": self.yes,
             "--force": self.force,
@@ -204,9 +204,9 @@ _GROUPS: Final[Mapping[str, type[DataclassInstance]]] = {
 
 
 def parse_options(options_type: type[OptionsT], namespace: argparse.Namespace) -> OptionsT:
-    """Options from a parsed command line, each field from the value of its name.
+    """Make options from a parsed command line, each field from the value of its name.
 
-    `_GROUPS` has the fields that are options themselves; `flags` are the shared flags, as they were given.
+    The fields in `_GROUPS` are options themselves; `flags` are the shared flags as they were given.
     """
     values: dict[str, Any] = {}
     for option in fields(options_type):
@@ -245,26 +245,26 @@ class SetOptions:
 
     @property
     def writes(self) -> bool:
-        """Whether a file is changed."""
+        """Return True if a file is changed."""
         return self.write is not None
 
     @property
     def tree(self) -> str | None:
-        """The working tree in which the source is changed, if that is asked for."""
+        """Return the working tree to edit, if one is given."""
         return self.write or (self.source.kustomize if self.writes else None)
 
     @property
     def is_dry_write(self) -> bool:
-        """Whether only the diff of what would be written is printed."""
+        """Return True if only the diff of the files is printed."""
         return self.writes and self.apply.dry_run != "none"
 
     @property
     def has_text_for_git(self) -> bool:
-        """Whether stdout is a commit message or a diff, and nothing else."""
+        """Return True if stdout has only a commit message or a diff."""
         return self.output is None and (self.tree is not None or self.is_dry_write)
 
     def check_output(self) -> None:
-        """Raise UsageError where something is done beside printing a patch file."""
+        """Raise UsageError if more is asked for than printing a patch file."""
         if self.output == KUSTOMIZE and (self.applies or self.writes):
             raise UsageError(
                 "-o kustomize only prints a patch file", hint="--write DIR --into overlay adds it"
@@ -272,14 +272,14 @@ class SetOptions:
 
     @property
     def strategy(self) -> StrategyKind | None:
-        """That of --by, None without it."""
+        """Return the strategy of --by, or None."""
         from kubectl_qos.edit.preview import StrategyKind
 
         return {"in-place": StrategyKind.IN_PLACE, "template": StrategyKind.TEMPLATE}.get(self.by or "")
 
     @property
     def applies(self) -> bool:
-        """Whether more is done than to print, or to write to a file."""
+        """Return True if the change is sent, not only printed or written to a file."""
         if self.source.has_files or self.writes:
             return False
         return (

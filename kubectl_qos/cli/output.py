@@ -1,4 +1,4 @@
-"""The only writers of stdout and stderr: data goes to the first, everything else to the second."""
+"""The only writers of stdout and stderr: data goes to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KUBECTL_ERRORS: Final = ("Error from server", "The connection to the server", "
 
 
 def prepare() -> None:
-    """Replace characters that the terminal's encoding lacks, where Python would raise an error."""
+    """Replace characters that the terminal's encoding lacks instead of raising an error."""
     codecs.register_error(replace_signs.__name__, replace_signs)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -35,12 +35,12 @@ def prepare() -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines of data. A reader that went away (`| head`) ends the writing quietly."""
+    """Print lines of data; a closed pipe (`| head`) ends the output silently."""
     _write(f"{line}\n" for line in lines)
 
 
 def print_prose(lines: Iterable[str]) -> None:
-    """Print sentences, which a terminal would break inside of words."""
+    """Print sentences, broken between words at the terminal's width."""
     from kubectl_qos.present.output import wrapped
 
     print_lines(wrapped(lines, terminal_width()))
@@ -61,7 +61,7 @@ def print_sections(subject: str, sections: Iterable[Section]) -> None:
 def print_document(
     values: Document | Mapping[str, Any], format_: str, *, headers: bool = True, at: str = ""
 ) -> None:
-    """Print a document in the format of -o, with the time of one about the past.
+    """Print a document in the format of -o; `at` is the time of a document about the past.
 
     Raises UsageError for a template that cannot be read, InputError for one that does not fit it.
     """
@@ -94,7 +94,7 @@ def print_document(
 
 
 def _read_template(path: str, *, columns: bool) -> str:
-    """A template's file; that of columns has their headers in its first line, their paths in the second."""
+    """Return the template in a file; for columns its first line has the headers, its second the paths."""
     from pathlib import Path
 
     try:
@@ -115,24 +115,24 @@ def print_items(items: Sequence[Document], format_: str, *, at: str = "") -> Non
 
 
 def print_yaml(values: object) -> None:
-    """Print what is no document of ours: a patch or a manifest."""
+    """Print YAML that is not a document of ours: a patch or a manifest."""
     from kubectl_qos.present.output import to_yaml
 
     print_text(to_yaml(values, ascii_only=_is_ascii_only()))
 
 
 def _is_ascii_only() -> bool:
-    """Whether stdout is not UTF-8: data has no ASCII form, it is escaped."""
+    """Return True if stdout is not UTF-8, so that data is escaped."""
     return not is_utf8(getattr(sys.stdout, "encoding", None))
 
 
 def is_stdout_closed() -> bool:
-    """Whether the reader of stdout went away (`| head`)."""
+    """Return True if the reader of stdout went away (`| head`)."""
     return _is_closed
 
 
 def note(text: str) -> None:
-    """Print a sentence on stderr: on one line, whatever it has, unless a terminal is narrower."""
+    """Print a sentence on stderr, escaped to one line and broken at the width of a terminal."""
     end_progress()
     if sys.stderr is None:
         return
@@ -154,18 +154,18 @@ def notes(lines: Iterable[str]) -> None:
 
 
 def terminal_width() -> int | None:
-    """The columns of the terminal that stdout is, or COLUMNS; None where it is none."""
+    """Return the columns of the terminal on stdout, or COLUMNS; None if it is not a terminal."""
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
     return shutil.get_terminal_size().columns if is_terminal else None
 
 
 def is_interactive() -> bool:
-    """Whether a person can answer: stdin and stderr are a terminal."""
+    """Return True if a person can answer: stdin and stderr are a terminal."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
 def prompt(question: str) -> str:
-    """The line that a person answers, without spaces around it; empty at the end of input."""
+    """Ask a person and return the stripped answer; "" at the end of input."""
     end_progress()
     sys.stderr.write(f"{escape(question)} ")
     sys.stderr.flush()
@@ -173,7 +173,7 @@ def prompt(question: str) -> str:
 
 
 def print_error(error: QosError) -> None:
-    """Print an error's sentence, its hint, and the sentences of its notes, each on a line."""
+    """Print an error's sentence, its hint and its notes, each on a line."""
     text = str(error)
     note(text if text.startswith(_KUBECTL_ERRORS) else f"error: {text}")
     if error.hint:
@@ -183,7 +183,7 @@ def print_error(error: QosError) -> None:
 
 
 class ProgressLine:
-    """How many pods have been loaded, on one line of a terminal that is cleared at the end."""
+    """Shows how many pods have been loaded on one line of a terminal, which is cleared at the end."""
 
     def __init__(self) -> None:
         import threading
@@ -223,7 +223,7 @@ _progress: list[ProgressLine] = []
 
 
 def progress() -> ProgressLine:
-    """A new progress line; it ends before anything else is written."""
+    """Return a new progress line; it ends before anything else is written."""
     end_progress()
     _progress.append(ProgressLine())
     return _progress[-1]

@@ -1,4 +1,4 @@
-"""From words to what they name: pods, workloads and nodes; and what is not there.
+"""Resolve TYPE/NAME arguments to pods, workloads and nodes, or to errors about missing ones.
 
 Every command imports this module, also for its --help, so it imports slow ones inside of functions.
 """
@@ -26,22 +26,22 @@ class Reference(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """`deployment/web`."""
+        """Return `deployment/web`."""
         return f"{self.kind.lower()}/{self.name}"
 
 
 def reference(pod: Pod) -> str:
-    """What a sentence calls a pod or workload: `deployment/web`."""
+    """Return the name of a pod or workload in a sentence: `deployment/web`."""
     return str(Reference(pod.kind, pod.name))
 
 
 def parse_references(
     words: Sequence[str], *, any_kind: bool = False, nodes: bool = False, hinted: str = ""
 ) -> list[Reference]:
-    """`pod/a deploy/b`, `pod a b` or `deploy,sts a` as kinds and names, of files of any kind that has pods.
+    """Parse `pod/a deploy/b`, `pod a b` or `deploy,sts a` into kinds and names.
 
-    A name alone is that of a pod, as for `kubectl logs`, unless a kind is `hinted`. Raises UsageError in
-    kubectl's words.
+    A name alone is a pod's, as for `kubectl logs`, unless a kind is `hinted`; with `any_kind` unknown kinds
+    are kept. Raises UsageError in kubectl's words.
     """
     if any("/" in word for word in words):
         if not all("/" in word for word in words):
@@ -64,14 +64,14 @@ def parse_references(
 
 
 def parse_kind(word: str) -> str | None:
-    """The kind of a word such as `pods` or `deploy`; None for an unknown one."""
+    """Return the kind of a word such as `pods` or `deploy`; None for an unknown one."""
     from kubectl_qos.k8s import kinds
 
     return kinds.parse_kind(word)
 
 
 def _parse_kinds(word: str) -> set[str]:
-    """The kinds of a list such as `pods,nodes`, or of one word; empty where it is no such list."""
+    """Return the kinds of a word or list such as `pods,nodes`; empty if it is not one."""
     kinds = {parse_kind(name) for name in word.split(",")}
     return {kind for kind in kinds if kind is not None} if None not in kinds else set()
 
@@ -84,7 +84,7 @@ def _parse_reference(word: str, name: str, *, any_kind: bool, nodes: bool) -> Re
     if kind is None or (kind == "Node" and not nodes):
         raise UsageError(
             f'the server doesn\'t have a resource type "{word}" with pods',
-            hint="pod, deployment, statefulset, daemonset, replicaset, job and cronjob have pods",
+            hint="use pod, deployment, statefulset, daemonset, replicaset, job or cronjob",
         )
     if not name:
         raise UsageError(_NO_NAME)
@@ -92,7 +92,7 @@ def _parse_reference(word: str, name: str, *, any_kind: bool, nodes: bool) -> Re
 
 
 def parse_references_or_names(words: Sequence[str]) -> list[Reference]:
-    """Pods, nodes and workloads; a word without a kind names a pod; a kind alone has an empty name.
+    """Parse pods, nodes and workloads; a bare name is a pod's, a kind alone has an empty name.
 
     `nodes`, `node/worker-1` and `nodes worker-1` are nodes, as in kubectl; a pod that is called nodes is
     `pod/nodes`. Raises UsageError.
@@ -110,11 +110,11 @@ def parse_references_or_names(words: Sequence[str]) -> list[Reference]:
     return references
 
 
-_TWO_TABLES: Final = ("pods and nodes are two tables", "show one of them at a time")
+_TWO_TABLES: Final = ("pods and nodes cannot be shown in one table", "name only pods, or only nodes")
 
 
 def parse_group(words: Sequence[str]) -> str | None:
-    """`Namespace` or `Workload` for a word such as `ns` or `workloads` that stands alone, else None."""
+    """Return `Namespace` or `Workload` if a word such as `ns` or `workloads` stands alone, else None."""
     return _GROUPS.get(words[0].lower()) if len(words) == 1 else None
 
 
@@ -124,7 +124,7 @@ _GROUPS: Final = dict.fromkeys(("namespaces", "namespace", "ns"), "Namespace") |
 
 
 def parse_node(words: Sequence[str]) -> str | None:
-    """The name of the node, None where something else is named. Raises UsageError."""
+    """Return the name of the node; None if something else is named. Raises UsageError."""
     first, *rest = words or [""]
     kind, slash, name = first.partition("/")
     if parse_kind(kind) != "Node":
@@ -138,9 +138,9 @@ def parse_node(words: Sequence[str]) -> str | None:
 def parse_node_or_reference(
     words: Sequence[str], too_many: str, *, any_kind: bool = False
 ) -> tuple[str | None, Reference | None]:
-    """The one node, pod or workload that is named; both None without words.
+    """Return the node, or the pod or workload, that is named; both None without words.
 
-    Raises UsageError, with the sentence `too_many` where several pods or workloads are named.
+    Raises UsageError, with the sentence `too_many` if several are named.
     """
     node = parse_node(words)
     references = [] if node is not None else parse_references(words, any_kind=any_kind)
@@ -150,7 +150,7 @@ def parse_node_or_reference(
 
 
 def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource) -> Pod:
-    """The pod of a reference, or the template of a workload. Raises InputError or ApiError."""
+    """Return the pod of a reference, or the template of a workload. Raises InputError or ApiError."""
     from kubectl_qos.k8s.kinds import is_named
 
     namespace = resolved.scope.namespace
@@ -170,9 +170,9 @@ def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource)
 def find_members(
     reference: Reference, snapshot: Snapshot, resolved: ResolvedSource, *, ended: bool = False
 ) -> list[Pod]:
-    """The pod of a reference, or a workload's pods on nodes. Raises InputError without one, or ApiError.
+    """Return the pod of a reference, or a workload's pods on nodes. Raises InputError or ApiError.
 
-    With `ended`, where none of them runs, the newest one that was OOMKilled or evicted.
+    With `ended`, if none of them runs, return the newest one that was OOMKilled or evicted.
     """
     placed = _pods_on_nodes(reference, snapshot, resolved)
     running = [pod for pod in placed if not pod.is_terminal]
@@ -194,7 +194,7 @@ def find_members(
 
 
 def find_pods_or_template(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource) -> list[Pod]:
-    """The pod of a reference, or a workload's pods on nodes; its template where it has none."""
+    """Return the pod of a reference, or a workload's pods on nodes, or its template without any."""
     running = [pod for pod in _pods_on_nodes(reference, snapshot, resolved) if not pod.is_terminal]
     return running if running and reference.kind != "Pod" else [find_pod(reference, snapshot, resolved)]
 
@@ -208,7 +208,7 @@ def _pods_on_nodes(reference: Reference, snapshot: Snapshot, resolved: ResolvedS
 
 
 def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: bool) -> list[str]:
-    """The node that is named, those with pods in scope, or that of --node-memory, without a name.
+    """Return the named node, or all nodes with pods in scope, or "" for the node of --node-memory.
 
     Raises ApiError, and InputError for none.
     """
@@ -221,8 +221,8 @@ def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: 
     if not nodes and not is_fleet:
         if not snapshot.pods:
             hint = "kubectl get pods,nodes -A -o json has them; kubectl qos kills takes a status alone too"
-            raise InputError("no pods of which the requests are known", hint)
-        hint = "a pod's node is its spec.nodeName; --node-memory 16Gi puts the others on one such node"
+            raise InputError("no pods whose requests are known", hint)
+        hint = "pods need spec.nodeName; --node-memory 16Gi puts the others on a node of that size"
         raise InputError("no pods that are on a node", hint)
     return nodes
 
@@ -230,7 +230,7 @@ def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: 
 def with_limit_ranges(
     resolved: ResolvedSource, scope: Scope
 ) -> tuple[Snapshot, dict[tuple[str, str, str], str]]:
-    """A snapshot with what LimitRanges of files add to pods that no server has stored, and their names."""
+    """Apply LimitRanges of files to pods that no server has stored; return also their names."""
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
     from kubectl_qos.edit.server_response import as_created
@@ -254,7 +254,7 @@ _TOP_NODES: Final = "kubectl qos top nodes lists them"
 
 @contextmanager
 def with_unreadable(snapshot: Snapshot) -> Iterator[None]:
-    """Print what could not be read before an error that may come of that, usage first."""
+    """Print what could not be read before an error that may result from it, usage first."""
     try:
         yield
     except InputError:
@@ -273,9 +273,9 @@ def require_node(name: str, snapshot: Snapshot) -> None:
 
 
 def require_places(resolved: ResolvedSource, snapshot: Snapshot, *, may_be_empty: bool = False) -> None:
-    """Raise ApiError (NotFound) where the node or the namespace of the flags does not exist.
+    """Raise ApiError (NotFound) if the node or the namespace of the flags does not exist.
 
-    Nothing is requested where pods were found, nor for the namespace of the context. A namespace that
+    Nothing is requested if pods were found, nor for the namespace of the context. A namespace that
     `may_be_empty` may also not exist, as for kubectl get.
     """
     if any(map(resolved.scope.matches, snapshot.pods)):
@@ -288,14 +288,14 @@ def require_places(resolved: ResolvedSource, snapshot: Snapshot, *, may_be_empty
 
 
 def missing_namespace(resolved: ResolvedSource) -> tuple[ApiError, ...]:
-    """The error where the namespace of the flags does not exist."""
+    """Return an error if the namespace of the flags does not exist."""
     name = resolved.scope.namespace if resolved.has_namespace_flag else None
     exists = name is None or resolved.source.has("namespaces", name)
     return () if exists else (ApiError.not_found("namespaces", str(name)),)
 
 
 def missing_workloads(workloads: Iterable[Reference], resolved: ResolvedSource) -> Iterator[QosError]:
-    """Why a workload cannot be found, for each that is not there."""
+    """Yield the error of each workload that cannot be found."""
     for workload in workloads:
         try:
             resolved.source.find(workload.kind, resolved.scope.namespace, workload.name)
@@ -312,7 +312,7 @@ def require_cgroup(pod: Pod) -> None:
 def not_found(
     kinds: str, names: Iterable[str], existing_names: Iterable[str], nodes: Collection[str] = ()
 ) -> tuple[ApiError, ...]:
-    """An error for each name that was not found; `kinds` is a plural such as pods, `nodes` known nodes."""
+    """Return an error for each missing name; `kinds` is a plural such as pods, `nodes` are existing nodes."""
     existing = set(existing_names)
     return tuple(
         ApiError.not_found(kinds, name, hint=_node_hint(name) if name in nodes else "")
@@ -322,4 +322,4 @@ def not_found(
 
 
 def _node_hint(name: str) -> str:
-    return f"a node has that name: node/{name}"
+    return f"did you mean node/{name}?"

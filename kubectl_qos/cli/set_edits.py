@@ -1,4 +1,4 @@
-"""The edits that the flags of `kubectl qos set` ask for, of one pod or workload, and their preview."""
+"""The edits that the flags of `kubectl qos set` ask for, and their preview."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class EditRequest:
 
     @property
     def has_goal(self) -> bool:
-        """Whether the edits have to be found."""
+        """Return True if the edits have to be searched for."""
         return self.target is not None or self.kill_rank is not None
 
 
 def parse_edit_request(options: SetOptions) -> EditRequest:
-    """What the flags ask for. Raises UsageError where they contradict each other, or ask for nothing."""
+    """Return what the flags ask for. Raises UsageError if they contradict each other or ask for nothing."""
     given = {Side.REQUESTS: options.requests, Side.LIMITS: options.limits}
     amounts = tuple(
         (side, amount)
@@ -92,12 +92,12 @@ def parse_edit_request(options: SetOptions) -> EditRequest:
         )
     if options.containers and options.pod_level:
         raise UsageError(
-            "--pod-level changes the pod's own resources, -c those of containers: give one of them"
+            "--pod-level changes the pod's own resources, -c those of containers: use only one of them"
         )
     if not amounts and (options.containers or options.pod_level):
         flag = "-c" if options.containers else "--pod-level"
         whole_pod = "a class" if options.target_class is not None else "a kill rank"
-        raise UsageError(f"{flag} needs --requests or --limits: {whole_pod} is that of the whole pod")
+        raise UsageError(f"{flag} needs --requests or --limits: {whole_pod} belongs to the whole pod")
     target = next((qos for qos in QosClass if qos.value.lower() == options.target_class), None)
     kill_rank = None
     if options.outlive is not None:
@@ -108,7 +108,7 @@ def parse_edit_request(options: SetOptions) -> EditRequest:
 
 
 def _parse_outlived(text: str) -> PodKey:
-    """The namespace, empty where it is not given, and the name of a pod."""
+    """Return the namespace, "" if not given, and the name of a pod."""
     before, slash, name = text.rpartition("/")
     kind = parse_kind(before) or "Pod"
     if kind != "Pod":
@@ -124,7 +124,7 @@ def _parse_outlived(text: str) -> PodKey:
 
 
 def build_edits(request: EditRequest, pod: Pod, snapshot: Snapshot) -> list[Edit]:
-    """The edits of the flags, and those towards the goal. Raises InputError."""
+    """Return the edits of the flags, and those towards the goal. Raises InputError."""
     setup = snapshot.setup(pod.node_name)
     owners: list[str] = []
     if request.pod_level:
@@ -144,7 +144,7 @@ def build_edits(request: EditRequest, pod: Pod, snapshot: Snapshot) -> list[Edit
 
 
 def _find_goal(request: EditRequest, pod: Pod, setup: NodeSetup, snapshot: Snapshot) -> tuple[Goal, str]:
-    """What reaches the goal, and what a sentence calls it: `Guaranteed`, `outliving pod/web-1`."""
+    """Return what reaches the goal, and its name in a sentence: `Guaranteed`, `outliving pod/web-1`."""
     if request.target is not None:
         return reach_class(pod, request.target, setup.release), request.target.value
     neighbours = snapshot.by_node().get(pod.node_name, ())
@@ -165,7 +165,7 @@ def _find_outlived(outlived: PodKey, pod: Pod, snapshot: Snapshot) -> Pod:
         raise ApiError.not_found(
             "pods",
             name,
-            hint="the kernel of a node chooses among its own pods: kubectl qos top --node lists them",
+            hint="it must run on the same node: kubectl qos top --node lists its pods",
         )
     if len(near) > 1:
         places = ", ".join(other.namespace for other in near)
@@ -179,10 +179,10 @@ def _find_outlived(outlived: PodKey, pod: Pod, snapshot: Snapshot) -> Pod:
 
 
 def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Sequence[Edit]:
-    """The edits that are left to make. Raises InputError where a person has to decide."""
+    """Return the remaining edits. Raises InputError if a person has to decide."""
     if goal.obstacle is not None:
         raise InputError(
-            f"{reference(pod)}: no memory request leads to {name}: {obstacle_sentence(goal.obstacle)}",
+            f"{reference(pod)}: no memory request is enough for {name}: {obstacle_sentence(goal.obstacle)}",
             hint=obstacle_remedy(goal.obstacle),
         )
     requested = {edit.target: edit for edit in given}
@@ -194,15 +194,15 @@ def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Seque
                 for quantity in (requested[edit.target].quantity, edit.quantity)
             )
             raise InputError(
-                f"{reference(pod)}: {owner}: --{edit.side.value} {kept} keeps it from {name},"
+                f"{reference(pod)}: {owner}: --{edit.side.value} {kept} contradicts {name},"
                 f" which needs {needed}",
                 hint="leave out one of the two",
             )
     if goal.to_choose:
         raise InputError(
-            f"{reference(pod)}: {name} needs values that the pod does not have:"
+            f"{reference(pod)}: {name} needs values that you have to choose:"
             f" {'; '.join(map(step_sentence, goal.to_choose))}",
-            hint=f"give numbers together with --class {name.lower()}, by -c, --requests and --limits",
+            hint=f"add them to --class {name.lower()} with -c, --requests and --limits",
         )
     return goal.edits
 
@@ -273,7 +273,7 @@ def _preview_values(
     snapshot: Snapshot,
     replicas: Sequence[NodeReplicas],
 ) -> ChangePreviewValues:
-    """The preview with findings and strategies, as far as the objects around the pod can be read."""
+    """Return the preview with findings and strategies, as far as the objects around the pod can be read."""
     from kubectl_qos.present.values.changes import preview_values
 
     effects, pod = change.preview, change.pod
@@ -309,7 +309,7 @@ def _how_to_apply(effects: Preview, pod: Pod) -> Iterator[str]:
 def preview_notes(
     effects: Preview, snapshot: Snapshot, replicas: Sequence[NodeReplicas] = ()
 ) -> Iterator[str]:
-    """What could not be read, and what is not known of the node."""
+    """Yield what could not be read, and what is unknown about the node."""
     yield from map(missing_sentence, snapshot.missing)
     for edit in effects.edits:
         if edit.warning:
@@ -322,7 +322,7 @@ def preview_notes(
 
 
 def refusals_in_files(effects: Preview, resolved: ResolvedSource, snapshot: Snapshot) -> list[str]:
-    """What else refuses the change, such as a LimitRange in the same files; a server says so itself."""
+    """Return other refusals, such as by a LimitRange in the same files; a server reports its own."""
     if (resolved.source.is_live and resolved.lasts) or not effects.edits:
         return []
     pod = effects.before.pod
@@ -333,7 +333,7 @@ def refusals_in_files(effects: Preview, resolved: ResolvedSource, snapshot: Snap
 
 
 def _beyond_every_node(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
-    """The requests that no node of a dump can ever hold."""
+    """Yield the requests that no node of a dump can ever hold."""
     allocatable = [snapshot.setup(name).node.status_allocatable for name in snapshot.nodes]
     requests = pod_requests(effects.after.pod, effects.after.setup.release)
     for resource, request in requests.items():
@@ -343,10 +343,10 @@ def _beyond_every_node(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
 
 
 def check_possible(effects: Preview, others: Sequence[str], options: SetOptions) -> None:
-    """Raise InputError where the change cannot be made, after it was shown.
+    """Raise InputError if the change, which was shown, cannot be made.
 
-    A manifest may be written whose object cannot be changed: it can be recreated from it. `others` are the
-    refusals that the preview does not show.
+    The manifest of an object that cannot be changed may be written: the object can be recreated from it.
+    `others` are the refusals that the preview does not show.
     """
     name = reference(effects.before.pod)
     writes = options.writes or options.output == KUSTOMIZE
@@ -356,7 +356,7 @@ def check_possible(effects: Preview, others: Sequence[str], options: SetOptions)
         first, *more = effects.refusals
         error = InputError(
             f"{name}: a server would refuse this: {first}",
-            hint="change values that belong together in one command"
+            hint="change values that depend on each other in one command"
             + ("; nothing is written" if writes else ""),
         )
         for other in more:
@@ -379,7 +379,7 @@ def check_possible(effects: Preview, others: Sequence[str], options: SetOptions)
 def write_to_tree(
     pod: Pod, edits: Sequence[Edit], resolved: sources.ResolvedSource, options: SetOptions
 ) -> None:
-    """Write edits to where the object, or the workload that owns the pod, comes from. Raises QosError."""
+    """Write edits to the source of the object, or of the workload that owns the pod. Raises QosError."""
     raw, template = declared(pod, resolved)
     managers = find_managers(raw, [ManagedValue(*edit.target) for edit in edits])
     assert options.tree is not None
@@ -389,11 +389,12 @@ def write_to_tree(
     if dry_run and options.output is None:
         output.print_lines(diff_lines(done.files))
     elif done.edits and not dry_run:
-        (output.print_lines if options.output is None else output.notes)(commit_message(done))
+        print_message = output.print_lines if options.output is None else output.notes
+        print_message(commit_message(done))
 
 
 def declared(pod: Pod, resolved: sources.ResolvedSource) -> tuple[Mapping[str, Any], Pod]:
-    """What a manifest declares: the object itself, or the workload that owns the pod, and its template.
+    """Return the object that a manifest declares, the pod or the workload that owns it, and its template.
 
     Raises QosError.
     """
@@ -402,8 +403,8 @@ def declared(pod: Pod, resolved: sources.ResolvedSource) -> tuple[Mapping[str, A
     if related.owners and owner is None:
         above = f"{related.owners[-1].kind.lower()}/{related.owners[-1].name}"
         raise InputError(
-            f"{resources.reference(pod)} belongs to {above}, which has no template that could be read",
-            hint="name the workload whose manifest it is",
+            f"{resources.reference(pod)} is owned by {above}, whose template cannot be read",
+            hint="name the workload instead",
         )
     if owner is None or owner.template is None:
         return {"kind": pod.kind, **related.raw}, pod

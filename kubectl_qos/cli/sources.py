@@ -1,4 +1,4 @@
-"""From typed options to the source that a command works on, and its scope.
+"""Resolve typed options to the source and the scope of a command.
 
 Every command imports this module, also for its --help, so it imports slow ones inside of functions.
 """
@@ -33,66 +33,66 @@ T = TypeVar("T")
 
 
 class ResolvedSource(NamedTuple):
-    """What a command works on, and what is wrong with its files: `notes`, as kubectl marks it.
-
-    `unreadable` is whether a document could not be read, `failed` whether that or a server would refuse one.
-    Without `has_namespace_flag` the scope's namespace is that of the context. What `lasts` is there for
-    the next command.
-    """
+    """What a command works on."""
 
     source: Source
     scope: Scope
     notes: tuple[str, ...] = ()
+    """What is wrong with the files."""
     unreadable: bool = False
+    """A document could not be read."""
     failed: bool = False
+    """A document could not be read, or a server would refuse one."""
     has_namespace_flag: bool = False
+    """Else the scope's namespace is that of the context."""
     lasts: bool = True
+    """Changes are still there for the next command."""
 
     def named(self, *names: str) -> Scope:
-        """The scope with some names."""
+        """Return the scope with these names."""
         return replace(self.scope, names=frozenset(names))
 
     @property
     def objects(self) -> StoredObjects:
-        """What has the objects of the source. Raises QosError where it has none."""
+        """Return the reader of the source's objects. Raises QosError if it has none."""
         from kubectl_qos.cluster.source import objects_of
 
         return objects_of(self.source)
 
     @property
     def bundled(self) -> Bundled | None:
-        """What a bundle knows of the source that it was made of; None of another source."""
+        """Return what a bundle has of the source that it was made from; None for other sources."""
         from kubectl_qos.cluster.source import Bundled
 
         return self.source if isinstance(self.source, Bundled) else None
 
     def print_notes(self) -> int:
-        """Print what is wrong with the files; returns the exit code."""
+        """Print what is wrong with the files and return the exit code."""
         output.notes(self.notes)
         return EXIT_ERROR if self.failed else 0
 
 
 @dataclass(frozen=True, slots=True)
 class SourceNeeds:
-    """What a command needs of its source.
-
-    Changes are allowed by the person's settings in `write_settings`, unless they forbid them for the context.
-    With `only_ranking` there are neither uids nor kubelets' configurations; `keep_ids` are the uids of pods
-    and the ids of containers, which kernel logs and cgroup paths have. What cannot be watched is read every
-    `refresh_seconds`; a demo that `lives` goes on after its first moment, and can be changed; `keep_objects`
-    is for those of files as they are written, of which `any_files` need be no objects. With `has_terminal`
-    credential plugins may ask a person.
-    """
+    """What a command needs of its source."""
 
     write_settings: Settings | None = None
+    """Settings that may forbid changes; None if the command makes none."""
     progress: bool = True
     only_ranking: bool = False
+    """Read neither uids nor kubelets' configurations."""
     keep_ids: bool = True
+    """Keep the uids of pods and ids of containers, which kernel logs and cgroup paths have."""
     refresh_seconds: float | None = None
+    """How often to read what cannot be watched."""
     lives: bool = False
+    """A demo whose time passes, and which can be changed."""
     keep_objects: bool = False
+    """Keep the objects of files as they are written."""
     any_files: Sequence[str] = ()
+    """Files that may hold other documents than objects."""
     has_terminal: bool = True
+    """Credential plugins may ask a person."""
 
 
 PREDICTED: Final = SourceNeeds()
@@ -101,9 +101,9 @@ PREDICTED: Final = SourceNeeds()
 def resolve_source(
     options: SourceOptions, needs: SourceNeeds = PREDICTED, names: Iterable[str] = ()
 ) -> ResolvedSource:
-    """The source and scope of some options, of pods with these `names` alone if there are any.
+    """Return the source and scope of some options, limited to pods with these `names` if there are any.
 
-    Raises QosError where the options contradict each other, or there is no such source.
+    Raises QosError if the options contradict each other, or there is no such source.
     """
     _require_one_source(options)
     overrides, has_flag = _parse_overrides(options), options.namespace is not None
@@ -182,7 +182,7 @@ def _require_one_source(options: SourceOptions) -> None:
 
 
 def open_store(options: SourceOptions, connection: Connection | None = None) -> Prometheus:
-    """The store of --prometheus, of the settings of the context, or of the cluster. Raises QosError."""
+    """Open the store of --prometheus, of the settings of the context, or of the cluster. Raises QosError."""
     from kubectl_qos.config import config_file
     from kubectl_qos.config.settings import read_settings
     from kubectl_qos.metrics.prometheus import Prometheus, find_store, is_service, parse_selector
@@ -203,7 +203,7 @@ def open_store(options: SourceOptions, connection: Connection | None = None) -> 
 
 
 def open_any_store(options: SourceOptions) -> tuple[Prometheus, Connection | None]:
-    """The store, also where its URL is all that is known: then there is no connection. Raises QosError."""
+    """Open the store; without a usable kubeconfig its URL is enough. Raises QosError."""
     connection = None
     try:
         connection = open_connection(options)
@@ -214,7 +214,7 @@ def open_any_store(options: SourceOptions) -> tuple[Prometheus, Connection | Non
 
 
 def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader | None:
-    """Reads usage from the store, which may not be there: then usage is missing, and all else stands."""
+    """Return a reader of usage from the store; if the store is not there, usage is missing."""
     if not options.reads_store:
         return None
     from functools import cache
@@ -238,46 +238,46 @@ def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader
 
 
 _CLOCK_SECONDS: Final = 120.0
-"""VictoriaMetrics answers for half a minute ago, and that is no wrong clock."""
+"""The tolerated difference of clocks: VictoriaMetrics' newest sample is 30 s old by design."""
 
 
 class Past:
-    """The past of a cluster, as its store has it; what is opened once lasts. Raises QosError."""
+    """The past of a cluster in its store, which is opened once. Raises QosError."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
     @cached_property
     def _opened(self) -> tuple[Prometheus, str, str]:
-        """The store, and the context with its namespace, which are not needed where a store is named."""
+        """Open the store; return it with the context and namespace, which a store's URL does not need."""
         if not self._options.is_cluster:
             raise QosError(
-                "only a cluster has a past: --demo, -f and -k have no Prometheus",
-                hint="kubectl qos on a cluster finds its Prometheus, kubectl qos --prometheus URL names one",
+                "a past time needs a cluster: --demo, -f and -k have no Prometheus",
+                hint="kubectl qos finds the Prometheus of a cluster; --prometheus URL names another",
             )
         store, connection = open_any_store(self._options)
         return (store, connection.context, connection.namespace) if connection else (store, "", "default")
 
     @cached_property
     def ahead(self) -> timedelta:
-        """How far this machine's clock is ahead of the store's."""
+        """Return how far this machine's clock is ahead of the store's."""
         from datetime import UTC, datetime
 
         return datetime.now(UTC) - datetime.fromtimestamp(self._opened[0].now(), UTC)
 
     def present(self) -> datetime:
-        """The present by the store's clock."""
+        """Return the present time by the store's clock."""
         from datetime import UTC, datetime
 
         return datetime.now(UTC) - self.ahead
 
     @property
     def store(self) -> str:
-        """What sentences call the store."""
+        """Return the store's name for sentences."""
         return self._opened[0].name
 
     def source(self, at: datetime) -> PastSource:
-        """The cluster of a time; nothing of it is read yet."""
+        """Return the cluster at a past time; nothing is read yet."""
         from kubectl_qos.cluster.source import PastSource
         from kubectl_qos.k8s.selectors import Selector
         from kubectl_qos.metrics.past import read_snapshot
@@ -294,7 +294,7 @@ class Past:
         return PastSource(context, namespace, at, read, self.present)
 
     def older_deaths(self, now: datetime, *, is_past: bool) -> tuple[Sequence[Kill], int]:
-        """The deaths that the store has of so many seconds, where one is named or the time is a past one."""
+        """Return the store's deaths, if a store is named or the time is past, and their range in seconds."""
         from kubectl_qos.metrics.deaths import read_kills
 
         seconds, end = self._options.over_seconds, now.timestamp()
@@ -303,29 +303,27 @@ class Past:
         return read_kills(self._opened[0], end - seconds, end), seconds
 
     def track(self) -> Track:
-        """The last hours that the store has, and who died in them."""
+        """Return the last hours that the store has, and who died in them."""
         from kubectl_qos.metrics.deaths import read_track
 
         return read_track(self._opened[0], self.present().timestamp())
 
 
 def _past(options: SourceOptions) -> Source:
-    """The cluster of --at, with a note on stderr that it is the past. Raises QosError."""
+    """Return the cluster of --at, and print that it is the past. Raises QosError."""
     from kubectl_qos.metrics.series import rfc3339
 
     past = Past(options)
     ahead, at = past.ahead.total_seconds(), _parse_at(str(options.at), past.present())
-    output.note(
-        f"THE PAST: this is {rfc3339(at)}, rebuilt from {past.store}, and not the cluster as it is now"
-    )
+    output.note(f"THE PAST: the cluster at {rfc3339(at)}, rebuilt from {past.store}, not as it is now")
     if abs(ahead) > _CLOCK_SECONDS:
         where = "ahead of" if ahead > 0 else "behind"
-        output.note(f"this machine's clock is {abs(ahead):.0f} s {where} the store's, which counts here")
+        output.note(f"this machine's clock is {abs(ahead):.0f} s {where} Prometheus, whose clock is used")
     return past.source(at)
 
 
 def _parse_at(text: str, present: datetime) -> datetime:
-    """The time of --at by the store's clock. Raises UsageError."""
+    """Return the time of --at by the store's clock. Raises UsageError."""
     from datetime import timedelta
 
     from kubectl_qos.k8s.quantity import parse_duration, parse_time
@@ -338,7 +336,7 @@ def _parse_at(text: str, present: datetime) -> datetime:
             hint = "write 2h for two hours ago, or 2026-11-20T14:59:00Z"
             raise UsageError(f"--at {text!r} is not a time", hint=hint) from None
     if at > present:
-        raise UsageError(f"--at {text} has not come yet: the store's clock says {present:%Y-%m-%dT%H:%M:%SZ}")
+        raise UsageError(f"--at {text} is in the future: Prometheus has {present:%Y-%m-%dT%H:%M:%SZ}")
     return at
 
 
@@ -355,7 +353,7 @@ def _demo(overrides: NodeOverrides, options: SourceOptions, needs: SourceNeeds) 
 
 
 def build_scope(options: SourceOptions, source: Source, names: Iterable[str]) -> Scope:
-    """Which pods are selected, in the source's own namespace where none is given. Raises UsageError."""
+    """Return the selected pods' scope, in the source's own namespace by default. Raises UsageError."""
     from kubectl_qos.k8s.selectors import FieldSelector, Selector
     from kubectl_qos.k8s.snapshot import Scope
 
@@ -376,16 +374,16 @@ def build_scope(options: SourceOptions, source: Source, names: Iterable[str]) ->
 
 
 def open_connection(options: SourceOptions, *, has_terminal: bool = True) -> Connection:
-    """The connection that the flags name; nothing is sent yet. Raises QosError."""
+    """Return the connection that the flags name; nothing is sent yet. Raises QosError."""
     from kubectl_qos.transport.client import connect
 
     return connect(options.connection, has_terminal=has_terminal)
 
 
 def list_contexts(options: SourceOptions) -> tuple[str, ...]:
-    """The contexts that the UI can switch to.
+    """Return the contexts that the UI can switch to.
 
-    None where flags name the server or user, which would hold in every context. Raises QosError for a
+    None if flags name the server or user, which would apply in every context. Raises QosError for a
     kubeconfig that cannot be used.
     """
     connection = options.connection
@@ -399,7 +397,7 @@ def list_contexts(options: SourceOptions) -> tuple[str, ...]:
 
 
 def parse_settings(options: SourceOptions) -> tuple[NodeOverride, ...]:
-    """The settings of --assume, and of --feature-gates in the kubelet's form. Raises UsageError."""
+    """Return the settings of --assume, and of --feature-gates in the kubelet's form. Raises UsageError."""
     from kubectl_qos.k8s.node_overrides import FEATURE_GATES, NodeOverride
 
     gates = [gate for gates in options.feature_gates for gate in gates.split(",") if gate]
@@ -408,7 +406,7 @@ def parse_settings(options: SourceOptions) -> tuple[NodeOverride, ...]:
 
 
 def _parse_overrides(options: SourceOptions) -> NodeOverrides:
-    """The facts about nodes in the flags. Raises UsageError."""
+    """Return the facts about nodes in the flags. Raises UsageError."""
     from kubectl_qos.k8s.snapshot import NodeOverrides
 
     overrides = NodeOverrides(settings=parse_settings(options))
@@ -418,7 +416,7 @@ def _parse_overrides(options: SourceOptions) -> NodeOverrides:
 
 
 def parse_size(text: str, flag: str, example: str) -> int:
-    """The bytes of a flag's value. Raises UsageError, also where `+` has nothing to add to."""
+    """Return the bytes of a flag's value. Raises UsageError, also for `+` without a value to add to."""
     from kubectl_qos.k8s.validation import memory_bytes
 
     if text.startswith("+"):
@@ -430,7 +428,7 @@ def parse_size(text: str, flag: str, example: str) -> int:
 
 
 def flag_value(parse: Callable[[str], T], text: str) -> T:
-    """The value of a flag. Raises UsageError where it cannot be read."""
+    """Return the parsed value of a flag. Raises UsageError if it cannot be read."""
     try:
         return parse(text)
     except InputError as error:

@@ -49,7 +49,7 @@ class PodTable:
         self._before: PodRows | None = None
 
     def scope(self, resolved: ResolvedSource) -> Scope:
-        """The pods that are shown; a source adds those that they are ranked among."""
+        """Return the pods that are shown; a source adds those that they are ranked among."""
         return resolved.scope
 
     def snapshot(self, resolved: ResolvedSource) -> Snapshot:
@@ -57,7 +57,7 @@ class PodTable:
         return with_limit_ranges(resolved, resolved.scope)[0]
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[PodRow]:
-        """The ranking, sorted and filtered by the flags."""
+        """Return the ranking, sorted and filtered by the flags."""
         table = build_rows(snapshot, scope, containers=self._options.containers, before=self._before)
         if self._options.watch:
             self._before = table
@@ -108,12 +108,12 @@ class PodTable:
         )
 
     def _hidden_first(self) -> list[str]:
-        """Ranks of several nodes in one list say nothing without the node."""
+        """Return the columns to hide first; the node stays if one list has ranks of several nodes."""
         keys = _without_sorted(pod_columns.HIDDEN_FIRST, self._sort_column)
         return keys if self._sort_column is None else ["flags" if key == "node" else key for key in keys]
 
     def _group(self, table: PodRows, scope: Scope) -> Callable[[PodRow], str] | None:
-        """The heading of each node, where rows of several nodes stand node by node."""
+        """Return what heads the rows of a node, if rows of several nodes are listed node by node."""
         if self._sort_column is not None or self._is_fleet or len(table.nodes) < 2 or scope.node is not None:
             return None
         return lambda row: f"node {escape(row.node)}" if row.node else "without a node"
@@ -123,7 +123,7 @@ class PodTable:
         return not named or any(belongs_to(row.pod, reference.kind, reference.name) for reference in named)
 
     def _keys(self, rows: PodRows, scope: Scope) -> list[str]:
-        """The columns: in a pipe always the node, on a terminal of several; RSS and swap where known."""
+        """Return the columns: the node in a pipe or with several nodes; RSS and swap if known."""
         sort_key = self._sort_column.key if self._sort_column is not None else ""
         keys = list(pod_columns.DEFAULT_KEYS)
         if self._options.format.output == "wide":
@@ -150,7 +150,7 @@ class PodTable:
 def _with_kinds(
     options: TableOptions, columns: Iterable[Column[RowT]], key: str, reference: Callable[[RowT], str]
 ) -> Iterator[Column[RowT]]:
-    """The columns; with --show-kind the one that names the row has its kind too."""
+    """Return the columns; with --show-kind the name has its kind too."""
     for shown in columns:
         is_name = options.show_kind and shown.key == key
         yield replace(shown, cell=lambda row, _: reference(row)) if is_name else shown
@@ -159,7 +159,7 @@ def _with_kinds(
 def label_columns(
     options: TableOptions, labels: Callable[[RowT], Mapping[str, str] | None]
 ) -> Iterator[Column[RowT]]:
-    """The columns of -L and --show-labels; documents have the latter alone."""
+    """Return the columns of -L and --show-labels; documents have only the latter."""
     if not options.format.has_values:
         for key in ",".join(options.label_columns).split(","):
             if key:
@@ -180,7 +180,7 @@ def _label_column(key: str, labels: Callable[[RowT], Mapping[str, str] | None]) 
 
 
 def _without_sorted(keys: Iterable[str], sorted_by: Column[Any] | None) -> list[str]:
-    """Columns that may be hidden: not the one that the rows are sorted by."""
+    """Return the columns that may be hidden: not the one that the rows are sorted by."""
     return [key for key in keys if sorted_by is None or key != sorted_by.key]
 
 
@@ -207,11 +207,11 @@ def _find_sort_column(options: TableOptions) -> pod_columns.PodColumn | None:
 def _refuse_flags_of_pods(options: TableOptions, rows: str) -> None:
     for flag, value in {"--containers": options.containers, "--min-risk": options.min_risk}.items():
         if value:
-            raise UsageError(f"{flag} selects among pods, not among {rows}", hint="kubectl qos top pods")
+            raise UsageError(f"{flag} cannot be used with {rows}", hint="it works with kubectl qos top pods")
 
 
 class GroupTable:
-    """Namespaces or workloads: their pods in numbers."""
+    """Namespaces or workloads with totals of their pods."""
 
     only_ranking = True
 
@@ -224,12 +224,12 @@ class GroupTable:
         _refuse_flags_of_pods(options, rows)
         if options.label_columns or options.show_labels:
             raise UsageError(
-                f"labels are shown of pods and nodes, not of {rows}", hint="kubectl qos top pods"
+                f"labels are shown for pods and nodes, not for {rows}", hint="kubectl qos top pods"
             )
         self._sort_column = find_column(options.sort_by, self._columns) if options.sort_by else None
 
     def scope(self, resolved: ResolvedSource) -> Scope:
-        """Every namespace, unless -n names one; workloads of the namespace of the context or of -n."""
+        """Return every namespace unless -n names one; workloads are of one namespace by default."""
         if self._kind == "Namespace" and not resolved.has_namespace_flag:
             return replace(resolved.scope, namespace=None)
         return resolved.scope
@@ -239,7 +239,7 @@ class GroupTable:
         return with_limit_ranges(resolved, self.scope(resolved))[0]
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[GroupRow[Any]]:
-        """A row for each namespace or workload, those with the next victims first."""
+        """Return a row for each namespace or workload, those with the next victims first."""
         table = build_rows(snapshot, scope)
         rows: list[GroupRow[Any]] = [
             *(namespace_rows(table.rows) if self._kind == "Namespace" else workload_rows(table.rows))
@@ -293,16 +293,16 @@ class NodeTable:
         self._keys = self._choose_keys(options.format)
         self._selector = Selector()
         self._has_eviction = not node_columns.EVICTION_KEYS.isdisjoint(self._keys)
-        # When the kubelet evicts, and so the next death, depends on its configuration.
+        # The next death depends on when the kubelet evicts, which its configuration says.
         self.only_ranking = not self._has_eviction and "next_death" not in self._keys
 
     def scope(self, resolved: ResolvedSource) -> Scope:
-        """Every pod of the nodes, whatever its namespace."""
+        """Return every pod of the nodes, whatever its namespace."""
         self._selector = resolved.scope.selector
         return Scope(node=resolved.scope.node)
 
     def snapshot(self, resolved: ResolvedSource) -> Snapshot:
-        """Read the source; without the permission to list all pods, those of one namespace."""
+        """Read the source; without the permission to list all pods, only those of one namespace."""
         scope = self.scope(resolved)
         try:
             return resolved.source.snapshot(scope)
@@ -312,7 +312,7 @@ class NodeTable:
         return resolved.source.snapshot(replace(scope, namespace=resolved.scope.namespace))
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[NodeRow]:
-        """The nodes of the flags, sorted."""
+        """Return the nodes of the flags, sorted."""
         del now
         table = build_node_rows(snapshot, lambda name, node: self._is_shown(name, node, scope))
         rows: Sequence[NodeRow] = table.rows

@@ -1,4 +1,4 @@
-"""Where `verify` reads measured values: by exec in containers, on the node itself, or in a dump of one."""
+"""The readers of `verify`: by exec in containers, on the node itself, or from a dump of a node."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from kubectl_qos.qos.process_order import HostView
 from kubectl_qos.transport.client import Connection
 
 MAX_CONCURRENT_EXECS: Final = 8
-"""Each is a connection, and a process in production."""
+"""Each exec is a connection, and starts a process in production."""
 _NOT_PREDICTED: Final = ("memory.min", "memory.low", "memory.high", "memory.events")
 
 
@@ -39,11 +39,11 @@ class VerifiedPods:
 
     @property
     def setup(self) -> NodeSetup:
-        """What predictions depend on."""
+        """Return the node's setup, which predictions depend on."""
         return self.snapshot.setup(self.node)
 
     def running(self) -> list[tuple[str, str, str]]:
-        """The namespace, pod and name of each running container."""
+        """Return the namespace, pod and name of each running container."""
         return [(pod.namespace, pod.name, name) for pod in self.pods for name in running_containers(pod)]
 
 
@@ -61,7 +61,7 @@ Readings = tuple[Sequence[PodReading], Mapping[str, Files]]
 
 
 def running_containers(pod: Pod) -> list[str]:
-    """The containers that have processes: started, and neither ended nor waiting."""
+    """Return the containers that have processes: started, and neither ended nor waiting."""
     statuses = pod.status.every_container
     return [status.name for status in statuses if status.container_id and status.has_processes]
 
@@ -76,9 +76,9 @@ def read_by_exec(connection: Connection, pods: VerifiedPods) -> Readings:
     answered: list[tuple[str, str, str]] = []
 
     def read(container: tuple[str, str, str]) -> dict[str, str]:
-        # The first ones start together: where none of them answers in time, no kubelet is there.
+        # The first ones start together: if none of them answers in time, the kubelet is unreachable.
         if silent and not answered:
-            raise KubeletUnreachable("not tried, as no other container answered", silent[0].hint)
+            raise KubeletUnreachable("skipped: no other container answered", silent[0].hint)
         try:
             files = read_container(connection, *container)
         except KubeletUnreachable as error:
@@ -127,7 +127,7 @@ def _reading(
 def _raise_if_final(error: QosError, *, only: bool) -> None:
     """Raise the error of the only container: a table would not add to it."""
     if isinstance(error, ApiError) and error.reason == "Forbidden":
-        error.hint = "docs/rbac/exec.yaml grants it; --local on the node needs no permission of the API"
+        error.hint = "docs/rbac/exec.yaml grants it; --local on the node needs no API permission"
     if only and isinstance(error, ApiError | ServerUnreachable):
         raise error
 
@@ -153,7 +153,7 @@ def _read_node(pods: VerifiedPods, host: HostView, directories: Mapping[str, Fil
         running = running_containers(pod)
         observed = {name: by_id[ids[name]] for name in running if ids[name] in by_id}
         unread = [
-            Unread(name, "no cgroup here has its id", f"is this node {pods.node}?")
+            Unread(name, "this machine has no cgroup with its id", f"is this node {pods.node}?")
             for name in running
             if name not in observed
         ]
@@ -162,7 +162,7 @@ def _read_node(pods: VerifiedPods, host: HostView, directories: Mapping[str, Fil
 
 
 def _directories(host: HostView) -> Mapping[str, Files]:
-    """The directories of a dump; on v1 its files are those of the memory controller."""
+    """Return the directories of a dump; on v1 its files are those of the memory controller."""
     if host.cgroup_version != 1:
         return host.cgroups
     return {
@@ -171,7 +171,7 @@ def _directories(host: HostView) -> Mapping[str, Files]:
 
 
 def _read_directories(root: Path, host: HostView, pods: VerifiedPods) -> Mapping[str, Files]:
-    """Every file that is compared or shown, in directories that have processes and in those above pods."""
+    """Read every compared or shown file, in directories that have processes and in those above pods."""
     setup = pods.setup
     tree = cgroup_tree(pods.snapshot.by_node().get(pods.node, ()), setup)
     names = {name for group in tree.walk() for name in group.files} | set(_NOT_PREDICTED)

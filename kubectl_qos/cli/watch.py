@@ -1,7 +1,7 @@
 """Tables of commands: printed once, or followed with -w.
 
 On a terminal a followed table is redrawn. Elsewhere, as with `kubectl get -w`, every row is printed once and
-then each row that has changed; a row that is gone gets no line.
+then each row that has changed; deleted rows are not printed.
 """
 
 from __future__ import annotations
@@ -37,46 +37,49 @@ from kubectl_qos.present.output import (
 
 REDRAW_SECONDS: Final = 1.0
 READ_SECONDS: Final = 2.0
-"""Between two reads of a whole node, which cost it something."""
+"""The pause between two reads of a whole node, which load it."""
 _CLEAR: Final = "\x1b[H\x1b[J"
 
 
 @dataclass(frozen=True, slots=True)
 class TableView(Generic[RowT]):
-    """Rows with their columns and notes.
-
-    `key` identifies a row, `reference` is its name for `-o name`, `nothing` the sentence where there are no
-    rows. `ages` are notes that change with the time, for people; `facts` are the same for programs.
-    `at` is the time of a table of the past. On a terminal `group` is the heading of a row, in place of the
-    column NODE, and it lacks columns of `hidden_first` where it is too narrow. Rows of several clusters are
-    merged in `order`; `values` makes an item of a document where the columns do not.
-    """
+    """Rows with their columns and notes."""
 
     kind: str
     rows: Sequence[RowT]
     columns: Sequence[Column[RowT]]
     notes: tuple[str, ...]
     key: Callable[[RowT], Hashable]
+    """Identifies a row."""
     reference: Callable[[RowT], str]
+    """The name of a row for `-o name`."""
     nothing: str
+    """The sentence for a table without rows."""
     missing: tuple[QosError, ...] = ()
     ages: tuple[str, ...] = ()
+    """Notes that change with the time, for people."""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    """Further keys of a document."""
     at: str = ""
+    """The time of a table of the past."""
     order: Callable[[RowT], Any] = lambda _: 0
+    """The place of a row among those of other clusters."""
     group: Callable[[RowT], str] | None = None
+    """The heading above rows on a terminal, instead of the column NODE."""
     hidden_first: Sequence[str] = ()
+    """Columns to leave out of a narrow terminal."""
     values: Callable[[RowT], Any] | None = None
+    """An item of a document, if the columns do not make it."""
 
 
 class TableCommand(Protocol):
-    """What makes a table of a snapshot."""
+    """Makes a table from a snapshot."""
 
     def scope(self, resolved: ResolvedSource) -> Scope:
-        """What is read."""
+        """Return the scope to read."""
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[Any]:
-        """The table of what was read."""
+        """Return the table of a snapshot."""
 
 
 def print_table(view: TableView[Any], format_: TableFormat, now: datetime) -> None:
@@ -103,7 +106,7 @@ def print_table(view: TableView[Any], format_: TableFormat, now: datetime) -> No
 def _terminal_table(
     view: TableView[Any], format_: TableFormat, now: datetime, width: int
 ) -> tuple[list[str], list[str]]:
-    """The lines of a table, each group below its heading, and a note about columns that do not fit."""
+    """Return the lines of a table, each group below its heading, and a note about hidden columns."""
     columns = [column for column in view.columns if view.group is None or column.key != "node"]
     shown = (
         columns
@@ -136,7 +139,7 @@ def watch(command: TableCommand, resolved: ResolvedSource, format_: TableFormat)
 
 
 def watch_reads(read: Callable[[], TableView[Any]], title: str, format_: TableFormat) -> int:
-    """Read and show at intervals what reports no changes, until the reader goes away."""
+    """Read and show at intervals a source that reports no changes, until the reader goes away."""
     printer = _printer(format_)
     while not output.is_stdout_closed():
         view, now = read(), datetime.now(UTC)
@@ -186,7 +189,7 @@ def _printer(format_: TableFormat) -> _Redrawn | _Appended:
 
 
 class _Redrawn:
-    """A terminal that is cleared and filled, as far as there is room."""
+    """A terminal that is cleared and refilled."""
 
     def __init__(self, format_: TableFormat) -> None:
         self._format = format_
@@ -208,7 +211,7 @@ class _Redrawn:
 
 
 class _Appended:
-    """A stream that gets every row, and then those that change."""
+    """A stream that gets every row, and then changed rows."""
 
     def __init__(self, format_: TableFormat) -> None:
         self._format = format_
@@ -219,7 +222,7 @@ class _Appended:
         self._was_stale = False
 
     def show(self, view: TableView[Any], at: _Moment) -> None:
-        # The columns stay those of the beginning: the header was printed.
+        # The columns never change, because the header was printed.
         self._columns = self._columns or view.columns
         values = {view.key(row): [column.value(row) for column in self._columns] for row in view.rows}
         before = self._before if self._before is not None else {}

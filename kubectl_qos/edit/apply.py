@@ -1,7 +1,7 @@
-"""Applying a change: one state machine behind `set`, `undo` and the terminal UI. Pure.
+"""Applying a change: one pure state machine behind `set`, `undo` and the terminal UI.
 
-Each step returns the next state and the command that follows from it. A request leaves only by `Send`, and
-`confirm` alone returns one. Not here: carrying out commands (cluster/driver.py), words (present/apply.py).
+Each step returns the next state and the command that follows from it. Only `confirm` returns `Send`, the
+one request that changes anything. Not here: the loop (cluster/driver.py), words (present/apply.py).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ FIRST_PAUSE_SECONDS: Final = 0.3
 LONGEST_PAUSE_SECONDS: Final = 2.0
 TRIAL_PAUSE_SECONDS: Final = 5.0
 PAUSE_GROWTH: Final = 1.5
-"""Each pause between two checks is longer than the one before by this factor."""
+"""The factor by which the pause between checks grows."""
 _NO_PODS: Final = Snapshot()
-DRY_RUN_AGAIN: Final = "look at it again, and do the dry run again"
+DRY_RUN_AGAIN: Final = "review it and repeat the dry run"
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunResult:
-    """A request that the server has accepted in a dry run; made by `Writer.dry_run` alone.
+    """A request that the server has accepted in a dry run; only `Writer.dry_run` makes one.
 
     `request` has the version of the object that it was tried on. `raw` is the whole object as the server
     would store it, `stored` the values at the request's targets; admission and defaulting may change them.
@@ -52,7 +52,7 @@ class DryRunResult:
 class ApplyResult:
     """A change that was made: its entry in the change history, and the object as the server answered.
 
-    `trial` is as of before it was sent.
+    `trial` is its state before it was sent.
     """
 
     entry: Entry
@@ -62,7 +62,7 @@ class ApplyResult:
 
 
 class ConflictError(QosError):
-    """The object is no longer the one that the change was made for: nothing was changed."""
+    """Someone else has changed the object meanwhile: nothing was changed."""
 
     def __init__(self, message: str, conflicts: tuple[ValueConflict, ...] = ()) -> None:
         super().__init__(message, DRY_RUN_AGAIN)
@@ -78,7 +78,7 @@ class UnknownOutcome(QosError):
 
 
 class Phase(Enum):
-    """Where a change stands."""
+    """The phase of a change."""
 
     LOADING = auto()
     """The related objects are read."""
@@ -97,7 +97,7 @@ class Phase(Enum):
 
 
 class Blocked(Enum):
-    """Why no request can be sent."""
+    """The reasons why no request can be sent."""
 
     LOADING = auto()
     UNREADABLE = auto()
@@ -127,7 +127,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Make the change, once. `undoes` is the id of the history entry that it reverts, else empty."""
+    """Make the change, once. `undoes` is the id of the history entry that it reverts, or ""."""
 
     dry_run: DryRunResult
     undoes: str
@@ -146,7 +146,7 @@ Command = Load | DryRun | Confirm | Send | Check
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The progress at one time after the request was sent; None where the server has just accepted it."""
+    """The progress at one time after the request was sent; None right after the server has accepted it."""
 
     seconds: int
     progress: Progress | None
@@ -203,7 +203,7 @@ class Apply:
 
     @classmethod
     def of(cls, pod: Pod, edits: Iterable[Edit], snapshot: Snapshot) -> Apply:
-        """The change of a pod or workload, previewed on its node."""
+        """Return the change of a pod or workload, previewed on its node."""
         node = node_of(pod, snapshot.pods)
         setup, neighbours = snapshot.setup(node), snapshot.by_node().get(node, ())
         effects = preview(with_priority(pod, snapshot.pods), edits, setup, neighbours, snapshot.usage)
@@ -211,64 +211,64 @@ class Apply:
         return cls(pod, effects.edits, effects, usage=usage, history=history)
 
     def as_undo(self, entry: Entry) -> Apply:
-        """The same as what reverts an entry."""
+        """Return this change as the revert of an entry."""
         return replace(self, undoes=entry.id, conflicts=find_conflicts(entry, self.pod))
 
     def begin(self, related: RelatedObjects | None = None) -> Step:
-        """The first step: the related objects are read unless they are given."""
+        """Take the first step: read the related objects unless they are given."""
         return (self, Load()) if related is None else self.loaded(related)
 
     @property
     def strategy(self) -> Strategy | None:
-        """The chosen one, None before the related objects are read."""
+        """Return the chosen strategy; None before the related objects are read."""
         return self.strategies[self.chosen] if self.is_loaded else None
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the strategies are those of the object as it was read last."""
+        """Return whether the strategies are those of the object as it was read last."""
         return bool(self.strategies) and self.phase is not Phase.LOADING
 
     @property
     def request(self) -> PatchRequest | None:
-        """The request of the chosen strategy."""
+        """Return the request of the chosen strategy."""
         return self.strategy.request if self.strategy is not None else None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What speaks for and against it with the chosen strategy."""
+        """Return the findings on the change with the chosen strategy."""
         if self.strategy is None or self.related is None:
             return ()
         return find_findings(self.preview, self.related, self.strategy.kind, self.usage, self.history)
 
     @property
     def has_conflict(self) -> bool:
-        """Whether someone else has changed the same values, so that a person has to decide."""
+        """Return whether someone else has changed the same values, so that a person has to decide."""
         return isinstance(self.error, ConflictError)
 
     @property
     def progress(self) -> Progress | None:
-        """What was seen last."""
+        """Return the progress that was seen last."""
         return self.seen[-1].progress if self.seen else None
 
     @property
     def is_done(self) -> bool:
-        """Whether it was seen last as carried out."""
+        """Return whether the change was last seen to be done."""
         return self.progress is not None and self.progress.stage is Stage.DONE
 
     @property
     def is_undone(self) -> bool:
-        """Whether a later change of ours was seen to revert it."""
+        """Return whether a later change of ours was seen to revert it."""
         return self.progress is not None and self.progress.is_reverted
 
     @property
     def reverts(self) -> bool:
-        """Whether something was seen for which its plan says that it is to be reverted."""
+        """Return whether something was seen for which the plan reverts the change."""
         is_seen = self.plan is not None and not set(self.plan.undo_if).isdisjoint(self.trial.seen)
         return is_seen and not self.is_undone
 
     @property
     def blocked(self) -> Blocked | None:
-        """Why no request can be sent, None where one can."""
+        """Return why no request can be sent, or None."""
         if self.strategy is None:
             return Blocked.LOADING if self.error is None else Blocked.UNREADABLE
         if self.has_conflict:
@@ -280,7 +280,7 @@ class Apply:
     def loaded(
         self, related: RelatedObjects | QosError, pod: Pod | None = None, preview: Preview | None = None
     ) -> Step:
-        """The related objects were read, or could not be; `pod` is the object to change if it is another."""
+        """Take the related objects, or why they could not be read; `pod` is the object if it is another."""
         if self.phase is not Phase.LOADING:
             return self, None
         pod, preview = pod or self.pod, preview or self.preview
@@ -304,7 +304,7 @@ class Apply:
         return state.dry_run() if self.keeps_mine else (state, None)
 
     def choose(self, index: int) -> Step:
-        """Another strategy, counted around; what the server said of the one before is dropped."""
+        """Choose the next or a previous strategy, and drop the server's answers about the old one."""
         if self.phase not in {Phase.READY, Phase.DRY_RUN} or not self.strategies:
             return self, None
         index %= len(self.strategies)
@@ -317,14 +317,14 @@ class Apply:
         return replace(self._without_answers(), phase=Phase.DRY_RUN), DryRun(self.request)
 
     def apply(self) -> Step:
-        """The confirmation, after a dry run where none was accepted yet."""
+        """Ask for confirmation, after a dry run unless one was accepted."""
         if self.phase is Phase.READY and self.accepted is not None and self.blocked is None:
             return replace(self, phase=Phase.CONFIRM), Confirm(self.accepted)
         state, command = self.dry_run()
         return (replace(state, confirms_next=True) if state.phase is Phase.DRY_RUN else self), command
 
     def dry_run_answered(self, request: PatchRequest, answer: DryRunResult | QosError) -> Step:
-        """The server's answer to a dry run; that to the request of another strategy is dropped."""
+        """Take the server's answer to a dry run; drop the answer to another strategy's request."""
         if self.phase is not Phase.DRY_RUN or request != self.request:
             return self, None
         state = replace(self, phase=Phase.READY, confirms_next=False)
@@ -334,7 +334,7 @@ class Apply:
         return state.apply() if self.confirms_next else (state, None)
 
     def confirm(self, *, yes: bool) -> Step:
-        """The answer of a person. Only a yes sends anything."""
+        """Take a person's answer. Only a yes sends anything."""
         if self.phase is not Phase.CONFIRM or self.accepted is None:
             return self, None
         if not yes:
@@ -342,7 +342,7 @@ class Apply:
         return replace(self, phase=Phase.SENDING), Send(self.accepted, self.undoes)
 
     def sent(self, answer: ApplyResult | QosError, seconds: float = 0) -> Step:
-        """The server's answer to the change, this long after it was sent."""
+        """Take the server's answer to the change, after these seconds."""
         if self.phase is not Phase.SENDING:
             return self, None
         if isinstance(answer, QosError):
@@ -353,7 +353,7 @@ class Apply:
         return state, None if isinstance(answer, QosError) else Check(answer, 0.0)
 
     def checked(self, answer: Progress | QosError, seconds: float = 0, changed: Snapshot = _NO_PODS) -> Step:
-        """The progress, this long after the request was sent, or why it could not be read.
+        """Take the progress, these seconds after the request was sent, or why it could not be read.
 
         A change on trial is checked on after it is done, with the pods that it has `changed`.
         """
@@ -370,7 +370,7 @@ class Apply:
                 seen = (*self.seen[:-1], Seen(self.seen[-1].seconds, answer))
             state = replace(state, error=None, failed_checks=0, seen=seen)
             if self.plan is not None:
-                state = replace(state, trial=self.trial.looked(changed.pods, changed.usage, answer))
+                state = replace(state, trial=self.trial.observe(changed.pods, changed.usage, answer))
             if self.plan is not None and answer.stage is Stage.DONE:
                 pause = TRIAL_PAUSE_SECONDS
             elif answer.settled:
@@ -382,13 +382,13 @@ class Apply:
         return state, Check(self.result, pause)
 
     def keep_mine(self) -> Step:
-        """After a conflict: the same change of the object as it is now, beginning with its dry run."""
+        """Repeat the change after a conflict on the object as it is now, beginning with its dry run."""
         if self.phase is not Phase.READY or not self.has_conflict:
             return self, None
         return replace(self._without_answers(), phase=Phase.LOADING, keeps_mine=True), Load()
 
     def leave(self) -> Step:
-        """Nobody waits any more: only the answer to a request that was sent is still taken."""
+        """Stop waiting; only the answer to a request that was sent is still taken."""
         return self if self.phase is Phase.SENDING else replace(self, phase=Phase.SETTLED), None
 
     def _without_answers(self) -> Apply:

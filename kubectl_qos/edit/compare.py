@@ -1,7 +1,7 @@
-"""The pods of a node before and after: under another release or other settings, and with changed manifests.
+"""The pods of a node before and after: under another release or other settings, or with changed manifests.
 
-Of a workload all its running pods, on each of their nodes, before and once all are recreated with its edits.
-Not here: the template itself (preview.py), and the rollout that recreates them (strategy.py).
+For a workload also all its running pods on each of their nodes, before and once all are recreated. Not
+here: the template itself (preview.py), and the rollout that recreates them (strategy.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Comparison:
     """One node before and after: its pods, and the cgroups above them.
 
     `node_files` are those of kubepods, the classes and the reserved cgroups, which depend on every pod of the
-    node. `refusals` are the kubelet's own words where it would not start with the new configuration.
+    node. `refusals` are the kubelet's own words if it would not start with the new configuration.
     """
 
     before: NodeSetup
@@ -50,11 +50,11 @@ class Comparison:
 
     @property
     def refuses_cgroup_v1(self) -> bool:
-        """Whether the new kubelet, unlike the old one, does not start on cgroup v1 by default."""
+        """Return whether the new kubelet, unlike the old one, does not start on cgroup v1 by default."""
         return _refuses_v1(self.after) and not _refuses_v1(self.before)
 
     def of(self, pod: Pod) -> Effects:
-        """The effects on one pod; files may have workloads of one name and several kinds."""
+        """Return the effects on one pod; files may have workloads of one name and several kinds."""
         return next(
             effects
             for effects in self.pods
@@ -65,7 +65,7 @@ class Comparison:
 def compare(
     pods: Iterable[Pod], before: NodeSetup, after: NodeSetup, usage: Mapping[PodKey, PodUsage] | None = None
 ) -> Comparison:
-    """The pods of one node as it is, and as it would be (see k8s/node_overrides.py).
+    """Compare the pods of a node as it is with the node as it would be (see k8s/node_overrides.py).
 
     `pods` are every known pod of the node, as stored or written. Their usage is assumed to stay.
     """
@@ -98,7 +98,7 @@ def _refuses_v1(setup: NodeSetup) -> bool:
 
 
 def _without_ids(pod: Pod) -> Pod:
-    """Another runtime recreates the containers, with ids that are not known yet."""
+    """Drop the containers' ids: another runtime recreates them with ids that are unknown yet."""
     status = pod.status
     for name in ("container_statuses", "init_container_statuses", "ephemeral_container_statuses"):
         statuses: tuple[ContainerStatus, ...] = getattr(status, name) or ()
@@ -111,7 +111,7 @@ _ABOVE_PODS: Final = (CgroupLevel.RESERVED, CgroupLevel.KUBEPODS, CgroupLevel.CL
 
 
 def _node_files(before: CgroupTree, after: CgroupTree) -> Iterable[FileChange]:
-    """The differing files above the pods, matched by level and class: another driver renames directories."""
+    """Return the differing files above the pods, matched by level and class: drivers name directories."""
     old, new = _above_pods(before), _above_pods(after)
     for key in {**old, **new}:
         files_before = old[key].files if key in old else {}
@@ -137,11 +137,11 @@ class WhatIf(NamedTuple):
 
 
 def with_manifests(pods: Iterable[Pod], changes: Sequence[Pod]) -> WhatIf:
-    """The pods, each changed by the manifest of its own name or by the template of its workload.
+    """Change each pod by the manifest of its own name or by the template of its workload.
 
     A manifest without a namespace matches in any. A pod keeps its name, node and statuses, and so its usage;
     its class is computed again. The number of a PriorityClass that only a server knows is kept with the
-    class, and 0 for another one.
+    class, and is 0 for another class.
     """
     used: set[int] = set()
     result = []
@@ -179,31 +179,33 @@ def _with_manifest(pod: Pod, change: Pod) -> Pod:
 
 @dataclass(frozen=True, slots=True)
 class NodeReplicas:
-    """The pods of a workload that one node runs, by their kill ranks there, and all deaths that wait there.
-
-    `mine_*` are those of these pods, the nearest first. `room` is how many further pods with the edits the
-    node has requests left for, `room_later` once the old ones are gone; None where what is allocatable is
-    unknown.
-    """
+    """The pods of a workload on one node, by their kill ranks there, and all deaths that may come there."""
 
     setup: NodeSetup
     effects: tuple[Effects, ...]
     deaths_before: tuple[NextDeath, ...]
     deaths_after: tuple[NextDeath, ...]
-    mine_before: tuple[NextDeath, ...]
-    mine_after: tuple[NextDeath, ...]
+    own_deaths_before: tuple[NextDeath, ...]
+    """The deaths of these pods, the nearest first."""
+    own_deaths_after: tuple[NextDeath, ...]
     room: int | None
+    """How many further pods with the edits the node has requests left for, None if unknown."""
     room_later: int | None
+    """The same once the old pods are gone."""
 
     @property
     def first(self) -> Effects:
-        """Those on the pod that dies next, as far as that is known."""
+        """Return the effects on the pod that dies next, as far as that is known."""
         by_pod = {(pod.before.pod.namespace, pod.before.pod.name): pod for pod in self.effects}
-        return by_pod.get(self.mine_before[0].key, self.effects[0]) if self.mine_before else self.effects[0]
+        return (
+            by_pod.get(self.own_deaths_before[0].key, self.effects[0])
+            if self.own_deaths_before
+            else self.effects[0]
+        )
 
 
 def replicas_of(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
-    """The pods of a workload that run on a node."""
+    """Return the pods of a workload that run on a node."""
     return [pod for pod in _placed(workload, pods) if not pod.is_terminal]
 
 
@@ -217,14 +219,14 @@ def _placed(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def node_of(pod: Pod, pods: Iterable[Pod]) -> str:
-    """The node of a pod, of a workload whose pods have all ended that of the newest; empty for others."""
+    """Return the node of a pod, or of the newest ended pod of a workload without others; else ""."""
     placed = _placed(pod, pods) if pod.kind != "Pod" else []
     ended = placed if all(replica.is_terminal for replica in placed) else []
     return max(ended, key=lambda replica: replica.metadata.creation_timestamp or "", default=pod).node_name
 
 
 def with_priority(workload: Pod, pods: Iterable[Pod]) -> Pod:
-    """A workload's template with the number of its PriorityClass, which its pods have: it names the class."""
+    """Give a workload's template the number of its PriorityClass from its pods."""
     spec, name = workload.spec, workload.spec.priority_class_name
     if not name or spec.priority is not None:
         return workload
@@ -234,23 +236,28 @@ def with_priority(workload: Pod, pods: Iterable[Pod]) -> Pod:
 
 
 def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tuple[NodeReplicas, ...]:
-    """What edits of a workload do to each of its pods; the node where one dies next comes first."""
+    """Return what edits of a workload do to its pods, by node; the node where one dies next comes first."""
     by_node: dict[str, list[Pod]] = {}
     for pod in replicas_of(workload, snapshot.pods):
         by_node.setdefault(pod.node_name, []).append(pod)
     nodes = [_on_node(pods, edits, name, snapshot) for name, pods in by_node.items()]
-    nodes.sort(key=lambda node: (not node.mine_before, *(death.urgency for death in node.mine_before[:1])))
+    nodes.sort(
+        key=lambda node: (
+            not node.own_deaths_before,
+            *(death.urgency for death in node.own_deaths_before[:1]),
+        )
+    )
     return tuple(nodes)
 
 
 def to_pods(workload: Pod, scope: Scope) -> Scope:
-    """The scope with the pods of a workload: those with the labels of its template."""
+    """Return the scope of a workload's pods: those with the labels of its template."""
     labels = ",".join(f"{key}={value}" for key, value in (workload.metadata.labels or {}).items())
     return replace(scope, names=frozenset(), selector=Selector.parse(labels), selector_text=labels)
 
 
 def usage_of(pod: Pod, snapshot: Snapshot) -> PodUsage | None:
-    """The usage of a pod, of a workload that of its pod that uses most; None where it is unknown."""
+    """Return the usage of a pod, or of the pod of a workload that uses most; None if unknown."""
     usages = (snapshot.usage_now(pod) for pod in (pod, *replicas_of(pod, snapshot.pods)))
     return max(filter(None, usages), key=lambda usage: usage.working_set_bytes, default=None)
 
@@ -280,7 +287,7 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
     )
     keys, own = {(pod.namespace, pod.name) for pod in pods}, snapshot.own_bytes(name)
     growth = growth_on(snapshot, name)
-    (deaths_before, mine_before), (deaths_after, mine_after) = (
+    (deaths_before, own_deaths_before), (deaths_after, own_deaths_after) = (
         _deaths(ranking, setup, own, keys, growth) for ranking in (before, after)
     )
     return NodeReplicas(
@@ -288,8 +295,8 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
         tuple(sorted(build_effects(pairs, before, after), key=_rank)),
         deaths_before,
         deaths_after,
-        mine_before,
-        mine_after,
+        own_deaths_before,
+        own_deaths_after,
         _room(pairs[0][1].pod, map(desired_pod, [*others, *pods]), setup),
         _room(pairs[0][1].pod, map(desired_pod, others), setup),
     )
@@ -303,7 +310,7 @@ def _recreated(pod: Pod, edits: Iterable[Edit]) -> Pod:
 def _deaths(
     ranking: Ranking, setup: NodeSetup, own_bytes: int | None, keys: Collection[PodKey], growth: Growth
 ) -> tuple[tuple[NextDeath, ...], tuple[NextDeath, ...]]:
-    """All that wait on a node, and those of these pods."""
+    """Return all deaths that may come on a node, and those of these pods."""
     try:
         state = ranked_node_state(ranking, setup, own_bytes=own_bytes).require_capacity()
         state = replace(state, growth=growth)

@@ -1,4 +1,4 @@
-"""Edits of requests and limits: the edited pod, and the flags that say the same."""
+"""Edits of requests and limits: the edited pod, and the same as flags."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ POD_LEVEL = ""
 
 
 class Side(StrEnum):
-    """Which of the two maps of a container's resources."""
+    """One of the two maps of a container's resources."""
 
     REQUESTS = "requests"
     LIMITS = "limits"
@@ -47,12 +47,12 @@ class Edit:
 
     @property
     def target(self) -> tuple[str, Side, str]:
-        """Which value it is."""
+        """Return which value the edit sets."""
         return self.owner, self.side, self.resource
 
     @property
     def warning(self) -> str:
-        """What is odd about a size that a server takes; else empty."""
+        """Return what is odd about a size that a server accepts, or ""."""
         return odd_size(self.resource, self.quantity) if self.quantity is not None else ""
 
 
@@ -60,7 +60,7 @@ EXAMPLES: Final = "write a quantity such as 250m, 1.5 or 512Mi"
 
 
 def parse_quantity(text: str, stored: Quantity | None = None) -> Quantity | None:
-    """A typed quantity, None for an empty text; `+1Gi` adds to what is stored. Raises QuantityError."""
+    """Parse a typed quantity, "" as None; `+1Gi` adds to what is stored. Raises QuantityError."""
     text = text.strip()
     if not text:
         return None
@@ -75,14 +75,14 @@ def parse_quantity(text: str, stored: Quantity | None = None) -> Quantity | None
 
 
 def current_value(pod: Pod, owner: str, side: Side, resource: str) -> Quantity | None:
-    """The value that an edit would replace. Raises InputError for a container that does not exist."""
+    """Return the value that an edit would replace. Raises InputError for a missing container."""
     resources = pod.spec.resources if owner == POD_LEVEL else _find_container(pod, owner).resources
     quantities: ResourceList | None = getattr(resources, side.value) if resources is not None else None
     return (quantities or EMPTY_RESOURCES).get(resource)
 
 
 def value_now(pod: Pod, edit: Edit) -> Quantity | None:
-    """The value at the edit's target, None too where the container does not exist."""
+    """Return the value at the edit's target; None also without the container."""
     try:
         return current_value(pod, *edit.target)
     except InputError:
@@ -90,14 +90,14 @@ def value_now(pod: Pod, edit: Edit) -> Quantity | None:
 
 
 def apply_edits(pod: Pod, edits: Iterable[Edit]) -> Pod:
-    """The edited pod. Raises InputError for a container that does not exist."""
+    """Return the edited pod. Raises InputError for a container that does not exist."""
     for edit in edits:
         pod = _apply_edit(pod, edit)
     return pod
 
 
 def effective_edits(pod: Pod, edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """The edits that change something, if only the spelling; the last of several for the same value."""
+    """Return the edits that change something, even if only the spelling; the last one of a target counts."""
     last = {edit.target: edit for edit in edits}
     return tuple(
         edit for edit in last.values() if str(current_value(pod, *edit.target)) != str(edit.quantity)
@@ -144,7 +144,7 @@ class Amount(NamedTuple):
     is_more: bool = False
 
     def edit(self, pod: Pod, owner: str, side: Side) -> Edit:
-        """The edit of one container, or of the pod. Raises InputError without a value to add to."""
+        """Return the edit of one container, or of the pod. Raises InputError without a value to add to."""
         text = "" if self.quantity is None else f"{'+' * self.is_more}{self.quantity}"
         try:
             quantity = parse_quantity(text, current_value(pod, owner, side, self.resource))
@@ -155,7 +155,7 @@ class Amount(NamedTuple):
 
 
 def parse_amounts(text: str, flag: str) -> tuple[Amount, ...]:
-    """The amounts of a flag such as `cpu=250m,memory-`, in its order.
+    """Parse the amounts of a flag such as `cpu=250m,memory-`, in order.
 
     Raises UsageError, which names the flag.
     """
@@ -169,7 +169,7 @@ def parse_amounts(text: str, flag: str) -> tuple[Amount, ...]:
 
 
 def format_amounts(amounts: Iterable[Amount]) -> str:
-    """The text that `parse_amounts` reads as these."""
+    """Return the text that `parse_amounts` reads as these amounts."""
     return ",".join(
         f"{resource}-" if quantity is None else f"{resource}={'+' * is_more}{quantity}"
         for resource, quantity, is_more in amounts
@@ -177,7 +177,7 @@ def format_amounts(amounts: Iterable[Amount]) -> str:
 
 
 def as_flags(edits: Sequence[Edit]) -> list[str]:
-    """The flags that say the same as the edits, one line for each container and for the pod."""
+    """Return the edits as flags, one line for each container and for the pod."""
     lines = []
     for owner in dict.fromkeys(edit.owner for edit in edits):
         words = ["--pod-level" if owner == POD_LEVEL else f"-c {owner}"]
@@ -194,7 +194,7 @@ def as_flags(edits: Sequence[Edit]) -> list[str]:
 
 
 def select_containers(pod: Pod, patterns: Sequence[str]) -> list[str]:
-    """The names of the containers that the patterns select, app containers first as in kubectl.
+    """Return the names of the containers that the patterns select, app containers first as in kubectl.
 
     `*` in a pattern stands for any text; without patterns all are selected. Raises InputError for a pattern
     that matches no container.
@@ -234,7 +234,7 @@ _QUALIFIED: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-
 
 
 def _parse_resource(name: str, part: str, flag: str) -> str:
-    """A resource that containers may request (`validateContainerResourceName`)."""
+    """Return a resource that containers may request (`validateContainerResourceName`)."""
     if is_container_resource(name) and ("/" not in name or _QUALIFIED.fullmatch(name)):
         return name
     raise UsageError(

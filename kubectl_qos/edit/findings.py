@@ -86,19 +86,17 @@ class FindingCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
-
-    `subject` is whose: `LimitRange caps`, `Argo CD application shop`, `container app`. `text` is the sentence
-    of the server or the kubelet, empty without one; for people present/findings.py has `finding_line`, which
-    puts the `facts` into words. `in_preview` says whether the preview shows the same already.
-    """
+    """One finding; `finding_line` in present/findings.py puts its `facts` into words."""
 
     severity: Severity
     subject: str
+    """`LimitRange caps`, `Argo CD application shop`, `container app`."""
     code: FindingCode
     text: str = ""
+    """The sentence of the server or the kubelet, or empty."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     in_preview: bool = False
+    """The preview shows the same already."""
 
 
 _ORDER: Final = list(Severity)
@@ -112,10 +110,10 @@ def find_findings(
     usage: PodUsage | None,
     seen: Mapping[str, ContainerHistory] = MappingProxyType({}),
 ) -> tuple[Finding, ...]:
-    """The findings on a change that is applied with a strategy, the most serious first.
+    """Return the findings on a change that is applied with a strategy, the most serious first.
 
-    `preview` is of a pod, or of a workload under its own kind. `usage` is the pod's memory; None where it is
-    unknown, or the object is a workload. `seen` is what a store of metrics knows of both.
+    `preview` is of a pod, or of a workload under its own kind. `usage` is the pod's memory; None if it is
+    unknown, or the object is a workload. `seen` is what a store of metrics has of both.
     """
     if not preview.edits:
         return ()
@@ -169,7 +167,7 @@ def _change_pod(
 
 
 def _change_template(preview: Preview, related: RelatedObjects, target: ChangedObject) -> Iterator[Finding]:
-    """The server only validates the template; its pods may be refused later."""
+    """Find what refuses or changes the new pods: the server only validates the template itself."""
     setup = preview.before.setup
     refusals = pod_refusals(target.new, setup.release)
     yield from _invalid(preview, refusals, refusals)
@@ -180,7 +178,7 @@ def _change_template(preview: Preview, related: RelatedObjects, target: ChangedO
 
 
 def _invalid(preview: Preview, refusals: Iterable[Refusal], of_pod: Iterable[Refusal]) -> Iterator[Finding]:
-    """What the server refuses; of that only what is not `of_pod` itself is about changing it in place."""
+    """Yield what the server refuses; findings that are not `of_pod` are about changing it in place."""
     shown = {str(refusal) for refusal in (*preview.refusals, *preview.resize_refusals)}
     invalid = set(map(str, of_pod))
     for text in dict.fromkeys(map(str, refusals)):
@@ -197,7 +195,7 @@ def _range_sentences(checks: ServerChecks) -> Iterator[tuple[str, str]]:
 def _limit_range_values(
     target: ChangedObject, new: Pod, related: RelatedObjects, release: Release, *, in_place: bool
 ) -> Iterator[Finding]:
-    """What LimitRanges add to the edited resources; in place to any container that has no value yet."""
+    """Yield what LimitRanges add to the edited resources, in place only where there is no value yet."""
     removed = {edit.target for edit in target.edits if edit.quantity is None}
     touched = {(edit.owner, edit.resource) for edit in target.edits}
     requested = pod = default_pod(target.new, release)
@@ -279,7 +277,7 @@ def _kubelet_answer(preview: Preview) -> Iterator[Finding]:
 
 
 def _dropped_weights(target: ChangedObject) -> Iterator[Finding]:
-    """Containers without a CPU request that share the pod's limit: a resize of it drops their weight to 1.
+    """Yield containers without a CPU request below the pod's limit: a resize drops their weight to 1.
 
     A new container has the weight of the limit. A resize hands the runtime their request as a zero, which
     counts as one (kuberuntime_manager.go, updatePodContainerResources; measured on a real node).
@@ -292,7 +290,7 @@ def _dropped_weights(target: ChangedObject) -> Iterator[Finding]:
 
 
 def _creation(preview: Preview) -> Iterator[Finding]:
-    """CRI-O starts conmon and runc inside the pod's cgroup (kubernetes/kubernetes 135680)."""
+    """Warn of CRI-O, which starts conmon and runc inside the pod's cgroup (kubernetes/kubernetes 135680)."""
     node, limit = preview.after.setup.node, preview.after.totals.memory_limit
     is_limited = preview.after.totals.declared.memory and 0 < limit < _TAKEN_BY_CREATION
     if is_limited and node.runtime.startswith("cri-o") and node.oci_runtime.name == "runc":
@@ -301,7 +299,7 @@ def _creation(preview: Preview) -> Iterator[Finding]:
 
 
 _TAKEN_BY_CREATION: Final = 32 << 20
-"""What upstream raised its tests to: runc takes 20 to 22 MB while it creates a container."""
+"""The limit in upstream's tests: runc takes 20 to 22 MB while it creates a container."""
 
 
 def _memory(
@@ -311,7 +309,7 @@ def _memory(
     usage: PodUsage | None,
     seen: Mapping[str, ContainerHistory],
 ) -> Iterator[Finding]:
-    """By what is used now, and where that says nothing by what was seen before."""
+    """Compare with current usage, and with earlier usage if that is not worse."""
     release = preview.before.setup.release
     old, new = default_pod(target.old, release), default_pod(target.new, release)
     is_new_pod = kind is not StrategyKind.IN_PLACE
@@ -369,7 +367,7 @@ def _managers(related: RelatedObjects, kind: StrategyKind, target: ChangedObject
 def _utilization(
     related: RelatedObjects, kind: StrategyKind, target: ChangedObject, release: Release
 ) -> Iterator[Finding]:
-    """HorizontalPodAutoscalers whose target is in percent of a request that changes."""
+    """Yield HorizontalPodAutoscalers whose target is a percentage of a changed request."""
     chain = [target.raw, related.raw, *(owner.raw for owner in related.owners)]
     old, new = default_pod(target.old, release), default_pod(target.new, release)
     for metric in utilization_targets(chain, related.scalers):
@@ -387,7 +385,7 @@ def _utilization(
 
 
 def _budgets(related: RelatedObjects, target: ChangedObject) -> Iterator[Finding]:
-    """PodDisruptionBudgets of the pods that are replaced: only the eviction API respects them."""
+    """Yield PodDisruptionBudgets of replaced pods: only the eviction API respects them."""
     is_rolled_out = target.old.kind in WORKLOADS and replaced_pods(target.old.kind, target.raw) != 0
     missing = rollout_plan(target.raw).missing if is_rolled_out else 0
     for budget in related.budgets:
@@ -400,15 +398,15 @@ def _budgets(related: RelatedObjects, target: ChangedObject) -> Iterator[Finding
 
 
 def _lasting(pod: Pod, release: Release) -> tuple[Container, ...]:
-    """The containers that run as long as the pod does."""
+    """Return the containers that run as long as the pod does."""
     return (*pod.containers, *(init for init in pod.init_containers if is_sidecar(init, release)))
 
 
 def _measured_request(pod: Pod, target: UtilizationTarget, release: Release) -> Quantity | None:
-    """What a utilization is counted in; None where a container lacks it, so that nothing is counted.
+    """Return what a utilization is a percentage of; None if a container lacks it, so nothing is counted.
 
     `calculateRequests` (kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator.go): of the
-    pod itself where it requests that resource, else of its containers and sidecars.
+    pod itself if it requests that resource, else of its containers and sidecars.
     """
     resource = target.resource
     of_pod = (pod.spec.resources or NO_RESOURCES).requests or EMPTY_RESOURCES

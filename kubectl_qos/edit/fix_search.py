@@ -1,7 +1,7 @@
-"""The search for fixes: for each coming death the edits that put it off, each proven before it is offered.
+"""The search for fixes: for each coming death, edits that delay it, each tried before it is offered.
 
-The least value with the effect is found by bisection, in whole Mi: one Mi less has it not. Not here: which
-deaths wait (qos/simulation/next_death.py).
+The least value with the effect is found by bisection, in whole Mi: 1 Mi less is not enough. Not here: which
+deaths are coming (qos/simulation/next_death.py).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ MOST_GUARANTEED_EDITS: Final = 2
 def fixes_of_node(
     model: NodeModel, keys: Collection[PodKey] | None = None, *, only_nearest: bool = False
 ) -> Fixes:
-    """What can be done about the next deaths on a node, or the nearest, of some of its pods or of all.
+    """Return fixes for the next deaths on a node, or the nearest, of some of its pods or of all.
 
     Raises InputError for a node that runs Windows.
     """
@@ -85,7 +85,7 @@ def fixes_of_node(
 
 
 def next_urgency(model: NodeModel, keys: Collection[PodKey] | None = None) -> Urgency | None:
-    """How urgent the first death is against which `fixes_of_node` looks for something, None without any.
+    """Return how urgent the first death is for which `fixes_of_node` searches; None without one.
 
     Raises InputError for a node that runs Windows.
     """
@@ -107,10 +107,10 @@ def fixes_of_pods(
     workload: tuple[str, str] | None = None,
     by: Collection[Killer] = KILLERS,
 ) -> Fixes:
-    """What can be done about the deaths that wait for some pods by these killers.
+    """Return fixes for the deaths of some pods by these killers.
 
-    With `workload`, its kind and name, all of them get the same edits: against each kind of death what the
-    pod needs that is worst off. Raises InputError for a node that runs Windows.
+    With `workload`, its kind and name, all pods get the same edits: for each kind of death, what the pod
+    needs that is worst off. Raises InputError for a node that runs Windows.
     """
     searches = [_Search(model, keys, workload) for model in models]
     deaths = list(_loops(models, keys, workload))
@@ -135,9 +135,10 @@ def _missing(search_and_death: tuple[_Search, NextDeath]) -> int:
 def _loops(
     models: Iterable[NodeModel], keys: Collection[PodKey], workload: tuple[str, str] | None = None
 ) -> Iterator[tuple[_Search, NextDeath]]:
-    """The deaths at their own limits that containers which were OOMKilled meet again.
+    """Yield deaths at their own limits that containers which were OOMKilled meet again.
 
-    At their next start, or, of those that run, when they use as much again: what they use now is not known.
+    These come at their next start, or for running ones when they use as much again: what they use now is
+    unknown.
     """
     for model in models:
         loops = dict[PodKey, set[str]]()
@@ -170,12 +171,12 @@ def _collect(
             break
         reason = search.obstacle(death)
         fixes = [] if reason else list(search.fixes(death))
-        fixes = [fix for fix in fixes if all(node.bears(fix) for node in searches)]
+        fixes = [fix for fix in fixes if all(other.keeps_limits_safe(fix) for other in searches)]
         for fix in fixes:
-            # Of several nodes the one that has least left for all of its pods which get the edits.
+            # With several nodes, the one with the least left after all of its pods get the edits.
             on_nodes = (on_node for node in searches for on_node in node.on_node(fix))
             tightest = min(on_nodes, key=attrgetter("left_bytes"), default=fix)
-            if not any(search.covers(other, tightest) for other in collected):
+            if not any(search.subsumes(other, tightest) for other in collected):
                 collected.append(tightest)
         if not fixes:
             evidence = search.evidence(death) if reason is NoFixReason.HAS_ROOM else None
@@ -185,7 +186,7 @@ def _collect(
 
 
 class _Change(NamedTuple):
-    """Edits of a pod and the least ones that keep the claim, with what is known of the need."""
+    """Edits of a pod, the least ones that keep the claim, and the evidence of the need."""
 
     pod: Pod
     edits: Sequence[Edit]
@@ -195,7 +196,7 @@ class _Change(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """The death as it is with some edits, None where it does not wait, and all deaths of the edited pods."""
+    """A death after some edits, None if it does not come, and all deaths of the edited pods."""
 
     after: NextDeath | None
     deaths: Sequence[NextDeath]
@@ -211,7 +212,7 @@ class _Search:
         workload: tuple[str, str] | None = None,
         real: NodeModel | None = None,
     ) -> None:
-        # A copy: what it caches of each pod is let go with the search.
+        # A copy, so that its caches end with the search.
         self._model = replace(model)
         self._real = real or self._model
         self._group = frozenset(group) if workload is not None else frozenset()
@@ -227,19 +228,19 @@ class _Search:
         return next_deaths(self.before)
 
     def deaths(self, keys: Collection[PodKey] | None = None) -> list[NextDeath]:
-        """The next deaths on the node, or of some of its pods; on one of unknown size by own limits alone."""
+        """Return the next deaths on the node, or of some pods; without capacity only at own limits."""
         deaths = self._next_deaths if keys is None else deaths_of(self.before, keys)
         is_sized = self.before.capacity_bytes > 0
         return [death for death in deaths if is_sized or not death.killer.picks_among_pods]
 
     def on_node(self, fix: Fix) -> Iterator[Fix]:
-        """A fix of a workload with what its pods here request together."""
+        """Return a fix of a workload with the requests of all of its pods here."""
         more = [self._model.more_bytes(self.pods[key], fix.edits) for key in self._group & self.pods.keys()]
         if more and fix.workload is not None:
             yield replace(fix, node_pods=len(more), node_bytes=sum(more), free_bytes=self._model.free_bytes)
 
     def obstacle(self, death: NextDeath) -> NoFixReason | None:
-        """Why nothing is to be looked for."""
+        """Return why a search is pointless, or None."""
         pod = self.pods.get(death.key)
         if pod is None:
             return NoFixReason.PROCESS if death.has_victim else NoFixReason.ANYBODY
@@ -252,18 +253,18 @@ class _Search:
                 return NoFixReason.HAS_ROOM
             condition = resize_condition(pod)
             if is_resizing(pod) and (condition is None or condition.reason != ResizeStatus.INFEASIBLE):
-                later = self._later(death, ())
+                later = self._death_after(death, ())
                 if later is None or self.missing(later) <= 0:
                     is_low = low_pod_limit(pod) is not None
                     return NoFixReason.LOW_POD_LIMIT if is_low else NoFixReason.RESIZING
         return NoFixReason.STATIC if is_static(pod) or is_mirror(pod) else None
 
     def missing(self, death: NextDeath) -> int:
-        """How much nearer a limit is than it should be: at the peak, with the headroom above it."""
+        """Return how much a limit is below what it should be: the peak with its headroom."""
         return (0 if death.killer.picks_among_pods else self._wanted_room(death)) - death.distance_bytes
 
     def fixes(self, death: NextDeath) -> Iterator[Fix]:
-        """The fixes against a death."""
+        """Return the fixes for a death."""
         yield from self._recommended(death)
         if not death.killer.picks_among_pods:
             yield from self._raised_limit(death)
@@ -272,15 +273,15 @@ class _Search:
         yield from self._guaranteed(death)
         yield from self._limited_neighbour(death)
 
-    def bears(self, fix: Fix) -> bool:
-        """Whether a fix for all pods of a workload brings none of those on this node nearer to its limit."""
+    def keeps_limits_safe(self, fix: Fix) -> bool:
+        """Return whether a fix for all pods of a workload brings none of those here nearer to its limit."""
         if fix.workload is None:
             return True
         after = self._model.state(self._group, fix.edits)
         return all(self._is_safe(key, own_deaths(after, key)) for key in self._group & self.pods.keys())
 
-    def covers(self, fix: Fix, other: Fix) -> bool:
-        """Whether a fix, of another death of the same pod, does what the other one would do."""
+    def subsumes(self, fix: Fix, other: Fix) -> bool:
+        """Return whether a fix of another death of the same pod does what the other one would do."""
         if fix.pod is not other.pod or fix.edits == other.edits:
             return fix.pod is other.pod
         if fix.kind is not other.kind or fix.kind in {FixKind.LIMIT, FixKind.NEIGHBOUR}:
@@ -289,7 +290,7 @@ class _Search:
         return is_other_death and self._holds(other.death, fix.edits, other.claim)
 
     def evidence(self, death: NextDeath) -> Evidence:
-        """Of the container, of all in the pod together where that is what is limited or evicted."""
+        """Return the need of the container, or of the whole pod if the pod is limited or evicted."""
         pod = self.pods[death.key]
         if death.container and death.killer.scope is not Scope.POD:
             return self._model.evidence(pod, death.container)
@@ -315,7 +316,7 @@ class _Search:
         return [container for container in self.before.containers if container.pod_index in places]
 
     def _recommended(self, death: NextDeath) -> Iterator[Fix]:
-        """What a VerticalPodAutoscaler would set: it claims nothing, what becomes of the death is shown."""
+        """Return the values that a VerticalPodAutoscaler would set; they claim nothing."""
         autoscaler = self._model.recommending.get(death.key)
         if autoscaler is None:
             return
@@ -329,13 +330,13 @@ class _Search:
                 lower += advice.lower_bound.get(MEMORY, ZERO).value()
                 upper += advice.upper_bound.get(MEMORY, ZERO).value()
         evidence = Evidence(EvidenceKind.RECOMMENDED, target, lower_bytes=lower, upper_bytes=upper)
-        outcome = self._outcome(death, death.key, self._after(death, edits))
+        outcome = self._outcome(death, death.key, self._state_after(death, edits))
         fix = self._build(FixKind.RECOMMENDED, death, _Change(pod, edits, edits, Claim(), evidence), outcome)
         if fix is not None:
             yield fix
 
     def _raised_limit(self, death: NextDeath) -> Iterator[Fix]:
-        """The limit at the peak with headroom: the pod's own where that is hit, else the container's."""
+        """Raise the limit to the peak with headroom: the pod's own if that is hit, else the container's."""
         of_pod = [POD_LEVEL] if death.killer.scope is Scope.POD else []
         for owner in (*of_pod, death.container):
             fix = self._limit_of(death, owner)
@@ -373,7 +374,7 @@ class _Search:
         return next(filter(None, offers), None)
 
     def _limit(self, pod: Pod, owner: str, size: int) -> list[Edit]:
-        """The limit, a pod's own that would be below it, and the requests that a class needs equal."""
+        """Return the limit, a pod's own that would be below it, and requests that the class needs equal."""
         counts = self._model.setup.release.enabled(Gate.POD_LEVEL_RESOURCES)
         of_pod = memory_value(pod, POD_LEVEL, Side.LIMITS) if counts else 0
         owners = [owner, POD_LEVEL] if owner != POD_LEVEL and 0 < of_pod < size else [owner]
@@ -384,7 +385,7 @@ class _Search:
         return edits
 
     def _raised_requests(self, death: NextDeath) -> Iterator[Fix]:
-        """The least request to die after one more, and the least to die as late as the room allows."""
+        """Return the least request to die one later, and the least to die as late as the room allows."""
         node, room = self._model.setup.node, self._model.free_bytes
         allocatable = node.status_allocatable.get(MEMORY)
         most = allocatable.value() if allocatable is not None else node.memory_capacity_bytes or 0
@@ -397,7 +398,7 @@ class _Search:
                 yield fix
 
     def _latest(self, death: NextDeath, room: int) -> int:
-        """How many are killed before it where its containers share what the node has room for."""
+        """Return how many can be killed before it if its containers share the free requests of the node."""
         pod = self.pods[death.key]
         running = self._model.recreated(pod)
         owners = [container.name for container in (*running.init_containers, *running.containers)]
@@ -406,15 +407,15 @@ class _Search:
         share = room // len(owners) // len(self._group or "1")
         requests = {owner: memory_value(running, owner, Side.REQUESTS) for owner in owners}
         sizes = {owner: (request + share) // UNIT_BYTES for owner, request in requests.items()}
-        later = self._later(death, self._requests(pod, sizes))
+        later = self._death_after(death, self._requests(pod, sizes))
         return later.before if later is not None else NEVER
 
     def _least_requests(self, death: NextDeath, claim: Claim, most: int) -> list[Edit] | None:
-        """The least requests with which enough others die before each container of the pod."""
+        """Return the least requests with which enough others die before each container of the pod."""
         pod, sizes = self.pods[death.key], dict[str, int]()
 
         def is_late(sizes: Mapping[str, int], container: str = "") -> bool:
-            after = self._after(death, self._requests(pod, sizes))
+            after = self._state_after(death, self._requests(pod, sizes))
             return _is_after(claim.before, after, death, container)
 
         def least(owner: str, high: int, container: str = "", guess: int | None = None) -> int | None:
@@ -448,7 +449,7 @@ class _Search:
         return drop_redundant(edits, suffice)
 
     def _request_behind(self, death: NextDeath, last: SimulationStep, owner: str, container: str) -> int:
-        """About the least request in Mi with which a container, or its pod, dies after another victim."""
+        """Estimate the least request in Mi with which a container, or its pod, dies after another victim."""
         state, own = self.before, self._containers_of(death.key)
         if death.killer.evicts:
             excess = {
@@ -487,7 +488,7 @@ class _Search:
         return [(max((container.name for container in running.containers), key=excess), "")]
 
     def _requests(self, pod: Pod, sizes: Mapping[str, int]) -> list[Edit]:
-        """The edits with these requests in Mi, in the pod's class unless it is BestEffort."""
+        """Return the edits with these requests in Mi, in the pod's class unless it is BestEffort."""
         edits: list[Edit] = []
         for owner, units in sizes.items():
             edits += raise_request(self._model.recreated(pod, edits), owner, units * UNIT_BYTES)
@@ -496,7 +497,7 @@ class _Search:
         return keep_burstable(pod, edits, self._model.setup.release)
 
     def _guaranteed(self, death: NextDeath) -> Iterator[Fix]:
-        """Guaranteed, where that takes few edits and no number that nobody wrote."""
+        """Make the pod Guaranteed if that takes few edits and no number that nobody wrote."""
         goal = reach_class(self.pods[death.key], QosClass.GUARANTEED, self._model.setup.release)
         if 0 < len(goal.edits) <= MOST_GUARANTEED_EDITS and not goal.to_choose:
             fix = self._offer(FixKind.CLASS, death, Claim(before=death.before + 1), goal.edits, goal.edits)
@@ -504,7 +505,7 @@ class _Search:
                 yield fix
 
     def _limited_neighbour(self, death: NextDeath) -> Iterator[Fix]:
-        """A limit for the pod without one that uses most, so that its growth ends itself and not another."""
+        """Limit the pod without a limit that uses most, so that its growth kills itself and no other pod."""
         neighbour = self._unlimited(death)
         if neighbour is None or death.before:
             return
@@ -524,7 +525,7 @@ class _Search:
             return after, after.find_container(key[1], container, key[0])
 
         after, place = limited(minimal)
-        # Swap is room above the limit, which was chosen for memory alone.
+        # The limit was chosen for memory alone: swap is additional room.
         claim = Claim(room_bytes=after.containers[place].most_bytes - used)
         for size in dict.fromkeys((friendly(least), least)):
             edits = self._limit(pod, container, size)
@@ -540,7 +541,7 @@ class _Search:
                 return
 
     def _unlimited(self, death: NextDeath) -> tuple[int, str, PodKey] | None:
-        """The unlimited container of another pod that uses most, by its index; None of a critical pod."""
+        """Return the index of the unlimited container that uses most, outside of critical pods, or None."""
         most = None
         for index, container in enumerate(self.before.containers):
             pod = self.before.pod_for(container)
@@ -552,28 +553,28 @@ class _Search:
                 most = index, container.name, pod.key
         return most if most is not None and not is_critical(self.pods[most[2]]) else None
 
-    def _after(self, death: NextDeath, edits: Sequence[Edit]) -> NodeState:
+    def _state_after(self, death: NextDeath, edits: Sequence[Edit]) -> NodeState:
         key = death.key, tuple(edits)
         if key not in self._tried:
             self._tried[key] = self._model.state(self._group or {death.key}, edits)
         return self._tried[key]
 
     def _outcome(self, death: NextDeath, key: PodKey, state: NodeState) -> _Outcome:
-        """What becomes of a death where these are the edits of one pod, or of the group."""
+        """Return what happens to a death after these edits of one pod, or of the group."""
         keys = self._group & self.pods.keys() or {key}
         deaths = deaths_of(state, keys)
         return _Outcome(
             same_of_pod(deaths, death) if keys == {death.key} else same_death(state, death), deaths
         )
 
-    def _later(self, death: NextDeath, edits: Sequence[Edit]) -> NextDeath | None:
-        return same_death(self._after(death, edits), death)
+    def _death_after(self, death: NextDeath, edits: Sequence[Edit]) -> NextDeath | None:
+        return same_death(self._state_after(death, edits), death)
 
     def _holds(self, death: NextDeath, edits: Sequence[Edit], claim: Claim) -> bool:
-        return claim.is_kept(self._later(death, edits))
+        return claim.is_kept(self._death_after(death, edits))
 
     def _is_safe(self, key: PodKey, deaths: Iterable[NextDeath]) -> bool:
-        """Whether no own limit in these deaths is nearer than it was, or nearer than the headroom."""
+        """Return whether no own limit in these deaths gets nearer than it was, or than the headroom."""
         old, new = (_nearest_own(some, key) for some in (self._next_deaths, deaths))
         if new is None:
             return True
@@ -583,8 +584,8 @@ class _Search:
     def _offer(
         self, kind: FixKind, death: NextDeath, claim: Claim, edits: Sequence[Edit], minimal: Sequence[Edit]
     ) -> Fix | None:
-        """The fix if it keeps its claim and brings no limit nearer; a class changes by other kinds alone."""
-        outcome = self._outcome(death, death.key, self._after(death, edits))
+        """Return the fix if it keeps its claim, no limit gets nearer and no other kind changes the class."""
+        outcome = self._outcome(death, death.key, self._state_after(death, edits))
         if not claim.is_kept(outcome.after) or not self._is_safe(death.key, outcome.deaths):
             return None
         change = _Change(self.pods[death.key], edits, minimal, claim, self.evidence(death))
@@ -592,7 +593,7 @@ class _Search:
         return None if fix is not None and kind is FixKind.LIMIT and fix.kind is not kind else fix
 
     def _build(self, kind: FixKind, death: NextDeath, change: _Change, outcome: _Outcome) -> Fix | None:
-        """The fix, its edits and the least ones, unless a server would refuse it."""
+        """Return the fix with its edits and the least ones, unless a server would refuse it."""
         pod, claim, evidence = change.pod, change.claim, change.evidence
         edits, minimal = (effective_edits(pod, edits) for edits in (change.edits, change.minimal))
         seen = self._real.preview(pod, edits)
@@ -613,7 +614,7 @@ class _Search:
 
 
 def strategy_for(pod: Pod, seen: Preview) -> StrategyKind:
-    """In place where the kubelet can do that at all, else through the template, which a Job keeps."""
+    """Return in-place if the kubelet can do that, else through the template, which a Job keeps."""
     can_resize = seen.outcome.answer is not ResizeStatus.INFEASIBLE and not pod.is_terminal
     if seen.strategy_kind is StrategyKind.IN_PLACE and can_resize:
         return StrategyKind.IN_PLACE
@@ -627,7 +628,7 @@ def _nearest_own(deaths: Iterable[NextDeath], key: PodKey) -> NextDeath | None:
 
 
 def _is_after(most: int, state: NodeState, death: NextDeath, container: str) -> bool:
-    """Whether a killer of the node ends so many others before this container, or before any of the pod."""
+    """Return whether a killer ends that many others before this container, or before any of the pod."""
     others = 0
     for step in _steps(state, death):
         if others >= most:
@@ -639,19 +640,19 @@ def _is_after(most: int, state: NodeState, death: NextDeath, container: str) -> 
 
 
 def _last_of_others(state: NodeState, death: NextDeath, number: int) -> SimulationStep | None:
-    """The last of so many others that the killer of a death ends, None where there are fewer."""
+    """Return the last of this many others that the killer ends; None if there are fewer."""
     others = (step for step in _steps(state, death) if step.key != death.key)
     return next(islice(others, number - 1, None), None) if number < NEVER else None
 
 
 def _steps(state: NodeState, death: NextDeath) -> Iterator[SimulationStep]:
-    """Whom the killer of a death ends, one after another."""
+    """Return whom the killer of a death ends, one after another."""
     run = Run(state, Scenario())
     while (step := run.act(LimitHit(0.0, death.mechanism))) is not None:
         yield step
 
 
 def _ends(state: NodeState, container: int, to_bytes: int, key: PodKey, *, evicts: bool) -> bool:
-    """Whether a pod dies while a container grows to a size."""
+    """Return whether a pod dies while a container grows to a size."""
     growth = (ContainerGrowth(container, to_bytes),)
     return any(step.key == key for step in simulate(state, Scenario(growth=growth, eviction=evicts)).steps)

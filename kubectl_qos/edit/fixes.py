@@ -1,8 +1,8 @@
-"""Fixes as values: edits that put off a coming death, what they claim, and what is known of the need.
+"""Fixes as values: edits that delay a coming death, their claims, and the evidence of the need.
 
 A claim is proven on a model of the node: the edit is applied to its pods, the node is built again, and the
-same death is looked for. Bytes throughout. Not here: how fixes are found (fix_search.py), when an edit takes
-effect (preview.py), and the words (present/fixes.py).
+same death is looked up. Bytes throughout. Not here: the search (fix_search.py), when an edit takes effect
+(preview.py), and the words (present/fixes.py).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from kubectl_qos.qos.simulation.node_state import (
 
 
 class EvidenceKind(StrEnum):
-    """How it is known what a container needs, from the least certain."""
+    """How a container's need is known, from the least certain."""
 
     NONE = "no usage"
     SAMPLE = "one sample"
@@ -60,23 +60,23 @@ class EvidenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The most memory that a container was seen to need, and how.
+    """The most memory that a container was seen to need, and how that is known.
 
-    One that was OOMKilled since its last resize needs its limit at least, and where no run is known that the
-    limit was enough for, nobody knows how much more: it is doubled. `grows_without_end` is known from a
-    history alone: no limit is enough then. Of what a VerticalPodAutoscaler recommends for a whole pod the
-    peak is the target, and the bounds are those between which it leaves a request as it is.
+    A container that was OOMKilled since its last resize needs its limit at least. If no run was known to fit
+    the limit, the need is unknown and the limit is doubled.
     """
 
     kind: EvidenceKind
     peak_bytes: int = 0
     grows_without_end: bool = False
+    """Known only from a history: no limit is enough then."""
     lower_bytes: int | None = None
+    """With `upper_bytes`: between these a VerticalPodAutoscaler leaves a pod's request as it is."""
     upper_bytes: int | None = None
 
     @property
     def wanted_bytes(self) -> int:
-        """What a limit should be: the peak with the headroom."""
+        """Return what a limit should be: the peak with its headroom."""
         return self.peak_bytes * (100 + HEADROOM_PERCENT[self.kind]) // 100
 
 
@@ -89,14 +89,14 @@ HEADROOM_PERCENT: Final = {
     EvidenceKind.HISTORY: 15,
     EvidenceKind.RECOMMENDED: 0,
 }
-"""How much room a limit leaves above the peak, in percent of it: the less is known, the more."""
+"""The room of a limit above the peak, in percent of the peak: more for weaker evidence."""
 LEAST_AT_START: Final = 16 << 20
-"""Where a runtime could not start a container: twice that is above what any of them takes."""
+"""The least assumed need of a container that a runtime could not start: twice that is enough for any."""
 KILLED: Final = frozenset(
     {EvidenceKind.NEVER_STARTED, EvidenceKind.KILLED_EACH_TIME, EvidenceKind.OOM_KILLED}
 )
 NEVER: Final = 1 << 62
-"""As many are killed before it as there may be: it does not die so at all."""
+"""More others than there can be: the pod does not die this way at all."""
 
 
 class FixKind(StrEnum):
@@ -110,13 +110,13 @@ class FixKind(StrEnum):
 
 
 class Claim(NamedTuple):
-    """What a fix does about a death: leave so much room up to its limit, or so many are killed before it."""
+    """What a fix promises: this much room up to the limit, or this many others that are killed before."""
 
     room_bytes: int = 0
     before: int = 0
 
     def is_kept(self, death: NextDeath | None) -> bool:
-        """Whether the death, as it waits then if it does, is so far away."""
+        """Return whether the death, if it still comes, is as far away as claimed."""
         if death is None:
             return True
         return death.before >= self.before and (
@@ -126,40 +126,39 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A whole edit of one pod (or of all pods of `workload`) with its proven effect.
-
-    `claim` is kept by `minimal` and by no less; `edits` may add to it, up to a friendly size. `death` is put
-    off, `after` is the same death then, None where it no longer waits: of a limited neighbour it is its own.
-    `sooner` is what ends the pod then, or another of the workload on its node, before that all the same, so
-    that their next death is one of the two. `preview` is of `pod` on its node. `node_bytes` is
-    how much more its `node_pods` of the workload request together, `free_bytes` what the node has for that,
-    None where unknown; of several nodes the tightest.
-    """
+    """An edit of one pod (or of all pods of `workload`) with its proven effect."""
 
     kind: FixKind
     pod: Pod
     edits: tuple[Edit, ...]
     minimal: tuple[Edit, ...]
+    """The least edits that keep the claim; `edits` may add to them, up to a friendly size."""
     claim: Claim
     death: NextDeath
+    """The death that the fix delays."""
     after: NextDeath | None
+    """The same death after the edit, None if it no longer comes; for a limited neighbour its own."""
     evidence: Evidence
     preview: Preview = field(repr=False)
+    """The preview of `pod` on its node."""
     strategy: StrategyKind
     workload: tuple[str, str] | None = None
     sooner: NextDeath | None = None
+    """An earlier death on the node, of the pod or its workload, that this edit does not prevent."""
     node_pods: int = 1
     node_bytes: int = 0
+    """How much more the `node_pods` of the workload request together on the tightest node."""
     free_bytes: int | None = None
+    """What that node has for further requests, None if unknown."""
 
     @property
     def effects(self) -> Effects:
-        """The effects with the moments of the strategy."""
+        """Return the effects with the times of the strategy."""
         return self.preview.effects_of(self.strategy)
 
     @property
     def when(self) -> When:
-        """When the claim holds."""
+        """Return when the claim holds."""
         effects, is_killed = self.effects, not self.death.killer.evicts
         if self.kind in {FixKind.LIMIT, FixKind.NEIGHBOUR}:
             moments = [file.when for file in effects.files if file.file.startswith("memory.")]
@@ -170,30 +169,30 @@ class Fix:
 
     @property
     def more_bytes(self) -> int:
-        """How much more memory each pod requests."""
+        """Return how much more memory each pod requests."""
         predictions = self.preview.before, self.preview.after
         old, new = (pod_requests(predicted.pod, predicted.setup.release) for predicted in predictions)
         return new.get(MEMORY, ZERO).value() - old.get(MEMORY, ZERO).value()
 
     @property
     def left_bytes(self) -> float:
-        """What the tightest node has free afterwards, infinite where that is unknown."""
+        """Return the bytes that the tightest node has free afterwards, infinite if unknown."""
         return inf if self.free_bytes is None else self.free_bytes - self.node_bytes
 
     @property
     def fits(self) -> bool:
-        """Whether the nodes have room for what is requested."""
+        """Return whether the nodes have room for the requests."""
         return self.node_bytes <= 0 or self.left_bytes >= 0
 
     @property
     def puts_off(self) -> bool:
-        """Whether the death is further away; what a VerticalPodAutoscaler recommends may bring it nearer."""
+        """Return whether the death is further away; a VerticalPodAutoscaler's values may bring it nearer."""
         is_other = self.kind is not FixKind.RECOMMENDED
         return is_other or self.after is None or self.after.distance_bytes > self.death.distance_bytes
 
 
 class NoFixReason(StrEnum):
-    """Why no edit is offered against a death."""
+    """Why a death has no fix."""
 
     PROCESS = "a process of the node"
     ANYBODY = "unknown victim"
@@ -207,7 +206,7 @@ class NoFixReason(StrEnum):
 
 
 class Unfixed(NamedTuple):
-    """A death without a fix; `evidence` of what its container needs, where that has room."""
+    """A death without a fix; `evidence` is the need of a container whose limit has room."""
 
     node: str
     death: NextDeath
@@ -217,7 +216,7 @@ class Unfixed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fixes:
-    """What can be done, the nearest death first; and the deaths against which nothing is offered.
+    """The fixes, the nearest death first; and the deaths without one.
 
     `states` are those of the nodes, by name.
     """
@@ -229,24 +228,22 @@ class Fixes:
 
 @dataclass(frozen=True)
 class NodeModel:
-    """A node to try edits on: its pods as stored with their usage, and what the node itself uses.
-
-    `history` is what is known of containers beside their present usage, `growth` how that changes,
-    `recommending` the VerticalPodAutoscalers that recommend other values for pods. `offers` are limits in
-    bytes that were offered before: as long as one suffices, it is offered again. `profiles` are those of
-    nodes of the same memory and release.
-    """
+    """A node to try edits on: its pods as stored with their usage, and what the node itself uses."""
 
     setup: NodeSetup
     pods: Sequence[Pod]
     usage: Mapping[PodKey, PodUsage]
     history: Mapping[ContainerKey, Evidence] = field(default_factory=dict)
+    """The needs of containers that a store of metrics knows."""
     recommending: Mapping[PodKey, VerticalAutoscaler] = field(default_factory=dict)
+    """The VerticalPodAutoscalers that recommend other values for pods."""
     offers: Mapping[ContainerKey, int] = field(default_factory=dict)
+    """Limits in bytes that were offered before: as long as one suffices, it is offered again."""
     growth: Growth = NO_GROWTH
     own_bytes: int | None = None
     own_processes: tuple[NodeProcess, ...] = ()
     profiles: Profiles | None = field(default=None, repr=False, compare=False)
+    """Those of nodes of the same memory and release."""
 
     @cached_property
     def _ranking(self) -> Ranking:
@@ -260,28 +257,28 @@ class NodeModel:
 
     @cached_property
     def free_bytes(self) -> int | None:
-        """What the node has for further memory requests; None where that is unknown."""
+        """Return the bytes that the node has for further memory requests; None if unknown."""
         pods = [default_pod(desired_pod(pod), self.setup.release) for pod in self.pods]
         fits = node_fit(pods[0], pods[1:], self.setup) if pods else ()
         return next((max(fit.free - fit.needed, 0) for fit in fits if fit.resource == MEMORY), None)
 
     def recreated(self, pod: Pod, edits: Iterable[Edit] = ()) -> Pod:
-        """The defaulted pod as if recreated with those of the edits whose container it has."""
+        """Return the defaulted pod as if recreated with the edits of its own containers."""
         names = {POD_LEVEL, *(container.name for container in all_containers(pod))}
         own_edits = [edit for edit in edits if edit.owner in names]
         return default_pod(as_recreated(apply_edits(pod, own_edits)), self.setup.release)
 
     def qos_class(self, pod: Pod, edits: Iterable[Edit] = ()) -> QosClass:
-        """The class of the pod as if recreated with the edits."""
+        """Return the class of the pod as if recreated with the edits."""
         return computed_class(self.recreated(pod, edits), self.setup.release)
 
     def more_bytes(self, pod: Pod, edits: Iterable[Edit]) -> int:
-        """How much more memory the pod requests with the edits."""
+        """Return how much more memory the pod requests with the edits."""
         old, new = (pod_requests(self.recreated(pod, some), self.setup.release) for some in ((), edits))
         return new.get(MEMORY, ZERO).value() - old.get(MEMORY, ZERO).value()
 
     def state(self, keys: Collection[PodKey] = (), edits: Sequence[Edit] = ()) -> NodeState:
-        """The node as if these pods were recreated with the edits, and used as much as now.
+        """Return the node as if these pods were recreated with the edits, with unchanged usage.
 
         Raises InputError for a node that runs Windows.
         """
@@ -297,11 +294,11 @@ class NodeModel:
         return replace(state, growth=self.growth)
 
     def preview(self, pod: Pod, edits: Iterable[Edit]) -> Preview:
-        """The effects of edits on one of its pods."""
+        """Return the effects of edits on one of the node's pods."""
         return preview(pod, edits, self.setup, usage=self.usage, ranking=self._ranking)
 
     def evidence(self, pod: Pod, container: str) -> Evidence:
-        """What is known of a container's need: its history, unless it was killed above that, or its usage."""
+        """Return a container's need: from its history, unless it was killed above that, or from its usage."""
         history = self.history.get((pod_key(pod), container))
         limit = limit_in_force(pod, container, self.setup.release)
         was_killed = limit and was_killed_since_resize(pod, container)
@@ -320,13 +317,13 @@ class NodeModel:
 
 
 def order_of_fixes(fix: Fix) -> tuple[Urgency, bool, bool, bool, int, int]:
-    """The next death first; then what puts it off, has room, keeps the class, is early, takes least."""
+    """Return a sort key: the next death first; then effective, fitting, class-keeping, early, small fixes."""
     when, more = list(When).index(fix.when), max(fix.more_bytes, 0)
     return fix.death.urgency, not fix.puts_off, not fix.fits, fix.kind is FixKind.CLASS, when, more
 
 
 def memory_value(pod: Pod, owner: str, side: Side) -> int:
-    """The bytes of a memory request or limit, 0 without one, as ephemeral containers always are."""
+    """Return the bytes of a memory request or limit; 0 without one, as for ephemeral containers."""
     if any(container.name == owner for container in pod.ephemeral_containers):
         return 0
     quantity = current_value(pod, owner, side, MEMORY)
@@ -334,7 +331,7 @@ def memory_value(pod: Pod, owner: str, side: Side) -> int:
 
 
 def limit_in_force(pod: Pod, container: str, release: Release) -> int:
-    """The bytes at which a container alone is killed: its own limit or the pod's, 0 without either.
+    """Return the bytes at which a container is killed alone: its limit or the pod's, 0 without either.
 
     A status may be of a container that the pod does not have.
     """
@@ -346,7 +343,7 @@ def limit_in_force(pod: Pod, container: str, release: Release) -> int:
 
 
 def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> NodeModel:
-    """The node as if these containers ran, and used what they were killed at: their limits."""
+    """Return the node as if these containers ran, and used their limits, at which they were killed."""
     pods, usage = list(model.pods), dict(model.usage)
     for index, pod in enumerate(model.pods):
         names, of_pod = loops.get(pod_key(pod), ()), model.usage.get(pod_key(pod))
@@ -372,12 +369,12 @@ def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> Nod
 
 
 def pod_key(pod: Pod) -> PodKey:
-    """Namespace and name."""
+    """Return namespace and name."""
     return pod.metadata.namespace, pod.metadata.name
 
 
 def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
-    """The same death in another state of its node, None where it does not wait there."""
+    """Return the same death in another state of its node; None if it does not come there."""
     if not death.killer.picks_among_pods:
         return same_of_pod(own_deaths(state, death.key), death)
     firsts = [first for first in node_deaths(state) if _kind(first) == _kind(death)]
@@ -385,7 +382,7 @@ def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
 
 
 def same_of_pod(deaths: Iterable[NextDeath], death: NextDeath) -> NextDeath | None:
-    """The same death among those of its pod in another state of its node, None where it is not there."""
+    """Return the same death among those of its pod in another state of its node; None without it."""
     if death.killer.picks_among_pods:
         return next((other for other in deaths if _kind(other) == _kind(death)), None)
     own = [other for other in deaths if not other.killer.picks_among_pods]
@@ -404,7 +401,7 @@ def _kind(death: NextDeath) -> tuple[Mechanism, int | None]:
 
 
 def least_units(low: int, high: int, works: Callable[[int], bool], guess: int | None = None) -> int | None:
-    """The least number above `low`, up to `high`, that works, where with one every larger one does.
+    """Return the least number above `low`, up to `high`, that works, if every larger one does too.
 
     The search is by bisection, from a guess on in steps that double.
     """
@@ -426,7 +423,7 @@ def least_units(low: int, high: int, works: Callable[[int], bool], guess: int | 
 
 
 def friendly(size_bytes: int) -> int:
-    """The next size in whole Mi that is easy to read: at most an eighth more."""
+    """Return the next size in whole Mi that is easy to read: at most an eighth more."""
     units = -(-size_bytes // UNIT_BYTES)
     step = 1 << max(units.bit_length() - 4, 0)
     return -(-units // step) * step * UNIT_BYTES

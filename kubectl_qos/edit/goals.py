@@ -1,7 +1,7 @@
 """Goals and the fewest edits that reach them: another QoS class, or a later place in the kill order.
 
-For the latter the least memory requests are found: the kernel goes by usage and oom_score_adj, which the
-kubelet computes for Burstable containers from their memory requests.
+A later place needs larger memory requests: the kernel goes by usage and oom_score_adj, which the kubelet
+computes for Burstable containers from their memory requests.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ObstacleReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What stands in the way of a goal, of a container or (empty) of the whole pod.
+    """What prevents a goal, in a container or (empty) in the whole pod.
 
     `needed` is the highest oom_score_adj with which the container would be killed late enough, `least` the
     lowest that it can have, and `ranked` how many pods of the node have a rank.
@@ -76,7 +76,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The edits towards a goal; `to_choose` are the steps for which a person has to choose a number.
+    """The edits towards a goal; for the steps in `to_choose` a person has to choose a number.
 
     Without `to_choose` and `obstacle` the edits reach the goal, and none of them can be left out.
     """
@@ -87,9 +87,9 @@ class Goal:
 
 
 class RankGoal(NamedTuple):
-    """A kill rank that is asked for: a later one than that of a pod, or at least `rank`.
+    """A kill rank that is asked for: after a named pod, or at least `rank`.
 
-    The pod has its namespace, empty where that is not given, and its name.
+    The pod is its namespace, "" if not given, and its name.
     """
 
     outlive: PodKey | None = None
@@ -97,7 +97,7 @@ class RankGoal(NamedTuple):
 
 
 def reach_class(pod: Pod, target: QosClass, release: Release) -> Goal:
-    """The smallest change with which a pod, as stored or written, is of the target class once recreated."""
+    """Return the smallest change after which a pod, as stored or written, has the class once recreated."""
 
     def suffice(some: Sequence[Edit]) -> bool:
         return computed_class(default_pod(apply_edits(pod, some), release), release) is target
@@ -115,7 +115,7 @@ def reach_class(pod: Pod, target: QosClass, release: Release) -> Goal:
 
 
 def drop_redundant(edits: list[Edit], suffice: Callable[[Sequence[Edit]], bool]) -> list[Edit]:
-    """The edits without those that can be left out."""
+    """Return the edits without those that can be left out."""
     for edit in edits:
         others = [other for other in edits if other is not edit]
         if suffice(others):
@@ -124,7 +124,7 @@ def drop_redundant(edits: list[Edit], suffice: Callable[[Sequence[Edit]], bool])
 
 
 def edits_for_step(step: ClassStep, pod: Pod, release: Release) -> Iterator[Edit]:
-    """The edits that take a step; none where a person has to choose a number."""
+    """Return the edits of a step; none if a person has to choose a number."""
     owner = POD_LEVEL if step.owner == SPEC_RESOURCES else step.owner
     if step.kind is ClassStepKind.SET_LIMIT:
         yield Edit(owner, Side.LIMITS, step.resource, _limit(step, owner, pod))
@@ -140,7 +140,7 @@ def edits_for_step(step: ClassStep, pod: Pod, release: Release) -> Iterator[Edit
 
 
 def _limit(step: ClassStep, owner: str, pod: Pod) -> Quantity | None:
-    """The limit of a step; a pod's own is not below that of any container, which a server would refuse."""
+    """Return the limit of a step; a server refuses a pod's own limit below that of a container."""
     if owner != POD_LEVEL or step.value is None:
         return step.value
     limits = (container.limits.get(step.resource) for container in pod.containers)
@@ -148,7 +148,7 @@ def _limit(step: ClassStep, owner: str, pod: Pod) -> Quantity | None:
 
 
 def _remove_one_limit(pod: Pod, release: Release) -> Iterator[Edit]:
-    """The first limit without which a Guaranteed pod is Burstable, of CPU rather than of memory.
+    """Remove the first limit that keeps a pod Guaranteed, of CPU rather than of memory.
 
     Removing a CPU limit kills nothing. A limit with an explicit request is preferred to one that the request
     is defaulted from: the request would go with it.
@@ -166,7 +166,7 @@ def _remove_one_limit(pod: Pod, release: Release) -> Iterator[Edit]:
 
 
 UNIT_BYTES: Final = 1 << 20
-"""Requests are raised to whole Mi: people write no less, and few nodes have a finer step of the score."""
+"""Requests are raised to whole Mi: people write no finer values, and few nodes have a finer score."""
 
 Usage = Mapping[PodKey, PodUsage]
 
@@ -174,17 +174,16 @@ Usage = Mapping[PodKey, PodUsage]
 def outlive(
     pod: Pod, other: Pod, setup: NodeSetup, neighbours: Sequence[Pod], usage: Usage | None = None
 ) -> Goal:
-    """The least memory requests with which a pod is killed after another one of its node.
+    """Return the least memory requests with which a pod is killed after another one of its node.
 
     After means a higher kill rank: two pods that share a rank do not outlive each other. Usage is assumed to
-    stay, and requests are raised to whole Mi (`UNIT_BYTES`): one Mi less is not enough. Each container's
-    request is raised as far as necessary; where spec.resources decides the pod's class, only its request,
-    which the containers share. A limit is raised where the request would exceed it, and to one Mi above the
-    request where the pod would become Guaranteed otherwise. Nothing is ever lowered. What the node has free
-    does not matter here: the preview checks it.
+    stay. Requests are raised to the least sufficient whole Mi (`UNIT_BYTES`), for each container; if
+    spec.resources decides the pod's class, only its request is raised, which the containers share. A limit is
+    raised if the request would exceed it, and to one Mi above the request if the pod would become Guaranteed
+    otherwise. Nothing is ever lowered. The preview checks whether the node has room.
 
-    `pod` is as stored or written, not defaulted by us. The neighbours are the pods of the node: `other` is
-    among them, the pod itself may be. Pods without usage count as using nothing.
+    `pod` is as stored or written, not defaulted by us. The neighbours are the pods of the node, with `other`
+    and perhaps the pod itself. Pods without usage count as using nothing.
     """
     others = neighbours_without(pod, neighbours, setup.release)
     if not setup.node.memory_capacity_bytes:
@@ -202,7 +201,7 @@ def outlive(
 def rank_at_least(
     pod: Pod, rank: int, setup: NodeSetup, neighbours: Sequence[Pod], usage: Usage | None = None
 ) -> Goal:
-    """The least memory requests with which a pod gets the kill rank `rank` or a higher one on its node.
+    """Return the least memory requests with which a pod gets the kill rank `rank` or a higher one.
 
     Rank 1 is the next victim: with rank 10 or more at least nine pods are killed before it. The rest is as
     in `outlive`.
@@ -220,7 +219,7 @@ def rank_at_least(
 
 
 def score_at_most(pod: Pod, points: int, setup: NodeSetup, usage: Usage | None = None) -> Goal:
-    """The least memory requests with which no container has a higher badness than `points`, in pages.
+    """Return the least memory requests with which no container has more badness than `points`, in pages.
 
     The rest is as in `outlive`.
     """
@@ -280,7 +279,7 @@ class _RankSearch:
         edits = keep_burstable(self._pod, edits, self._release)
         if not self._suffice(edits):
             return _impossible(ObstacleReason.NOT_BY_REQUESTS, name, needed)
-        # A request that is not written is its limit.
+        # An omitted request equals its limit.
         return Goal(tuple(drop_redundant(edits, self._suffice)))
 
     def _suffice(self, edits: Iterable[Edit]) -> bool:
@@ -300,7 +299,7 @@ class _RankSearch:
         return points is not None and points < self._points
 
     def _highest_adj(self, ranked: RankedPod) -> dict[str, int]:
-        """The highest oom_score_adj of each container with processes that is low enough."""
+        """Return the highest oom_score_adj that is low enough, for each container with processes."""
         node = self._setup.node
         page, kernel = node.page_size_bytes, oom_score.kernel_formula(node.kernel)
         total = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page
@@ -311,7 +310,7 @@ class _RankSearch:
         return highest
 
     def _raise_pod(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
-        """The pod's request: containers share equally what none of them requests."""
+        """Raise the pod's request: containers share equally what none of them requests."""
         containers = [*self._recreated.containers, *self._recreated.init_containers]
         requests = {container.name: self._counted_request(container) for container in containers}
         share = max(request - requests[name] for name, request in needed.items() if name in requests)
@@ -325,7 +324,7 @@ class _RankSearch:
         return aggregate_requests(self._recreated, self._release).get(MEMORY, ZERO).value()
 
     def _counted_request(self, container: Container) -> int:
-        """What counts as a container's request: of a sidecar at least the least of the app containers."""
+        """Return the request that counts: for a sidecar at least the least of the app containers."""
         own = _request(container)
         if not self._counts_as_app(container):
             return own
@@ -337,7 +336,7 @@ class _RankSearch:
         return any(container.name == init.name for init in self._recreated.init_containers)
 
     def _raise_containers(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
-        """Requests of containers, the fewest bytes in total.
+        """Raise requests of containers, with the fewest bytes in total.
 
         A sidecar can be reached by its own request or by those of all app containers, so both are tried for
         each.
@@ -361,7 +360,7 @@ class _RankSearch:
         return raises
 
     def _raise_any(self) -> list[_RaisedRequest]:
-        """The least possible request: it makes a BestEffort pod Burstable."""
+        """Return the least possible request: it makes a BestEffort pod Burstable."""
         if self._is_pod_level:
             least = max(self._pod_request() + 1, self._sum_of_containers())
             return [_RaisedRequest(POD_LEVEL, _whole_units(least))]
@@ -370,7 +369,7 @@ class _RankSearch:
 
 
 def raise_request(pod: Pod, owner: str, to_bytes: int) -> Iterator[Edit]:
-    """The memory request, and the limit where it would be below; a limit of 0 means none and is removed.
+    """Return the memory request, and the limit if it would be below; a limit of 0 is removed.
 
     `pod` is defaulted.
     """
@@ -382,7 +381,7 @@ def raise_request(pod: Pod, owner: str, to_bytes: int) -> Iterator[Edit]:
 
 
 def keep_burstable(pod: Pod, edits: list[Edit], release: Release) -> list[Edit]:
-    """The raised requests with one limit above its own where the pod would become Guaranteed."""
+    """Return the raised requests, with one limit above its own if the pod would become Guaranteed."""
     changed = default_pod(as_recreated(apply_edits(pod, edits)), release)
     if computed_class(changed, release) is not QosClass.GUARANTEED:
         return edits
@@ -405,5 +404,5 @@ def _whole_units(size: int) -> int:
 
 
 def in_bytes(size: int) -> Quantity:
-    """A quantity of so many bytes, written in the largest unit that is exact."""
+    """Return a quantity of bytes in the largest unit that is exact."""
     return Quantity(size, 0, Format.BINARY_SI)

@@ -18,9 +18,9 @@ from kubectl_qos.k8s.quantity import Quantity
 class EntryState(StrEnum):
     """The known outcome of a write.
 
-    `SENT` is recorded before anything leaves: found later, it says that the program ended in between. What
-    the server has stored is `ACCEPTED`, and `DONE` only once the kubelet or the controller was seen to have
-    carried it out. A change is `ON_TRIAL` from its answer on, and then `HELD`, or `FAILED`.
+    `SENT` is recorded before anything leaves; if it is found later, the program ended in between. `ACCEPTED`
+    is stored by the server, `DONE` was seen to be carried out by the kubelet or controller. A change on trial
+    is `ON_TRIAL` from the server's answer on, then `HELD` or `FAILED`.
     """
 
     SENT = "sent"
@@ -35,13 +35,7 @@ class EntryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One write, sent `at` a time in RFC 3339 and UTC; ids are unique, later ones sort after earlier ones.
-
-    `before` are the previous values, None for absent ones; `after` are those that were sent, once accepted as
-    the server stored them. `subresource` is `resize` or empty. `message` is the server's or the network's
-    sentence, or how the change ended, and `undoes` the id of the entry that this one reverts; both may be
-    empty.
-    """
+    """One write, sent `at` a time in RFC 3339 and UTC; ids are unique, later ones sort after earlier ones."""
 
     id: str
     at: str
@@ -52,30 +46,35 @@ class Entry:
     name: str
     uid: str
     subresource: str
+    """`resize` or empty."""
     before: tuple[Edit, ...]
+    """The previous values, None for absent ones."""
     after: tuple[Edit, ...]
+    """The values that were sent, or stored once the server has accepted them."""
     state: EntryState
     message: str = ""
+    """The server's or the network's sentence, or how the change ended."""
     undoes: str = ""
+    """The id of the entry that this one reverts."""
 
     @property
     def is_stored(self) -> bool:
-        """Whether the server has the change."""
+        """Return whether the server has the change."""
         return self.state not in {EntryState.SENT, EntryState.REFUSED, EntryState.UNKNOWN}
 
     @property
     def strategy(self) -> StrategyKind:
-        """The strategy that it was made with."""
+        """Return the strategy of the change."""
         return StrategyKind.IN_PLACE if self.subresource else StrategyKind.TEMPLATE
 
     @property
     def short_id(self) -> str:
-        """The end of the id, which is what people type."""
+        """Return the end of the id, which people type."""
         return self.id.rpartition("-")[2]
 
     @property
     def reference(self) -> str:
-        """The object in sentences: `deployment/web`."""
+        """Return the object for sentences: `deployment/web`."""
         return f"{self.kind.lower()}/{self.name}"
 
 
@@ -86,17 +85,17 @@ class HistoryStore(Protocol):
         """Add an entry, or replace the one of the same id. Never fails: problems are reported later."""
 
     def entries(self) -> tuple[Entry, ...]:
-        """Every entry, the oldest first."""
+        """Return every entry, the oldest first."""
 
 
 def undos(entries: Iterable[Entry]) -> dict[str, Entry]:
-    """The changes that revert others, by the ids of those; the server has them, its nodes perhaps not yet."""
+    """Return the reverting changes by the ids of the reverted; nodes may not have them yet."""
     return {entry.undoes: entry for entry in entries if entry.undoes and entry.is_stored}
 
 
 @dataclass(frozen=True, slots=True)
 class ValueConflict:
-    """A value that is not as expected: as it was before, as we set or want it, and as it is now.
+    """A value that someone else changed: as it was before, as we set or want it, and as it is now.
 
     None is an absent value, or one of an absent container.
     """
@@ -110,10 +109,10 @@ class ValueConflict:
 
 
 def find_conflicts(planned: Entry | PatchRequest, pod: Pod) -> tuple[ValueConflict, ...]:
-    """The values that somebody else has changed, in an object as it is now (of a workload in its template).
+    """Return the values that someone else has changed in an object (for a workload in its template).
 
-    Of a request to send: those that are no longer what it was made for. Of an entry to revert: those that are
-    neither what was written nor, already reverted, what there was before.
+    For a request to send these differ from the values it was made for; for an entry to revert, from the
+    written values and, if it is reverted already, from the previous ones.
     """
     after = planned.after if isinstance(planned, Entry) else planned.edits
     conflicts = []
@@ -127,19 +126,21 @@ def find_conflicts(planned: Entry | PatchRequest, pod: Pod) -> tuple[ValueConfli
 
 
 def undo_edits(entry: Entry, pod: Pod, *, uid: str = "") -> tuple[Edit, ...]:
-    """The edits that restore the previous values, also where somebody else changed them since.
+    """Return the edits that restore the previous values, even if someone else changed them since.
 
-    `pod` is the object as it is now; of a workload the pod of its template, and `uid` the workload's. Raises
-    QosError where it is another object, or has the previous values already.
+    `pod` is the object as it is now, for a workload the pod of its template, and `uid` the workload's. Raises
+    QosError if it is another object, or has the previous values already.
     """
     name = entry.reference
     if (pod.kind, pod.namespace, pod.name) != (entry.kind, entry.namespace, entry.name):
-        raise QosError(f"the change was of {name} in {entry.namespace}, not of {pod.kind.lower()}/{pod.name}")
+        raise QosError(
+            f"the change was made to {name} in {entry.namespace}, not to {pod.kind.lower()}/{pod.name}"
+        )
     uid_now = uid or pod.metadata.uid
     if uid_now and entry.uid and uid_now != entry.uid:
         raise QosError(
             f"{name} was deleted and recreated since the change",
-            hint="its values came with the new object; edit it instead",
+            hint="the new object has values of its own; change it with kubectl qos set",
         )
     edits = tuple(old for old in entry.before if value_now(pod, old) != old.quantity)
     if not edits:

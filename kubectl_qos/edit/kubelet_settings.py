@@ -1,6 +1,6 @@
-"""Settings of a kubelet with which it evicts before the kernel kills, proven on a model of the node.
+"""Settings with which a kubelet evicts before the kernel kills, proven on a model of the node.
 
-The kubelet looks every 10 s, so what memory grows by meanwhile is missing from its threshold. Sources:
+The kubelet checks every 10 s, so its threshold has to include the growth in between. Sources:
 pkg/kubelet/kubelet.go (evictionMonitoringPeriod); threshold_notifier_linux.go: kernelMemcgNotification
 registers nothing on cgroup v2, and is not counted on elsewhere. Bytes throughout. Not here: words (present/).
 """
@@ -27,7 +27,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 POLL_SECONDS: Final = 10
 SOFT_GRACE_SECONDS: Final = 30
 RESERVE_PERCENT: Final = 125
-"""Of what the node itself uses, which is one sample."""
+"""The share of the node's own usage to reserve; that usage is one sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class KubeletFix:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """A KubeletConfiguration with these fields alone."""
+        """Return a KubeletConfiguration with only these fields."""
         return {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
@@ -60,7 +60,7 @@ class KubeletFix:
 
 
 def late_state(state: NodeState, growth_bytes: int) -> NodeState:
-    """The node as if its kubelet evicted after one more poll, in which memory grew by so much a second."""
+    """Return the node as if its kubelet evicted one poll later, after growth of these bytes a second."""
     late, thresholds = growth_bytes * POLL_SECONDS, state.thresholds
     hard = {"node_bytes": thresholds.node_bytes, "kubepods_bytes": thresholds.kubepods_bytes}
     later = {name: size - late for name, size in hard.items() if size is not None}
@@ -69,7 +69,7 @@ def late_state(state: NodeState, growth_bytes: int) -> NodeState:
 
 
 def evicts_first(model: NodeModel, growth_bytes: int) -> bool:
-    """Whether the hard threshold is the nearest of what ends pods of the whole node."""
+    """Return whether the hard threshold is the nearest of all that ends pods of the whole node."""
     deaths = next_deaths(late_state(model.state().require_capacity(), growth_bytes))
     of_node = (death for death in deaths if death.killer.picks_among_pods)
     first = min(of_node, key=attrgetter("distance_bytes"), default=None)
@@ -77,7 +77,7 @@ def evicts_first(model: NodeModel, growth_bytes: int) -> bool:
 
 
 def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
-    """The least settings with which the kubelet evicts first; None where it does, or none help.
+    """Return the least settings that make the kubelet evict first; None if it does, or none help.
 
     None also without the node's memory. `growth_bytes` is by how much memory grows a second.
     """

@@ -24,48 +24,47 @@ _SERVER_FIELDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PatchRequest:
-    """A strategic merge patch of one object.
-
-    `uid` and `resource_version` are those of the object that was read, so that no other of its name is
-    changed. `subresource` is `resize` for a change in place, else empty; `before` are the old values of
-    `edits`; `patch` is the change alone, without the precondition.
-    """
+    """A strategic merge patch of one object."""
 
     kind: str
     namespace: str
     name: str
     uid: str
+    """With `resource_version`: the object that was read, so that no other of its name is changed."""
     resource_version: str
     subresource: str
+    """`resize` for a change in place, else empty."""
     edits: tuple[Edit, ...]
     before: tuple[Edit, ...]
+    """The old values of `edits`."""
     patch: Mapping[str, Any]
+    """The change alone, without the precondition."""
 
     @property
     def path(self) -> str:
-        """The path on the server."""
+        """Return the path on the server."""
         path = api_path(self.kind, self.namespace, self.name)
         return f"{path}/{self.subresource}" if self.subresource else path
 
     @property
     def reference(self) -> str:
-        """The object in sentences: `deployment/web`."""
+        """Return the object for sentences: `deployment/web`."""
         return f"{self.kind.lower()}/{self.name}"
 
     @property
     def body(self) -> dict[str, Any]:
-        """The patch with its precondition."""
+        """Return the patch with its precondition."""
         identity = {"uid": self.uid, "resourceVersion": self.resource_version}
         return {"metadata": {name: value for name, value in identity.items() if value}, **self.patch}
 
     def query(self, *, dry_run: bool) -> dict[str, str]:
-        """The query of the URL."""
+        """Return the query of the URL."""
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
         return {"dryRun": "All", **query} if dry_run else query
 
 
 class FileEdit(NamedTuple):
-    """A manifest before and after edits; there was none where `before` is empty."""
+    """A manifest before and after edits; `before` is empty for a new file."""
 
     name: str
     before: bytes
@@ -74,25 +73,26 @@ class FileEdit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WriteBack:
-    """What was written to a working tree; nothing where there are no `edits` left to make.
-
-    `pod` has the values before, `source` is the folder that is deployed or the manifest, `by` the Argo CD or
-    Flux object that names it. `places` are manifests and patches, `others` the folders that change too, with
-    their objects, `files` those that change. Only a kustomization `is_built`.
-    """
+    """A change that was written to a working tree; nothing was written without `edits`."""
 
     pod: Pod
+    """The pod with the values before."""
     edits: tuple[Edit, ...]
     source: str
+    """The deployed folder, or the manifest."""
     by: Manager | None
+    """The Argo CD or Flux object that names the source."""
     places: tuple[str, ...]
+    """Manifests and patches with the new values."""
     others: tuple[tuple[str, str], ...]
+    """Other folders that change too, with their objects."""
     is_built: bool
+    """The source is a kustomization."""
     files: tuple[FileEdit, ...] = ()
 
 
 def build_request(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit], *, in_place: bool) -> PatchRequest:
-    """The request for these edits, one for each value; in place through the pod's resize subresource.
+    """Return the request for these edits, one for each value; in place through the resize subresource.
 
     `raw` is the pod or workload as the server has it, `pod` the same decoded, for workloads the pod of the
     template under the workload's kind and name.
@@ -113,7 +113,7 @@ def build_request(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit], *, in
 
 
 def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
-    """The strategic merge patch of the object (a pod, or the workload whose template `pod` is).
+    """Return the strategic merge patch of a pod, or of the workload whose template `pod` is.
 
     Raises InputError for other kinds, whose lists a server would replace.
     """
@@ -138,7 +138,7 @@ def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
 
 
 def kustomize_patch(pod: Pod, edits: Iterable[Edit], namespace: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A patch file for Kustomize, and before it its entry in the `patches` of a kustomization.
+    """Return the entry in the `patches` of a kustomization, and the patch file.
 
     The target has the namespace that the object declares in its file: a kustomization sets its own only
     after patches. A merge puts the containers of a patch first, so the patch names all of them. Errors are
@@ -164,10 +164,10 @@ def kustomize_patch(pod: Pod, edits: Iterable[Edit], namespace: str) -> tuple[di
 
 
 def build_manifest(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
-    """The edited object without the fields that only a server sets.
+    """Return the edited object without the fields that only a server sets.
 
-    The node of a stored pod is left out too: the scheduler chose it, and will choose again. Arguments and
-    errors are those of `edit_object`.
+    The node of a stored pod is left out too: the scheduler will choose again. Arguments and errors are those
+    of `edit_object`.
     """
     manifest = edit_object(raw, pod, edits)
     manifest.pop("status", None)
@@ -181,7 +181,7 @@ def build_manifest(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> d
 
 
 def edit_object(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
-    """The edited object, all else unchanged. Raises InputError where it has no such container.
+    """Return the edited object, all else unchanged. Raises InputError if a container is missing.
 
     `raw` is the object as the file or the server has it, `pod` the same decoded, for workloads its template.
     """
@@ -195,7 +195,7 @@ def edit_object(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict
 
 
 def kubectl_command(pod: Pod, *, in_place: bool) -> str:
-    """The command that applies the saved patch."""
+    """Return the command that applies the saved patch."""
     where = f" -n {pod.namespace}" if pod.namespace else ""
     subresource = " --subresource resize" if in_place else ""
     return f"kubectl patch {pod.kind.lower()} {pod.name}{where}{subresource} --patch-file FILE"
@@ -224,7 +224,7 @@ def _edit_spec(spec: dict[str, Any], edit: Edit) -> None:
 
 
 def _like(old: object, new: str) -> str | int:
-    """A number stays a number where it was written as one."""
+    """Keep a number a number if it was written as one."""
     return int(new) if type(old) is int and new.isdecimal() else new
 
 

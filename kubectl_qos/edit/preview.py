@@ -29,7 +29,7 @@ from kubectl_qos.qos.restart import OomLoop, oom_loops
 
 
 class When(StrEnum):
-    """The moment of an effect, from the first to the last."""
+    """The step at which an effect takes place, from the first to the last."""
 
     NOW = "now"
     """As soon as the change is applied."""
@@ -56,7 +56,7 @@ class FileChange(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def raises_memory_limit(self) -> bool:
-        """Whether it is a memory limit that is higher or gone afterwards."""
+        """Return whether a memory limit is higher or gone afterwards."""
         before, after = self.before or "", self.after or ""
         is_limit = self.file.endswith(("memory.max", "memory.limit_in_bytes")) and before.isdigit()
         return is_limit and (not after.isdigit() or int(after) > int(before))
@@ -65,7 +65,7 @@ class FileChange(msgspec.Struct, frozen=True, rename="camel"):
 def file_changes(
     path: str, before: Mapping[str, str], after: Mapping[str, str], container: str | None = None
 ) -> Iterator[FileChange]:
-    """Yield the files of a cgroup that differ, which is when they are written again."""
+    """Yield the files of a cgroup that differ and are therefore written again."""
     for name in {**before, **after}:
         old, new, default = before.get(name), after.get(name), UNWRITTEN.get(name)
         if old != new:
@@ -90,17 +90,16 @@ class ContainerEffects(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def changed(self) -> bool:
-        """Whether one of the two numbers differs."""
+        """Return whether one of the two numbers differs."""
         return any(number.before != number.after for number in (self.oom_score_adj, self.oom_score))
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """A pod before and after, with the moment of each effect.
+    """A pod before and after, with the time of each effect.
 
     `rank_*` are kill ranks on the node, None without one: before the change, right after it, and once every
-    effect has taken place. `mine_*` are the pod's rows in the rankings; `same_effect` the files that are
-    written otherwise without effect; `when` is the moment of the class, the path and the eviction rank.
+    effect has taken place.
     """
 
     before: Prediction
@@ -109,33 +108,36 @@ class Effects:
     files: tuple[FileChange, ...]
     ranking_before: Ranking = field(compare=False, repr=False)
     ranking_after: Ranking = field(compare=False, repr=False)
-    mine_before: RankedPod = field(compare=False, repr=False)
-    mine_after: RankedPod = field(compare=False, repr=False)
+    row_before: RankedPod = field(compare=False, repr=False)
+    """With `row_after`: the pod's rows in the rankings."""
+    row_after: RankedPod = field(compare=False, repr=False)
     rank_before: int | None
     rank_now: int | None
     rank_after: int | None
     same_effect: tuple[FileChange, ...] = ()
+    """Files that change without effect."""
     when: When = When.RECREATED
+    """When the class, the path and the eviction rank change."""
 
     @property
     def ranked(self) -> int:
-        """How many pods of the node have a rank."""
+        """Return how many pods of the node have a rank."""
         return sum(1 for row in self.ranking_after.pods if row.rank is not None)
 
     @property
     def rank_when(self) -> When:
-        """When the pod has its last rank."""
+        """Return when the pod gets its last rank."""
         return When.NOW if self.rank_now == self.rank_after else self.scores_when
 
     @property
     def scores_when(self) -> When:
-        """When the last container has its oom_score_adj and oom_score; of an unchanged pod when its class."""
+        """Return when the last container gets its scores; for an unchanged pod when it gets its class."""
         moments = [container.when for container in self.containers if container.changed]
         return max(moments, key=list(When).index, default=self.when)
 
     @property
     def restarting_later(self) -> tuple[str, ...]:
-        """The containers that get another oom_score_adj or oom_score only when they restart."""
+        """Return the containers that get another oom_score_adj or oom_score only when they restart."""
         inits = {
             container.name for container in self.after.containers if container.kind is ContainerKind.INIT
         }
@@ -145,7 +147,7 @@ class Effects:
 
     @property
     def kept_pod_limit(self) -> FileChange | None:
-        """The pod's memory limit that a change in place would raise, and the kubelet leaves as it is."""
+        """Return the pod's memory limit that a change in place would raise, but the kubelet keeps."""
         if self.when is When.RECREATED:
             return None
         raised = (file for file in self.files if not file.container and file.raises_memory_limit)
@@ -153,25 +155,25 @@ class Effects:
 
     @property
     def eviction_ranks(self) -> tuple[int | None, int | None]:
-        """The places in the kubelet's eviction order before and after, None where it has none."""
+        """Return the places in the kubelet's eviction order before and after, None without one."""
         key = self.before.pod.namespace, self.before.pod.name
         before, after = node_eviction_ranks(self.ranking_before), node_eviction_ranks(self.ranking_after)
         return before.get(key), after.get(key)
 
     @property
     def overtaken_by(self) -> tuple[PodKey, ...]:
-        """The pods that are killed after this one before the change, and before it in the end."""
+        """Return the pods that are killed after this one before the change, and before it in the end."""
         before, after = self._killed_earlier()
         return tuple(key for key in after if key not in before)
 
     @property
     def overtakes(self) -> tuple[PodKey, ...]:
-        """The pods that are killed before this one before the change, and after it in the end."""
+        """Return the pods that are killed before this one before the change, and after it in the end."""
         before, after = self._killed_earlier()
         return tuple(key for key in before if key not in after)
 
     def _killed_earlier(self) -> Iterator[dict[PodKey, None]]:
-        """The pods that are killed before this one, in both rankings; none where it has no rank in one."""
+        """Return the pods killed before this one in each ranking; none if it lacks a rank in either."""
         is_ranked = self.rank_before is not None and self.rank_after is not None
         for ranking, rank in ((self.ranking_before, self.rank_before), (self.ranking_after, self.rank_after)):
             earlier = [row.pod for row in ranking.pods if is_ranked and 0 < (row.rank or 0) < (rank or 0)]
@@ -179,7 +181,7 @@ class Effects:
 
     @property
     def changes_path(self) -> bool:
-        """Whether the pod or a container moves in the cgroup tree."""
+        """Return whether the pod or a container moves in the cgroup tree."""
         pairs = zip(self.before.containers, self.after.containers, strict=True)
         return self.before.cgroup.path != self.after.cgroup.path or any(
             old.process_cgroup.path != new.process_cgroup.path for old, new in pairs
@@ -187,7 +189,7 @@ class Effects:
 
     @property
     def changes_anything(self) -> bool:
-        """Whether anything at all differs, the rank included."""
+        """Return whether anything at all differs, including the rank."""
         return (
             self.before.qos_class is not self.after.qos_class
             or self.changes_path
@@ -200,7 +202,7 @@ class Effects:
 def build_effects(
     pairs: Iterable[tuple[Prediction, Prediction]], ranking_before: Ranking, ranking_after: Ranking
 ) -> list[Effects]:
-    """The differences of each pair (before, after), which take place when the pods are recreated.
+    """Return the differences of each pair (before, after) as of the pods' recreation.
 
     The rankings must have the pods of all predictions.
     """
@@ -209,21 +211,21 @@ def build_effects(
     rows_after = {id(row.pod): row for row in ranking_after.pods}
     effects = []
     for before, after in pairs:
-        mine_before, mine_after = rows_before[id(before.pod)], rows_after[id(after.pod)]
+        row_before, row_after = rows_before[id(before.pod)], rows_after[id(after.pod)]
         files = list(_file_changes(before, after))
         effects.append(
             Effects(
                 before=before,
                 after=after,
-                containers=tuple(_container_changes(mine_before, mine_after)),
-                rank_before=mine_before.rank,
-                rank_now=mine_before.rank,
-                rank_after=mine_after.rank,
+                containers=tuple(_container_changes(row_before, row_after)),
+                rank_before=row_before.rank,
+                rank_now=row_before.rank,
+                rank_after=row_after.rank,
                 files=tuple(file for file in files if not file.same_effect),
                 ranking_before=ranking_before,
                 ranking_after=ranking_after,
-                mine_before=mine_before,
-                mine_after=mine_after,
+                row_before=row_before,
+                row_after=row_after,
                 same_effect=tuple(file for file in files if file.same_effect),
             )
         )
@@ -240,7 +242,7 @@ def _container_changes(before: RankedPod, after: RankedPod) -> Iterable[Containe
 
 
 def _file_changes(before: Prediction, after: Prediction) -> Iterable[FileChange]:
-    """The files of the pod's and the containers' cgroups that differ, at their new paths."""
+    """Return the differing files of the pod's and the containers' cgroups, at their new paths."""
     yield from file_changes(after.cgroup.path, before.cgroup.files, after.cgroup.files)
     for old, new in zip(before.containers, after.containers, strict=True):
         yield from file_changes(new.cgroup.path, old.cgroup.files, new.cgroup.files, new.name)
@@ -260,31 +262,30 @@ class StrategyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A change and its effects.
-
-    `effects` are those of the strategy `strategy_kind`. `refusals` are a server's answers to the changed pod,
-    `resize_refusals` those to the change in place; `restarts` are the containers that the kubelet restarts
-    for a change in place, `outcome` its answer. `endless_loops` are those that it would not end: containers
-    that were OOMKilled and wait, below a limit of their pod that the kubelet leaves as it is.
-    """
+    """A change and its effects, by the strategy `strategy_kind`."""
 
     effects: Effects
     edits: tuple[Edit, ...]
     node_fit: tuple[resize.NodeFit, ...]
     refusals: tuple[Refusal, ...]
+    """A server's answers to the changed pod."""
     resize_refusals: tuple[Refusal, ...]
+    """A server's answers to the change in place."""
     restarts: tuple[str, ...]
+    """The containers that the kubelet restarts for a change in place."""
     outcome: resize.ResizeOutcome
+    """The kubelet's answer to a change in place."""
     strategy_kind: StrategyKind
     endless_loops: tuple[OomLoop, ...] = ()
+    """OOMKilled containers that wait, and whose pod's limit the kubelet would not raise."""
 
     @property
     def is_carried_out(self) -> bool:
-        """Whether the kubelet does at once what a change in place asks for."""
+        """Return whether the kubelet carries out a change in place at once."""
         return self.outcome.answer is resize.ResizeStatus.ACTUATED
 
     def effects_of(self, kind: StrategyKind) -> Effects:
-        """The effects with their moments where the change is applied in another way."""
+        """Return the effects with their times for another strategy."""
         if kind is StrategyKind.IN_PLACE:
             return self.effects
         effects, when = self.effects, When.RECREATED
@@ -294,12 +295,12 @@ class Preview:
 
     @property
     def before(self) -> Prediction:
-        """The pod as its node runs it."""
+        """Return the pod as its node runs it."""
         return self.effects.before
 
     @property
     def after(self) -> Prediction:
-        """The pod as if its spec, with the edits, were carried out."""
+        """Return the pod as if its spec, with the edits, were in force."""
         return self.effects.after
 
 
@@ -311,7 +312,7 @@ def preview(
     usage: Mapping[PodKey, PodUsage] | None = None,
     ranking: Ranking | None = None,
 ) -> Preview:
-    """The effects of edits on a pod; of a pending resize alone where there are none.
+    """Return the effects of edits on a pod; without edits those of a pending resize.
 
     Before is what the node runs, after is the spec with the edits; those without effect are dropped.
 
@@ -362,7 +363,7 @@ def preview(
 
 
 def neighbours_without(pod: Pod, neighbours: Iterable[Pod], release: Release) -> list[Pod]:
-    """The neighbours of a pod as their node runs them, without the pod itself."""
+    """Return the neighbours of a pod as their node runs them, without the pod itself."""
     key = (pod.kind, pod.namespace, pod.name)
     others = (other for other in neighbours if (other.kind, other.namespace, other.name) != key)
     return [running_pod(other, release) for other in others]
@@ -417,6 +418,6 @@ def _strategy_kind(pod: Pod, before: Prediction, resize_refused: Sequence[Refusa
 
 
 def as_recreated(pod: Pod) -> Pod:
-    """The pod as if created with its spec; the server computes its class again."""
+    """Return the pod as if created with its spec; the server computes its class again."""
     pod = resized_pod(pod)
     return structs.replace(pod, status=structs.replace(pod.status, qos_class=""))

@@ -1,9 +1,9 @@
 """Priorities that hold: the fewest requests with which no pod dies before one of lower priority.
 
-Neither killer goes by priority first: the kernel does not know it, and the kubelet evicts what exceeds its
-request before all else. Requests are only ever raised, so a pod only ever gets a later place, and needs it
-once what is below it has one. So pods are placed from the lowest priority up, each as little as it has to be:
-with one container in each pod, no other choice has fewer edits or bytes. Not here: the words (present/).
+Neither killer goes by priority first: the kernel does not know it, and the kubelet first evicts pods that
+exceed their requests. Requests are only raised, so ranks only move later. Pods are placed from the lowest
+priority up, each by the smallest raise, which is optimal if each pod has one container. Not here: the words
+(present/).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Inversion(NamedTuple):
 class Exposure(NamedTuple):
     """How near a pod is to both killers: its badness in pages, and whether it exceeds its request.
 
-    None where that killer does not look at it, or usage is unknown to the kubelet.
+    None if that killer ignores the pod, or usage is unknown to the kubelet.
     """
 
     points: int | None
@@ -62,7 +62,7 @@ class Exposure(NamedTuple):
 class Move:
     """The edits of one pod, and the inversions that end with them; its class stays.
 
-    All pods of a `workload` have the same values, by its template.
+    All pods of a `workload` get the same values, by its template.
     """
 
     pod: Pod
@@ -75,18 +75,18 @@ class Move:
 
     @property
     def effects(self) -> Effects:
-        """The effects with the moments of the strategy."""
+        """Return the effects with the times of the strategy."""
         return self.preview.effects_of(self.strategy)
 
     @property
     def when(self) -> When:
-        """When the last of the inversions has ended."""
+        """Return when the last of the inversions ends."""
         is_eviction = all(inversion.killer.evicts for inversion in self.solves)
         return self.effects.when if is_eviction else self.effects.scores_when
 
 
 class Unsolved(NamedTuple):
-    """An inversion that stays, and what stands in the way of the pod of higher priority."""
+    """An inversion that stays, and what prevents a solution for the pod of higher priority."""
 
     inversion: Inversion
     obstacle: Obstacle
@@ -94,9 +94,9 @@ class Unsolved(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PriorityPlan:
-    """The moves on one node, of the highest priority first, and what they leave.
+    """The moves on one node, of the highest priority first, and the inversions that stay.
 
-    `free_bytes` is what the node has for further requests, None where that is unknown.
+    `free_bytes` is what the node has for further requests, None if unknown.
     """
 
     node: str
@@ -107,12 +107,12 @@ class PriorityPlan:
 
 
 def priority_of(pod: Pod) -> int:
-    """As both killers and the scheduler count it: 0 where it has none."""
+    """Return the priority as both killers and the scheduler count it: 0 without one."""
     return pod.spec.priority or 0
 
 
 def exposure(model: NodeModel, pod: Pod, edits: Sequence[Edit] = ()) -> Exposure:
-    """How near a pod with edits is to both, as if recreated: a resize that waits counts as carried out."""
+    """Return how near a pod with edits is to both killers, as if recreated with any pending resize."""
     setup = model.setup
     [row] = rank_node([model.recreated(pod, edits)], setup.node, setup.release, model.usage).pods
     points = row.worst.points if row.worst is not None else None
@@ -122,14 +122,14 @@ def exposure(model: NodeModel, pod: Pod, edits: Sequence[Edit] = ()) -> Exposure
 
 
 def inversions(priorities: Mapping[PodKey, int], exposures: Mapping[PodKey, Exposure]) -> list[Inversion]:
-    """Every pair of pods of one node that a killer ends in the wrong order; a tie is none."""
+    """Return every pair of pods of a node that a killer ends in the wrong order; ties do not count."""
     return [inversion for key in priorities for inversion in inverted(key, priorities, exposures)]
 
 
 def inverted(
     higher: PodKey, priorities: Mapping[PodKey, int], exposures: Mapping[PodKey, Exposure]
 ) -> Iterator[Inversion]:
-    """The pods of lower priority that one dies before."""
+    """Return the pods of lower priority that one dies before."""
     priority, (points, exceeds) = priorities[higher], exposures[higher]
     for lower, of_lower in priorities.items():
         if of_lower < priority:
@@ -146,12 +146,11 @@ def plan_priorities(
     fixed: Mapping[PodKey, ObstacleReason] | None = None,
     most: Mapping[PodKey, int] | None = None,
 ) -> PriorityPlan:
-    """The fewest edits without any inversion left, of some pods of a node or of all but the `fixed` ones.
+    """Return the fewest edits that end all inversions, of some pods of a node or all but the `fixed` ones.
 
-    No pod requests more than its `most` further bytes, where it has that.
-
-    Where the node has not enough room for all, those of the highest priority come first, and the number is
-    not proven the least. No edit makes a new inversion.
+    No pod requests more than its `most` further bytes, if it has any. If the node has not enough room for
+    all, pods of the highest priority come first, and the number is not proven the least. No edit makes a new
+    inversion.
     """
     search = _PlanSearch(model, keys, fixed or {}, most or {})
     placed = search.find()
@@ -172,7 +171,7 @@ _FIXED_CLASSES: Final = {
     QosClass.BEST_EFFORT: ObstacleReason.BEST_EFFORT,
     QosClass.GUARANTEED: ObstacleReason.GUARANTEED,
 }
-"""Requests decide nothing there, or would change the class."""
+"""Requests do not matter for these classes, or would change them."""
 
 
 def _evicts(model: NodeModel) -> bool:
@@ -182,7 +181,7 @@ def _evicts(model: NodeModel) -> bool:
 
 
 class _Target(NamedTuple):
-    """What a pod is to reach: at most so much badness (None is any), and no use beyond its request."""
+    """What a pod should reach: at most this badness (None is any), and no use beyond its request."""
 
     points: int | None
     within_request: bool
@@ -218,14 +217,14 @@ class _Others:
             self.any_exceeds = self.any_exceeds or exceeds is True
 
     def bounds(self, of: Exposure) -> _Bounds:
-        """How far a pod may go without being killed after one of these that it is killed before now."""
+        """Return how far a pod may go without being killed after a pod that outlives it now."""
         outliving = bisect_right(self.points, of.points) if of.points is not None else 0
         return _Bounds(self.points[outliving - 1] if outliving else None, self.any_exceeds)
 
 
 @dataclass
 class _Placed:
-    """All pods of the node in their places; obstacles are by killer and the pod that meets them."""
+    """All pods of the node in their places; obstacles are by killer and pod."""
 
     exposures: dict[PodKey, Exposure]
     moved: dict[PodKey, _Reached] = field(default_factory=dict)
@@ -272,14 +271,14 @@ class _PlanSearch:
         return _FIXED_CLASSES.get(self.model.qos_class(pod))
 
     def find(self) -> _Placed:
-        """The places of all pods, without an inversion that was not there before."""
+        """Return the places of all pods, without a new inversion."""
         placed = self._upwards()
         is_short = self.free_bytes is not None and placed.more_bytes > self.free_bytes
         has_new = not self.all_before.issuperset(inversions(self.priorities, placed.exposures))
         return self._downwards(placed.moved) if is_short or has_new else placed
 
     def _upwards(self) -> _Placed:
-        """Each pod after those of lower priority, as if there were room for all, and others could follow."""
+        """Place each pod after those of lower priority, as if there were room for all."""
         placed, lower = _Placed(dict(self.before)), _Others()
         fixed, bounds = _Others(), dict[PodKey, _Bounds]()
         for group in reversed(self._groups):
@@ -292,9 +291,9 @@ class _PlanSearch:
         return placed
 
     def _downwards(self, moved: Collection[PodKey]) -> _Placed:
-        """The highest priority first while there is room, and none past a higher one that outlived it.
+        """Place the highest priority first while there is room, none past a higher one that outlived it.
 
-        A step of the score is left for each lower priority of which pods would be moved.
+        A step of the score is left for each lower priority whose pods would be moved.
         """
         placed, higher, lower = _Placed(dict(self.before)), _Others(), _Others()
         node, steps = self.model.setup.node, 0
@@ -317,7 +316,7 @@ class _PlanSearch:
     def _place_one(
         self, placed: _Placed, key: PodKey, lower: _Others, bounds: _Bounds, reserve: int = 0
     ) -> None:
-        """The least edits of one pod to outlive those of lower priority, or as many of them as it can."""
+        """Return the least edits with which a pod outlives those of lower priority, or as many as it can."""
         points, exceeds = self.before[key]
         targets: list[int | None] = [None]
         if points is not None:
@@ -344,7 +343,7 @@ class _PlanSearch:
             placed.more_bytes += reached.more_bytes
 
     def _reach(self, key: PodKey, target: _Target, bounds: _Bounds) -> _Reached | Obstacle:
-        """The least edits to a target, or why there are none."""
+        """Return the least edits to a target, or why there are none."""
         if self._holds(self.before[key], target):
             return _Reached((), self.before[key], 0)
         if key in self._fixed:
@@ -402,7 +401,7 @@ class _PlanSearch:
         return _Reached(effective_edits(pod, edits), exposure(self.model, pod, edits), more_bytes)
 
     def _raised_to_use(self, pod: Pod, edits: Sequence[Edit]) -> Iterator[list[Edit]]:
-        """The edits with one request raised until the pod does not exceed what it requests."""
+        """Raise one request until the pod does not exceed what it requests."""
         running = self.model.recreated(pod, edits)
         sidecars = (init for init in running.init_containers if is_sidecar(init, self._release))
         owners = [container.name for container in (*running.containers, *sidecars)]

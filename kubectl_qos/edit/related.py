@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A workload that owns the pod, directly or not: as the server has it, and the pod of its template.
+    """A workload that owns the pod, directly or not, as the server has it, with the pod of its template.
 
     `template` is None for kinds without a known pod template, such as an operator's resource.
     """
@@ -45,12 +45,12 @@ class Owner:
 
     @property
     def kind(self) -> str:
-        """Its kind: `Deployment`."""
+        """Return the kind: `Deployment`."""
         return str(self.raw.get("kind", ""))
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Return the name."""
         return str(nested(self.raw, "metadata").get("name", ""))
 
 
@@ -83,7 +83,7 @@ class RelatedKind(Generic[T]):
 
     @property
     def resource(self) -> str:
-        """Its name in paths: `limitranges`."""
+        """Return the name in paths: `limitranges`."""
         return f"{self.kind.lower()}s"
 
 
@@ -100,7 +100,7 @@ BUDGETS: Final = RelatedKind("PodDisruptionBudget", DisruptionBudget, "/apis/pol
 
 
 def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> RelatedObjects:
-    """What the files of an object have of it, where nothing is reported missing."""
+    """Return the related objects in the files of an object; nothing is reported missing."""
     near = [other for other in objects if _text(other, "namespace") == namespace]
     by_name = {(str(other.get("kind")), _text(other, "name")): other for other in reversed(near)}
 
@@ -123,7 +123,7 @@ def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> Rela
 
 
 def recommended_edits(pod: Pod, autoscaler: VerticalAutoscaler) -> Iterator[Edit]:
-    """The requests that a VerticalPodAutoscaler recommends, and the limits in proportion, as it sets them.
+    """Return the requests that a VerticalPodAutoscaler recommends, with limits in proportion.
 
     A request that is not written counts as the limit. Source: kubernetes/autoscaler,
     vertical-pod-autoscaler/pkg/utils/vpa/limit_and_request_scaling.go (getProportionalResourceLimit).
@@ -151,7 +151,7 @@ def _text(raw: Json, field: str) -> str:
 
 
 def walk_owners(raw: Json, read: Callable[[Json], Owner | None]) -> Iterator[Owner]:
-    """The controllers above an object, the nearest first; where `read` gives None, its name alone."""
+    """Yield the controllers above an object, the nearest first; if `read` gives None, only its name."""
     for _ in range(MAX_OWNERS):
         reference = find_controller(raw)
         if reference is None:
@@ -166,7 +166,7 @@ def walk_owners(raw: Json, read: Callable[[Json], Owner | None]) -> Iterator[Own
 
 
 def parse_owner(raw: Json) -> Owner:
-    """An owner with the pod of its template. Raises MsgspecError or QosError for an unreadable one."""
+    """Return an owner with the pod of its template. Raises MsgspecError or QosError if unreadable."""
     kind = str(raw.get("kind", ""))
     if not is_workload(kind, str(raw.get("apiVersion", ""))):
         return Owner(raw, None)
@@ -174,7 +174,7 @@ def parse_owner(raw: Json) -> Owner:
 
 
 def is_workload(kind: str, version: str) -> bool:
-    """Whether a kind is the workload of Kubernetes itself, in any version of its API group."""
+    """Return whether a kind is a workload of Kubernetes itself, in any version of its API group."""
     if kind not in WORKLOADS:
         return False
     group = WORKLOADS[kind].group.removeprefix("/apis/").removeprefix("/api/")
@@ -182,7 +182,7 @@ def is_workload(kind: str, version: str) -> bool:
 
 
 def convert_all(objects: Sequence[Json], kind: RelatedKind[T]) -> tuple[T, ...]:
-    """The objects of a kind as values, those left out that cannot be read."""
+    """Return the readable objects of a kind as values."""
     readable = []
     for raw in objects:
         if raw.get("kind") == kind.kind:
@@ -192,12 +192,12 @@ def convert_all(objects: Sequence[Json], kind: RelatedKind[T]) -> tuple[T, ...]:
 
 
 def decode_pod(kind: str, raw: Json) -> Pod:
-    """The pod, or that of a workload's template. Raises msgspec.ValidationError."""
+    """Return the pod, or that of a workload's template. Raises msgspec.ValidationError."""
     return pod_from_workload(kind, raw) if kind in WORKLOADS else convert(raw, Pod)
 
 
 def pod_from_raw(kind: str, raw: Json) -> Pod:
-    """As `decode_pod`. Raises QosError for an unreadable object."""
+    """Return what `decode_pod` does. Raises QosError for an unreadable object."""
     try:
         return decode_pod(kind, raw)
     except msgspec.ValidationError as error:
@@ -205,12 +205,12 @@ def pod_from_raw(kind: str, raw: Json) -> Pod:
 
 
 def pod_reference(kind: str, namespace: str, name: str) -> Pod:
-    """A pod or workload of which only the name is known, to read its related objects."""
+    """Return a pod or workload with only a name, to read its related objects."""
     return Pod(kind=kind, metadata=ObjectMeta(name=name, namespace=namespace))
 
 
 def is_managed_by_us(raw: Json, request: PatchRequest, stored: Iterable[Edit]) -> bool:
-    """Whether we manage the stored values of a request, through the same subresource.
+    """Return whether we manage the stored values of a request, through the same subresource.
 
     A removed value has no manager: who removed it is unknown, unless another value was set along with it.
     """

@@ -59,7 +59,7 @@ class ChangedObject:
 
 
 def changed_object(preview: Preview, related: RelatedObjects, kind: StrategyKind) -> ChangedObject:
-    """The object that a strategy changes; for templates that of the topmost owner that has one."""
+    """Return the object that a strategy changes; for templates the topmost owner that has one."""
     raw, old = related.raw, _as_written(desired_pod(preview.before.pod), related.raw)
     if kind is StrategyKind.TEMPLATE:
         for owner in related.owners:
@@ -71,7 +71,7 @@ def changed_object(preview: Preview, related: RelatedObjects, kind: StrategyKind
 
 
 def _as_written(pod: Pod, raw: Json) -> Pod:
-    """The pod without our defaulting: in templates and manifests a request still follows its limit.
+    """Return the pod without our defaulting: in templates and manifests a request still follows its limit.
 
     Pods that a server has stored are defaulted already.
     """
@@ -88,13 +88,13 @@ def _as_written(pod: Pod, raw: Json) -> Pod:
 
 
 def as_created(pod: Pod, ranges: Sequence[LimitRange], release: Release) -> Pod:
-    """The pod as a server stores it when it is created, with what LimitRanges add."""
+    """Return the pod as a server stores it when it is created, with what LimitRanges add."""
     without_status = msgspec.structs.replace(pod, status=PodStatus())
     return with_limit_ranges(default_pod(without_status, release), ranges)
 
 
 def quota_pod(pod: Pod, target: ChangedObject, release: Release) -> QuotaPod:
-    """The pod as quotas count it."""
+    """Return the pod as quotas count it."""
     spec = nested(target.raw, *template_path(target.old.kind), "spec")
     best_effort = qos_class(pod, release) is QosClass.BEST_EFFORT
     return QuotaPod(pod, best_effort, is_terminating(spec), crosses_namespaces(spec))
@@ -103,9 +103,9 @@ def quota_pod(pod: Pod, target: ChangedObject, release: Release) -> QuotaPod:
 def _creation_quota(
     target: ChangedObject, quotas: Iterable[ResourceQuota], release: Release
 ) -> list[ResourceQuota]:
-    """The quotas without the old pod, which the new one replaces.
+    """Return the quotas without the old pod, which the new one replaces.
 
-    A manifest (it has no uid) is not counted by any of them yet.
+    None of them counts a manifest (it has no uid) yet.
     """
     if target.old.kind != "Pod" or not target.old.metadata.uid:
         return list(quotas)
@@ -125,7 +125,7 @@ def _without_pod(quota: ResourceQuota, claim: QuotaPod, release: Release) -> Res
 
 
 def _priority_refusal(pod: Pod) -> str:
-    """What the Priority plugin answers to a manifest with another priority than its class has, or empty.
+    """Return the Priority plugin's refusal of a manifest whose priority differs from its class, or "".
 
     Only for the classes that every cluster has. Source: plugin/pkg/admission/priority/admission.go.
     """
@@ -142,25 +142,28 @@ def _priority_refusal(pod: Pod) -> str:
 class ServerChecks:
     """A changed pod as the server would store it, with what LimitRanges add, and what refuses it.
 
-    The fields are in the order of the server's checks. `priority` is the sentence of the Priority plugin, or
-    empty. `ranges` are LimitRanges with their sentences; a server reports only those of the first. `node` is
-    what the node of a resized pod cannot do. `charges` are what quotas, which count it as `claim`, would add.
+    The fields are in the order of the server's checks.
     """
 
     pod: Pod
     claim: QuotaPod
+    """The pod as quotas count it."""
     priority: str
+    """The sentence of the Priority plugin, or empty."""
     invalid: tuple[Refusal, ...]
     ranges: tuple[tuple[str, list[str]], ...]
+    """LimitRanges with their sentences; a server reports only those of the first."""
     node: tuple[Refusal, ...]
+    """What the node of a resized pod cannot do."""
     quotas: tuple[QuotaRefusal, ...]
     charges: tuple[QuotaCharge, ...]
+    """What quotas would add."""
 
 
 def server_checks(
     target: ChangedObject, related: RelatedObjects, setup: NodeSetup, *, in_place: bool
 ) -> ServerChecks:
-    """The checks of a resize in place, or of a new pod."""
+    """Return the checks of a resize in place, or of a new pod."""
     release, before = setup.release, None
     quotas: Sequence[ResourceQuota] = related.quotas
     if in_place:
@@ -189,7 +192,7 @@ def server_checks(
 
 
 ELIDED: Final = "…"
-"""In place of a whole object that the server prints."""
+"""Stands for a whole object that the server prints."""
 _NO_RESOURCE: Final = "the server could not find the requested resource"
 _ONLY: Final = (
     "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
@@ -210,10 +213,10 @@ class ServerRefusal(NamedTuple):
 def expected_response(
     preview: Preview, related: RelatedObjects, kind: StrategyKind, request: PatchRequest | None = None
 ) -> ServerRefusal | None:
-    """How the server would refuse the request of a strategy; None where it would accept it.
+    """Return how the server would refuse the request of a strategy; None if it would accept it.
 
     `preview` is of a pod, or of a workload under its own kind. With an empty `related.raw` the object is
-    gone. A `request` that is for an older version of the object is refused.
+    gone. A `request` for an older version of the object is refused.
     """
     target = changed_object(preview, related, kind)
     name = f'{_resource(target.old)} "{target.old.name}"'
@@ -232,7 +235,7 @@ def expected_response(
 def change_refusal(
     target: ChangedObject, related: RelatedObjects, setup: NodeSetup, kind: StrategyKind
 ) -> ServerRefusal | None:
-    """How the server refuses another spec of an object, in place or through its own path, or a new pod."""
+    """Return the refusal of another spec of an object, in place or through its own path, or of a new pod."""
     if kind is StrategyKind.RECREATE:
         return _first_refusal(target.old, server_checks(target, related, setup, in_place=False))
     if target.old.kind in WORKLOADS:
@@ -257,7 +260,7 @@ def _first_refusal(pod: Pod, checks: ServerChecks) -> ServerRefusal | None:
 
 
 def _change_template(target: ChangedObject, release: Release) -> ServerRefusal | None:
-    """A template is only validated: LimitRanges and quotas apply to its pods."""
+    """Validate a template: LimitRanges and quotas apply only to its pods."""
     if has_fixed_template(target.old, release):
         sentence = f"Invalid value: {ELIDED}: field is immutable"
         return _invalid(target.old, [Refusal("spec.template", sentence)])
@@ -284,7 +287,7 @@ def _forbidden(pod: Pod, sentence: str) -> ServerRefusal:
 
 
 def _aggregated(sentences: Iterable[str]) -> str:
-    """One sentence alone, several in brackets, none twice (`utilerrors.Aggregate`)."""
+    """Join sentences: one alone, several in brackets, none twice (`utilerrors.Aggregate`)."""
     unique = list(dict.fromkeys(sentences))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
@@ -294,6 +297,6 @@ def _resource(pod: Pod) -> str:
 
 
 def with_group(name: str, kind: str) -> str:
-    """A name with the API group of a kind where it has one: `deployments.apps`, `pods`."""
+    """Return a name with the API group of a kind if it has one: `deployments.apps`, `pods`."""
     path = WORKLOADS[kind].group if kind in WORKLOADS else ""
     return f"{name}.{path.split('/')[2]}" if path.startswith("/apis/") else name

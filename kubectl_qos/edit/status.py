@@ -1,8 +1,8 @@
-"""The progress of an applied change, from the object as it is now: of a resize, a rollout, or a trial. Pure.
+"""The progress of an applied change, from the object as it is now: a resize, a rollout, or a trial. Pure.
 
-A trial counts the runs of a container by `restartCount`, so that no clocks are compared: one that had begun
-before the change counts once the kubelet has carried that out, and those after it always. Not here: the steps
-of a change (apply.py), reading pods (cluster/), and the words (present/apply.py).
+A trial counts the runs of a container by `restartCount` instead of comparing clocks: a run that began before
+the change counts once the kubelet has carried that out, later runs always. Not here: the steps of a change
+(apply.py), reading pods (cluster/), and the words (present/apply.py).
 """
 
 from __future__ import annotations
@@ -65,23 +65,23 @@ class Progress:
 
     @property
     def is_reverted(self) -> bool:
-        """Whether a later change of ours reverts it, if it is not carried out yet."""
+        """Return whether a later change of ours reverts it."""
         return self.stage in {Stage.REVERTING, Stage.UNDONE}
 
     @property
     def waits_for_usage(self) -> bool:
-        """Whether the kubelet lowers a limit once usage is below it, which it tries again and again."""
+        """Return whether the kubelet retries to lower a limit until usage is below it."""
         return self.stage is Stage.ERROR and self.message.startswith("cannot decrease memory limits")
 
 
 def number(raw: Json, *path: str) -> int | None:
-    """The whole number at a path of plain JSON, or None."""
+    """Return the whole number at a path of plain JSON, or None."""
     value = nested(raw, *path[:-1]).get(path[-1])
     return value if type(value) is int else None
 
 
 def text(raw: Json, *path: str) -> str:
-    """The text at a path of plain JSON, or an empty one."""
+    """Return the text at a path of plain JSON, or ""."""
     value = nested(raw, *path[:-1]).get(path[-1])
     return value if isinstance(value, str) else ""
 
@@ -97,7 +97,7 @@ LOW_POD_LIMIT: Final = (
 _PENDING: Final = {"Deferred": Stage.DEFERRED, "Infeasible": Stage.INFEASIBLE}
 _BEFORE_CONDITIONS: Final = {"Proposed": Stage.WAITING, "InProgress": Stage.IN_PROGRESS, **_PENDING}
 _LEAST_CPU_MILLI: Final = {Side.REQUESTS: 2, Side.LIMITS: 10}
-"""Cgroups hold no smaller values: what is read back of a smaller one is this."""
+"""The least values of cgroups: smaller ones are read back as these."""
 
 
 def _resize_progress(request: PatchRequest, pod: Pod, now: Json) -> Progress:
@@ -132,7 +132,7 @@ def _generation(now: Json) -> int:
 
 
 def _progress_from_conditions(now: Json) -> Progress | None:
-    """What the conditions say about this version of the pod; those about an earlier one are ignored."""
+    """Return what the conditions of this version of the pod say; older ones are ignored."""
     generation = _generation(now)
     true = {
         kind: condition
@@ -151,7 +151,7 @@ def _progress_from_conditions(now: Json) -> Progress | None:
 
 
 def _is_allocated(pod: Pod, edit: Edit) -> bool:
-    """Whether the kubelet has allocated a request; limits are not allocated."""
+    """Return whether the kubelet has allocated a request; limits are not allocated."""
     if edit.side is Side.LIMITS:
         return True
     status = pod.status if edit.owner == POD_LEVEL else _find_status(pod, edit.owner)
@@ -162,7 +162,7 @@ def _is_allocated(pod: Pod, edit: Edit) -> bool:
 
 
 def _waits(pod: Pod, container: str) -> bool:
-    """Whether a container does not run, and will be started."""
+    """Return whether a container does not run but will be started."""
     status = _find_status(pod, container)
     if status is None or status.state is None or status.has_processes:
         return False
@@ -171,7 +171,7 @@ def _waits(pod: Pod, container: str) -> bool:
 
 
 def _is_actual(pod: Pod, edit: Edit) -> bool:
-    """Whether the container runs with the value; one that stays ended never will."""
+    """Return whether the container runs with the value; one that stays ended never will."""
     if edit.owner == POD_LEVEL:
         return True
     status = _find_status(pod, edit.owner)
@@ -279,23 +279,23 @@ def _count(now: Json, name: str) -> int:
 
 
 def read_replicas(workload: Json) -> int:
-    """How many pods a workload should have; one by default."""
+    """Return how many pods a workload should have; one by default."""
     replicas = number(workload, "spec", "replicas")
     return 1 if replicas is None else replicas
 
 
 def read_partition(workload: Json) -> int:
-    """How many pods of a StatefulSet a rollout leaves out."""
+    """Return how many pods of a StatefulSet a rollout leaves out."""
     return number(workload, "spec", "updateStrategy", "rollingUpdate", "partition") or 0
 
 
 def is_on_delete(workload: Json) -> bool:
-    """Whether pods are replaced only when a person deletes them."""
+    """Return whether pods are replaced only when a person deletes them."""
     return text(workload, "spec", "updateStrategy", "type") == "OnDelete"
 
 
 def unchanged_pods_note(kind: str, workload: Json) -> str:
-    """Which pods keep their values after a change of the template, empty where all are replaced."""
+    """Say which pods keep their values after a change of the template; "" if all are replaced."""
     if kind in {"ReplicaSet", "ReplicationController"}:
         return "existing pods keep their values: only new pods get the new ones"
     if kind == "Job":
@@ -328,9 +328,9 @@ def with_scheduler_reason(
 
 
 def check_progress(request: PatchRequest, written: Json, now: Json | None) -> Progress:
-    """The progress of a change since the server answered with `written`; `now` is None where it is gone.
+    """Return the progress of a change since the server answered `written`; `now` is None if it is gone.
 
-    Raises msgspec.ValidationError where an object cannot be decoded.
+    Raises msgspec.ValidationError if an object cannot be decoded.
     """
     if now is None:
         return Progress(Stage.GONE, settled=True, message=f"{request.reference} no longer exists")
@@ -348,7 +348,7 @@ def check_progress(request: PatchRequest, written: Json, now: Json | None) -> Pr
 
 
 class Condition(StrEnum):
-    """What speaks against a change."""
+    """What reverts a change on trial."""
 
     RESTARTS = "restarts"
     OOM = "oom"
@@ -356,30 +356,29 @@ class Condition(StrEnum):
 
 
 class TrialPlan(NamedTuple):
-    """How long a change is looked after once it is sent, and what then has it reverted."""
+    """How long a change is on trial once it is sent, and what then reverts it."""
 
     seconds: float = 600.0
     undo_if: tuple[Condition, ...] = tuple(Condition)
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
-    """How a container has fared since its run `first_run`, the first with the new values.
-
-    `oom_runs` are the runs that ended OOMKilled. Bytes: the container's memory limit and request in force, 0
-    without one, and the most that was seen in use under that limit, None where nothing was.
-    """
+class ContainerOutcome:
+    """How a container has fared since its run `first_run`, the first with the new values."""
 
     name: str
     first_run: int = 0
     restarts: int = 0
     oom_runs: frozenset[int] = frozenset()
+    """The runs that ended OOMKilled."""
     peak_bytes: int | None = None
+    """The most memory in use under the limit in force, None if not measured."""
     limit_bytes: int = 0
+    """The limit in force, 0 without one, as for the request."""
     request_bytes: int = 0
 
-    def looked(self, status: ContainerStatus, pod: Pod, usage: PodUsage | None) -> Fate:
-        """The same after another look."""
+    def observe(self, status: ContainerStatus, pod: Pod, usage: PodUsage | None) -> ContainerOutcome:
+        """Return the outcome after another look."""
         used = usage.of(self.name) if usage is not None and status.has_processes else None
         limit = _memory(status, pod, Side.LIMITS)
         seen = [used.working_set_bytes] if used is not None else []
@@ -400,58 +399,59 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What was seen of a change: the fates of containers by their pod's uid and name.
+    """What was seen of a change: how containers fared, by their pod's uid and name."""
 
-    Of a change of a template only new pods count, which are not `old`. The containers in `restarting` restart
-    once by the change itself; `infeasible` is the kubelet's message.
-    """
-
-    fates: Mapping[tuple[str, str], Fate] = field(default_factory=dict)
+    outcomes: Mapping[tuple[str, str], ContainerOutcome] = field(default_factory=dict)
     old: frozenset[str] = frozenset()
+    """The uids of pods that a change of a template replaces, and that do not count."""
     restarting: frozenset[str] = frozenset()
+    """The containers that the change itself restarts once."""
     infeasible: str | None = None
+    """The kubelet's message."""
 
     @classmethod
     def begin(cls, pods: Iterable[Pod], *, in_place: bool, restarting: Collection[str] = ()) -> Trial:
-        """Before the change is sent."""
+        """Return the trial before the change is sent."""
         if not in_place:
             return cls(old=frozenset(pod.metadata.uid for pod in pods))
-        fates = {
-            (pod.metadata.uid, status.name): Fate(status.name, _next_run(status))
+        outcomes = {
+            (pod.metadata.uid, status.name): ContainerOutcome(status.name, _next_run(status))
             for pod in pods
             for status in pod.status.every_container
         }
-        return cls(fates, restarting=frozenset(restarting))
+        return cls(outcomes, restarting=frozenset(restarting))
 
-    def looked(self, pods: Iterable[Pod], usage: Mapping[PodKey, PodUsage], progress: Progress) -> Trial:
-        """The same after a look at the pods, and at how far the change has come."""
-        fates = dict(self.fates)
+    def observe(self, pods: Iterable[Pod], usage: Mapping[PodKey, PodUsage], progress: Progress) -> Trial:
+        """Return the trial after a look at the pods, and at how far the change has come."""
+        outcomes = dict(self.outcomes)
         for pod in pods:
             if pod.metadata.uid in self.old:
                 continue
             used = usage.get((pod.namespace, pod.name))
             for status in pod.status.every_container:
                 key = pod.metadata.uid, status.name
-                earlier = fates.get(key, Fate(status.name))
-                fate = earlier.looked(status, pod, used)
+                earlier = outcomes.get(key, ContainerOutcome(status.name))
+                outcome = earlier.observe(status, pod, used)
                 if (
                     progress.is_reverted or progress.stage is Stage.OVERTAKEN
                 ):  # the memory is that of other values
-                    fate = replace(earlier, restarts=fate.restarts, oom_runs=fate.oom_runs)
+                    outcome = replace(earlier, restarts=outcome.restarts, oom_runs=outcome.oom_runs)
                 is_done = progress.stage is Stage.DONE and status.has_processes
                 if is_done and status.name not in self.restarting:
-                    fate = replace(fate, first_run=min(fate.first_run, status.restart_count))
-                fates[key] = fate
+                    outcome = replace(outcome, first_run=min(outcome.first_run, status.restart_count))
+                outcomes[key] = outcome
         is_infeasible = progress.stage is Stage.INFEASIBLE
-        return replace(self, fates=fates, infeasible=progress.message if is_infeasible else self.infeasible)
+        return replace(
+            self, outcomes=outcomes, infeasible=progress.message if is_infeasible else self.infeasible
+        )
 
     @property
     def seen(self) -> tuple[Condition, ...]:
-        """What speaks against the change."""
-        fates = self.fates.values()
+        """Return the conditions that were seen."""
+        outcomes = self.outcomes.values()
         is_reached = {
-            Condition.RESTARTS: any(fate.restarts for fate in fates),
-            Condition.OOM: any(fate.oom_runs for fate in fates),
+            Condition.RESTARTS: any(outcome.restarts for outcome in outcomes),
+            Condition.OOM: any(outcome.oom_runs for outcome in outcomes),
             Condition.INFEASIBLE: self.infeasible is not None,
         }
         return tuple(condition for condition, is_seen in is_reached.items() if is_seen)
@@ -461,12 +461,12 @@ NO_TRIAL: Final = Trial()
 
 
 def _next_run(status: ContainerStatus) -> int:
-    """The run after the present one; the present one where it has not begun yet."""
+    """Return the number of the run after the present one, or of the present one if it has not begun."""
     return status.restart_count + (status.has_processes or bool(status.ends))
 
 
 def _ended_runs(status: ContainerStatus) -> Iterator[tuple[int, str]]:
-    """The known ends with the number of their run: while a container waits, the last one is the present."""
+    """Yield the known ends with their runs: while a container waits, its last end is of the present run."""
     run, now, before = status.restart_count, status.state, status.last_state
     if now is not None and now.terminated is not None:
         yield run, now.terminated.reason
@@ -476,7 +476,7 @@ def _ended_runs(status: ContainerStatus) -> Iterator[tuple[int, str]]:
 
 
 def _memory(status: ContainerStatus, pod: Pod, side: Side) -> int:
-    """What is in force, of limits the pod's too; that of the spec where a server does not tell."""
+    """Return the bytes in force, for limits also the pod's; those of the spec if a server does not tell."""
     specs = (container.resources for container in all_containers(pod) if container.name == status.name)
     resources = status.resources or next(specs, None)
     quantities = [(getattr(resources, side.value, None) or EMPTY_RESOURCES).get(MEMORY)]

@@ -1,7 +1,6 @@
-"""The strategies of applying a change, each with its exact request, and the rollout that a template starts.
+"""The strategies of applying a change, each with its exact request, and the rollout of a template.
 
-Not here: the effects of a change (preview.py), what speaks against it (findings.py), sending it
-(cluster/writer.py).
+Not here: the effects of a change (preview.py), findings (findings.py), sending it (cluster/writer.py).
 """
 
 from __future__ import annotations
@@ -25,31 +24,32 @@ from kubectl_qos.k8s.releases import Change, Release
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One strategy of applying a change; `reason` is why it is impossible, else empty.
-
-    `request` is None where it is impossible, or possible by hand only, as a manifest. `restarts` are the
-    containers that restart in place. `pods` is how many pods are replaced, None where that is unknown; `note`
-    says which keep their values, if any. `is_done` is whether a new pod gets the values without any change.
-    """
+    """One strategy of applying a change."""
 
     kind: StrategyKind
     request: PatchRequest | None
+    """None if the strategy is impossible, or possible only by hand, as a manifest."""
     reason: str = ""
+    """Why the strategy is impossible, else empty."""
     restarts: tuple[str, ...] = ()
+    """The containers that restart in place."""
     pods: int | None = None
+    """How many pods are replaced, None if unknown."""
     note: str = ""
+    """Which pods keep their values, if any."""
     is_done: bool = False
+    """A new pod gets the values without any change."""
 
     @property
     def is_possible(self) -> bool:
-        """Whether the change can be applied so."""
+        """Return whether the strategy can apply the change."""
         return not self.reason
 
 
 def find_strategies(
     pod: Pod, edits: Iterable[Edit], preview: Preview, related: RelatedObjects
 ) -> tuple[Strategy, ...]:
-    """The strategies for an object, for workloads the pod of its template; the possible ones first.
+    """Return the strategies for an object, for workloads the pod of its template; possible ones first.
 
     Edits that change nothing are dropped; `preview` is of the same ones.
     """
@@ -94,18 +94,18 @@ def _in_place(pod: Pod, edits: tuple[Edit, ...], preview: Preview, related: Rela
 
 
 def loop_obstacles(preview: Preview) -> Iterator[str]:
-    """Why a container that is OOMKilled again and again would be so at its new limit too."""
+    """Yield why a container that was OOMKilled again and again would be so at its new limit too."""
     for loop in preview.endless_loops:
         waits = f"waits in {loop.reason}" if loop.reason else "has ended"
         times = f"{loop.restarts} restart{'' if loop.restarts == 1 else 's'}"
         why = _raised_while_running(preview)
         ended = "could not start within its limit" if loop.never_ran else "was OOMKilled"
-        again = "so that it would not start" if loop.never_ran else "so it would be killed again"
+        again = "so it still could not start" if loop.never_ran else "so it would be killed again"
         yield f"{loop.container} {ended} and {waits} ({times}): {why}, {again}"
 
 
 def revert_obstacle(preview: Preview, strategy: Strategy) -> str:
-    """Why the change is not reverted while a container waits after an OOM kill, empty where it would be."""
+    """Return why a change cannot be reverted while a container waits after an OOM kill, or ""."""
     release = preview.before.setup.release
     if strategy.kind is not StrategyKind.IN_PLACE or release.has(Change.RESIZE_OF_STARTING_CONTAINER):
         return ""
@@ -149,13 +149,13 @@ def _through_template(
 
 
 def topmost_workload(related: RelatedObjects) -> Owner | None:
-    """The topmost workload with a template: a ReplicaSet of a Deployment is never changed itself."""
+    """Return the topmost workload with a template: a Deployment, not its ReplicaSet."""
     workloads = [owner for owner in related.owners if owner.kind in WORKLOADS and owner.template is not None]
     return workloads[-1] if workloads else None
 
 
 def _unread_owner(related: RelatedObjects, raw: Json) -> str:
-    """Why the controller of an object is unknown, empty where it is known: it would revert the change."""
+    """Return why the controller of an object, which would revert the change, is unknown; or ""."""
     controller = find_controller(raw)
     if controller is None or controller.get("kind") not in WORKLOADS:
         return ""
@@ -168,14 +168,14 @@ def _unread_owner(related: RelatedObjects, raw: Json) -> str:
 
 
 def _refusal(edits: tuple[Edit, ...], preview: Preview) -> str:
-    """Why no server accepts the change with any strategy, empty where one may."""
+    """Return why no server accepts the change with any strategy, or ""."""
     if not edits:
         return "nothing changes"
     return "; ".join(dict.fromkeys(map(str, preview.refusals)))
 
 
 def replaced_pods(kind: str, workload: Json) -> int | None:
-    """How many pods a change of the template replaces by itself, None where that is unknown."""
+    """Return how many pods a change of the template replaces by itself; None if unknown."""
     is_paused = kind == "Deployment" and nested(workload, "spec").get("paused") is True
     is_kept = kind in {"ReplicaSet", "ReplicationController", "CronJob", "Job"}
     if is_kept or is_on_delete(workload) or is_paused:
@@ -200,7 +200,7 @@ class RolloutPlan:
 
 @dataclass(frozen=True, slots=True)
 class RolloutReach:
-    """Where a rollout ends: `made` of `total` new pods, with `left` old ones."""
+    """How far a rollout gets: `made` of `total` new pods, with `left` old ones."""
 
     made: int
     total: int
@@ -208,12 +208,12 @@ class RolloutReach:
 
     @property
     def stalls(self) -> bool:
-        """Whether it ends before it is complete."""
+        """Return whether the rollout ends before it is complete."""
         return self.made < self.total
 
 
 def rollout_plan(workload: Json) -> RolloutPlan:
-    """How the workload would replace its pods, with the server's defaults."""
+    """Return how the workload would replace its pods, with the server's defaults."""
     kind = workload.get("kind")
     if kind in {"CronJob", "Job"}:
         job = ("jobTemplate", "spec") if kind == "CronJob" else ()
@@ -234,7 +234,7 @@ def rollout_plan(workload: Json) -> RolloutPlan:
 
 
 def rollout_reach(plan: RolloutPlan, fits: Callable[[int, int], bool]) -> RolloutReach:
-    """How far a rollout gets; `fits(made, left)` says whether quotas admit one more pod beside those.
+    """Return how far a rollout gets; `fits(made, left)` says whether quotas admit one more pod.
 
     Old and new pods exist side by side for a while, and quotas count both. Assumed: a new pod becomes ready
     at once, and a refused one is retried once an old one is gone. Sources:
@@ -261,9 +261,9 @@ def quota_room(
     release: Release,
     resource: str | None = None,
 ) -> Callable[[int, int], bool]:
-    """Whether quotas admit one more `new` pod when `made` of them exist and `left` old ones are left.
+    """Return a test whether quotas admit a `new` pod beside `made` new and `left` old ones.
 
-    `running` is how many of the old pods the quotas count. With a `resource` only that one is looked at.
+    `running` is how many of the old pods the quotas count. With a `resource` only that one is checked.
     """
     freed, added = quota_usage(old.pod, release), quota_usage(new.pod, release)
     concerned = [
@@ -287,7 +287,7 @@ def _whole(value: object, default: int) -> int:
 
 
 def _share(value: object, pods: int, *, up: bool) -> int:
-    """A number, or a percentage of the pods rounded up or down (`GetScaledValueFromIntOrPercent`)."""
+    """Return a number, or a percentage of the pods rounded up or down (`GetScaledValueFromIntOrPercent`)."""
     if isinstance(value, str) and value.endswith("%") and value[:-1].isdecimal():
         product = int(value[:-1]) * pods
         return -(-product // 100) if up else product // 100

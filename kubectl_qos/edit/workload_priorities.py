@@ -1,8 +1,8 @@
 """Priorities that hold on all nodes at once: the pods of a workload get the same values, by its template.
 
-Each node is planned by itself (priorities.py). What one pod of a workload needs all of them get, and the
-nodes are planned again with it, until nothing is added. Values that a node cannot take (no room, a pod of
-higher priority passed, another class) are given up, and the workload stays as it is.
+Each node is planned by itself (priorities.py). All pods of a workload get what one of them needs, and the
+nodes are planned again with that, until nothing is added. A workload stays as it is if a node cannot take
+its values (no room, a pod of higher priority overtaken, another class).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Values = dict[Workload, tuple[Edit, ...]]
 def plan_nodes(
     models: Sequence[NodeModel], keys: Sequence[Collection[PodKey] | None]
 ) -> tuple[PriorityPlan, ...]:
-    """The plan of each node, of some of its pods or of all, with the same values for the pods of a workload.
+    """Return the plan of each node, of some pods or all, with the same values for pods of a workload.
 
     A workload whose values do not fit a node gets what its pods there can share, and nothing if that is too
     much as well. Nodes that only have other pods of the workloads have no `keys`.
@@ -77,7 +77,7 @@ class _Search:
         self._most[workload] = min(shares, default=0)
 
     def common_values(self) -> tuple[_Values, list[PriorityPlan]]:
-        """What the templates get, and the plans of the nodes with that."""
+        """Return the values of the templates, and the plans of the nodes with them."""
         values: _Values = {}
         for _ in range(_MOST_ROUNDS):
             plans = [self._plan(*keys, values) for keys in zip(self._models, self._keys, strict=True)]
@@ -111,7 +111,7 @@ class _Search:
 
 
 def _largest(pods: Sequence[Pod], edits: Iterable[Edit]) -> Iterator[Edit]:
-    """For each value the largest of the edits and of what any of the pods has; no limit is the largest."""
+    """Return the largest value of the edits and of any pod; no limit is the largest."""
     wanted: dict[tuple[str, Side, str], list[Edit]] = {}
     for edit in edits:
         wanted.setdefault(edit.target, []).append(edit)
@@ -149,7 +149,7 @@ class _Node:
         return {key: exposure(self._model, pod, edits.get(key, ())) for key, pod in self._pods.items()}
 
     def too_much(self) -> Iterator[Workload]:
-        """The workloads whose values this node cannot take."""
+        """Return the workloads whose values this node cannot take."""
         before = set(inversions(self._priorities, self._before))
         after = set(inversions(self._priorities, self._after))
         changed = {key: find_workload(self._pods[key]) for key, edits in self._edits.items() if edits}
@@ -174,7 +174,7 @@ class _Node:
         return self._model.more_bytes(self._pods[key], self._edits[key])
 
     def plan(self) -> PriorityPlan:
-        """The moves of all pods, of the highest priority first."""
+        """Return the moves of all pods, of the highest priority first."""
         order = sorted(self._edits, key=lambda key: -self._priorities[key])
         moves = [self._move(key) for key in order if self._edits[key]]
         return replace(self._found, moves=tuple(moves), free_bytes=self._model.free_bytes)

@@ -1,4 +1,4 @@
-"""Changes as lines of text for both shells, from strategies to history; what servers say is escaped."""
+"""Changes as lines of text for both shells, from strategies to history; text of servers is escaped."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, FileEdit, PatchRequest, WriteBack
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
-from kubectl_qos.edit.status import Condition, Fate, Progress, Stage, Trial
+from kubectl_qos.edit.status import Condition, ContainerOutcome, Progress, Stage, Trial
 from kubectl_qos.edit.strategy import Strategy, revert_obstacle
 from kubectl_qos.present.effects import (
     class_change,
@@ -35,19 +35,19 @@ _TITLES: Final = {
 
 
 def strategy_title(strategy: Strategy) -> str:
-    """The name of a strategy: `in place`, `through deployment/web`."""
+    """Return the name of a strategy: `in place`, `through deployment/web`."""
     if strategy.kind is StrategyKind.TEMPLATE and strategy.request is not None:
         return f"through {escape(strategy.request.reference)}"
     return strategy_name(strategy.kind)
 
 
 def strategy_name(kind: StrategyKind) -> str:
-    """The name of a kind of strategy: `in place`, `as a manifest`."""
+    """Return the name of a kind of strategy: `in place`, `as a manifest`."""
     return _TITLES[kind]
 
 
 def strategy_effect(strategy: Strategy) -> str:
-    """What a strategy does besides the change, or why it is impossible."""
+    """Say what a strategy does besides the change, or why it is impossible."""
     if not strategy.is_possible:
         return f"not possible: {escape(strategy.reason)}"
     if strategy.kind is StrategyKind.IN_PLACE:
@@ -55,7 +55,7 @@ def strategy_effect(strategy: Strategy) -> str:
     elif strategy.kind is StrategyKind.TEMPLATE:
         effect = _replaced_pods_sentence(strategy.pods)
     else:
-        effect = "save it, then delete and recreate the pod; nothing is sent"
+        effect = "save the manifest, then delete and recreate the pod; nothing is sent"
     return f"{effect}; {escape(strategy.note)}" if strategy.note else effect
 
 
@@ -73,19 +73,19 @@ def _replaced_pods_sentence(pods: int | None) -> str:
 
 
 def strategy_lines(strategies: Iterable[Strategy]) -> list[str]:
-    """Each strategy with its effect, or why it is impossible."""
+    """List the strategies with their effects, or why they are impossible."""
     return aligned([(strategy_title(strategy), strategy_effect(strategy)) for strategy in strategies])
 
 
 def request_lines(request: PatchRequest) -> list[str]:
-    """The exact request: method and path with query, media type, and the body as YAML."""
+    """Show the exact request: method and path with query, media type, and the body as YAML."""
     line = f"{METHOD} {escape(request.path)}?{urlencode(request.query(dry_run=False))}"
     body = to_yaml(request.body).rstrip("\n").split("\n")
     return [line, f"Content-Type: {CONTENT_TYPE}", "", *map(escape, body)]
 
 
 def change_lines(before: Iterable[Edit], after: Iterable[Edit]) -> list[str]:
-    """Each value before and after: `app requests.memory 512Mi → 1Gi`."""
+    """Show each value before and after: `app requests.memory 512Mi → 1Gi`."""
     old = {edit.target: quantity_text(edit.quantity) for edit in before}
     return [
         f"{value_name(*edit.target)} {old.get(edit.target, NONE)} {ARROW} {quantity_text(edit.quantity)}"
@@ -96,7 +96,7 @@ def change_lines(before: Iterable[Edit], after: Iterable[Edit]) -> list[str]:
 def confirm_lines(
     context: str, server: str, request: PatchRequest, preview: Preview, strategy: Strategy
 ) -> list[str]:
-    """What a person confirms: where, what, and its effects."""
+    """Show what a person confirms: where, what, and the effects."""
     effects, node = preview.effects_of(strategy.kind), preview.after.setup.node.name
     changes = change_lines(request.before, request.edits)
     rank = rank_change(effects, f" on {escape(node)}" if node else "")
@@ -115,18 +115,18 @@ def confirm_lines(
 
 
 def although(preview: Preview, strategy: Strategy) -> str:
-    """The end of the question whether to apply it, empty where nothing speaks against it."""
+    """Return the end of the question whether to apply a change; "" if the kubelet carries it out at once."""
     answer = preview.outcome.answer.value
-    return f" although the kubelet answers {answer}" if is_put_off(preview, strategy) else ""
+    return f" although the kubelet would answer {answer}" if is_put_off(preview, strategy) else ""
 
 
 def is_put_off(preview: Preview, strategy: Strategy) -> bool:
-    """Whether the kubelet would not carry out the change when it is applied so."""
+    """Return whether the kubelet would not carry out a change in place at once."""
     return strategy.kind is StrategyKind.IN_PLACE and not preview.is_carried_out
 
 
 def alternative(state: Apply, *, in_set: bool = False) -> str:
-    """What to do where a change of a pod in place is impossible; `in_set` has flags of `set`."""
+    """Say what to do if a pod cannot be changed in place; `in_set` names flags of `set`."""
     where = f" -n {state.pod.namespace}" if state.pod.namespace else ""
     delete = f"kubectl delete pod {state.pod.name}{where}"
     templates = (strategy for strategy in state.strategies if strategy.kind is StrategyKind.TEMPLATE)
@@ -139,7 +139,7 @@ def alternative(state: Apply, *, in_set: bool = False) -> str:
         command += ", or add --by template" if in_set else ""
         return f"change its owner: {command}{'' if template.pods != 0 else f'; then {delete}'}"
     if template is not None and template.is_done:
-        return f"{template.reason}: a new pod gets them: {delete}"
+        return f"{template.reason}; to get them in a new pod: {delete}"
     if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
         return ""
     command = "" if in_set else f"kubectl qos set pod/{state.pod.name}{where} {values} "
@@ -147,17 +147,17 @@ def alternative(state: Apply, *, in_set: bool = False) -> str:
 
 
 def unreverted_line(state: Apply) -> str:
-    """What a trial cannot revert at an OOM kill, and what to do then; empty where it can."""
+    """Warn of an OOM kill that a trial cannot revert, and say what to do then; "" without one."""
     if state.plan is None or Condition.OOM not in state.plan.undo_if or state.strategy is None:
         return ""
     why = revert_obstacle(state.preview, state.strategy)
     owned = any(strategy.kind is StrategyKind.TEMPLATE for strategy in state.strategies)
-    then = "delete the pod, its owner makes a new one" if owned else "delete the pod and recreate it"
-    return f"! not reverted while a container waits after an OOM kill: {why}; then {then}" if why else ""
+    then = "delete the pod, its owner creates a new one" if owned else "delete the pod and recreate it"
+    return f"! cannot revert while a container waits after an OOM kill: {why}; then {then}" if why else ""
 
 
 def dry_run_lines(request: PatchRequest, stored: Iterable[Edit], warnings: Iterable[str]) -> list[str]:
-    """A server's answer to a dry run: the values that it would store differently, and its warnings."""
+    """Show the answer to a dry run: the values that would be stored differently, and warnings."""
     stored_values = {edit.target: edit.quantity for edit in stored}
     lines = ["dry run: the server accepts it"]
     for edit in request.edits:
@@ -169,12 +169,12 @@ def dry_run_lines(request: PatchRequest, stored: Iterable[Edit], warnings: Itera
 
 
 def expected_response_line(refused: ServerRefusal) -> str:
-    """The refusal that a server is expected to answer."""
+    """Return the refusal that a server is expected to answer."""
     return f"expected: the server refuses it: {escape(refused.message)} ({refused.status} {refused.reason})"
 
 
 def progress_line(progress: Progress, effects: Effects | None = None, *, undoes: object = False) -> str:
-    """The progress of a change: `rolling out: 1 of 3 pods: message`; once done, what waits for a restart."""
+    """Return the progress of a change: `rolling out: 1 of 3 pods: message`, or what waits for a restart."""
     if undoes and progress.waits_for_usage:
         return revert_line(progress)
     words = ["waits for usage to fall" if progress.waits_for_usage else progress.stage.value]
@@ -193,17 +193,20 @@ WAITS_FOR_USAGE: Final = (
 
 
 def revert_line(progress: Progress | None) -> str:
-    """How far a change has come that reverts another one: `it is reverted`, `reverting, deferred`."""
+    """Return the progress of a revert: `it is reverted`, `reverting, deferred`."""
     if progress is None or progress.stage is Stage.DONE:
         return "reverting" if progress is None else "it is reverted"
     return f"reverting, {progress_line(progress)}"
 
 
 def trial_words(trial: Trial) -> str:
-    """What speaks against a change on trial: `app restarted 2 times, app was OOMKilled 3 times`."""
+    """Return what speaks against a change on trial: `app restarted 2 times, app was OOMKilled 3 times`."""
     words = []
-    for name, fates in _by_container(trial):
-        restarts, kills = sum(fate.restarts for fate in fates), sum(len(fate.oom_runs) for fate in fates)
+    for name, outcomes in _by_container(trial):
+        restarts, kills = (
+            sum(outcome.restarts for outcome in outcomes),
+            sum(len(outcome.oom_runs) for outcome in outcomes),
+        )
         words += [f"{escape(name)} restarted {count(restarts, 'time')}"] if restarts else []
         words += [f"{escape(name)} was OOMKilled {count(kills, 'time')}"] if kills else []
     if trial.infeasible is not None:
@@ -212,10 +215,10 @@ def trial_words(trial: Trial) -> str:
 
 
 def trial_lines(trial: Trial) -> list[str]:
-    """Each container's most memory against the new values: `app used at most 1Gi: 50% of its limit 2Gi`."""
+    """Return each container's peak against the new values: `app used at most 1Gi: 50% of its limit 2Gi`."""
     lines = []
-    for name, fates in _by_container(trial):
-        most = max(fates, key=lambda fate: -1 if fate.peak_bytes is None else fate.peak_bytes)
+    for name, outcomes in _by_container(trial):
+        most = max(outcomes, key=lambda outcome: -1 if outcome.peak_bytes is None else outcome.peak_bytes)
         if most.peak_bytes is None:
             lines.append(f"{escape(name)}: memory usage is unknown")
             continue
@@ -223,22 +226,24 @@ def trial_lines(trial: Trial) -> list[str]:
         shares = [
             f"{100 * most.peak_bytes // size}% of its {what} {binary(size)}" for what, size in of if size
         ]
-        among = f", the most of {count(len(fates), 'pod')}" if len(fates) > 1 else ""
+        among = f", the highest of {count(len(outcomes), 'pod')}" if len(outcomes) > 1 else ""
         used = f"{escape(name)} used at most {binary(most.peak_bytes)}{among}"
         lines.append(": ".join(filter(None, [used, ", ".join(shares)])))
     return lines
 
 
 def trial_summary(trial: Trial) -> str:
-    """All of it in one line, for the change history."""
+    """Return the result of a trial in one line, for the change history."""
     return "; ".join([trial_words(trial) or "no restart, no OOM kill", *trial_lines(trial)])
 
 
 def tried(change: Apply, seconds: int) -> Entry:
-    """The entry of a change that was made with what was seen of it in so many seconds of a trial."""
+    """Return the history entry of a change after that many seconds of a trial."""
     assert change.result is not None
     progress, trial = change.progress, change.trial
-    state = (EntryState.HELD if trial.fates else EntryState.DONE) if change.is_done else EntryState.ACCEPTED
+    state = (
+        (EntryState.HELD if trial.outcomes else EntryState.DONE) if change.is_done else EntryState.ACCEPTED
+    )
     state = EntryState.FAILED if trial.seen else state
     words = [trial_summary(trial)]
     if progress is not None and not change.is_done and not change.is_undone:
@@ -247,18 +252,18 @@ def tried(change: Apply, seconds: int) -> Entry:
 
 
 def unreverted(entry: Entry, error: Exception) -> Entry:
-    """The entry of a change that did not hold, with why it is not reverted."""
+    """Return the history entry of a failed trial with why the change is not reverted."""
     return replace(entry, message=f"{entry.message}; it is not reverted: {error}")
 
 
-def _by_container(trial: Trial) -> Iterator[tuple[str, list[Fate]]]:
-    fates = list(trial.fates.values())
-    for name in dict.fromkeys(fate.name for fate in fates):
-        yield name, [fate for fate in fates if fate.name == name]
+def _by_container(trial: Trial) -> Iterator[tuple[str, list[ContainerOutcome]]]:
+    outcomes = list(trial.outcomes.values())
+    for name in dict.fromkeys(outcome.name for outcome in outcomes):
+        yield name, [outcome for outcome in outcomes if outcome.name == name]
 
 
 def conflict_lines(conflicts: Iterable[ValueConflict]) -> list[str]:
-    """Values that someone else changed as a three-way diff: before, ours, theirs."""
+    """Show values that someone else changed as a three-way diff: before, ours, theirs."""
     rows = []
     for conflict in conflicts:
         values = map(quantity_text, (conflict.before, conflict.ours, conflict.theirs))
@@ -270,17 +275,17 @@ _SENT: Final = "unknown: sent, no answer recorded"
 
 
 def entry_object(entry: Entry) -> str:
-    """The changed object: `shop/deployment/web`."""
+    """Return the changed object: `shop/deployment/web`."""
     return escape("/".join(filter(None, (entry.namespace, entry.reference))))
 
 
 def entry_change(entry: Entry) -> str:
-    """Each value before and after, in one line."""
+    """Return each value before and after, in one line."""
     return ", ".join(change_lines(entry.before, entry.after))
 
 
 def entry_state(entry: Entry, undo: Entry | None = None) -> str:
-    """The outcome, in the server's words where it refused; `undo` is what reverts it."""
+    """Return the outcome, in the server's words if it refused; `undo` is the entry that reverts it."""
     words = _SENT if entry.state is EntryState.SENT else entry.state.value
     if undo is not None:
         is_done, has_failed = undo.state is EntryState.DONE, entry.state is EntryState.FAILED
@@ -293,7 +298,7 @@ def entry_state(entry: Entry, undo: Entry | None = None) -> str:
 
 
 def entry_when(entry: Entry, now: datetime) -> str:
-    """The time in UTC, and how long ago that was."""
+    """Return the time in UTC, and how long ago that was."""
     try:
         at = datetime.fromisoformat(entry.at).astimezone(UTC)
     except ValueError:
@@ -305,7 +310,7 @@ _LONGEST_SUBJECT: Final = 72
 
 
 def write_back_lines(done: WriteBack, *, dry_run: bool = False) -> list[str]:
-    """What was written to a working tree, or would be, what proves it, and what else changes."""
+    """Say what was or would be written to a working tree, what proves it, and what else changes."""
     name = _written_name(done)
     if not done.edits:
         return [f"nothing is written: {name} has these values already in {escape(done.source)}"]
@@ -316,7 +321,7 @@ def write_back_lines(done: WriteBack, *, dry_run: bool = False) -> list[str]:
 
 
 def diff_lines(files: Iterable[FileEdit]) -> Iterator[str]:
-    """A unified diff of files, as `git apply` takes it."""
+    """Yield a unified diff of files, as `git apply` takes it."""
     from difflib import unified_diff
 
     for name, before, after in files:
@@ -327,7 +332,7 @@ def diff_lines(files: Iterable[FileEdit]) -> Iterator[str]:
 
 
 def commit_message(done: WriteBack) -> list[str]:
-    """Subject and body for `git commit`."""
+    """Return subject and body for `git commit`."""
     values = edits_text(done.pod, done.edits)
     subject = f"{_written_name(done)}: {values}"
     if len(subject) > _LONGEST_SUBJECT:
@@ -339,7 +344,7 @@ def commit_message(done: WriteBack) -> list[str]:
 def _written_facts(done: WriteBack) -> Iterator[str]:
     by = f" of {done.by.kind} {escape(done.by.name)}" if done.by is not None else ""
     if done.is_built:
-        yield f"{escape(done.source)}{by} is built as before, but for these values"
+        yield f"{escape(done.source)}{by} builds as before except for these values"
     for folder, objects in done.others:
         yield f"{escape(folder)} changes too: {escape(objects)}"
 

@@ -1,4 +1,4 @@
-"""ASCII for the signs of the output and the UI, for streams and terminals without them."""
+"""ASCII replacements for the characters of the output and the UI."""
 
 # ruff: noqa: RUF001 - signs that look alike are what this is about
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 def is_utf8(encoding: str | None) -> bool:
-    """Whether text of any signs can be written in it; None is no encoding."""
+    """Return whether an encoding has every character; None is no encoding."""
     try:
         return encoding is not None and codecs.lookup(encoding).name == "utf-8"
     except LookupError:
@@ -70,11 +70,11 @@ def _signs() -> dict[int, str]:
 
 
 ASCII: Final = _signs()
-"""By sign, as many cells wide."""
+"""The replacement of each character, equally wide."""
 
 
 def replace_signs(error: UnicodeError) -> tuple[str, int]:
-    """An error handler of codecs: ASCII for signs that the encoding lacks, escapes for what else it lacks."""
+    """Handle encoding errors: ASCII for known signs, escapes for other characters."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacked = error.object[error.start : error.end]

@@ -1,4 +1,4 @@
-"""Findings of `check` in words: as text, SARIF, JUnit, annotations of GitHub; and what each rule is about."""
+"""Findings of `check` as text, SARIF, JUnit and annotations of GitHub, and the texts of rules."""
 
 from __future__ import annotations
 
@@ -18,19 +18,17 @@ SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class Place(NamedTuple):
-    """Where a finding is: a file, and its line and column from 1 with the line's text, as far as known.
-
-    `origin` is the file that something else was built of, where `file` is only what that is called.
-    """
+    """The place of a finding: a file, its line and column from 1, and the line's text, as far as known."""
 
     file: str
     line: int | None = None
     column: int | None = None
     text: str = ""
     origin: str = ""
+    """The file that something else was built from; `file` is then only a name."""
 
     def in_repository(self) -> Place:
-        """Where services show it: at a file that exists, in its first line where it was built."""
+        """Return the place for a service: a file that exists, at line 1 if it was built from others."""
         return Place(self.origin, 1, 1, origin=self.origin) if self.origin else self
 
     def __str__(self) -> str:
@@ -39,36 +37,35 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found where; `waived` has the reasons. A finding of the level `fails` or more is a failure.
-
-    `subjects` are objects and their files, without what they hold: a workload for each of its pods. `errors`
-    are documents, or clusters, that could not be read.
-    """
+    """The findings with their places; findings of the level `fails` or worse are failures."""
 
     subjects: Sequence[tuple[str, str]]
+    """Objects and their files; for pods of a workload the workload."""
     findings: Sequence[tuple[Finding, Place]]
     waived: Sequence[tuple[Finding, Place, str]] = ()
+    """Waived findings with the reasons."""
     fails: Level = Level.ERROR
     errors: Sequence[tuple[str, Place]] = ()
+    """Documents, or clusters, that could not be read."""
 
     def is_failure(self, finding: Finding) -> bool:
-        """Whether a finding is as serious as --fail-on says."""
+        """Return whether a finding is as serious as --fail-on says."""
         order = list(Level)
         return order.index(finding.level) <= order.index(self.fails)
 
     @property
     def has_failed(self) -> bool:
-        """Whether there is a failure."""
+        """Return whether any finding is a failure."""
         return any(self.is_failure(finding) for finding, _ in self.findings)
 
 
 def sentence(finding: Finding) -> str:
-    """What is wrong, with the facts put in."""
+    """Say what is wrong, with the facts filled in."""
     return escape(rule_texts()[finding.rule].message.format(**finding.facts))
 
 
 def grouped(findings: Sequence[tuple[Finding, Place]]) -> Iterator[tuple[Finding, Place, str]]:
-    """Findings with their sentences; the same of several containers of an object is one, at the first."""
+    """Yield findings with their sentences; equal ones of several containers of an object become one."""
     groups: dict[object, tuple[Finding, Place, str, dict[str, list[str]]]] = {}
     for finding, place in findings:
         parts = rule_texts()[finding.rule].message.partition("{owner}")
@@ -80,51 +77,51 @@ def grouped(findings: Sequence[tuple[Finding, Place]]) -> Iterator[tuple[Finding
 
 
 def reference(subject: Subject) -> str:
-    """What a finding is about: `shop/deployment/web`."""
+    """Return what a finding is about: `shop/deployment/web`."""
     kind, name = subject.kind_and_name
     return escape("/".join(filter(None, (subject.pod.namespace, kind.lower(), name))))
 
 
 def text_lines(report: Report) -> Iterator[str]:
-    """A line for each finding, as compilers write it, above the line of the file; then what is waived."""
-    for finding, place, said in grouped(report.findings):
-        yield f"{place}: {finding.level}: {reference(finding.subject)}: {said} [{finding.rule}]"
+    """Yield a line for each finding, as compilers do, above the line of the file; then waived findings."""
+    for finding, place, message in grouped(report.findings):
+        yield f"{place}: {finding.level}: {reference(finding.subject)}: {message} [{finding.rule}]"
         if place.text.strip():
             yield f"    {escape(place.text.strip())}"
     for finding, place, reason in report.waived:
-        about = f"{reference(finding.subject)}: {sentence(finding)} [{finding.rule}]"
-        yield f"{place}: waived: {about}: {escape(reason)}"
+        message = f"{reference(finding.subject)}: {sentence(finding)} [{finding.rule}]"
+        yield f"{place}: waived: {message}: {escape(reason)}"
 
 
 def waiver_lines(subject: Subject, place: Place) -> Iterator[str]:
-    """What of an object's annotation waives nothing."""
+    """Yield what in an object's annotation waives nothing."""
     for mistake in waiver_mistakes(subject.mark(WAIVER_MARK)):
         yield f"{place}: {reference(subject)}: {WAIVER_MARK}: {escape(mistake)}"
 
 
 def unused_line(exemption: Exemption, today: date) -> str:
-    """Why an exception waives nothing."""
-    about = f"{exemption.place}: the exception of {', '.join(exemption.rules)} for {exemption.object}"
+    """Say why an exception waives nothing."""
+    exception = f"{exemption.place}: the exception of {', '.join(exemption.rules)} for {exemption.object}"
     if exemption.has_expired(today):
-        return escape(f"{about} has expired: it was until {exemption.until}")
-    return escape(f"{about} waives nothing: nothing that was found matches it")
+        return escape(f"{exception} has expired: it was valid until {exemption.until}")
+    return escape(f"{exception} is unused: no finding matches it")
 
 
 def scope_lines(settings: Settings, subjects: Sequence[Subject], *, is_whole: bool) -> Iterator[str]:
-    """What the setting `namespaces` leaves out, and its patterns that match nothing.
+    """Yield what the setting `namespaces` leaves out, and its patterns that match nothing.
 
-    Where the objects are not the whole, a pattern may match others.
+    Patterns are only checked if the objects are the whole: they may match others.
     """
     own_subjects = [subject for subject in subjects if subject.settings is settings]
     if left_out := sum(not subject.is_selected for subject in own_subjects):
         yield escape(f"{settings.place}: {count(left_out, 'object')} left out by namespaces")
     for pattern in settings.namespaces if is_whole else ():
         if not any(matches([pattern], subject.namespace) for subject in own_subjects):
-            yield escape(f"{settings.place}: no object is in a namespace {pattern}")
+            yield escape(f"{settings.place}: namespaces: no object matches {pattern}")
 
 
 def summary(report: Report) -> str:
-    """How many findings of each level there are, in how many objects."""
+    """Return how many findings of each level there are, and in how many objects."""
     levels = [finding.level for finding, *_ in grouped(report.findings)]
     counts = ", ".join(count(levels.count(level), level.value) for level in Level if level in levels)
     waived = f", {len(report.waived)} waived" if report.waived else ""
@@ -133,13 +130,13 @@ def summary(report: Report) -> str:
 
 
 def github_lines(report: Report) -> Iterator[str]:
-    """Workflow commands that GitHub shows beside the lines of a pull request."""
+    """Yield workflow commands that GitHub shows beside the lines of a pull request."""
     for message, place in report.errors:
         yield _github_line("error", place, "cannot be read", escape(message))
-    for finding, place, said in grouped(report.findings):
+    for finding, place, message in grouped(report.findings):
         level = "notice" if finding.level is Level.NOTE else finding.level
         title = f"{finding.rule} {rule_texts()[finding.rule].title}"
-        yield _github_line(level, place, title, f"{reference(finding.subject)}: {said}")
+        yield _github_line(level, place, title, f"{reference(finding.subject)}: {message}")
 
 
 def _github_line(level: str, built: Place, title: str, message: str) -> str:
@@ -158,7 +155,7 @@ def _property(text: str) -> str:
 
 
 def sarif(report: Report, version: str) -> dict[str, Any]:
-    """One run of SARIF 2.1.0, with every rule and its help; waived findings are suppressed ones."""
+    """Return one run of SARIF 2.1.0, with every rule and its help; waived findings are suppressed."""
     results = [_result(finding, place) for finding, place in report.findings]
     for finding, place, reason in report.waived:
         suppression = {"kind": "external", "justification": reason}
@@ -215,9 +212,9 @@ def _result(finding: Finding, place: Place) -> dict[str, Any]:
 
 
 def junit(report: Report) -> str:
-    """A test suite with a case for each object, which fails by its failures and prints its other findings.
+    """Return a test suite with a case for each object, with its failures and other findings.
 
-    What could not be read is a case with an error.
+    Anything that could not be read is a case with an error.
     """
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 

@@ -1,4 +1,4 @@
-"""Containers that restart with a memory limit in words; which those are is in analysis/crash_loops.py."""
+"""Sentences about containers that restart with a memory limit, which analysis/pod_facts.py finds."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -19,12 +19,12 @@ from kubectl_qos.present.format import binary, count, escape, first_few, full_na
 from kubectl_qos.qos.restart import is_refused, oom_loops
 
 SUPERVISOR: Final = (
-    "a supervisor, such as a shell, ends by itself when its child is OOM killed, and no status shows that;"
-    " the node's kernel log does (kubectl qos kills --kernel-log), and so does oom_kill in memory.events of"
-    " the pod's cgroup; samples of usage, many seconds apart, may miss its peak"
+    "if a child process is OOM killed, its parent (a shell, for example) may exit by itself, and no status"
+    " shows the kill; the node's kernel log does (kubectl qos kills --kernel-log), and so does oom_kill in"
+    " memory.events of the pod's cgroup; samples of usage, many seconds apart, may miss the peak"
 )
 _MOST: Final = 5
-"""A cluster may have hundreds of them."""
+"""How many containers are listed: a cluster may have hundreds."""
 
 
 def hidden_kill(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
@@ -36,12 +36,12 @@ def hidden_kill(pod: Pod, status: ContainerStatus, usage: PodUsage | None, relea
 
 
 def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
-    """Which pods may have been OOM killed without a sign in their status."""
+    """Yield a note on pods that may have been OOM killed without a sign in their status."""
     names = [
         f"{full_name(pod.namespace, pod.name)}:{escape(status.name)}"
         for pod in pods
         for status in pod.status.every_container
-        # What is known of a node takes half a millisecond to put together.
+        # The setup of a node takes half a millisecond to build.
         if may_hide_kill(status)
         and limit_with_hidden_kill(pod, status, snapshot.usage_of(pod), snapshot.setup(pod.node_name).release)
     ]
@@ -56,15 +56,13 @@ def peak_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release
     if share is None:
         return ""
     times = count(status.restart_count, "restart")
-    return (
-        f"{share:.0%} of its limit measured, and OOMKilled ({times}): samples miss peaks between two of them"
-    )
+    return f"{share:.0%} of its limit when sampled, although OOMKilled ({times}): sampling misses peaks"
 
 
 def loop_notes(
     pods: Iterable[Pod], usage: Mapping[PodKey, PodUsage], release_of: Mapping[str, Release]
 ) -> Iterator[str]:
-    """The containers with a limit that wait for their next start, and those whose samples miss a peak."""
+    """Yield the containers with a limit that wait for their next start, and those with a missed peak."""
     notes = (
         f"{full_name(pod.namespace, pod.name)}:{escape(status.name)} {text}"
         for pod in pods
@@ -75,7 +73,7 @@ def loop_notes(
     yield from islice(notes, _MOST)
     more = sum(1 for _ in notes)
     if more:
-        yield f"{count(more, 'more container')} like these: kubectl qos explain POD tells"
+        yield f"{count(more, 'more container')} like these: see kubectl qos explain POD"
 
 
 def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], release: Release) -> str:

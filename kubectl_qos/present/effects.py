@@ -1,4 +1,4 @@
-"""The effects of a change in sections: of edits of a pod, and of other settings of a node."""
+"""The effects of a change in sections: of edits of a pod, or of other settings of a node."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ from kubectl_qos.qos.resize import ResizeStatus
 
 
 def change_section(pod: Pod, edits: Sequence[Edit], *, with_flags: bool = False) -> Section:
-    """The values that change, of a pod as stored or written; `with_flags` adds the flags for the same."""
+    """Show the values that change, of a pod as stored or written; `with_flags` adds the same as flags."""
     if not edits:
         unfinished = f", but {resize_sentence(pod)}" if is_resizing(pod) else ""
         return Section("Change", f"none: requests and limits have these values already{unfinished}")
@@ -40,12 +40,12 @@ def change_section(pod: Pod, edits: Sequence[Edit], *, with_flags: bool = False)
 
 
 def value_name(owner: str, side: str, resource: str) -> str:
-    """Which value of which container: `app requests.memory`."""
+    """Return the name of a value: `app requests.memory`."""
     return f"{escape(owner) or SPEC_RESOURCES} {side}.{escape(resource)}"
 
 
 def quantity_text(quantity: Quantity | None) -> str:
-    """A quantity as it is written, and bytes without a unit in the largest one; None is absent."""
+    """Return a quantity as written, plain bytes in the largest unit, `<none>` for None."""
     if quantity is None:
         return NONE
     text = str(quantity)
@@ -53,7 +53,7 @@ def quantity_text(quantity: Quantity | None) -> str:
 
 
 def edits_text(pod: Pod, edits: Sequence[Edit], minimal: Sequence[Edit] = ()) -> str:
-    """Values before and after, in one line; `minimal` are the least ones with the same effect."""
+    """Return values before and after in one line; `minimal` are the least ones with the same effect."""
     least = {edit.target: edit.quantity for edit in minimal}
     names: dict[str, list[str]] = {}
     for edit in edits:
@@ -67,15 +67,15 @@ def edits_text(pod: Pod, edits: Sequence[Edit], minimal: Sequence[Edit] = ()) ->
 def preview_sections(
     preview: Preview, effects: Effects | None = None, workload: Json | None = None
 ) -> tuple[Section, ...]:
-    """Class, OOM, rank, cgroup files, room on the node, the server's answer and how to apply the change.
+    """Return class, OOM, rank, cgroup files, room on the node, the server's answer and how to apply.
 
-    `effects` are those on a pod of the workload that the preview is of, and `workload` is its object.
+    `effects` are those on one pod of the workload that the preview is about, `workload` is its object.
     """
     return (*_effect_sections(effects or preview.effects), *apply_sections(preview, workload))
 
 
 def apply_sections(preview: Preview, workload: Json | None = None) -> tuple[Section, ...]:
-    """Room on the node, the server's answer and how to apply the change."""
+    """Return room on the node, the server's answer and how to apply the change."""
     return (*_room(preview), _server(preview), _how_to_apply(preview, workload or {}))
 
 
@@ -96,9 +96,9 @@ _MOMENTS: Final = {
 
 
 def moment(when: When, names: Sequence[str] = (), first: When = When.NOW) -> str:
-    """When an effect takes place: `now`, `when app restarts` where it is known whose restart counts.
+    """Say when an effect takes place: `now`, `when app restarts` if it is known whose restart counts.
 
-    `first` is the moment from which on a restart counts.
+    `first` is the step from which on a restart counts.
     """
     if when is not When.RESTART or not names:
         return _MOMENTS[when]
@@ -118,7 +118,7 @@ def _class(effects: Effects) -> Section:
 
 
 def class_change(effects: Effects) -> str:
-    """`Burstable → Guaranteed when recreated`, or `Burstable, stays`."""
+    """Return `Burstable → Guaranteed when recreated`, or `Burstable, stays`."""
     before, after = effects.before.qos_class, effects.after.qos_class
     if before is after:
         return f"{before.value}, stays"
@@ -135,7 +135,7 @@ def _oom(effects: Effects) -> Section:
 
 
 def _changes_section(title: str, answer: str, changes: Iterable[tuple[ValueChange, str]]) -> Section:
-    """Changes with their moments: in the heading where all have the same one, else behind each."""
+    """Show changes with their times: in the heading if all have the same, else behind each."""
     changes = list(changes)
     moments = {when for change, when in changes if change.changed}
     values = [change for change, _ in changes]
@@ -168,7 +168,7 @@ def _rank(effects: Effects) -> Section:
 
 
 def rank_change(effects: Effects, where: str = "") -> str:
-    """`1 of 17, stays`, `1 → 3 of 17 now`, or `1 of 17 now; 3 when app restarts`."""
+    """Return `1 of 17, stays`, `1 → 3 of 17 now`, or `1 of 17 now; 3 when app restarts`."""
     before, now, after = effects.rank_before, effects.rank_now, effects.rank_after
     if before is None or after is None:
         return UNKNOWN
@@ -179,12 +179,12 @@ def rank_change(effects: Effects, where: str = "") -> str:
 
 
 def goal_reached(preview: Preview) -> When:
-    """When a pod has the kill rank that was asked for: never where a server refuses the change."""
+    """Return when a pod gets the requested kill rank: never if a server refuses the change."""
     return When.NEVER if preview.refusals else preview.effects.rank_when
 
 
 def goal_section(preview: Preview) -> Section:
-    """When a kill rank that was asked for is reached, and how it would be at once."""
+    """Say when a requested kill rank is reached, and how it would be reached at once."""
     when = goal_reached(preview)
     if when is When.NEVER:
         return Section("Goal", "not reached", warns=True)
@@ -192,12 +192,12 @@ def goal_section(preview: Preview) -> Section:
     if when is not When.RESTART:
         return Section("Goal", answer)
     owner = find_workload(preview.before.pod)
-    how = "in a recreated pod"
+    how = "recreate the pod"
     if owner.kind in _ROLLED_OUT:
-        how = f"through the template of {owner.kind} {escape(owner.name)} (--by template)"
+        how = f"change the template of {owner.kind} {escape(owner.name)} (--by template)"
     elif owner.kind != "Pod":
-        how += f", once {escape(owner.kind)} {escape(owner.name)}, its owner, has these values"
-    return Section("Goal", answer, sentences(f"to have it now: {how}"), warns=True)
+        how = f"change its owner, {escape(owner.kind)} {escape(owner.name)}, too, then recreate the pod"
+    return Section("Goal", answer, sentences(f"to reach it now: {how}"), warns=True)
 
 
 _ROLLED_OUT: Final = {"Deployment", "StatefulSet", "DaemonSet"}
@@ -215,7 +215,7 @@ def _pods(keys: Iterable[PodKey]) -> str:
 
 
 def cgroup_sections(effects: Effects) -> Iterator[Section]:
-    """The files that change, of the pod and of each container, and moves in the tree."""
+    """Yield the changed files of the pod and of each container, and moves in the tree."""
     old, new = effects.before.cgroup.path, effects.after.cgroup.path
     if old != new:
         answer = f"moves in the tree {moment(effects.when)}"
@@ -240,9 +240,9 @@ def cgroup_sections(effects: Effects) -> Iterator[Section]:
 
 
 def same_effect_sentence(files: Iterable[FileChange]) -> str:
-    """Which files are now written, or not any more, with what the kernel has by default; empty for none."""
+    """Name the files that change without effect, because the kernel's default is the same; or ""."""
     names = ", ".join(sorted({file.file for file in files if file.same_effect}))
-    return f"written, but nothing changes: {names}" if names else ""
+    return f"written without effect: {names}" if names else ""
 
 
 def _below(pod_path: str, path: str) -> str:
@@ -308,7 +308,7 @@ OF_FILE: Final = "a static pod comes from a file on its node: change that file"
 
 
 def never_sentence(preview: Preview) -> str:
-    """Why an object cannot be changed, and what to do instead."""
+    """Say why an object cannot be changed, and what to do instead."""
     if preview.before.pod.kind == "Job":
         may_suspend = preview.before.setup.release.enabled(Gate.MUTABLE_SUSPENDED_JOBS)
         remedy = "suspend it first, or " if may_suspend else ""
@@ -323,26 +323,28 @@ def _in_place(preview: Preview) -> Iterator[str]:
         yield f"the kubelet answers {preview.outcome.answer.value}: {escape(preview.outcome.message)}"
     if preview.effects.restarting_later:
         yield later_sentence(preview.effects)
-        yield "a recreated pod has the new one at once, as has a container with resizePolicy RestartContainer"
+        yield (
+            "a recreated pod has the new one at once; so does a container with resizePolicy RestartContainer"
+        )
 
 
 def later_sentence(effects: Effects) -> str:
-    """What waits for a restart; empty where nothing does."""
+    """Say what waits for a restart, or return ""."""
     names = effects.restarting_later
     keeps = "keeps its" if len(names) == 1 else "keep their"
     return f"{' and '.join(map(escape, names))} {keeps} oom_score_adj until a restart" if names else ""
 
 
 def _owner(preview: Preview) -> Iterator[str]:
-    """A static pod has no template."""
+    """Warn that the next pod gets the template's values; a static pod has no template."""
     kind, _, name = find_workload(preview.before.pod)
     if kind not in {preview.before.pod.kind, STATIC}:
         owner = f"{escape(kind.lower())}/{escape(name)}"
-        yield f"the next pod of {owner} has the old values again, unless its template is changed too"
+        yield f"the next pod of {owner} gets the old values again, unless its template changes too"
 
 
 def comparison_subject(comparison: Comparison, overrides: Iterable[NodeOverride]) -> str:
-    """Which node, and what differs: `node worker-2, kubelet 1.34 → 1.36, cgroupVersion=1`."""
+    """Name the node and the difference: `node worker-2, kubelet 1.34 → 1.36, cgroupVersion=1`."""
     before, after = comparison.before.release, comparison.after.release
     words = [f"node {escape(comparison.before.node.name)}" if comparison.before.node.name else "a node"]
     words.append(f"kubelet {before}" if str(before) == str(after) else f"kubelet {before} {ARROW} {after}")
@@ -350,7 +352,7 @@ def comparison_subject(comparison: Comparison, overrides: Iterable[NodeOverride]
 
 
 def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
-    """Why the new kubelet would not start; who kills on the node and when it evicts, if that changes."""
+    """Say why the new kubelet would not start; who kills on the node and when it evicts, if that changes."""
     refusals = kubelet_refusals(comparison)
     sections = [Section("Kubelet", "would not start", sentences(*refusals), warns=True)] if refusals else []
     setups = comparison.before, comparison.after
@@ -369,8 +371,8 @@ def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
 
 OOM_GROUP: Final = (
     f"memory.oom.group: from 1.{Change.MEMORY_OOM_GROUP.since} on, with cgroup v2, the kernel kills all"
-    " processes of a container together; what ends that is singleProcessOOMKill: true of the kubelet, from"
-    f" 1.{Change.SINGLE_PROCESS_OOM_KILL.since} on, and before that nothing"
+    f" processes of a container together; from 1.{Change.SINGLE_PROCESS_OOM_KILL.since} on the kubelet"
+    " setting singleProcessOOMKill: true turns that off"
 )
 
 
@@ -382,7 +384,7 @@ def oom_group_notes(comparisons: Iterable[Comparison]) -> Iterator[str]:
 
 
 def kubelet_refusals(comparison: Comparison) -> list[str]:
-    """Why the new kubelet would not start."""
+    """Return why the new kubelet would not start."""
     refusals = list(map(escape, comparison.refusals))
     if comparison.refuses_cgroup_v1:
         refusals.append("cgroup v1 is refused from 1.35 on, unless failCgroupV1 is set to false")
@@ -390,7 +392,7 @@ def kubelet_refusals(comparison: Comparison) -> list[str]:
 
 
 def pod_sections(effects: Effects) -> tuple[Section, ...]:
-    """The effects on one pod."""
+    """Return the effects on one pod."""
     if effects.before.pod.is_terminal:
         return (Section("Nothing changes", "the pod has ended: it has no processes"),)
     if not effects.changes_anything:
@@ -400,7 +402,7 @@ def pod_sections(effects: Effects) -> tuple[Section, ...]:
 
 
 def node_sections(comparison: Comparison) -> Iterator[Section]:
-    """The cgroups above the pods that change, a section for each directory."""
+    """Yield the changed cgroups above the pods, a section for each directory."""
     files: dict[str, list[FileChange]] = {}
     for file in comparison.node_files:
         if not file.same_effect:
@@ -413,7 +415,7 @@ def node_sections(comparison: Comparison) -> Iterator[Section]:
 
 
 def changed_pods(comparisons: Iterable[Comparison]) -> list[Effects]:
-    """The pods with any effect, node by node in today's kill order."""
+    """Return the pods with any effect, node by node in today's kill order."""
 
     def rank(effects: Effects) -> tuple[bool, int]:
         return effects.rank_before is None, effects.rank_before or 0
@@ -427,7 +429,7 @@ def changed_pods(comparisons: Iterable[Comparison]) -> list[Effects]:
 
 
 def comparison_table(changed: Iterable[Effects], width: int | None = None) -> Iterator[str]:
-    """A row for each changed pod: differences as `before → after`, the rest as it is."""
+    """Yield a row for each changed pod: differences as `before → after`, other values unchanged."""
     headers = ("RANK", "NAMESPACE", "POD", "NODE", "QOS", "OOM_ADJ", "OOM_SCORE", "FILES", "PATH")
     return fitted_cells(
         [*map(_cells, changed)], headers, width, hidden_first=("PATH", "FILES", "NODE", "QOS")
@@ -451,8 +453,8 @@ def _cells(effects: Effects) -> list[str]:
 
 
 def _worst_scores(effects: Effects) -> tuple[str, str]:
-    """Of the container that is killed first; where both stay, of another one that changes, with its name."""
-    before, after = _worst(effects.mine_before), _worst(effects.mine_after)
+    """Return oom_score_adj and oom_score of the container that dies first, or of one that changes."""
+    before, after = _worst(effects.row_before), _worst(effects.row_after)
     others = [container for container in effects.containers if container.changed]
     if (before.adj, before.oom_score) == (after.adj, after.oom_score) and others:
         other = others[0]
@@ -461,7 +463,7 @@ def _worst_scores(effects: Effects) -> tuple[str, str]:
             f"{name}: {_moved(other.oom_score_adj.before, other.oom_score_adj.after)}",
             f"{name}: {_moved(other.oom_score.before, other.oom_score.after)}",
         )
-    old, new = (row.worst and row.worst.oom_score for row in (effects.mine_before, effects.mine_after))
+    old, new = (row.worst and row.worst.oom_score for row in (effects.row_before, effects.row_after))
     return _moved(before.adj, after.adj), _moved(old, new)
 
 

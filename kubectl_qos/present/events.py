@@ -1,4 +1,4 @@
-"""A pod's events as a section of its explanation: the newest first, and the meaning of those about memory."""
+"""A pod's events as a section of its explanation: newest first, with the meaning of those about memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -27,7 +27,7 @@ class _MergedEvent(NamedTuple):
 
 
 def events_section(events: Sequence[Event], now: datetime) -> Section:
-    """The section; `events` are as a source gives them, the newest last."""
+    """Return the section; `events` are as a source gives them, the newest last."""
     merged = list(_merge(reversed(events)))
     if not merged:
         return Section(TITLE, NONE)
@@ -37,21 +37,21 @@ def events_section(events: Sequence[Event], now: datetime) -> Section:
     rest = len(merged) - MOST_SHOWN
     if rest > 0:
         older = count(rest, "older one", "older ones")
-        lines.append(Line(f"and {older}; kubectl get events has them all"))
+        lines.append(Line(f"and {older}: see kubectl get events"))
     newest = merged[0].last
-    ago = f"{age(newest, now)} ago" if parse_time(newest) is not None else "of an unknown time"
+    ago = f"{age(newest, now)} ago" if parse_time(newest) is not None else "at an unknown time"
     answer = f"{len(merged)}, {count(warnings, 'warning') if warnings else 'no warnings'}, the newest {ago}"
     return Section(TITLE, answer, tuple(lines))
 
 
 def error_section(error: QosError) -> Section:
-    """Why there are no events to show, and the remedy."""
+    """Say why there are no events, and the remedy."""
     missing = Missing("the list of the pod's events", escape(str(error)), error.hint)
     return Section(TITLE, "unknown", (Line(missing_sentence(missing)),))
 
 
 def _merge(newest_first: Iterable[Event]) -> Iterator[_MergedEvent]:
-    """Events with the same text as one, in place of the newest."""
+    """Merge events with the same text, in the place of the newest."""
     groups: dict[tuple[str, str, str], list[Event]] = {}
     for event in newest_first:
         groups.setdefault((event.type, event.reason, event_text(event)), []).append(event)
@@ -61,7 +61,7 @@ def _merge(newest_first: Iterable[Event]) -> Iterator[_MergedEvent]:
 
 
 def event_text(event: Event) -> str:
-    """Its message on one line, with the container or node that it is about."""
+    """Return the message on one line, with the container or node that it is about."""
     text = escape(" ".join(event.message.split()))
     node = escape(event.involved_object.name)
     if event.is_of_node:
@@ -89,7 +89,7 @@ def _meaning(event: _MergedEvent) -> str:
 
 
 _MEANINGS: Final = {
-    "SystemOOM": "the node itself ran out of memory and the kernel killed by oom_score; no limit causes it",
+    "SystemOOM": "the node ran out of memory and the kernel killed by oom_score; no limit was involved",
     "OOMKilling": "the kernel killed a process for memory, at a limit or because the node ran out",
     "EvictionThresholdMet": "the node is short of memory: the kubelet evicts pods by the rank under Eviction",
     "NodeHasInsufficientMemory": "memory pressure: the kubelet evicts pods and admits no BestEffort ones",
@@ -98,8 +98,8 @@ _MEANINGS: Final = {
     "Preempting": "the kubelet ended the pod to make room for a critical one: by requests, not by usage",
     "FailedScheduling": "memory is insufficient by requests: usage does not count",
     "OutOfmemory": "the kubelet refused the pod: it requests more memory than other pods leave unrequested",
-    "ResizeDeferred": "the resized pod fits the node, but other pods request too much now: it waits",
-    "ResizeInfeasible": "the resized pod can never fit the node: it keeps its values",
+    "ResizeDeferred": "the resize fits the node, but other pods request too much now: it waits",
+    "ResizeInfeasible": "the resize can never fit the node: the pod keeps its values",
     "ResizeError": "the resize failed and is retried; until then the cgroup keeps its old values",
 }
 """Reasons of pkg/kubelet/events and eviction, of the scheduler and of node-problem-detector."""

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 class Explanation:
     """A pod explained: `subject` is the first line, `summary` its class and rank in a sentence.
 
-    `formula` is its score with the numbers put in, empty where one of them is unknown.
+    `formula` is its score with the numbers filled in, empty if one of them is unknown.
     """
 
     subject: str
@@ -82,7 +82,7 @@ def explain_pod(
     events: Mapping[str, Mapping[str, int]] = NO_COUNTS,
     logs: Sequence[KernelLog] = (),
 ) -> Explanation:
-    """A pod of a snapshot, with its rank on its node; see pod_facts. `logs` say how it died before."""
+    """Explain a pod of a snapshot, with its rank on its node; `logs` say how it died before."""
     facts, deaths = pod_facts(pod, snapshot, sampled, events), deaths_of_pod(snapshot, pod)
     prediction, row, rows, replicas = facts.prediction, facts.row, facts.rows, facts.replicas
     sections = (
@@ -112,7 +112,7 @@ def explain_pod(
 
 
 def with_fix(explanation: Explanation, snapshot: Snapshot) -> Explanation:
-    """Add what puts off the first death of a pod, or why nothing does; it searches, which takes time."""
+    """Add the fix for the pod's first death, or why there is none; this searches, which takes time."""
     first, *others = explanation.sections
     pod = explanation.facts.prediction.pod
     if first.title != DIES_NEXT:
@@ -123,7 +123,7 @@ def with_fix(explanation: Explanation, snapshot: Snapshot) -> Explanation:
 
 
 def fix_text(pod: Pod, snapshot: Snapshot) -> str:
-    """What puts off the first death of a pod, or why nothing does."""
+    """Return the fix for the first death of a pod, or why there is none."""
     from kubectl_qos.analysis.fix_list import fixes_for_pods
     from kubectl_qos.present.fixes import first_fix
 
@@ -131,7 +131,7 @@ def fix_text(pod: Pod, snapshot: Snapshot) -> str:
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:
-    """The explanation as plain text."""
+    """Yield the explanation as plain text."""
     yield explanation.subject
     yield from spaced_lines(explanation.sections)
 
@@ -198,7 +198,7 @@ def _name_with_score(row: PodRow) -> str:
 
 
 def _ranks(pod_rows: Sequence[PodRow], rows: PodRows, order: str) -> str:
-    """Those of a workload's pods in the order `rank` or `eviction_rank`: `ranks 1, 5 of 17 on worker-2`."""
+    """Return the ranks of a workload's pods by `rank` or `eviction_rank`: `ranks 1, 5 of 17 on worker-2`."""
     texts = []
     for name in sorted({row.node for row in pod_rows}):
         ranks = sorted(filter(None, (getattr(row, order) for row in pod_rows if row.node == name)))
@@ -210,7 +210,7 @@ def _ranks(pod_rows: Sequence[PodRow], rows: PodRows, order: str) -> str:
 
 
 def _daemon_lines(row: PodRow, rows: PodRows, setup: NodeSetup) -> Iterable[Line]:
-    """The pod's place in the order of the node's daemon, where that has one of its own."""
+    """Yield the pod's place in the order of the node's daemon, if that has an order of its own."""
     alive = [pod for pod in rows.rows if pod.node == row.node and not pod.ended]
     pods = [Candidate(pod.key[:2], pod.qos, pod.limit is not None, pod.memory) for pod in alive]
     daemon = daemon_on(setup)
@@ -223,7 +223,7 @@ def _daemon_lines(row: PodRow, rows: PodRows, setup: NodeSetup) -> Iterable[Line
 
 
 def _restarts(prediction: Prediction) -> Iterable[Line]:
-    """What restarts after a kill, where that is not just the container."""
+    """Yield what restarts after a kill if it is not just the container."""
     pod, release = prediction.pod, prediction.setup.release
     for container in prediction.containers:
         restart = restart_after_kill(pod, container.container, container.kind, release)
@@ -249,7 +249,7 @@ def _container_line(container: ContainerPrediction) -> Line:
 
 
 def _neighbours(ended: str, rank: int, named: Iterable[tuple[int, str]]) -> Iterable[Line]:
-    """Which pods of an order come before this rank, and the next one after it."""
+    """Name the pods that come before this rank, and the next one after it."""
     ordered = sorted(named, key=lambda place: place[0])
     before = [name for place, name in ordered if place < rank]
     after = [name for place, name in ordered if place > rank]
@@ -313,10 +313,10 @@ def _eviction(
     request = eviction_request(pod, release, MEMORY).value()
     # Only pods have the number of a priority class.
     priority = (pod_rows[0].pod if pod_rows else pod).spec.priority or 0
-    lines = [Line(f"counted request {binary(request)}, priority {priority}")]
+    lines = [Line(f"request counted for eviction: {binary(request)}, priority {priority}")]
     if row is not None and row.memory is not None:
         over = row.memory - request
-        lines.append(Line(f"uses {binary(abs(over))} {'more' if over > 0 else 'less'} than that"))
+        lines.append(Line(f"usage is {binary(abs(over))} {'above' if over > 0 else 'below'} that request"))
     if prediction.critical:
         answer = "never: critical pods are not evicted"
     elif pod_rows:
@@ -337,7 +337,7 @@ def _eviction(
 
 
 def _memory(pod: Pod, facts: PodFacts, events: Mapping[str, Mapping[str, int]]) -> Section | None:
-    """What memory consists of, and how often it reached its bounds, where a source has either."""
+    """Show what memory consists of, and how often it hit its bounds, if a source has either."""
     lines, answer, usage = [], "", facts.usage
     for name in usage.names if usage is not None else ():
         used = usage.of(name) if usage is not None else None
@@ -352,12 +352,12 @@ def _memory(pod: Pod, facts: PodFacts, events: Mapping[str, Mapping[str, int]]) 
             lines.append(Line(f"volume {escape(volume.name)}  in memory, {bound}{now}"))
             evicts = f"; above {escape(str(size))} the kubelet evicts the pod" if size else ""
             lines.append(
-                Line(f"counts to the container that writes it, outlives its restart{evicts}", depth=1)
+                Line(f"counts toward the container that writes it, survives its restart{evicts}", depth=1)
             )
             lines.append(Line(_SHOWN_BY_DF, depth=1))
     for name, counts in events.items():
         counted = ", ".join(f"{event} {times}" for event, times in counts.items())
-        hidden = "; no status shows oom_kill while it lives" if counts.get("oom_kill") else ""
+        hidden = "; while the container runs, no status shows oom_kill" if counts.get("oom_kill") else ""
         lines.append(Line(f"{escape(name)}  memory.events: {counted}{hidden}"))
     return Section("Memory", answer, tuple(lines)) if lines else None
 
@@ -367,11 +367,11 @@ def _parts_text(parts: MemoryParts) -> str:
     sizes = {kind: getattr(parts, f"{kind}_bytes") for kind in kinds}
     words = ", ".join(f"{kind} {binary(size) if size is not None else NONE}" for kind, size in sizes.items())
     other = parts.other_bytes
-    return words if other is None else f"{words}; {binary(other)} are file, shmem and kernel together"
+    return words if other is None else f"{words}; file, shmem and kernel together {binary(other)}"
 
 
 def _pressure(pressure: Mapping[str, Pressure], usage: PodUsage | None) -> Section | None:
-    """Nothing where the metrics API measured usage, which never has pressure."""
+    """Return nothing for usage from the metrics API, which never has pressure."""
     if usage is None or usage.origin is UsageOrigin.METRICS_API:
         return None
     if not pressure:
@@ -424,7 +424,7 @@ def _resize(prediction: Prediction, effects: Effects | None) -> Section:
     if effects.rank_before != effects.rank_after:
         then.append(f"kill rank {effects.rank_before} {ARROW} {effects.rank_after}")
     if then:
-        lines.append(Line(f"once it is carried out and the container restarts: {', '.join(then)}"))
+        lines.append(Line(f"once the resize is done and the container restarts: {', '.join(then)}"))
     return Section("Resize", reasons.resize_sentence(pod), tuple(lines), tuple(_desired(pod)))
 
 
@@ -437,7 +437,7 @@ def _desired(pod: Pod) -> Iterable[ValueChange]:
 
 
 def desired_values(pod: Pod) -> Iterable[tuple[Edit, Quantity | None]]:
-    """The values of the spec that are not in force, each with the one that is."""
+    """Yield the values of the spec that are not in force, each with the value that is."""
     from kubectl_qos.edit.edits import Edit, Side
 
     for now, desired in zip(all_containers(pod), all_containers(desired_pod(pod)), strict=True):
@@ -449,7 +449,7 @@ def desired_values(pod: Pod) -> Iterable[tuple[Edit, Quantity | None]]:
 
 
 def _ends_by_log(pod: Pod, snapshot: Snapshot, logs: Sequence[KernelLog]) -> Mapping[tuple[object, ...], str]:
-    """What certainly ended the containers of a pod, by container, exit code and reason, as kills says it."""
+    """Return what certainly ended the containers of a pod, by container, exit code and time."""
     if not logs or not any(status.ends for status in pod.status.every_container):
         return {}
     from kubectl_qos.present.kills import mechanism_sentence
@@ -496,12 +496,12 @@ def _history(
 
 _MOST_QUOTED: Final = 300
 _SHOWN_BY_DF: Final = (
-    "df shows the least of its sizeLimit, the pod's memory limit and allocatable memory; before kubelet 1.22"
+    "df shows the smallest of sizeLimit, the pod's memory limit and allocatable memory; before kubelet 1.22"
     " half of the node's memory"
 )
 _NO_PROOF: Final = (
     "neither OOMKilled nor exit code 137 proves what happened: with the systemd driver many victims of the"
-    " kernel end as Error, and SIGKILL has other senders; see the node's kernel log"
+    " kernel end as Error, and SIGKILL can come from elsewhere; see the node's kernel log"
 )
 _DISRUPTIONS: Final = {
     "TerminationByKubelet": "ended by its kubelet: node pressure, a shutdown or room for a critical pod",
@@ -514,8 +514,8 @@ _DISRUPTIONS: Final = {
 
 
 def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
-    """Why the whole pod ended. One that ends well on SIGTERM does not have the reason Evicted."""
-    from kubectl_qos.present.kills import evidence_sentence
+    """Say why the whole pod ended; a pod that exits cleanly on SIGTERM does not have the reason Evicted."""
+    from kubectl_qos.present.evidence import evidence_sentence
     from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
 
     kill = kubelet_kill(pod, ())
@@ -551,14 +551,14 @@ def _states(
 def _when(end: ContainerStateTerminated, now: datetime) -> str:
     ago = f", {age(end.finished_at, now)} ago" if end.finished_at else ""
     started, finished = parse_time(end.started_at), parse_time(end.finished_at)
-    # What could not be started has the start of the epoch.
+    # A container that could not be started has the start of the epoch.
     if started is None or finished is None or finished < started or not started.timestamp():
         return ago
     return f"{ago} after {duration(int((finished - started).total_seconds()))}"
 
 
 def _quote(message: str) -> str:
-    """A message of a kubelet, a runtime or an application on one line, cut where it is long."""
+    """Return a message of a kubelet, a runtime or an application on one line, cut if it is long."""
     line = " ".join(message.split())
     return escape(line if len(line) <= _MOST_QUOTED else f"{line[:_MOST_QUOTED]}…")
 
@@ -571,7 +571,7 @@ def _meaning(end: ContainerStateTerminated) -> str:
     if end.reason == "OOMKilled":
         return "killed for memory: at its own limit, its pod's, or of the node"
     if end.exit_code == SIGKILLED and not end.is_made_up:
-        return "SIGKILL: perhaps for memory; the reason alone does not tell"
+        return "SIGKILL: perhaps for memory; the status alone does not tell"
     return _quote(end.message)
 
 

@@ -15,7 +15,7 @@ from kubectl_qos.qos.resize import ResizeOutcome, ResizeStatus
 
 
 def findings_section(findings: Iterable[Finding]) -> Section | None:
-    """The findings that the preview does not show, None without any."""
+    """Return the findings that the preview does not show, or None."""
     shown = [finding for finding in findings if not finding.in_preview]
     if not shown:
         return None
@@ -28,12 +28,12 @@ def findings_section(findings: Iterable[Finding]) -> Section | None:
 
 
 def finding_line(finding: Finding) -> str:
-    """A finding as one line, with what to do next: `LimitRange caps: refuses this: …`."""
+    """Return a finding as one line, with what to do next: `LimitRange caps: refuses this: …`."""
     return f"{escape(finding.subject)}: {finding_sentence(finding)}"
 
 
 def finding_sentence(finding: Finding) -> str:
-    """The line without its subject."""
+    """Return a finding without its subject."""
     text, facts, words = escape(finding.text), finding.facts, _SENTENCES[finding.code]
     return words.format(text=text, **facts) if isinstance(words, str) else words(text, facts)
 
@@ -120,7 +120,7 @@ def _manager(_: str, facts: Facts) -> str:
 
 
 def manager_line(manager: Manager) -> str:
-    """What a manager will do to other values: `VerticalPodAutoscaler api: sets the requests …`."""
+    """Say what a manager will do to other values: `VerticalPodAutoscaler api: sets the requests …`."""
     return f"{manager.kind.value} {escape(manager.name)}: {_manager('', {'manager': manager})}"
 
 
@@ -132,7 +132,7 @@ _THEN: Final[Mapping[ResizeStatus, str]] = {
 
 
 def answer_sentence(outcome: ResizeOutcome) -> str:
-    """The kubelet's answer to a resize that it does not carry out at once, and what follows from it."""
+    """Return the kubelet's answer to a resize that it does not carry out at once, and what follows."""
     return _answers(escape(outcome.message), {"answer": outcome.answer})
 
 
@@ -198,19 +198,24 @@ def _utilization(_: str, facts: Facts) -> str:
     def at(request: Quantity | None) -> str:
         if request is None:
             return "unknown"
-        value = request.value() if is_memory else request.milli_value()
-        return (binary if is_memory else cpu)(value * target.percent // 100)
+        if is_memory:
+            return binary(request.value() * target.percent // 100)
+        return cpu(request.milli_value() * target.percent // 100)
 
     when = "from now on, for this pod alone" if facts["alone"] else "once the pods are replaced"
     return (
-        f"{when}: its target for {whose} is {at(facts['after'])} of {resource}, not {at(facts['before'])}"
-        f" ({target.percent}% of the request); above it on average, pods are added"
+        f"{when}: its target for {whose} is {at(facts['after'])} of {resource} instead of"
+        f" {at(facts['before'])} ({target.percent}% of the request); if the average is above, it adds pods"
     )
 
 
 def _budget(_: str, facts: Facts) -> str:
     allowed = facts["allowed"]
-    allows = "its count is not known" if allowed is None else f"allows {count(allowed, 'disruption')} now"
+    allows = (
+        "how many disruptions it allows is unknown"
+        if allowed is None
+        else f"allows {count(allowed, 'disruption')} now"
+    )
     others = "kubectl drain and other evictions do"
     if not facts["rollout"]:
         return f"{allows}: kubectl delete pod does not respect it, {others}"
@@ -275,7 +280,7 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
 
 
 def obstacle_sentence(obstacle: Obstacle) -> str:
-    """What stands in the way of a goal, with the numbers put in."""
+    """Say what prevents a goal, with the numbers filled in."""
     return _OBSTACLES[obstacle.reason].format(
         needs=f"container {escape(obstacle.container)} needs an oom_score_adj of {obstacle.needed} or less",
         least=obstacle.least,
@@ -284,7 +289,7 @@ def obstacle_sentence(obstacle: Obstacle) -> str:
 
 
 def obstacle_remedy(obstacle: Obstacle) -> str:
-    """What to do instead, or nothing."""
+    """Say what to do instead, or return ""."""
     return _REMEDIES.get(obstacle.reason, "")
 
 
@@ -303,18 +308,20 @@ _OBSTACLES: Final[Mapping[ObstacleReason, str]] = {
     ObstacleReason.BEST_EFFORT: "it is BestEffort: a request would change its class",
     ObstacleReason.STATIC: "a static pod is changed by its file on the node",
     ObstacleReason.NOT_SELECTED: "it is not among the selected pods",
-    ObstacleReason.NO_ROOM: ("its node, or that of another pod of its workload, has no room for the request"),
+    ObstacleReason.NO_ROOM: "its node, or that of another pod of its workload, has no room for the request",
     ObstacleReason.REPLICAS: (
-        "its template has one value for all pods of its workload, and on a node of theirs that has no room,"
-        " passes a pod of higher priority or changes the class"
+        "its template has one value for all pods of the workload, and on one of their nodes that value has no"
+        " room, overtakes a pod of higher priority or changes the class"
     ),
-    ObstacleReason.ANOTHER_FIRST: "a pod of higher priority, which cannot follow, would be killed before it",
+    ObstacleReason.ANOTHER_FIRST: (
+        "a pod of higher priority, whose request cannot be raised enough, would be killed before it"
+    ),
 }
 
 _REMEDIES: Final[Mapping[ObstacleReason, str]] = {
     ObstacleReason.NO_CAPACITY: "--node-memory 16Gi assumes one",
     ObstacleReason.NO_USAGE: "retry once it has been measured, or ignore usage with --usage none",
-    ObstacleReason.OTHER_NOT_THERE: "name two pods of one node: its kernel chooses among those alone",
+    ObstacleReason.OTHER_NOT_THERE: "name two pods of one node: its kernel chooses only among those",
     ObstacleReason.BEYOND_BURSTABLE: "Guaranteed pods have -997: --class guaranteed",
     ObstacleReason.GUARANTEED: "only using less memory helps",
     ObstacleReason.CRITICAL: "only using less memory helps",

@@ -1,4 +1,4 @@
-"""Fixes in words: which of a snapshot, the table, one in a sentence, and why there is none."""
+"""Fixes in words: the table, one fix in a sentence, and why a death has none."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment, quantity_text
+from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.findings import manager_line
 from kubectl_qos.present.format import NONE, binary, count, escape, first_few, full_name
 from kubectl_qos.present.killers import WORDS
-from kubectl_qos.present.kills import evidence_sentence, subject, when
+from kubectl_qos.present.kills import subject, when
 from kubectl_qos.present.next_death import (
     capacity_notes,
     death_condition,
@@ -54,16 +55,15 @@ from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency
 
 MOST_ROWS: Final = 10
-"""Of the table: those that follow are for deaths that are further away."""
+"""Rows of the table; further ones are for more distant deaths."""
 DOUBLED: Final = (
     "it was OOMKilled at this limit, so the need is unknown and the limit is doubled."
     " Double it again until the container lives, then measure its peak (memory.peak of its cgroup,"
-    " --prometheus) and leave room above that; what it reads at its start, as controllers do, grows with the"
-    " cluster"
+    " --prometheus) and leave room above that; controllers read more at their start as the cluster grows"
 )
 STARTS: Final = (
-    "the container runtime could not start it within its limit. 32Mi and more is enough for any to do that:"
-    " what its processes need is unknown, measure it then"
+    "the container runtime could not start it within its limit. 32Mi is enough for any runtime; what its"
+    " processes need is unknown: measure it once it runs"
 )
 PRIORITY: Final = (
     "eviction also goes by priority, which the pod's PriorityClass decides: no edit here changes it"
@@ -71,7 +71,7 @@ PRIORITY: Final = (
 
 
 def unmeasured(fixes: FixList) -> str:
-    """Why nothing is known of nodes without usage, and what would help; empty where all have some."""
+    """Say why nodes without usage are unknown, and what would help; "" if all have usage."""
     text = "".join(unmeasured_notes(fixes.snapshot, fixes.states))
     sizes = [state.capacity_bytes for state in fixes.states.values()]
     if text and len(sizes) == 1 and sizes[0]:
@@ -85,7 +85,7 @@ def ended_notes(fixes: FixList) -> Iterator[str]:
     for pod in fixes.ended[:MOST_ROWS]:
         yield ended_text(pod, fixes.snapshot.setup(pod.node_name).release)
     if len(fixes.ended) > MOST_ROWS:
-        yield f"{count(len(fixes.ended) - MOST_ROWS, 'more pod')} ended so: kubectl qos kills has them"
+        yield f"{count(len(fixes.ended) - MOST_ROWS, 'more pod')} ended like this: see kubectl qos kills"
 
 
 def ended_text(pod: Pod, release: Release) -> str:
@@ -107,7 +107,9 @@ def ended_text(pod: Pod, release: Release) -> str:
     what = (
         "its requests" if own[0].details["is_all"] else f"the request of {first_few([*map(escape, above)])}"
     )
-    return f"{name} was evicted for {resource} above {what}: {request}. Within them its priority decides"
+    return (
+        f"{name} was evicted for {resource} above {what}: {request}. Below its requests its priority decides"
+    )
 
 
 def _oom_ended(pod: Pod, release: Release) -> str:
@@ -124,7 +126,7 @@ def _oom_ended(pod: Pod, release: Release) -> str:
 
 
 def basis_notes(fix_list: FixList) -> Iterator[str]:
-    """What the fixes rest on, and what stands against them."""
+    """Yield what the fixes are based on, and what speaks against them."""
     fixes = fix_list.fixes
     yield from capacity_notes(fix_list.states)
     yield from fix_list.problems
@@ -155,10 +157,10 @@ def _throttled_note(throttled: Throttled) -> str:
     old, new = throttled.class_before, throttled.class_after
     change = f", {old.value} {ARROW} {new.value}" if old is not new else ""
     flags = escape(" ".join(as_flags(throttled.edits)))
-    share = f"throttled in {throttled.share:.0%} of its CPU periods of an hour"
-    ends = f"by its limit of {escape(str(throttled.limit))}: a higher one ends that, or none"
+    share = f"throttled in {throttled.share:.0%} of its CPU periods in the last hour"
+    remedy = f"by its limit of {escape(str(throttled.limit))}: raise or remove the limit"
     name = f"{full_name(*throttled.key)}:{escape(throttled.container)}"
-    return f"{name} was {share}, {ends} (set {flags}{change})"
+    return f"{name} was {share} {remedy} (set {flags}{change})"
 
 
 class FixRow(NamedTuple):
@@ -169,12 +171,12 @@ class FixRow(NamedTuple):
 
 
 def numbered(fixes: FixList) -> list[FixRow]:
-    """The fixes with their numbers."""
+    """Number the fixes from 1."""
     return [FixRow(number, fix) for number, fix in enumerate(fixes.fixes, start=1)]
 
 
 def fix_object(fix: Fix) -> str:
-    """What is changed: `shop/api-0`, `shop/deployment/api`."""
+    """Return what is changed: `shop/api-0`, `shop/deployment/api`."""
     if fix.workload is None:
         return full_name(fix.pod.namespace, fix.pod.name)
     kind, name = fix.workload
@@ -182,19 +184,19 @@ def fix_object(fix: Fix) -> str:
 
 
 def fix_change(fix: Fix) -> str:
-    """Values before and after, and the least with the effect: `c limits.memory 1Gi → 2Gi (least 1500Mi)`."""
+    """Return values before, after and at least: `c limits.memory 1Gi → 2Gi (at least 1500Mi)`."""
     return edits_text(fix.pod, fix.edits, fix.minimal)
 
 
 def fix_effect(fix: Fix) -> str:
-    """What becomes of the death, who kills before it all the same, and of the class where that changes."""
+    """Say what happens to the death, what else kills before it, and how the class changes."""
     death, after = fix.death, fix.after
     looping = [loop.container for loop in oom_loops(fix.pod)]
     again = " at its next start" if death.container in looping else " when it was killed"
     words = f"{killer_words(death)}{again if death.waits else ''}: "
     if fix.kind is FixKind.NEIGHBOUR:
         assert after is not None, "a limit that was set can be hit"
-        return f"{words}spares {victim(death)}, ends {victim(after)} after {distance(after)}"
+        return f"{words}spares {victim(death)}; {victim(after)} dies instead after {distance(after)}"
     words += f"{distance(death)} {ARROW} {distance(after) if after is not None else 'never'}"
     words += turn(after) if after is not None else ""
     if fix.sooner is not None:
@@ -206,7 +208,7 @@ def fix_effect(fix: Fix) -> str:
 
 
 def _whose(fix: Fix, sooner: NextDeath) -> str:
-    """Of another pod, or of which container where it has several with limits."""
+    """Name another pod, or the container if the pod has several with limits."""
     if sooner.key != fix.death.key:
         return f" of {victim(sooner)}"
     is_clear = sooner.killer.picks_among_pods or len(list(all_containers(fix.pod))) == 1
@@ -214,20 +216,20 @@ def _whose(fix: Fix, sooner: NextDeath) -> str:
 
 
 def fix_when(fix: Fix) -> str:
-    """When it takes effect."""
+    """Say when a fix takes effect."""
     return moment(fix.when, fix.effects.restarting_later, fix.effects.when)
 
 
 def fix_requests(fix: Fix) -> str:
-    """What it requests of its node's allocatable memory: `unchanged`, `+64Mi of 1.2Gi free`."""
+    """Return what a fix takes of its node's allocatable memory: `unchanged`, `+64Mi of 1.2Gi free`."""
     pods = fix.node_pods if fix.workload is not None else None
     return requests_text(fix.node_bytes, fix.free_bytes, pods)
 
 
 def requests_text(more_bytes: int, free_bytes: int | None, pods: int | None = None) -> str:
-    """What further requests take of what a node has free, None where that is unknown.
+    """Return what more requests take of a node's free bytes; None is unknown.
 
-    `pods` is how many pods of a workload there take them together, None for a pod alone.
+    `pods` is how many pods of a workload take them together on the node, None for a single pod.
     """
     if not more_bytes:
         return "unchanged"
@@ -239,12 +241,12 @@ def requests_text(more_bytes: int, free_bytes: int | None, pods: int | None = No
 
 
 def fix_how(fix: Fix) -> str:
-    """How it is applied: `in place until the pod is replaced`, `through deployment/api`."""
+    """Say how a fix is applied: `in place until the pod is replaced`, `through deployment/api`."""
     return how_to_apply(fix.strategy, *(fix.workload or find_workload(fix.pod)[::2]))
 
 
 def how_to_apply(strategy: StrategyKind, kind: str, name: str) -> str:
-    """A strategy with the workload that it goes through: its kind and name, those of a pod without one."""
+    """Name a strategy with its workload, or with the pod's own kind and name."""
     owner = escape(f"{kind.lower()}/{name}")
     if strategy is StrategyKind.TEMPLATE:
         return f"through {owner}"
@@ -255,12 +257,12 @@ def how_to_apply(strategy: StrategyKind, kind: str, name: str) -> str:
 
 
 def fix_evidence(fix: Fix) -> str:
-    """How the need is known: `one sample: 115Mi`."""
+    """Say how the need is known: `one sample: 115Mi`."""
     return evidence_text(fix.evidence)
 
 
 def evidence_text(evidence: Evidence) -> str:
-    """The same of what is known."""
+    """Say how a need is known: `one sample: 115Mi`."""
     kind, peak = evidence.kind, evidence.peak_bytes
     lower, upper = evidence.lower_bytes, evidence.upper_bytes
     between = f" ({binary(lower)} to {binary(upper)})" if lower and upper else ""
@@ -269,20 +271,20 @@ def evidence_text(evidence: Evidence) -> str:
 
 
 def fix_sentence(fix: Fix) -> str:
-    """One line, after what its pod waits for: `shop/api-0 c limits.memory 1Gi → 2Gi, now, in place`."""
+    """Return a fix in a line: `shop/api-0 c limits.memory 1Gi → 2Gi, now, in place`."""
     waits = f"{resize_sentence(fix.pod)}; " if is_resizing(fix.pod) else ""
     return f"{waits}{fix_object(fix)} {fix_change(fix)}, {fix_when(fix)}, {fix_how(fix)}"
 
 
 NO_FIX: Final = {
-    NoFixReason.PROCESS: "a process of the node has no requests and limits",
-    NoFixReason.ANYBODY: "whom it kills is unknown, so that no edit is known to put it off",
+    NoFixReason.PROCESS: "a process of the node has no requests or limits",
+    NoFixReason.ANYBODY: "its victim is unknown, so no edit can be shown to prevent it",
     NoFixReason.STATIC: (
-        "a static pod is changed by its file on the node: kubectl qos set shows what values there would do"
+        "a static pod is changed in its file on the node; kubectl qos set previews values for it"
     ),
-    NoFixReason.LEAK: "it grows without end, so that no limit is enough: look for the leak",
+    NoFixReason.LEAK: "it grows without bound, so no limit is enough: look for a leak",
     NoFixReason.HAS_ROOM: "its limit is far enough above its known usage",
-    NoFixReason.RESIZING: "a resize that is under way leaves it room enough",
+    NoFixReason.RESIZING: "the resize under way gives it enough room",
     NoFixReason.LOW_POD_LIMIT: LOW_POD_LIMIT.format(limit="the old one"),
     NoFixReason.NO_USAGE: "its memory usage is unknown",
     NoFixReason.NOT_BY_EDITS: "no memory request delays it",
@@ -290,20 +292,20 @@ NO_FIX: Final = {
 
 
 def no_fix_sentence(unfixed: Unfixed) -> str:
-    """Why there is none."""
+    """Say why there is no fix."""
     seen = f" ({evidence_text(unfixed.evidence)})" if unfixed.evidence is not None else ""
     return f"{NO_FIX[unfixed.reason]}{seen}"
 
 
 def unfixed_sentence(unfixed: Unfixed) -> str:
-    """A death without a fix, and why."""
+    """Return a death without a fix, and why it has none."""
     death = unfixed.death
     who = f"{victim(death)}: " if death.has_victim else ""
     return f"{who}{killer_words(death)}, {distance(death)}: {no_fix_sentence(unfixed)}"
 
 
 def fix_summary(fix: Fix) -> str:
-    """One line for people who know which pod dies: `container c: memory limit 1Gi → 2Gi, now, in place`."""
+    """Return a fix for people who know the pod: `container c: memory limit 1Gi → 2Gi, now, in place`."""
     names = dict[str, list[str]]()
     for edit in fix.edits:
         owner = f"container {escape(edit.owner)}" if edit.owner else "pod"
@@ -321,7 +323,7 @@ def fix_summary(fix: Fix) -> str:
 
 
 def first_fix(fixes: Fixes | FixList) -> str:
-    """The fix against the death that comes first, or why there is none; empty without deaths."""
+    """Return the fix for the death that comes first, or why it has none; "" without deaths."""
     first = min(fixes.unfixed, key=_urgency, default=None)
     if fixes.fixes and (first is None or fixes.fixes[0].death.urgency <= _urgency(first)):
         return fix_summary(fixes.fixes[0])
@@ -341,19 +343,19 @@ def _urgency(unfixed: Unfixed) -> Urgency:
 
 
 def unfixed_lines(fixes: FixList) -> Iterator[str]:
-    """The deaths without a fix, those whose limits have room last, and how many are left out."""
+    """Yield the deaths without a fix, those whose limits have room last, and how many are left out."""
     listed = sorted(fixes.unfixed, key=_urgency)
     listed.sort(key=lambda unfixed: unfixed.reason is NoFixReason.HAS_ROOM)
     first = nearer(fixes)
-    yield from (f"sooner than the first change: {line}" for line in first)
+    yield from (f"sooner than the first fix: {line}" for line in first)
     yield from (line for line in map(unfixed_sentence, listed[:MOST_ROWS]) if line not in first)
     if len(fixes.unfixed) > MOST_ROWS:
         more = count(len(fixes.unfixed) - MOST_ROWS, "more death")
-        yield f"{more} without a fix: -o json lists them"
+        yield f"{more} without a fix: see -o json"
 
 
 _NODE: Final[Column[FixRow]] = column(
-    "node", lambda row: row.fix.effects.after.setup.node.name, "the node, where several have fixes"
+    "node", lambda row: row.fix.effects.after.setup.node.name, "the node, if several have fixes"
 )
 COLUMNS: Final[tuple[Column[FixRow], ...]] = (
     column("number", lambda row: row.number, "the number for --apply", NUMBER, header="N"),
@@ -374,7 +376,7 @@ _HIDDEN_FIRST: Final = ("evidence", "how", "requests", "when")
 def lines(
     fixes: FixList, *, headers: bool = True, width: int | None = None, most: int | None = None
 ) -> Iterator[str]:
-    """The table, or that there is nothing to fix; in a narrow terminal a paragraph for each fix."""
+    """Yield the table, or that there is nothing to fix; in a narrow terminal a paragraph for each fix."""
     if not fixes.fixes:
         yield from ended_notes(fixes) if is_of_ended(fixes) else [nothing_sentence(fixes)]
         return
@@ -385,26 +387,26 @@ def lines(
 
 
 def is_of_ended(fixes: FixList) -> bool:
-    """Whether nothing is to be said but of pods that have ended."""
+    """Return whether pods that have ended are all that there is to report."""
     return bool(fixes.ended) and not fixes.fixes and not fixes.unfixed and not unmeasured(fixes)
 
 
 def nothing_sentence(fixes: FixList) -> str:
-    """That there is no fix."""
+    """Say that there is no fix."""
     if fixes.unfixed:
         is_static = any(unfixed.reason is NoFixReason.STATIC for unfixed in fixes.unfixed)
         return "no fix that the server could apply" if is_static else "no fix"
-    why = others_first_text(fixes.others_first) or "no limit is near, and no killer waits"
+    why = others_first_text(fixes.others_first) or "no limit and no killer is near"
     return unknown_text(fixes) or f"nothing to fix: {why}"
 
 
 def unknown_text(fixes: FixList) -> str:
-    """What has to be known of nodes to look for fixes, and is not; empty where all is."""
+    """Say what is unknown about nodes and needed to look for fixes, or return ""."""
     return unmeasured(fixes) or next(chain(capacity_notes(fixes.states), fixes.problems), "")
 
 
 def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
-    """What a table of at most so many rows leaves out, and the deaths without a fix."""
+    """Yield what a table of at most `most` rows leaves out, and the deaths without a fix."""
     more = len(fixes.fixes) - (most or len(fixes.fixes))
     left_out = [count(more, "more fix", "more fixes")] if more > 0 else []
     left_out += [f"those of {count(fixes.further, 'more node')}"] if fixes.further else []
@@ -425,21 +427,21 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
 
 
 def no_kubelet_fix(node: str, missed: Kill | None) -> str:
-    """Say why there are no settings for a kubelet, which was too late for this kill, or may have been."""
+    """Say why there are no settings for a kubelet that was, or may have been, too late for this kill."""
     if missed is None:
         return f"nothing to change: the kubelet of {escape(node)} evicts before the kernel kills"
     larger = "--growth SIZE finds a threshold for faster growth"
     if missed.diagnosis.killer is None:
         return (
             f"{subject(missed)} was killed ({when(missed)}), maybe by the kernel because the node was full:"
-            f" kubectl qos kills says what would tell; then {larger}"
+            f" kubectl qos kills says what would make it certain; if so, {larger}"
         )
     killed = f"the kernel killed {subject(missed)} ({when(missed)}) before the kubelet evicted"
     return f"{killed}: memory grew too fast for the kubelet's threshold; {larger}"
 
 
 def kubelet_sentence(fix: KubeletFix) -> str:
-    """Which settings of the kubelet let it evict before the kernel kills, and what they cost."""
+    """Return the kubelet settings that make it evict before the kernel kills, and their cost."""
     old, new = fix.before.kubelet, fix.setup.kubelet
     changes = []
     if "systemReserved" in fix.fields:
@@ -457,15 +459,15 @@ def kubelet_sentence(fix: KubeletFix) -> str:
 
 
 def kubelet_notes(fix: KubeletFix) -> Iterator[str]:
-    """What the settings are based on."""
+    """Yield what the settings are based on."""
     yield kubelet_sentence(fix)
     if fix.growth_bytes:
         grown = binary(fix.growth_bytes * POLL_SECONDS)
-        yield f"the kubelet looks every {POLL_SECONDS} s, in which memory grows by {grown} as given"
+        yield f"the kubelet checks every {POLL_SECONDS} s; in that time memory grows by {grown} (--growth)"
     else:
         most = binary(fix.threshold_bytes // POLL_SECONDS)
-        yield f"the kubelet looks every {POLL_SECONDS} s: for growth below {most} a second, or --growth"
-    yield "kernelMemcgNotification, of cgroup v1 alone, only makes it notice earlier: still one pod at a time"
+        yield f"the kubelet checks every {POLL_SECONDS} s: enough below {most} of growth a second (--growth)"
+    yield "kernelMemcgNotification (cgroup v1 only) makes it notice earlier, but it evicts one pod at a time"
     if "systemReserved" in fix.fields:
         used = binary(fix.own_bytes)
         yield f"the node itself uses {used}, one sample, of which {RESERVE_PERCENT} percent are reserved"

@@ -17,28 +17,28 @@ _BINARY: Final = (
 
 
 def mebibytes(value: int) -> str:
-    """Whole Mi, rounded down as `kubectl top` does: `1240Mi`."""
+    """Return whole Mi, rounded down as `kubectl top` does: `1240Mi`."""
     return f"{value >> 20}Mi"
 
 
 def rounded(value: int) -> str:
-    """What changes all the time: whole Mi, rounded down, and Gi with one decimal from 1024Mi on."""
+    """Return a value that changes all the time: whole Mi rounded down, from 1024Mi on Gi with one decimal."""
     return mebibytes(value) if abs(value) < 1 << 30 else f"{value / (1 << 30):.1f}Gi"
 
 
 def psi_text(percent: float | None) -> str:
-    """A share of time in which tasks waited: `12.3%`; `<none>` where its source does not give it."""
+    """Return the percent of time in which tasks waited: `12.3%`; `<none>` if unknown."""
     return NONE if percent is None else f"{percent:.1f}%"
 
 
 def in_mi(value: int) -> str:
-    """In the unit of a table beside it, with at most one decimal: `1240Mi`, `0.5Mi`; `128 B` if that is 0."""
+    """Return bytes in Mi with at most one decimal: `1240Mi`, `0.5Mi`; `128 B` if that is 0."""
     text = f"{value / (1 << 20):.1f}Mi".replace(".0Mi", "Mi")
     return binary(value) if value and text == "0Mi" else text
 
 
 def binary(value: int) -> str:
-    """The largest unit with at most one decimal: `1Gi`, `62.8Gi`, `900Mi`, `12 B`, `0`."""
+    """Return bytes in the largest unit with at most one decimal: `1Gi`, `62.8Gi`, `900Mi`, `12 B`, `0`."""
     for size, suffix in _BINARY:
         if abs(value) >= size:
             whole, rest = divmod(value, size)
@@ -49,18 +49,18 @@ def binary(value: int) -> str:
 
 
 def arrived_text(pods: int, total: int | None, size_bytes: int) -> str:
-    """How much of a list of pods has come: `12,400 of 20,000 pods, 81 MB`."""
+    """Return how much of a list of pods has arrived: `12,400 of 20,000 pods, 81 MB`."""
     of = f" of {total:,}" if total is not None else ""
     return f"{pods:,}{of} pods, {size_bytes / 1e6:,.0f} MB"
 
 
 def cpu(milli: int) -> str:
-    """`250m`, `2`."""
+    """Return millicores as `250m`, `2`."""
     return f"{milli // 1000}" if milli % 1000 == 0 else f"{milli}m"
 
 
 def age(then: str | None, now: datetime) -> str:
-    """How long ago, as kubectl prints it: `45s`, `12m`, `5h`, `3d4h`, `120d`."""
+    """Return how long ago a time was, as kubectl prints it: `45s`, `12m`, `5h`, `3d4h`, `120d`."""
     moment = parse_time(then)
     if moment is None:
         return UNKNOWN
@@ -69,7 +69,7 @@ def age(then: str | None, now: datetime) -> str:
 
 
 def duration(seconds: int) -> str:
-    """A span in kubectl's two most significant units (apimachinery/pkg/util/duration HumanDuration)."""
+    """Return a span of seconds in its two largest units (apimachinery/pkg/util/duration HumanDuration)."""
     if seconds < 120:
         return f"{seconds}s"
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
@@ -96,7 +96,7 @@ _VISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def escape(text: str) -> str:
-    """Text from a server made harmless for a terminal: control characters are spelled out."""
+    """Make text from a server harmless for a terminal: spell out control characters."""
     if text.isprintable():
         return text
     return "".join(
@@ -106,7 +106,7 @@ def escape(text: str) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """A name of at most so many cells, cut in its middle: those of a cluster begin alike or end alike."""
+    """Cut a name in its middle to `width` cells: names in a cluster begin or end alike."""
     if len(name) <= width or width < 1 or " " in name or not name.isascii():
         return name
     head = width // 2
@@ -114,18 +114,18 @@ def shortened(name: str, width: int) -> str:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """`1 pod`, `3 pods`; `plural` where it is not the noun with an s."""
+    """Return `1 pod`, `3 pods`; `plural` if it is not the noun with an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def first_few(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and how many more there are: `a, b, c and 2 more`."""
+    """Return the first names, and how many more there are: `a, b, c and 2 more`."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def short_path(path: str) -> str:
-    """The last component of a cgroup's path, with the container's id cut to twelve digits."""
+    """Return the last component of a cgroup's path, with the container's id cut to twelve digits."""
     return escape(_LONG_ID.sub(r"\1…", path.rpartition("/")[2]))
 
 
@@ -133,12 +133,12 @@ _LONG_ID: Final = re.compile("([0-9a-f]{12})[0-9a-f]{52}")
 
 
 def full_name(namespace: str, name: str) -> str:
-    """`shop/web-0`; without a namespace the name alone."""
+    """Return `shop/web-0`, or the name alone without a namespace."""
     return escape("/".join(filter(None, (namespace, name)))) or "(unnamed)"
 
 
 def eta(seconds: float | None) -> str:
-    """A time as what it is, a straight line: `~45 s`, `~8 min`, `~3 h`, `~12 d`; empty if unknown."""
+    """Return seconds as a rough estimate: `~45 s`, `~8 min`, `~3 h`, `~12 d`; "" if unknown."""
     if seconds is None:
         return ""
     for size, unit, most in ((1, "s", 90), (60, "min", 120), (3600, "h", 48)):

@@ -15,7 +15,7 @@ from kubectl_qos.qos.qos_class import QosClass
 GroupColumn = Column[GroupRow[Any]]
 _DEATH: Final = NODE_COLUMNS["next_death"]
 _NOTHING: Final = "-"
-"""What is known of a cluster that never answered."""
+"""The cell of a cluster that never answered."""
 
 
 def _classes(row: GroupRow[Any]) -> str:
@@ -34,7 +34,7 @@ _OF_PODS: Final[tuple[GroupColumn, ...]] = (
     column(
         "qos",
         lambda row: list(row.common_words),
-        "the class of its pods; of several classes how many have each",
+        "the class of its pods, or how many pods have each class",
         field="qosClasses",
         width=10,
         cell=_classes,
@@ -66,7 +66,7 @@ _OF_PODS: Final[tuple[GroupColumn, ...]] = (
     column(
         "at_risk",
         lambda row: row.at_risk,
-        "how many pods are at risk: next of a killer, or with a flag of risk",
+        "how many pods are at risk: the next victim of a killer, or with a risk flag",
         NUMBER,
     ),
     column("memory", lambda row: row.memory, "memory in use (working set) by its pods", BYTES),
@@ -86,18 +86,18 @@ _NAMESPACE: Final[GroupColumn] = column(
 WORKLOAD_COLUMNS: Final = {table_column.key: table_column for table_column in (*_WORKLOAD, *_OF_PODS)}
 NAMESPACE_COLUMNS: Final = {table_column.key: table_column for table_column in (_NAMESPACE, *_OF_PODS)}
 WIDE_KEYS: Final = frozenset({"oom_score", "victims"})
-"""What `top` shows with -o wide alone."""
+"""The columns that `top` shows only with -o wide."""
 HIDDEN_FIRST: Final = ("restarts", "node", "qos", "worst", "kind", "request", "limit")
-"""What a narrow terminal does not show, in this order."""
+"""The columns that a narrow terminal hides, in this order."""
 
 
 def nodes_text(row: ClusterRow) -> str:
-    """How many are ready, of how many: `5/6`."""
+    """Return how many nodes are ready, of how many: `5/6`."""
     return _NOTHING if row.nodes is None else f"{row.ready}/{row.nodes}"
 
 
 def worst_text(row: ClusterRow) -> str:
-    """The worst node with its memory in use and its troubles: `worker-2 81% !mem`."""
+    """Return the worst node with its memory in use and its troubles: `worker-2 81% !mem`."""
     worst = row.worst
     if worst is None:
         return _NOTHING
@@ -106,14 +106,14 @@ def worst_text(row: ClusterRow) -> str:
 
 
 def no_answer(row: ClusterRow) -> str:
-    """Why nothing, or nothing newer, is known of a cluster; empty where it has answered."""
+    """Say why a cluster has no data, or no newer data; "" if it has answered."""
     if row.error is not None:
         return escape(str(row.error))
     return "" if row.taken is not None else "no answer yet"
 
 
 def death_text(row: ClusterRow) -> str:
-    """The next death as nodes have it, or why it is not known."""
+    """Return the next death as in the table of nodes, or why it is unknown."""
     return no_answer(row) or (
         _NOTHING if row.next_death_node is None else _DEATH.cell(row.next_death_node, NO_AGES)
     )

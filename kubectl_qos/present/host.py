@@ -47,7 +47,7 @@ _COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
     column(
         "score",
         lambda row: row.process.score,
-        "/proc/PID/oom_score; in brackets what the formula gives, where that is more than 2 off",
+        "/proc/PID/oom_score; in brackets the value of the formula if it differs by more than 2",
         NUMBER,
         field="oomScore",
         header="OOM_SCORE",
@@ -75,7 +75,9 @@ _COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         header="PTE",
         wide=1,
     ),
-    column("dying", lambda row: row.dying, "how many processes die, by memory.oom.group", NUMBER, wide=1),
+    column(
+        "dying", lambda row: row.dying, "how many processes die together (memory.oom.group)", NUMBER, wide=1
+    ),
     column(
         "container",
         lambda row: row.container or None,
@@ -104,12 +106,12 @@ _COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
 
 
 def host_columns(*, every: bool) -> list[Column[ProcessRow]]:
-    """The columns of the table, or `every` one."""
+    """Return the columns of the table, or `every` one."""
     return [column for column in _COLUMNS if every or column.is_default]
 
 
 def host_notes(view: HostView, rows: Iterable[ProcessRow], kernel: Kernel, *, all_shown: bool) -> list[str]:
-    """What is missing, and what else decides about the kill order."""
+    """Return what is missing, and what else affects the kill order."""
     rows = list(rows)
     notes = [*_unreadable(view), *_sysctl_notes(view.sysctls)]
     if kernel is not kernel_formula(view.kernel_release):
@@ -126,13 +128,13 @@ def host_notes(view: HostView, rows: Iterable[ProcessRow], kernel: Kernel, *, al
         )
     if any(row.process.cgroup.startswith("/..") for row in rows):
         notes.append(
-            "seen from inside a cgroup namespace, some pods cannot be identified: run it in the node's own,"
-            " as a privileged pod does"
+            "some pods cannot be identified from inside a cgroup namespace: run it in the node's own, in a"
+            " privileged pod for example"
         )
     notes += _unranked(rows, all_shown=all_shown)
     notes.append(
-        "RANK is for the node running out of memory; at its own limit a cgroup kills among its own processes,"
-        " and OOM_ADJ is scaled by that limit"
+        "RANK is for the node running out of memory; at the limit of a cgroup the kernel kills among its"
+        " processes, and scales OOM_ADJ by that limit"
     )
     return notes
 
@@ -147,17 +149,17 @@ def _unreadable(view: HostView) -> Iterable[str]:
         )
     elif not view.is_whole:
         yield (
-            "only the processes of this PID namespace are visible: for those of the node a pod needs hostPID,"
-            " as with kubectl debug node/N"
+            "only the processes of this PID namespace are visible: to see the node's, a pod needs hostPID"
+            " (kubectl debug node/N)"
         )
 
 
 def _sysctl_notes(sysctls: Mapping[str, int]) -> Iterable[str]:
     panics = sysctls.get("vm.panic_on_oom", 0)
     if panics == 2:
-        yield "vm.panic_on_oom is 2: any OOM, even of one cgroup, stops the node, and nothing is killed"
+        yield "vm.panic_on_oom is 2: any OOM, even of one cgroup, panics the node, and nothing is killed"
     elif panics:
-        yield f"vm.panic_on_oom is {panics}: when the node runs out it stops, and RANK does not matter"
+        yield f"vm.panic_on_oom is {panics}: the node panics when it runs out, and RANK does not matter"
     if sysctls.get("vm.oom_kill_allocating_task"):
         yield (
             "vm.oom_kill_allocating_task is set: when the node runs out, the allocating process is killed,"

@@ -23,7 +23,7 @@ _TYPES: Final = {dict: "map[string]interface {}", str: "string", bool: "bool", t
 
 
 def render_jsonpath(template: str, document: Any) -> str:
-    """The text of a template such as `{range .items[*]}{.pod} {end}`. Raises InputError or UsageError."""
+    """Render a template such as `{range .items[*]}{.pod} {end}`. Raises InputError or UsageError."""
     blocks: list[list[Any]] = [[]]
     at = 0
     for match in _ACTION.finditer(template):
@@ -64,7 +64,7 @@ def _render(block: Sequence[Any], node: Any) -> Iterator[str]:
 
 
 def _find(path: str, node: Any) -> list[Any]:
-    """The values at a path of kubectl's dialect, from the node. Raises InputError or UsageError."""
+    """Return the values at a path of kubectl's dialect. Raises InputError or UsageError."""
     rest = path.strip().removeprefix("@").removeprefix("$")
     if rest and rest[0] not in ".[":
         raise UsageError(f"unrecognized identifier {path.strip()}")
@@ -91,7 +91,7 @@ def _query(path: str, node: Any) -> list[Any]:
 
 
 def _check_bounds(values: Any, index: re.Match[str]) -> None:
-    """Raise InputError where kubectl does: the library ignores elements that do not exist."""
+    """Raise InputError if kubectl would: the library ignores elements that do not exist."""
     if not isinstance(values, list):
         raise InputError(f"{_TYPES.get(type(values), 'a number')} is not array or slice")
     length, (start, colon, end) = len(values), index.group(1, 2, 3)
@@ -104,7 +104,7 @@ def _check_bounds(values: Any, index: re.Match[str]) -> None:
 
 
 def _text(value: Any) -> str:
-    """A value as kubectl prints it: texts as they are, all else as Go's JSON."""
+    """Return a value as kubectl prints it: texts as they are, other values as Go's JSON."""
     if isinstance(value, str):
         return value
     text = json.dumps(_numbers(value), separators=(",", ":"), ensure_ascii=False)
@@ -112,7 +112,7 @@ def _text(value: Any) -> str:
 
 
 def _numbers(value: Any) -> Any:
-    """Floats without a fraction as whole numbers, as Go prints them."""
+    """Turn floats without a fraction into whole numbers, as Go prints them."""
     if isinstance(value, dict):
         return {name: _numbers(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -121,7 +121,7 @@ def _numbers(value: Any) -> Any:
 
 
 def render_columns(spec: str, document: Any, *, headers: bool = True) -> str:
-    """The table of a spec such as `POD:.pod`: a row for each item. Raises InputError or UsageError."""
+    """Render a spec such as `POD:.pod`: a row for each item. Raises InputError or UsageError."""
     if not spec:
         raise UsageError("custom-columns format specified but no custom columns given")
     names, paths = [], []
@@ -149,7 +149,7 @@ def render_columns(spec: str, document: Any, *, headers: bool = True) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value as Go's fmt prints it; null is none, as absent fields are in Kubernetes."""
+    """Return a value as Go's fmt prints it; null is `<none>`, like a field that is absent."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{name}:{_cell(item)}' for name, item in sorted(value.items()))}]"
     if isinstance(value, list):

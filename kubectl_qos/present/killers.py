@@ -1,6 +1,6 @@
-"""What people read of killers, and of other ends of containers: one table.
+"""The words for killers, and for other ends of containers, in one table.
 
-Who kills where, and whom, is in qos/killers/.
+Which killer acts on which node, and its victims, is in qos/killers/.
 """
 
 from collections.abc import Mapping
@@ -13,29 +13,31 @@ from kubectl_qos.qos.reason import Mechanism
 
 
 class Words(NamedTuple):
-    """The words of a mechanism.
-
-    `killed` is what it did. The rest is of killers alone: `name` who it is in a sentence, `by` who kills in
-    lists of coming deaths (`note` explains that), `step` the same in a simulation where it is not the name in
-    JSON, and `order` whom it chooses among, or whom of the node's pods it takes first. A daemon `acts` at
-    some moment before the kernel, and `first` is whom it takes first, by the variant of its order. `dies` is
-    what becomes of its victim.
-    """
+    """The words for a mechanism; all but `killed` are only for killers."""
 
     killed: str
+    """What it did."""
     name: str = ""
+    """The killer in a sentence."""
     by: str = ""
+    """The killer in lists of coming deaths."""
     step: str = ""
+    """The killer in a simulation, if that is not its name in JSON."""
     order: str = ""
+    """Whom it chooses among, or which of the node's pods it takes first."""
     note: str = ""
+    """An explanation of `by`."""
     acts: str = ""
+    """When a daemon kills before the kernel."""
     first: Mapping[str, str] = MappingProxyType({})
+    """Whom a daemon takes first, by the variant of its order."""
     dies: str = "dies"
+    """What happens to its victim."""
 
 
 OWN_LIMIT: Final = "own limit"
-"""That of a container, and of the pod of a single one."""
-_NEVER: Final = "pods with a memory limit and Guaranteed ones never"
+"""The limit of a container, or of a pod with a single one."""
+_NEVER: Final = "never Guaranteed pods or pods with a memory limit"
 _BY_SCORE: Final = "the kernel kills the highest oom_score first"
 
 WORDS: Final = {
@@ -43,13 +45,13 @@ WORDS: Final = {
         "killed by the kernel at the container's memory limit",
         name="the container limit",
         by=OWN_LIMIT,
-        order="nobody outside of this container: at its limit the kernel chooses among its processes",
+        order="no other container: at a container's limit the kernel chooses among its processes",
     ),
     Mechanism.POD_LIMIT: Words(
         "killed by the kernel at the pod's memory limit",
         name="the pod limit",
         by="pod limit",
-        order="nobody outside of this pod: at its limit the kernel chooses among its containers",
+        order="no other pod: at a pod's limit the kernel chooses among its containers",
     ),
     Mechanism.KUBEPODS_LIMIT: Words(
         "killed by the kernel at the memory limit of all pods, or of those of a class",
@@ -57,8 +59,8 @@ WORDS: Final = {
         by="kubepods limit",
         order=_BY_SCORE,
         note=(
-            "kubepods limit: the memory limit of all pods together, what the node has less what is reserved;"
-            " with a higher eviction threshold (memory.available) the kubelet evicts before it"
+            "kubepods limit: the memory limit of all pods together, allocatable memory plus the eviction"
+            " threshold; with a higher threshold (memory.available) the kubelet evicts first"
         ),
     ),
     Mechanism.NODE: Words(
@@ -73,26 +75,26 @@ WORDS: Final = {
         by="kubelet evicts",
         dies="is evicted",
         step="eviction",
-        order="the kubelet evicts those first that use more than they request, of these the lowest priority",
+        order="the kubelet first evicts pods that use more than they request, by lowest priority first",
     ),
     Mechanism.TALOS: Words(
         "killed by the OOM controller of Talos under memory pressure, not by the kernel; OOMConfig in the"
         " machine configuration tunes it or turns it off",
         name="the OOM controller of Talos",
         by="Talos: pressure",
-        order="Talos kills BestEffort pods before Burstable ones, those without a limit alone",
+        order="Talos kills only pods without a memory limit, BestEffort before Burstable",
         acts="kills before the kernel under memory pressure (PSI), at the latest on a full node",
         first={
-            "": f"the largest first, of Burstable pods half of the memory counts; {_NEVER}",
-            "strict": f"BestEffort pods first, then Burstable ones, of each class the largest; {_NEVER}",
+            "": f"the largest first (half of a Burstable pod's memory counts); {_NEVER}",
+            "strict": f"BestEffort pods first, then Burstable ones, the largest of each first; {_NEVER}",
         },
     ),
     Mechanism.SYSTEMD_OOMD: Words(
         "killed by systemd-oomd under memory pressure, not by the kernel",
         name="systemd-oomd",
         by="systemd-oomd: pressure",
-        order="systemd-oomd goes by swap in use or by reclaim",
-        first={"": "by swap in use or by reclaim, which no API returns"},
+        order="systemd-oomd chooses by swap in use or by reclaim activity",
+        first={"": "by swap in use or by reclaim activity, which no API reports"},
         acts=(
             "kills whole cgroups before the kernel, below units with ManagedOOMSwap or"
             " ManagedOOMMemoryPressure"
@@ -103,13 +105,13 @@ WORDS: Final = {
         name="earlyoom",
         by="earlyoom: 10% free",
         order="earlyoom kills the highest oom_score first",
-        first={"": "the highest oom_score first, --prefer and --avoid left out"},
-        acts="kills before the kernel, as 10 % of RAM and of swap are left",
+        first={"": "the highest oom_score first (--prefer and --avoid are not known)"},
+        acts="kills before the kernel, when 10 % of RAM and of swap are left",
     ),
     Mechanism.MEMORY_NODES: Words(
         "killed by the kernel because NUMA nodes of a cpuset or memory policy ran out"
     ),
-    Mechanism.START_LIMIT: Words("not started: its memory limit is less than the runtime takes to start it"),
+    Mechanism.START_LIMIT: Words("not started: its memory limit is less than the runtime needs to start it"),
     Mechanism.OTHER_EVICTION: Words("evicted by the kubelet, not for memory"),
     Mechanism.VOLUME_LIMIT: Words("evicted by the kubelet because an emptyDir was above its sizeLimit"),
     Mechanism.STORAGE_LIMIT: Words("evicted by the kubelet at an ephemeral-storage limit of its own"),
@@ -131,30 +133,30 @@ WORDS: Final = {
     Mechanism.PANIC: Words(
         "nothing was killed: the kernel panicked as memory ran out, and the machine went down"
     ),
-    Mechanism.SYSRQ: Words(
-        "killed by the kernel's OOM killer, which somebody called (SysRq f): no memory ran out"
-    ),
+    Mechanism.SYSRQ: Words("killed by the kernel's OOM killer, on request (SysRq f): memory had not run out"),
     Mechanism.UNKNOWN: Words("killed; by what is unknown"),
 }
 
 
 def actor(killer: Killer) -> str:
-    """Who kills, in a word: kernel, kubelet, or the name of a daemon."""
+    """Return who kills, in a word: kernel, kubelet, or the name of a daemon."""
     return "kubelet" if killer.evicts else "kernel" if killer.is_kernel else WORDS[killer.id].name
 
 
 def step_name(mechanism: Mechanism) -> str:
-    """Who acts in a step of a simulation, as the column BY has it."""
+    """Return who acts in a step of a simulation, as in the column BY."""
     return WORDS[mechanism].step or mechanism.value
 
 
 def killer_sentence(setup: NodeSetup, *, has_ranks: bool = True) -> str:
-    """Who kills before the kernel, or in its place, and in which order; empty where the kernel's holds.
+    """Say who kills before or instead of the kernel, and in which order; "" for the kernel alone.
 
-    `has_ranks` is whether it stands below a list that has RANK.
+    `has_ranks` is whether the sentence stands below a list with RANK.
     """
     if setup.node.is_windows:
-        return "Windows has no OOM killer, oom_score_adj or cgroups: only class, scheduling and eviction hold"
+        return (
+            "Windows has no OOM killer, oom_score_adj or cgroups: only class, scheduling and eviction apply"
+        )
     daemon = daemon_on(setup)
     if daemon is None:
         return ""

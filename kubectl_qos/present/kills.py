@@ -1,17 +1,15 @@
-"""Kills in words: the table, the evidence of each one, why this process, and the same for programs."""
+"""Kills in words: the table, the evidence of each kill, and why this process was chosen."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from kubectl_qos.edit.status import LOW_POD_LIMIT
-from kubectl_qos.k8s.kubelet import Daemon
-from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
 from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, full_name, in_mi
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
@@ -25,7 +23,7 @@ from kubectl_qos.qos.kills.choice import (
     first_of_table,
     memory_users,
 )
-from kubectl_qos.qos.kills.evidence import OOM_KILLED, SIGKILLED, WAITING, Evidence, Fact, Need
+from kubectl_qos.qos.kills.evidence import Need
 from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome
 from kubectl_qos.qos.oom_score import (
     BEST_EFFORT_ADJ,
@@ -48,14 +46,14 @@ LATER: Final = (
 
 
 def nothing_sentence(namespace: str | None, pods: Collection[str] = ()) -> str:
-    """That there are none, of these pods or of all."""
+    """Say that nothing was killed, of these pods or at all."""
     of = f" of {first_few(sorted(pods))}" if pods else ""
     where = f" in {escape(namespace)} namespace." if namespace else ""
     return f"No OOM kills or evictions{of} found{where}"
 
 
 def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
-    """One kill: the diagnosis, its evidence, and why this process; only sentences are wrapped at `width`."""
+    """Yield the diagnosis of a kill, its evidence, and why this process; sentences wrap at `width`."""
     yield subject(kill)
     yield ""
     diagnosis = kill.diagnosis
@@ -89,7 +87,7 @@ def _wrapped(texts: Iterable[str], width: int) -> Iterator[str]:
 
 
 def death_line(kill: Kill) -> str:
-    """What happened in one line: `12:00:41 data/importer-0:c killed by the kernel …`."""
+    """Return a death in one line: `12:00:41 data/importer-0:c killed by the kernel …`."""
     time = parse_time(kill.time)
     container = f":{escape(kill.container)}" if kill.container else ""
     who = f"{full_name(kill.namespace, kill.pod)}{container}" if kill.pod else _process(kill)
@@ -99,7 +97,7 @@ def death_line(kill: Kill) -> str:
 
 
 def _process(kill: Kill) -> str:
-    """A process of a node by its name, where the kernel or an event says it."""
+    """Return the name of a process of a node, if the kernel or an event has it."""
     victim = kill.report.victim if kill.report is not None else None
     if victim is None or not victim.comm:
         return subject(kill)
@@ -107,7 +105,7 @@ def _process(kill: Kill) -> str:
 
 
 def when(kill: Kill) -> str:
-    """Its time, as far as it is known."""
+    """Return the time of a kill, as far as it is known."""
     if not kill.time:
         return "at an unknown time"
     if kill.report is not None and kill.report.year_is_guessed and kill.time_is_estimated:
@@ -116,7 +114,7 @@ def when(kill: Kill) -> str:
 
 
 def subject(kill: Kill) -> str:
-    """What died: `pod shop/web-0, container app on worker-2`."""
+    """Return what died: `pod shop/web-0, container app on worker-2`."""
     node = f" on {escape(kill.node)}" if kill.node else ""
     short_id = f"{escape(kill.container_id[:12])}…"
     if kill.pod:
@@ -134,20 +132,20 @@ def subject(kill: Kill) -> str:
     qos = class_of_path(kill.cgroup or (kill.report.oom_memcg if kill.report is not None else ""))
     if qos is not None:
         container = f", container {short_id}" if kill.container_id else ""
-        return f"a {qos.value} pod, whose uid the log does not have in full{container}{node}"
+        return f"a {qos.value} pod (the log has only part of its uid){container}{node}"
     if _is_outside_pods(kill):
         return f"a process outside pods, in {escape(kill.cgroup)}{node}"
-    return f"a process of an unknown cgroup{node}"
+    return f"a process in an unknown cgroup{node}"
 
 
 def _is_outside_pods(kill: Kill) -> bool:
-    """Whether the cgroup is known, and is no pod's; a path that is cut may have become one."""
+    """Return whether the cgroup is known and belongs to no pod; a path that is cut may belong to one."""
     is_known = bool(kill.cgroup) and not kill.cgroup.endswith(CUT)
     return is_known and not kill.pod_uid and class_of_path(kill.cgroup) is None
 
 
 def mechanism_sentence(kill: Kill) -> str:
-    """What killed it, and at a limit whether of memory alone."""
+    """Say what killed, and at a limit if it was not for memory alone."""
     killer, report = kill.diagnosis.killer, kill.report
     text = WORDS[kill.diagnosis.mechanism].killed
     if report is None:
@@ -168,7 +166,7 @@ _OF_ANY_PODS: Final = "of all pods, or of those of a class"
 
 
 def need_sentence(need: Need, node: str) -> str:
-    """What would make a diagnosis certain."""
+    """Say what would make a diagnosis certain."""
     is_named = node not in {"", UNKNOWN}
     of = escape(node) if is_named else "the node"
     log = f"kubectl qos kills --kernel-log {f'{escape(node)}=' if is_named else ''}FILE"
@@ -179,228 +177,8 @@ def need_sentence(need: Need, node: str) -> str:
     return f"the kernel log of {of}: {log}"
 
 
-def evidence_sentence(evidence: Evidence) -> str:
-    """A fact in words."""
-    words = _FACTS[evidence.fact]
-    return words if isinstance(words, str) else words(evidence.details)
-
-
-Details = Mapping[str, Any]
-
-
-def _ended(details: Details) -> str:
-    subject = "it" if details["state"] == "state" else "its previous run"
-    reason = escape(str(details["reason"])) or "no reason"
-    if details["state"] == WAITING:
-        return f"it could not be started: {reason}"
-    code, child = details["exit_code"], ""
-    if details["reason"] == OOM_KILLED and code != SIGKILLED:
-        by = {0: "well", 143: "by SIGTERM, as one that is stopped does"}.get(code, "by itself")
-        child = f": a process in it was killed in that run, and its first one ended {by}"
-    return f"{subject} ended with exit code {code} and {reason}{child}"
-
-
-def _quoted(what: str) -> Callable[[Details], str]:
-    def sentence(details: Details) -> str:
-        message = _one_line(details["message"])
-        return f"{what} {escape(str(details['reason']))}" + (f": {message}" if message else "")
-
-    return sentence
-
-
-def _event(details: Details) -> str:
-    reason, what, times = escape(str(details["reason"])), escape(str(details["object"])), details["times"]
-    often = f", {times} times" if times > 1 else ""
-    return f"event {reason} of {what}{often}: {_one_line(details['message'])}"
-
-
-def _excess(details: Details) -> str:
-    """Why this pod was evicted first, and the requests with which it would not have been."""
-    resource, above = escape(details["resource"]), details["above"]
-    if resource not in {MEMORY, EPHEMERAL_STORAGE}:
-        return f"nothing requests {resource}: pods go by priority, then by how many they use"
-    what = "memory, by the working set that counts page cache in use," if resource == MEMORY else resource
-    priority = f" ({escape(str(details['priority']))})" if details["priority"] is not None else ""
-    order = f"pods above their requests go first, whatever their size, then by priority{priority}"
-    if above is None:
-        return f"{order}; kubelets before 1.13 do not say what it used"
-    if not above:
-        return f"no container of it was above its request: {order}"
-    sizes = {escape(name): size - request for name, (size, request) in above.items()}
-    if details["is_all"]:
-        used = f"it used {in_mi(sum(sizes.values()))} of {what} above its requests"
-    else:
-        s, whose = ("", "its") if len(sizes) == 1 else ("s", "their")
-        used = f"container{s} {' and '.join(sizes)} used {' and '.join(map(in_mi, sizes.values()))} of {what}"
-        used += f" above {whose} request{s}, while the kubelet compares the sums of the pod"
-    kept = ", ".join(f"{-(-size >> 20)}Mi for {escape(name)}" for name, (size, _) in above.items())
-    return (
-        f"{used}: {order}, then by how far above. Requests of {kept}"
-        " would have put it behind all that are above theirs"
-    )
-
-
-_OWN_STORAGE: Final = {
-    "container": "container {name} wrote more than its ephemeral-storage limit of {limit}, logs included",
-    "pod": "its containers and emptyDirs held more than its ephemeral-storage limits together, {limit}",
-    "volume": "the emptyDir {name} held more than its sizeLimit of {limit}",
-}
-
-
-def _own_storage(details: Details) -> str:
-    what = _OWN_STORAGE[details["of"]].format(name=escape(details["name"]), limit=escape(details["limit"]))
-    if details["is_memory"]:
-        raised = "raise the sizeLimit, and the memory limit of the container that writes, as it counts there"
-    else:
-        raised = f"raise {'the sizeLimit' if details['of'] == 'volume' else 'that limit'}"
-    return f"{what}; the node need not be full. Write less there, or {raised}"
-
-
-def _one_line(message: object) -> str:
-    return escape(" ".join(str(message).split()))
-
-
-def _kernel(details: Details) -> str:
-    line = f"line {details['line']}"
-    where = f"{escape(str(details['title']))} {line}" if details["title"] else line
-    outcome, why = details.get("outcome"), escape(str(details.get("why") or ""))
-    if outcome == "panic":
-        set_again = ": the kubelet sets it to 0 as it starts, so something has set it since"
-        return f"the kernel panicked{why}{set_again if 'panic_on_oom' in why else ''} ({where})"
-    who = "a process that the log does not name"
-    if details["pid"] is not None:
-        who = f"{escape(str(details['command']))} ({details['pid']})"
-    what = f": {escape(details['constraint'])}" if details["constraint"] else ""
-    limit, of = "", details.get("limit_of") or "memory"
-    if details["memcg"] or details["limit_bytes"] is not None:
-        size = f" of {in_mi(details['limit_bytes'])}" if details["limit_bytes"] is not None else ""
-        limit = f", the limit{size}{f' for {of}' if of != 'memory' else ''}"
-        limit += f" of {escape(str(details['memcg']))}" if details["memcg"] else ""
-    verb = "chose" if details.get("is_only_chosen") else "killed"
-    child = ", or killed a child of it" if verb == "chose" else ""
-    if outcome == "nobody":
-        return f"the kernel found no process that it may kill{what}{limit} ({where})"
-    return f"the kernel {verb} {who}{child}{what}{limit} ({where})"
-
-
-def _daemon(details: Details) -> str:
-    title = f"{escape(str(details['title']))} " if details["title"] else ""
-    names = ", ".join(escape(str(name)) for name in details["processes"])
-    whom = f" in {escape(str(details['cgroup']))}" if details["cgroup"] else ""
-    why = f": {_one_line(details['why'])}" if details["why"] else ""
-    code = "143 (SIGTERM) or 137" if details["daemon"] == Daemon.EARLYOOM else "137"
-    whose = f"{names or 'all processes'}{whom}"
-    return (
-        f"{details['daemon']} killed {whose}{why} ({title}line {details['line']}); the container ends"
-        f" as Error with exit code {code}, not as OOMKilled: the kernel counts no kill"
-    )
-
-
-def _event_victim(details: Details) -> str:
-    adj = details["adj"]
-    least, most = details["range"] or (adj, adj)
-    other = least if least == most else f"{least} to {most}"
-    fits = "which fits this container" if least <= adj <= most else f"while this container has {other}"
-    doubt = "" if least <= adj <= most else ": the process set its own, or is another container's"
-    return f"by that event the process was {escape(details['command'])}, oom_score_adj {adj}, {fits}{doubt}"
-
-
-def _neighbours(details: Details) -> str:
-    more = count(details["count"], "more container", "more containers")
-    verb = "was" if details["count"] == 1 else "were"
-    return f"within a minute {more} without a limit on the node {verb} OOMKilled"
-
-
-_FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
-    Fact.ENDED: _ended,
-    Fact.OOM_AT_START: lambda details: (
-        f"the runtime says: {escape(details['words'])}"
-        f"{'' if details['is_named'] else ', as it does where memory runs out'}. To start takes 6Mi to 22Mi,"
-        " by the runtime and its version: choose 32Mi or more"
-    ),
-    Fact.OOM_KILLED: "OOMKilled: the runtime counted an OOM kill in its cgroup, at a limit or of the node",
-    Fact.NOT_COUNTED: (
-        "137 without OOMKilled is a SIGKILL in which the runtime counted no OOM kill: a full node mostly"
-        " ends it so, a limit sometimes, a failed liveness probe or a stop beyond its grace period always"
-    ),
-    Fact.EXIT_IS_MADE_UP: "ContainerStatusUnknown: the kubelet lost track of it and fills in exit code 137",
-    Fact.POD_ENDED: _quoted("the pod's status says"),
-    Fact.DISRUPTED: _quoted("the pod's condition DisruptionTarget says"),
-    Fact.EXCESS: _excess,
-    Fact.OWN_STORAGE_LIMIT: _own_storage,
-    Fact.EVENT: _event,
-    Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: nothing says that the node ran out of memory",
-    Fact.NO_EVENTS: "the node's events at that time are unknown: it may have run out of memory",
-    Fact.BEING_DELETED: "the pod is being deleted, which ends in SIGKILL after its grace period",
-    Fact.OWN_LIMIT: lambda details: f"the container's memory limit is {in_mi(details['limit_bytes'])} now",
-    Fact.POD_LIMIT: lambda details: (
-        f"the memory limit of its pod's cgroup is {in_mi(details['limit_bytes'])} now"
-    ),
-    Fact.LOW_POD_LIMIT: lambda details: LOW_POD_LIMIT.format(limit=in_mi(details["limit_bytes"])),
-    Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
-    Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
-    Fact.PEAK: lambda details: (
-        f"it used {in_mi(details['bytes'])} at most in the minutes before ({escape(str(details['title']))})"
-    ),
-    Fact.LIMIT_NOT_SEEN: "no sample shows it at the limit: memory can grow between two samples",
-    Fact.NODE_PEAK: lambda details: (
-        f"its node used {in_mi(details['bytes'])} of {in_mi(details['capacity_bytes'])} at most then"
-    ),
-    Fact.NODE_PRESSURE: "its node had MemoryPressure in the minutes before",
-    Fact.OOM_EVENTS: lambda details: (
-        f"cAdvisor counted {count(details['count'], 'OOM kill')} in the container"
-    ),
-    Fact.KERNEL: _kernel,
-    Fact.DAEMON: _daemon,
-    Fact.NOT_FULL: lambda details: (
-        f"its memory limit of {in_mi(details['limit_bytes'])} was not reached: it used"
-        f" {in_mi(details['usage_bytes'])}"
-    ),
-    Fact.ALL_PODS: (
-        "that limit is allocatable memory plus the hard eviction threshold: the machine itself was not full"
-    ),
-    Fact.MIXED_DRIVERS: lambda details: (
-        "the kubelet uses the systemd cgroup driver and the runtime cgroupfs, so that no limit of its pod"
-        " holds it: set the runtime's driver to systemd"
-        + (" (SystemdCgroup = true of runc)" if details["runtime"] == "containerd" else "")
-    ),
-    Fact.ALONE: lambda details: (
-        "only this process was killed, as memory.oom.group is not set: "
-        + ("its container" if details["is_in_container"] else "if it was in a container, that")
-        + " went on, and no status shows the kill, unless it was its first process"
-        + (
-            f"; {escape(str(details['command']))} ({details['pid']}), which is older, went on"
-            if "pid" in details
-            else ""
-        )
-    ),
-    Fact.MAYBE_ALONE: (
-        "no line here kills the rest of its container (memory.oom.group): if none did, the container went on,"
-        " and no status shows the kill, unless this was its first process"
-    ),
-    Fact.GROUP: lambda details: (
-        "memory.oom.group is set: all processes of"
-        f" {'its container' if details['is_own'] else escape(str(details['path']))} were killed with it, as"
-        " on cgroup v2 since kubelet 1.28; singleProcessOOMKill: true (since 1.32) kills one process alone"
-    ),
-    Fact.OTHER_PROCESSES: lambda details: (
-        f"before that the kernel killed other processes of it, {count(details['count'], 'time')}"
-    ),
-    Fact.WENT_ON: "the container kept running: only one of its processes was killed",
-    Fact.KERNEL_SILENT: lambda details: (
-        f"{escape(str(details['title'])) or 'the kernel log'} covers that time and has no OOM kill"
-    ),
-    Fact.BY_NAME: lambda details: (
-        f"the process that was killed is called {escape(str(details['command']))}, as this container or its"
-        " workload: another of that name is possible"
-    ),
-    Fact.EVENT_VICTIM: _event_victim,
-    Fact.NEIGHBOURS: _neighbours,
-}
-
-
 def victim_sentences(report: OomReport) -> Iterator[str]:
-    """Whom the kernel killed, and what triggered that."""
+    """Yield which process the kernel killed, and what triggered that."""
     victim, named, invoker = report.dead, report.victim, report.invoker
     if victim is not None and named is not None:
         row, page = report.row(victim), report.page_bytes
@@ -435,7 +213,7 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
 
 
 def candidates(kill: Kill) -> tuple[list[tuple[str, ...]], int]:
-    """The cells of the victim and of those with the most points beside it, and how many more there are."""
+    """Return the cells of the victim and its closest candidates, and how many more there are."""
     choice = kill.choice
     if not isinstance(choice, VictimChoice):
         return [], 0
@@ -457,7 +235,7 @@ def _task_cells(scored: ScoredTask) -> tuple[str, ...]:
 
 
 def choice_sentences(kill: Kill) -> Iterator[str]:
-    """Why this process and no other, and who used the memory, by the report of the kernel."""
+    """Yield why this process was chosen, and who used the memory, from the kernel's report."""
     choice, report = kill.choice, kill.report
     if report is None or report.daemon is not None:
         return
@@ -478,17 +256,15 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
     users = memory_users(report)
     is_node = report.constraint is Constraint.NONE
     if len(users) > 1:
-        places = {True: "", False: ", outside pods" if is_node else ""}
-        largest = (f"{escape(user.name)} ({user.pid}{places[user.is_in_pod]})" for user in users)
-        names = [
-            f"{name} {in_mi(user.rss_bytes)}" for name, user in zip(largest, users[:_USERS], strict=False)
-        ]
-        yield f"most resident memory: {', '.join(names)}"
+        largest = []
+        for user in users[:_USERS]:
+            place = ", outside pods" if is_node and not user.is_in_pod else ""
+            largest.append(f"{escape(user.name)} ({user.pid}{place}) {in_mi(user.rss_bytes)}")
+        yield f"most resident memory: {', '.join(largest)}"
     if len(users) > 1 and is_node:
-        inside, all_of_them = (
-            sum(user.rss_bytes for user in users if user.is_in_pod or both) for both in (0, 1)
-        )
-        yield f"by oom_score_adj, pods had {in_mi(inside)} of {in_mi(all_of_them)} of the memory of processes"
+        of_pods = in_mi(sum(user.rss_bytes for user in users if user.is_in_pod))
+        total = in_mi(sum(user.rss_bytes for user in users))
+        yield f"by oom_score_adj, pods had {of_pods} of {total} of the memory of processes"
 
 
 def _ranking(choice: VictimChoice) -> Iterator[str]:
@@ -512,8 +288,8 @@ def _ranking(choice: VictimChoice) -> Iterator[str]:
         yield _reason(choice)
     else:
         yield (
-            f"it is number {chosen.place} of {candidates}{shown} by these numbers: those before it were dying"
-            " already or could not be killed, or memory changed during the search"
+            f"by these numbers it is number {chosen.place} of {candidates}{shown}: the ones before it were"
+            " dying already or could not be killed, or memory changed during the search"
         )
     if choice.immune:
         yield f"{choice.immune} with oom_score_adj -1000 are never killed"
@@ -522,11 +298,11 @@ def _ranking(choice: VictimChoice) -> Iterator[str]:
     if choice.kernel in {Kernel.MINUS_30, Kernel.MINUS_3_PERCENT}:
         yield "kernels before 4.17 also favour processes with CAP_SYS_ADMIN, which no log shows"
     if choice.swap_is_assumed:
-        yield "the machine's swap is not in the log: here only what was in use of it counts"
+        yield "the log does not say how much swap the machine has: only swap in use counts here"
 
 
 def _tie(choice: VictimChoice) -> Iterator[str]:
-    """How the kernel chose among equals."""
+    """Say how the kernel chose among equal scores."""
     if choice.kernel is not Kernel.SIGNED and choice.chosen.points == 1:
         task = max(choice.ranked, key=lambda scored: scored.used_pages).task
         yield (
@@ -540,20 +316,20 @@ def _tie(choice: VictimChoice) -> Iterator[str]:
         how = "the first of them was killed, as by kernels before 5.3"
     elif choice.chosen is choice.equals[-1]:
         how = "the last of them was killed, as by kernels since 5.3"
-    yield f"{which} as many points: {how}"
+    yield f"{which} the same points: {how}"
 
 
 def _reason(choice: VictimChoice) -> str:
-    """What gave it the most points: its memory, or its oom_score_adj."""
+    """Say what gave the process the most points: its memory, or its oom_score_adj."""
     task, page = choice.chosen.task, choice.page_bytes
     used = in_mi(choice.chosen.used_pages * page)
-    its, it = (f"the parent{end}" for end in ("'s", "")) if choice.child else ("its", "it")
+    its, it = ("the parent's", "the parent") if choice.child else ("its", "it")
     swapped = ", swap included" if any(scored.task.swapents for scored in choice.ranked) else ""
     largest = max(choice.runners_up, key=lambda scored: scored.used_pages)
     other = f"{escape(largest.task.name)} ({largest.task.pid})"
     if largest.used_pages <= choice.chosen.used_pages:
-        next_one = f"the next is {other} with {in_mi(largest.used_pages * page)}"
-        return f"{it} used the most memory, {used}{swapped}; {next_one}"
+        second = f"the next is {other} with {in_mi(largest.used_pages * page)}"
+        return f"{it} used the most memory, {used}{swapped}; {second}"
     beside = f"{other} has {in_mi(largest.used_pages * page)}, but oom_score_adj {largest.task.adj}"
     if task.adj <= 0:
         return f"{its} oom_score_adj of {task.adj} decided, not its {used}: {beside}"
@@ -564,7 +340,7 @@ def _reason(choice: VictimChoice) -> str:
 
 
 def _reason_by_adj(report: OomReport, *, is_outside: bool) -> Iterator[str]:
-    """What the oom_score_adj of the victim, which its class may tell, says where the others are not known."""
+    """Say what the victim's oom_score_adj, perhaps known by its class, tells if the others are unknown."""
     victim, qos, whose = report.victim, class_of_path(report.cgroup), "its"
     if victim is None:
         return
@@ -580,19 +356,19 @@ def _reason_by_adj(report: OomReport, *, is_outside: bool) -> Iterator[str]:
     elif is_outside:
         return
     elif qos is None and adj == BEST_EFFORT_ADJ:
-        yield "oom_score_adj 1000 is that of BestEffort pods, which have no limit, if not set by the process"
+        yield "oom_score_adj 1000 means a BestEffort pod, which has no limit, unless the process set it"
     elif qos is None and adj in {GUARANTEED_ADJ, SANDBOX_ADJ} and victim.comm != "pause":
-        yield f"oom_score_adj {adj} is that of a Guaranteed pod, or of a critical one (system-node-critical)"
+        yield f"oom_score_adj {adj} means a Guaranteed pod, or a critical one (system-node-critical)"
     elif qos is None and adj >= LOWEST_BURSTABLE_ADJ:
         thousandths = least_request(adj, capacity=1000)
         share = f"about {thousandths / 10:g} %" if thousandths else "less than 0.2 %"
-        yield f"oom_score_adj {adj} is that of a Burstable pod that requests {share} of its node's memory"
+        yield f"oom_score_adj {adj} means a Burstable pod that requests {share} of its node's memory"
     if report.constraint is Constraint.NONE and adj == BEST_EFFORT_ADJ and not is_outside:
         yield "BestEffort processes go before all others of usual size: a memory request lowers oom_score_adj"
 
 
 def _swap_and_shares(report: OomReport) -> Iterator[str]:
-    """What the memory that ran out was used for, and swap."""
+    """Yield what the exhausted memory was used for, and swap."""
     memory, page = report.memory, report.page_bytes
     kinds = {"anonymous": memory.anon_kb, "files": memory.file_kb, "kernel": memory.of_kernel_kb}
     parts = [f"{what} {in_mi(kib << 10)}" for what, kib in kinds.items() if kib]
@@ -604,14 +380,16 @@ def _swap_and_shares(report: OomReport) -> Iterator[str]:
             pages * page >> 10 for pages in (memory.shmem_pages or 0, memory.total_ram_pages or 0)
         )
     if shared_kb and shared_kb * _NOTABLE >= whole_kb:
-        what = "shared memory (tmpfs, /dev/shm, emptyDir of medium Memory), which no kill of a process frees"
-        yield f"{in_mi(shared_kb << 10)} are {what}"
+        yield (
+            f"{in_mi(shared_kb << 10)} are shared memory (tmpfs, /dev/shm, emptyDir of medium Memory), which"
+            " killing processes does not free"
+        )
     if report.constraint is Constraint.MEMCG and pod_cgroup(report.oom_memcg) is not None:
         yield from _swap(report)
 
 
 def _swap(report: OomReport) -> Iterator[str]:
-    """What of a pod or container is in swap, and how much may be."""
+    """Say how much of a pod or container is in swap, and how much may be."""
     memory, limit_kb = report.memory, report.memory.swap_limit_kb
     swapped = memory.swapped_kb
     if swapped is None:
@@ -635,17 +413,17 @@ _SMALL: Final = 1 << 30
 _FULL_SWAP: Final = 0.99
 _UNLIMITED_KB: Final = 1 << 52
 _NOTABLE: Final = 4
-"""Shared memory is worth a word from this part of the whole on."""
+"""Shared memory is mentioned from this fraction of the whole on: a fourth."""
 _USERS: Final = 3
 
 
 def columns(*, wide: bool) -> tuple[Column[Kill], ...]:
-    """The columns of the table; `wide` are all of them."""
+    """Return the columns of the table, with `wide` all of them."""
     return tuple(column for column in _COLUMNS if wide or column.is_default)
 
 
 def aged_columns() -> tuple[Column[Kill], ...]:
-    """The columns of a screen, with ages: the time is in the evidence."""
+    """Return the columns of a screen, with ages; the evidence has the times."""
 
     def ago(kill: Kill, now: datetime) -> str:
         return f"{'~' if kill.time_is_estimated else ''}{age(kill.time, now)}" if kill.time else UNKNOWN
@@ -691,7 +469,7 @@ def _place_text(kill: Kill) -> str:
 
 
 HIDDEN_FIRST: Final = ("freed", "score", "sure", "container")
-"""What a narrow terminal does not show, in this order."""
+"""The columns that a narrow terminal hides, in this order."""
 _COLUMNS: Final[tuple[Column[Kill], ...]] = (
     column("time", lambda kill: kill.time or None, "when", width=20, cell=_time_text, sort_key=_newest_first),
     column("namespace", lambda kill: kill.namespace or None, "the pod's namespace", width=12),

@@ -1,6 +1,6 @@
-"""The effects of a change at each moment, and the cheapest changes of a pod's rank, in words and rows.
+"""The effects of a change step by step, and the cheapest changes of a pod's rank, in words and rows.
 
-Not here: the sections of a preview (effects.py), and how any of it looks (tui/).
+Not here: the sections of a preview (effects.py), and how they look (tui/).
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ _AFTER: Final = "after"
 
 
 def heading(effects: Effects, when: When | None) -> str:
-    """A moment of a change as a heading: `before` (None) and `after`, or `at once` and `when c restarts`."""
+    """Return the heading of a step: `before` (None) and `after`, or `at once` and `when c restarts`."""
     steps = moments(effects)
     if when is None:
         return "before" if steps else "now"
@@ -57,7 +57,7 @@ class MomentTable(NamedTuple):
 
 
 def moment_table(effects: Effects) -> MomentTable:
-    """Class, kill rank, each container's numbers and the eviction rank, at each moment."""
+    """Return class, kill rank, each container's numbers and the eviction rank, at each step."""
     when = moments(effects)
     headings = tuple(heading(effects, at) for at in (None, *when))
     return MomentTable(headings, tuple(_rows(effects, when)))
@@ -88,10 +88,7 @@ def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
 
 
 def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_GROWTH) -> Section | None:
-    """The nearest deaths of a changed pod's node, its own among them, before and from each moment on.
-
-    None where nothing is known of them.
-    """
+    """Show the nearest deaths of a changed pod's node, before and from each step on; None if unknown."""
     moments = deaths_at_moments(effects, own_bytes, growth)
     if not moments:
         return None
@@ -101,11 +98,10 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
     change, *_, since = (f" {ARROW} ".join(steps), *steps.values())
     suffix = ", stays" if len(steps) == 1 else "" if since == _AFTER else f" {since}"
     answer = f"of this pod {change}{suffix}"
-    ends = {True: "could not start within its limit", False: "was OOMKilled: at its next start again"}
-    lines = [
-        f"{escape(loop.container)} uses nothing while it waits, and {ends[loop.never_ran]}"
-        for loop in oom_loops(effects.before.pod)
-    ]
+    lines = []
+    for loop in oom_loops(effects.before.pod):
+        end = "could not start within its limit" if loop.never_ran else "was OOMKilled, and may be again"
+        lines.append(f"{escape(loop.container)} uses nothing while it waits for its next start; it {end}")
     shown = set[NextDeath]()
     for at in moments:
         since_then = heading(effects, at.when)
@@ -120,7 +116,7 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
 
 
 def first_death(state: NodeState, pod: Pod) -> str:
-    """How far away the first death of a pod is, and by whom: `+118Mi own limit 94%`, `none` or `unknown`."""
+    """Return the first death of a pod: `+118Mi own limit 94%`, `none` or `unknown`."""
     key = pod.namespace, pod.name
     return _first(deaths_of(state, {key}), "unknown" if state.lacks_usage(key) else "none")
 
@@ -130,7 +126,7 @@ def _death(death: NextDeath) -> str:
 
 
 def _first(deaths: Sequence[NextDeath], nothing: str = "none") -> str:
-    """How far away the first of them is, and by whom: `+118Mi own limit 94%`, or `nothing`."""
+    """Return the first of these deaths: `+118Mi own limit 94%`, or `nothing`."""
     if not deaths:
         return nothing
     after = f" (after {count(deaths[0].before, 'other death')})" if deaths[0].before else ""
@@ -138,7 +134,7 @@ def _first(deaths: Sequence[NextDeath], nothing: str = "none") -> str:
 
 
 def _turns(deaths: Sequence[NextDeath]) -> dict[str, str]:
-    """How far away the first by each killer is, and its turn: `+118Mi, after 2 other deaths`."""
+    """Return the distance of the first death by each killer, and its turn: `+118Mi, after 2 other deaths`."""
     turns: dict[str, str] = {}
     for death in deaths:
         of = "" if death.killer.picks_among_pods else f" of {escape(death.container)}"
@@ -148,25 +144,25 @@ def _turns(deaths: Sequence[NextDeath]) -> dict[str, str]:
 
 
 MOST_NODES: Final = 10
-"""Of those that run a workload's pods: the rest is in the JSON."""
+"""How many nodes of a workload are shown: the JSON has the rest."""
 
 
 def replicas_section(nodes: Sequence[NodeReplicas]) -> Section:
-    """The kill ranks of a workload's pods and the next deaths by node: ranks are those of one node."""
+    """Show the kill ranks of a workload's pods and the next deaths, by node."""
     pods = sum(len(node.effects) for node in nodes)
     shown = tuple(
         change for node in nodes[:MOST_NODES] for change in _node_changes(node, is_first=node is nodes[0])
     )
     first = nodes[0].first.before.pod
-    lines = [f"below: {full_name(first.namespace, first.name)}, which dies first"]
+    lines = [f"the sections below are about {full_name(first.namespace, first.name)}, which dies first"]
     if len(nodes) > MOST_NODES:
-        lines.insert(0, f"{count(len(nodes) - MOST_NODES, 'more node')}: -o json has them")
+        lines.insert(0, f"{count(len(nodes) - MOST_NODES, 'more node')}: see -o json")
     answer = f"{count(pods, 'pod')} on {count(len(nodes), 'node')}, once all are recreated"
     return Section("Pods", answer, sentences(*lines), shown, any(change.changed for change in shown))
 
 
 def _ranks(node: NodeReplicas) -> tuple[list[int], list[int]]:
-    """Those of the workload's pods on a node, before and after."""
+    """Return the ranks of the workload's pods on a node, before and after."""
     before = [effects.rank_before for effects in node.effects]
     after = [effects.rank_after for effects in node.effects]
     return sorted(filter(None, before)), sorted(filter(None, after))
@@ -178,7 +174,10 @@ def _node_changes(node: NodeReplicas, *, is_first: bool) -> Iterator[ValueChange
         label = "kill rank" if len(new) == 1 else "kill ranks"
         before, after = (", ".join(map(str, ranks)) for ranks in (old, new))
         yield ValueChange(f"{name}: {label} of {node.effects[0].ranked}", before, after)
-    deaths, own_deaths = (node.deaths_before, node.deaths_after), (node.mine_before, node.mine_after)
+    deaths, own_deaths = (
+        (node.deaths_before, node.deaths_after),
+        (node.own_deaths_before, node.own_deaths_after),
+    )
     if any(own_deaths):
         yield ValueChange(f"{name}: next death of these", *map(_first, own_deaths))
         old_turns, new_turns = map(_turns, own_deaths)
@@ -193,28 +192,28 @@ def _node_changes(node: NodeReplicas, *, is_first: bool) -> Iterator[ValueChange
 
 
 def rollout_section(nodes: Sequence[NodeReplicas], workload: Json) -> Section | None:
-    """How many pods more and fewer a rollout has for a while, against the room on the nodes that run them."""
+    """Compare the extra and missing pods of a rollout with the room on the nodes that run them."""
     if replaced_pods(str(workload.get("kind")), workload) == 0:
         return None
     plan = rollout_plan(workload)
     rooms = [(node, node.room) for node in nodes if node.room is not None]
-    answer = f"up to {count(plan.surge, 'pod')} more and {plan.missing} fewer at a time"
+    answer = f"up to {count(plan.surge, 'extra pod')} and {plan.missing} missing at a time"
     lines = [
-        f"{escape(node.setup.node.name)}: requests of {count(room, 'such pod')} fit now, "
-        f"of {node.room_later} without the old ones"
+        f"{escape(node.setup.node.name)}: by requests {count(room, 'new pod')} fit now, "
+        f"{node.room_later} without the old ones"
         for node, room in rooms[:MOST_NODES]
     ]
     needs_other = bool(rooms) and plan.surge > 0 and not plan.missing and not any(room for _, room in rooms)
     if needs_other:
-        lines.append("none of these nodes has room for one more: it waits until another node has")
+        lines.append("none of these nodes has room for a new pod: the rollout waits until a node has")
     return Section("Rollout", answer, sentences(*lines), warns=needs_other)
 
 
 def cheapest_section(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> Section | None:
-    """The least memory requests that let a pod outlive the next ones, and what makes it Guaranteed.
+    """Show the least memory requests to outlive the next pods, and the way to Guaranteed.
 
-    It searches: a pod of a node with 500 pods takes some 100 ms. None where nothing is to be had; of a static
-    pod it says where it is changed.
+    The search takes some 100 ms for a node with 500 pods. Return None if nothing helps; for a static pod say
+    where to change it.
     """
     if is_static(pod) or is_mirror(pod):
         return Section("Where to change it", lines=sentences(OF_FILE))

@@ -24,7 +24,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 
 AT_MOST: Final = "at most "
 _NEAR: Final = 0.9
-"""The part of a limit from which on it matters what a working set consists of."""
+"""The fraction of a limit from which on the parts of a working set matter."""
 _MOST: Final = 5
 _DUE: Final = {
     Due.NO: "",
@@ -33,12 +33,12 @@ _DUE: Final = {
 }
 DIES_NEXT: Final = "Dies next"
 _UNKNOWN_VICTIM: Final = "unknown"
-BEFORE: Final = "BEFORE: how many others the same killer ends first; IN counts what they have freed"
+BEFORE: Final = "BEFORE: how many others the same killer ends first; IN includes the memory that they free"
 NO_STATS: Final = "no container runs, so the kubelet has no stats of the pod"
 
 
 def notes(deaths: Deaths) -> Iterator[str]:
-    """What is unknown, why, and what the distances rest on; without rows the first note says why."""
+    """Yield what is unknown, why, and what distances are based on; without rows the first note says why."""
     snapshot, states = deaths.snapshot, deaths.states
     yield from unmeasured_notes(snapshot, states)
     yield from capacity_notes(states)
@@ -61,19 +61,19 @@ def notes(deaths: Deaths) -> Iterator[str]:
         first = [pod for pod in unmeasured if pod.spec.node_name in evicting and lacks_stats(pod)]
         if first:
             names = [full_name(pod.namespace, pod.name) for pod in first]
-            yield f"kubelet evicts: {first_few(names)} before all others, which frees nothing: {NO_STATS}"
+            yield f"the kubelet evicts {first_few(names)} before all others, which frees nothing: {NO_STATS}"
         yield from victim_notes(deaths.rows)
         if snapshot.history.containers:
             yield history_note(snapshot.history)
         starting = {key for state in states.values() for key in state.growth.starting}
         if starting:
             names = [f"{full_name(*pod)}:{escape(name)}" for pod, name in sorted(starting)]
-            yield f"{first_few(names)}: growth in the first minutes is that of a start, not a trend"
+            yield f"{first_few(names)}: growth in the first minutes after a start is not a trend"
 
 
 def nothing(deaths: Deaths) -> str:
     """Say why there is no row."""
-    why = "no death is known: no limit, no threshold and no killer of a node reaches these pods"
+    why = "no death is foreseen: no limit, threshold or killer reaches these pods"
     return next(notes(deaths), others_first_text(deaths.others_first) or why)
 
 
@@ -95,7 +95,7 @@ def capacity_notes(states: Mapping[str, NodeState]) -> Iterator[str]:
 
 
 def victim_notes(rows: Sequence[DeathRow]) -> Iterator[str]:
-    """Who else may die in place of the victims, once for each node."""
+    """Yield who else may die in place of the victims, once for each node."""
     nodes: dict[str, list[NextDeath]] = {}
     for row in rows:
         if row.death.rival is not None or row.death.growing:
@@ -105,7 +105,7 @@ def victim_notes(rows: Sequence[DeathRow]) -> Iterator[str]:
         where = "" if is_one else f"{escape(node)}: "
         others = [f"{killer_words(death)}: {_contender(death.rival)}" for death in deaths if death.rival]
         if others:
-            yield f"{where}if no process holds as much, another dies ({'; '.join(others)})"
+            yield f"{where}if no process holds that much, another pod dies ({'; '.join(others)})"
         growing = [
             f"{killer_words(death)}: {first_few([_from(other) for other in death.growing])}"
             for death in deaths
@@ -114,11 +114,11 @@ def victim_notes(rows: Sequence[DeathRow]) -> Iterator[str]:
         if growing:
             yield f"{where}if one pod alone grows, it dies instead ({'; '.join(growing)})"
     if len(nodes) > _MOST:
-        yield f"on {count(len(nodes) - _MOST, 'more node')} others may die instead: -o json has whom"
+        yield f"on {count(len(nodes) - _MOST, 'more node')} another pod may die instead: see -o json"
 
 
 def rank_notes(deaths: Mapping[str, Sequence[NextDeath]]) -> Iterator[str]:
-    """Say of which nodes, by their first deaths, another pod may have RANK 1."""
+    """Yield nodes on which another pod may have RANK 1, by their first deaths."""
     firsts = {
         escape(node): f"{victim(death)}{death_condition(death)}"
         for node, on_node in deaths.items()
@@ -137,7 +137,7 @@ def _from(contender: Contender) -> str:
 
 
 def dies_next(on_node: NodeDeaths | None) -> Section | None:
-    """What ends a pod, the first of it as the answer; None where no node is known on which it runs."""
+    """Show what ends a pod, the first death as the answer; None if its node is unknown."""
     if on_node is not None and on_node.deaths:
         first, *others = map(how, on_node.deaths)
         return Section(DIES_NEXT, first, tuple(map(Line, others)))
@@ -153,18 +153,18 @@ def _contender(contender: Contender) -> str:
 
 
 def _up(size_bytes: int) -> str:
-    """Whole Mi, rounded up."""
+    """Return whole Mi, rounded up from bytes."""
     return mebibytes(size_bytes + (1 << 20) - 1)
 
 
 def mechanism_notes(deaths: Iterable[NextDeath]) -> Iterator[str]:
-    """What a limit is that no pod has, each once."""
+    """Yield what a killer's limit is, if it is not a pod's, each once."""
     notes = {death.mechanism: WORDS[death.mechanism].note for death in deaths}
     yield from filter(None, notes.values())
 
 
 def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage]) -> Iterator[str]:
-    """What is not known of nodes, and who else kills there."""
+    """Yield what is unknown about nodes, and who else kills there."""
     yield from killer_notes({name: state.setup for name, state in states.items()})
     without = sum(state.without_usage for state in states.values() if not state.is_unmeasured)
     if without:
@@ -174,14 +174,14 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
 
 
 def distance(death: NextDeath) -> str:
-    """How far away: `+361Mi`, `at most +361Mi`, or `due`."""
+    """Return how far away a death is: `+361Mi`, `at most +361Mi`, or `due`."""
     if death.distance_bytes <= 0:
         return "due"
     return f"{AT_MOST if death.is_upper_bound else ''}+{rounded(death.distance_bytes)}"
 
 
 def victim(death: NextDeath) -> str:
-    """Who dies: a container as `shop/api-0:app`, a pod, a process of the node, or that it is unknown."""
+    """Return who dies: a container as `shop/api-0:app`, a pod, a process of the node, or `unknown`."""
     if not death.has_victim:
         return _UNKNOWN_VICTIM
     if not death.key[0] and death.qos is None:
@@ -190,22 +190,22 @@ def victim(death: NextDeath) -> str:
 
 
 def short_victim(death: NextDeath) -> str:
-    """The name of the pod or process that dies."""
+    """Return the name of the pod or process that dies."""
     return escape(death.key[1]) if death.has_victim else _UNKNOWN_VICTIM
 
 
 def killed_by(death: NextDeath) -> str:
-    """By whom, why, and on which condition: `own limit 98%`, `node full, if one process holds 2Gi`."""
+    """Return the killer, its reason and condition: `own limit 98%`, `node full, if one process holds 2Gi`."""
     return f"{killer_words(death)}{death_condition(death, names_other=False)}"
 
 
 def death_condition(death: NextDeath | None, *, names_other: bool = True) -> str:
-    """Whether it is that victim: `, if one process holds 2Gi, else shop/db-0:db`; empty if certain."""
+    """Return when this victim dies: `, if one process holds 2Gi, else shop/db-0:db`; "" if certain."""
     if death is None:
         return ""
     parts = []
     if death.grown_bytes is not None:
-        parts.append(f"if it alone grows: from {_up(death.grown_bytes)}")
+        parts.append(f"if it alone grows to {_up(death.grown_bytes)}")
     if death.unless is not None:
         parts.append(f"unless a process of {_contender(death.unless)} holds {_up(death.unless.size_bytes)}")
     if death.rival is not None:
@@ -216,13 +216,13 @@ def death_condition(death: NextDeath | None, *, names_other: bool = True) -> str
 
 
 def rival_condition(rival: Contender, *, names_other: bool = True) -> str:
-    """Whether a victim dies and not its rival: `if one process holds 2Gi, else shop/db-0:db`."""
+    """Return when a victim dies and not its rival: `if one process holds 2Gi, else shop/db-0:db`."""
     other = f", else {_contender(rival)}" if names_other else ""
     return f"if one process holds {_up(rival.size_bytes)}{other}"
 
 
 def killer_words(death: NextDeath) -> str:
-    """By whom, and why, without conditions: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
+    """Return the killer and its reason: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
     by = OWN_LIMIT if death.is_own else WORDS[death.mechanism].by
     swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
     full = f"{swap} {100 * death.fullness:.0f}%" if death.limit_bytes else ""
@@ -231,7 +231,7 @@ def killer_words(death: NextDeath) -> str:
 
 
 def _by(death: NextDeath) -> str:
-    """By whom, and what says that it comes to that."""
+    """Return the killer with its condition, and the precedent that makes the death likely."""
     return f"{killed_by(death)}{_precedent(death)}"
 
 
@@ -240,7 +240,7 @@ def _precedent(death: NextDeath) -> str:
 
 
 def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_else: bool = True) -> str:
-    """Who dies, when, by whom, how far away that is, and else who: the first death of its node or another."""
+    """Foretell a death in a sentence: who dies, when, by whom, how far away that is, and who else may."""
     who = victim(death) if death.has_victim else "an unknown victim"
     where = f" on {escape(node)}" if node else ""
     verb = WORDS[death.mechanism].dies
@@ -256,7 +256,7 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
 
 
 def how(death: NextDeath) -> str:
-    """By whom, in which turn, how far away, how full and when: `own limit 98%, +2Mi, ~38 s`; who else."""
+    """Say how a pod dies: `own limit 98%, +2Mi, ~38 s`, with its turn, fullness and condition."""
     by = f"{killer_words(death)}{turn(death)}"
     full = "" if death.limit_bytes or death.before else f"{100 * death.fullness:.0f}% full"
     when = ", ".join(filter(None, (by, distance(death), full, eta(death.seconds))))
@@ -265,7 +265,7 @@ def how(death: NextDeath) -> str:
 
 
 def turn(death: NextDeath) -> str:
-    """Whether others die before it by the same killer: `, after 2 other deaths`."""
+    """Return `, after 2 other deaths` if others die before by the same killer, or ""."""
     return f", after {count(death.before, 'other death')}" if death.before else ""
 
 
@@ -282,7 +282,7 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
     column(
         "eta",
         lambda row: None if row.seconds is None else round(row.seconds),
-        "when, if memory goes on growing in a straight line (--at, --usage=prometheus)",
+        "when, if memory keeps growing at its present rate (--at, --usage=prometheus)",
         NUMBER,
         field="etaSeconds",
         cell=lambda row: eta(row.seconds) or "-",
@@ -293,7 +293,7 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
     column(
         "full",
         lambda row: round(100 * row.death.fullness),
-        "how much of the ceiling is in use, at which the killer acts",
+        "how full the limit or threshold is at which the killer acts",
         NUMBER,
         field="fullnessPercent",
         cell=lambda row: f"{100 * row.death.fullness:.0f}%{'+' if row.death.is_upper_bound else ''}",
@@ -307,6 +307,6 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
 
 
 def columns(rows: Sequence[DeathRow]) -> list[Column[DeathRow]]:
-    """Those of the table: when, only where growth is known; how many before it, only where there are some."""
+    """Return the columns of the table: ETA only if growth is known, BEFORE only if others die before."""
     shown = {"eta": any(row.seconds for row in rows), "before": any(row.death.before for row in rows)}
     return [column for column in COLUMNS if shown.get(column.key, True)]

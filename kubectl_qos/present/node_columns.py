@@ -40,7 +40,7 @@ def _used_by(qos: QosClass, what: str) -> NodeColumn:
 
 
 def _at_least(of: NodeColumn, is_known: Callable[[NodeRow], bool]) -> NodeColumn:
-    """The column of a sum of which a part may be unknown: then it has no value, and the cell a `+`."""
+    """Make the column of a sum with unknown parts: it then has no value, and its cell a `+`."""
 
     def cell(row: NodeRow, now: datetime) -> str:
         if is_known(row):
@@ -51,7 +51,7 @@ def _at_least(of: NodeColumn, is_known: Callable[[NodeRow], bool]) -> NodeColumn
 
 
 def used_text(percent: float) -> str:
-    """A percentage without its fraction, as kubectl prints it."""
+    """Return a percent without its fraction, as kubectl prints it."""
     return f"{int(percent)}%"
 
 
@@ -64,7 +64,7 @@ def _no_threshold(row: NodeRow) -> str:
 
 
 def _bounded(of: NodeColumn) -> NodeColumn:
-    """The column of a distance, which says where it is an upper bound."""
+    """Make the column of a distance, which marks upper bounds."""
 
     def cell(row: NodeRow, now: datetime) -> str:
         return f"{AT_MOST if row.is_bound and (of.value(row) or 0) > 0 else ''}{of.cell(row, now)}"
@@ -113,7 +113,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
         lambda row: row.is_used_known,
     ),
     column(
-        "own", lambda row: row.own, "what the node itself uses beside its pods", BYTES, needs=Needs.VALUES
+        "own", lambda row: row.own, "memory that the node uses outside of its pods", BYTES, needs=Needs.VALUES
     ),
     column("capacity", lambda row: row.capacity, "the machine's memory", BYTES, wide=1),
     _at_least(
@@ -309,9 +309,9 @@ WIDE_KEYS: Final = tuple(
 )
 _HIDDEN: Final = "guaranteed burstable best_effort pods limits_percent requests_percent pressure"
 HIDDEN_FIRST: Final = tuple(_HIDDEN.split())
-"""What a narrow terminal does not show, in this order."""
+"""The columns that a narrow terminal hides, in this order."""
 EVICTION_KEYS: Final = frozenset(key for key in NODE_COLUMNS if "eviction" in key)
-"""Those that depend on the kubelet's configuration."""
+"""The columns that depend on the kubelet's configuration."""
 
 FILLS: Final = {QosClass.GUARANTEED: "█", QosClass.BURSTABLE: "▓", QosClass.BEST_EFFORT: "░"}
 FREE: Final = " "
@@ -328,7 +328,7 @@ class BarSegment(NamedTuple):
 
 
 def memory_bar(row: NodeRow, cells: int) -> tuple[BarSegment, ...]:
-    """The capacity as a bar of `cells`, empty where it or the usage is unknown; rounded segments add up."""
+    """Draw the capacity as a bar of `cells`; empty if it or the usage is unknown. Rounded segments add up."""
     used, capacity = row.memory.used, row.capacity
     if used is None or not capacity:
         return ()
@@ -353,7 +353,7 @@ def memory_bar(row: NodeRow, cells: int) -> tuple[BarSegment, ...]:
 
 
 def memory_ticks(row: NodeRow, cells: int) -> str:
-    """Marks below such a bar: where the kubelet evicts, and where allocatable memory ends."""
+    """Draw marks below such a bar: where the kubelet evicts, and where allocatable memory ends."""
     if not row.capacity:
         return ""
     ends = {"allocatable": row.allocatable}

@@ -1,4 +1,4 @@
-"""The keys of `--assume` in words: what each takes, its value where none is known, and what it changes.
+"""The keys of `--assume` in words: accepted values, the default, and what each key changes.
 
 Not here: how they are read and applied (k8s/node_overrides.py).
 """
@@ -107,7 +107,7 @@ _GATES: Final[Mapping[Gate, str]] = {
 
 
 def node_settings() -> Iterator[NodeSetting]:
-    """Every key that `--assume` takes: those of the kubelet, of the node, and feature gates."""
+    """Yield every key of `--assume`: the kubelet's, the node's, and feature gates."""
     releases = {minor: Release.of(f"1.{minor}") for minor in range(OLDEST_MINOR, NEWEST_MINOR + 1)}
     kubelets = {minor: Kubelet.defaults(release) for minor, release in releases.items()}
     node, gates = Node(), {FEATURE_GATES + gate: gate for gate in Gate}
@@ -129,7 +129,7 @@ def node_settings() -> Iterator[NodeSetting]:
 
 
 def _by_release(values: Mapping[int, object]) -> str:
-    """`0.8; 0.9 from 1.27; none from 1.37`, from the release on that has it first."""
+    """Return `0.8; 0.9 from 1.27; none from 1.37`, with the first release of each value."""
     texts, before = [], None
     for minor, value in values.items():
         text = _format(value)
@@ -140,7 +140,7 @@ def _by_release(values: Mapping[int, object]) -> str:
 
 
 def _format(value: object) -> str:
-    """A value much as `--assume` takes it."""
+    """Return a value much as `--assume` takes it."""
     match value:
         case None:
             return "none"

@@ -18,9 +18,9 @@ from kubectl_qos.present.values import API_VERSION, camel
 TEXT_WIDTH: Final = 100
 ARROW: Final = "→"
 _GAP: Final = "   "
-"""Between two columns."""
+"""The space between two columns."""
 _WIDEST_NOTED: Final = 44
-"""Notes begin no further to the right than this."""
+"""The last cell in which a note may begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ValueChange:
 
     @property
     def changed(self) -> bool:
-        """Whether the value differs."""
+        """Return whether the value differs."""
         return self.before != self.after
 
 
@@ -60,29 +60,29 @@ class Section:
 
     @property
     def mark(self) -> str:
-        """`!` for a warning, `*` for a change."""
+        """Return `!` for a warning, `*` for a change."""
         return "!" if self.warns else "*" if self.changed else " "
 
     @property
     def heading(self) -> str:
-        """The title with the answer in one line."""
+        """Return the title with the answer in one line."""
         return f"{self.title}: {self.answer}" if self.answer else self.title
 
 
 def sentences(*texts: str) -> tuple[Line, ...]:
-    """A line for each text."""
+    """Return a line for each text."""
     return tuple(map(Line, texts))
 
 
 def marked_lines(sections: Iterable[Section]) -> Iterator[str]:
-    """Sections one below the other, each heading after its mark."""
+    """Yield sections one below the other, each heading after its mark."""
     for section in sections:
         yield f"{section.mark} {section.heading}"
         yield from _body(section, "    ")
 
 
 def spaced_lines(sections: Sequence[Section]) -> Iterator[str]:
-    """Sections with an empty line before each, their answers in a column."""
+    """Yield sections with an empty line before each, their answers in a column."""
     width = max(len(section.title) for section in sections) + 3
     for section in sections:
         yield ""
@@ -149,37 +149,43 @@ PERCENT: Final = ColumnType.PERCENT
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[RowT]):
-    """One column of a table. `cell` is what people read, `value` what JSON and CSV have, under `field`.
+    """One column of a table.
 
-    `sort_key` orders ascending by what the column means; unknown values come last. `width` is what the UI
-    reserves at least; `choices` are the only possible words, `names` what else the column is called in flags
-    and filters. It is in every table, unless it is one of those that -o wide adds, in the order of `wide`, or
-    `needs` something: values that only a kubelet or a store has, or a format that has every column.
+    It is in every table, unless -o wide adds it, or it `needs` something.
     """
 
     key: str
     field: str
+    """Its name in JSON and CSV."""
     header: str
     align: Align
     width: int
+    """What the UI reserves at least, in cells."""
     cell: Callable[[RowT, datetime], str]
+    """What people read."""
     value: Callable[[RowT], Any]
+    """What JSON and CSV have."""
     sort_key: Callable[[RowT], Any]
+    """Orders ascending by what the column means; unknown values come last."""
     help: str
     type: ColumnType = WORDS
     choices: tuple[str, ...] = ()
+    """The only possible words."""
     names: tuple[str, ...] = ()
+    """Other names in flags and filters."""
     wide: int = 0
+    """The place among the columns that -o wide adds, 0 for others."""
     needs: Needs | None = None
+    """What has to be known or asked for, such as values that only a kubelet has."""
 
     @property
     def is_default(self) -> bool:
-        """Whether it is in every table."""
+        """Return whether the column is in every table."""
         return not self.wide and self.needs is None
 
 
 def largest_first(value: float | None) -> float:
-    """A sort key: largest first, None last."""
+    """Return a sort key that puts the largest first and None last."""
     return math.inf if value is None else -value
 
 
@@ -202,11 +208,11 @@ def column(  # noqa: PLR0913 - the one declaration of a column
     wide: int = 0,
     needs: Needs | None = None,
 ) -> Column[RowT]:
-    """A column whose cell, alignment and order follow from the type of its values.
+    """Make a column whose cell, alignment and order follow from the type of its values.
 
-    The `header` is the key in capitals by default, the `field` the key in camelCase with its unit. `width`
-    counts cells, at least those of the header. `empty` is the cell where there is no value: `<none>` for
-    words, else `<unknown>`. Texts are sorted in order and numbers from the largest, or `ascending`.
+    By default the `header` is the key in capitals, the `field` the key in camelCase with its unit. `width`
+    counts cells, at least those of the header. `empty` is the cell without a value: `<none>` for words, else
+    `<unknown>`. Texts are sorted in order, numbers from the largest, or `ascending`.
     """
     is_number = type in {NUMBER, BYTES, PERCENT}
     header = header or key.upper()
@@ -221,24 +227,15 @@ def column(  # noqa: PLR0913 - the one declaration of a column
         percent = value(row)
         return None if percent is None else round(percent, 1)
 
-    show, is_time = _SHOW.get(type, str), type is ColumnType.TIME
-    nothing = (NONE if type is WORDS else UNKNOWN) if empty is None else empty
-
-    def default_cell(row: RowT, now: datetime) -> str:
-        content = value(row)
-        if is_time:
-            return age(content, now)
-        if content is None or content == "":
-            return nothing if isinstance(nothing, str) else nothing(row)
-        return show(content)
-
+    if empty is None:
+        empty = NONE if type is WORDS else UNKNOWN
     return Column(
         key,
         field or camel(key) + ("Bytes" if type is BYTES else ""),
         header,
         align or (Align.RIGHT if is_number else Align.LEFT),
         width or max(len(header), _LEAST_WIDTHS.get(type, 0)),
-        default_cell if cell is None else lambda row, _: cell(row),
+        _default_cell(value, type, empty) if cell is None else lambda row, _: cell(row),
         value if type is not PERCENT else rounded,
         sort_key or default_sort_key,
         help,
@@ -248,6 +245,22 @@ def column(  # noqa: PLR0913 - the one declaration of a column
         wide,
         needs,
     )
+
+
+def _default_cell(
+    value: Callable[[RowT], Any], type_: ColumnType, empty: str | Callable[[RowT], str]
+) -> Callable[[RowT, datetime], str]:
+    show = _SHOW.get(type_, str)
+
+    def cell(row: RowT, now: datetime) -> str:
+        content = value(row)
+        if type_ is ColumnType.TIME:
+            return age(content, now)
+        if content is None or content == "":
+            return empty if isinstance(empty, str) else empty(row)
+        return show(content)
+
+    return cell
 
 
 _LEAST_WIDTHS: Final = {BYTES: 8, PERCENT: 5}
@@ -268,9 +281,9 @@ _KUBECTL_PATHS: Final = {
 
 
 def find_column(name: str, columns: Mapping[str, Column[RowT]]) -> Column[RowT]:
-    """The column of a key, a header, a field, another name or a path of kubectl's.
+    """Return the column with this key, header, field, other name or path of kubectl's.
 
-    Raises UsageError with those that exist.
+    Raises UsageError with the existing columns.
     """
     key = _KUBECTL_PATHS.get(name.strip("{}").lstrip("."), name).lower().replace("-", "_")
     named = dict[str, Column[RowT]]()
@@ -294,14 +307,14 @@ class Table(Generic[RowT]):
         )
 
     def lines(self, rows: Iterable[RowT], now: datetime = NO_AGES) -> Iterator[str]:
-        """The lines of these rows, after the headers if they are the first."""
+        """Yield the lines of these rows, after the headers if they are the first."""
         return self._cells.lines([column.cell(row, now) for column in self._columns] for row in rows)
 
 
 def table(
     rows: Iterable[RowT], columns: Sequence[Column[RowT]], now: datetime = NO_AGES, *, headers: bool = True
 ) -> Iterator[str]:
-    """The lines of a whole table."""
+    """Yield the lines of a whole table."""
     return Table(columns, headers=headers).lines(rows, now)
 
 
@@ -345,7 +358,7 @@ def fitted_table(
     *,
     headers: bool = True,
 ) -> Iterator[str]:
-    """A whole table, or one that fits into a terminal, if need be with the columns `below` under each row."""
+    """Yield a table, fitted to a terminal's width if given, if need be with columns `below` each row."""
     shown = fit_columns(rows, columns, hidden_first, width) if width is not None else [*columns]
     if width is None or not below or all(column in columns for column in shown):
         yield from table(rows, shown, headers=headers)
@@ -370,18 +383,18 @@ def _shortened_column(column: Column[RowT], width: int) -> Column[RowT]:
 
 
 def hidden_note(columns: Iterable[Column[Any]], shown: Iterable[Column[Any]], width: int) -> list[str]:
-    """Which columns a terminal is too narrow for; nothing where all are shown."""
+    """Return a note on the columns that a terminal is too narrow for, or nothing."""
     keys = {column.key for column in shown}
     hidden = [column.header for column in columns if column.key not in keys]
     return [f"hidden at {width} columns: {', '.join(hidden)}; -o wide shows them"] if hidden else []
 
 
 _LEAST_TEXT: Final = 8
-"""Characters that remain of a text that is shortened."""
+"""Characters that remain of a shortened text."""
 
 
 def text_columns(headers: Mapping[str, Align]) -> list[Column[Sequence[str]]]:
-    """Columns of rows that are ready cells."""
+    """Return columns of rows that are ready cells."""
     places = {header: itemgetter(place) for place, header in enumerate(headers)}
     return [
         column(header, places[header], header=header, align=align, cell=places[header])
@@ -392,7 +405,7 @@ def text_columns(headers: Mapping[str, Align]) -> list[Column[Sequence[str]]]:
 def cell_table(
     cells: Iterable[Sequence[str]], headers: Sequence[str], right: Collection[str] = (), *, shown: bool = True
 ) -> Iterator[str]:
-    """The lines of a table of ready cells; the columns of the headers in `right` are aligned to the right."""
+    """Yield the lines of a table of ready cells; columns with headers in `right` are aligned to the right."""
     aligns = [Align.RIGHT if header in right else Align.LEFT for header in headers]
     return _Cells(aligns, headers if shown else None).lines(cells)
 
@@ -404,7 +417,7 @@ def fitted_cells(
     below: Collection[str] = (),
     hidden_first: Collection[str] = (),
 ) -> Iterator[str]:
-    """A table of ready cells that fits into a terminal, if need be with `below` under each row."""
+    """Yield a table of ready cells that fits into a terminal, if need be with columns `below` each row."""
     columns = text_columns(dict.fromkeys(headers, Align.LEFT))
     return fitted_table(cells, columns, width, below, hidden_first)
 
@@ -422,12 +435,12 @@ def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Labels and texts in columns, without headers and closer together."""
+    """Align labels and texts in columns, without headers and closer together."""
     return list(_Cells([Align.LEFT] * len(cells[0]), None, "  ").lines(cells)) if cells else []
 
 
 SEPARATOR: Final = "\0"
-"""Of the cells of a row as one text: it is in no cell, because cells are escaped."""
+"""Joins the cells of a row; no cell contains it, because cells are escaped."""
 
 
 class _Cells:
@@ -459,7 +472,7 @@ _CONTROLS: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 
 
 def to_json(values: Any, *, ascii_only: bool = False) -> str:
-    """Indented JSON with a newline at the end, without characters that a terminal would act on."""
+    """Return indented JSON with a newline at the end, without characters that a terminal would act on."""
     return "".join(json_parts(values, ascii_only=ascii_only))
 
 
@@ -474,7 +487,7 @@ def json_parts(values: Any, *, ascii_only: bool = False) -> Iterator[str]:
 
 
 def to_yaml(values: Any, *, ascii_only: bool = False) -> str:
-    """Block-style YAML in the order of the values, without anchors."""
+    """Return block-style YAML in the order of the values, without anchors."""
     import yaml
 
     class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
@@ -488,7 +501,7 @@ def to_yaml(values: Any, *, ascii_only: bool = False) -> str:
 
 
 def to_csv(rows: Iterable[RowT], columns: Sequence[Column[RowT]]) -> str:
-    """Comma separated values with the columns' fields as header."""
+    """Return comma separated values with the columns' fields as header."""
     import csv
     import io
 
@@ -501,7 +514,7 @@ def to_csv(rows: Iterable[RowT], columns: Sequence[Column[RowT]]) -> str:
 
 
 def _csv_cell(value: Any) -> str:
-    """A value as a cell that no spreadsheet takes for a formula; tabs and line ends are escaped."""
+    """Return a cell that no spreadsheet takes for a formula, with tabs and line ends escaped."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -514,7 +527,7 @@ _FORMULAS: Final = tuple("=+-@＝＋－＠")  # noqa: RUF001 - the wide forms of
 
 
 def row_values(row: RowT, columns: Iterable[Column[RowT]]) -> dict[str, Any]:
-    """A row for JSON and YAML; an empty text is null."""
+    """Return a row for JSON and YAML; an empty text is null."""
     values = {shown.field: shown.value(row) for shown in columns}
     return {field: None if value == "" else value for field, value in values.items()}
 
@@ -522,13 +535,13 @@ def row_values(row: RowT, columns: Iterable[Column[RowT]]) -> dict[str, Any]:
 def table_values(
     kind: str, rows: Iterable[RowT], columns: Sequence[Column[RowT]], notes: Iterable[str]
 ) -> dict[str, Any]:
-    """A table for JSON and YAML: a list of the kind of its rows, and the notes."""
+    """Return a table for JSON and YAML: a list of its rows' kind, and the notes."""
     items = [row_values(row, columns) for row in rows]
     return {"apiVersion": API_VERSION, "kind": f"{kind}List", "items": items, "notes": list(notes)}
 
 
 def with_metadata(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document whose items also have `metadata.name` and `metadata.namespace`, for kubectl's templates."""
+    """Add `metadata.name` and `metadata.namespace` to a document's items, for kubectl's templates."""
     if "items" in document:
         return {**document, "items": [*map(with_metadata, document["items"])]}
     about = document.get("object") or document
@@ -541,7 +554,7 @@ def with_metadata(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def references(document: Mapping[str, Any]) -> Iterator[str]:
-    """What a document is about, as `kubectl get -o name` writes names: `pod/web-0`, once for each item."""
+    """Yield the objects of a document as `kubectl get -o name` does: `pod/web-0`, once for each item."""
     from kubectl_qos.edit.server_response import with_group
 
     for item in document.get("items") or document.get("pods") or document.get("steps") or [document]:

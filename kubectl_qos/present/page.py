@@ -1,7 +1,7 @@
-"""A page of headings, paragraphs, lists, tables and times, as Markdown or as HTML in one file.
+"""A page of headings, paragraphs, lists, tables and times, as Markdown or as self-contained HTML.
 
-All text is data, escaped here: Markdown of GitHub and CommonMark, HTML without scripts or anything from
-elsewhere. Not here: what stands on a page (report.py).
+All text is data and escaped here, for GitHub's Markdown and CommonMark; HTML has no scripts and loads
+nothing. Not here: the content of a page (report.py).
 """
 
 import html
@@ -63,7 +63,7 @@ _AT_START: Final = re.compile(r"^(\d*)([#+=.)-])")
 
 
 def markdown(blocks: Iterable[Block]) -> str:
-    """The page as Markdown, tables as GitHub's."""
+    """Return the page as Markdown, with GitHub's tables."""
     written = (block for block in blocks if not isinstance(block, Lanes))
     return "\n\n".join("\n".join(_markdown_lines(block)) for block in written) + "\n"
 
@@ -83,12 +83,12 @@ def _markdown_lines(block: Heading | Paragraph | Bullets | Grid) -> Iterator[str
 
 
 def _plain(text: str) -> str:
-    """A text that Markdown shows as it is, inside of a line."""
+    """Escape a text so that Markdown shows it as it is, inside a line."""
     return _ACTIVE.sub(lambda match: f"\\{match[0]}", escape(text))
 
 
 def _at_start(text: str) -> str:
-    """The same at the beginning of a line, where more is active."""
+    """Escape a text for the beginning of a line, where more characters are active."""
     return _AT_START.sub(lambda match: f"{match[1]}\\{match[2]}", _plain(text), count=1)
 
 
@@ -122,7 +122,7 @@ _CODE: Final = re.compile(
 
 
 def html_page(title: str, blocks: Iterable[Block], names: Collection[str] = ()) -> str:
-    """The page as HTML that needs nothing else, readable in light and dark; commands and `names` are code."""
+    """Return the page as self-contained HTML, for light and dark; commands and `names` are code."""
     body = "\n".join(_html(block, names) for block in blocks)
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_text(title)}</title>\n'
@@ -151,13 +151,13 @@ def _html(block: Block, names: Collection[str]) -> str:
 
 _SVG_WIDTH: Final = 900
 _SVG_NAMES: Final = 300
-"""Of the width, in user units: what the names of lanes have."""
+"""The width of the names of lanes, in user units."""
 _LANE: Final = 24
 _MOST_NAME: Final = 42
 
 
 def _svg_lines(block: Lanes) -> Iterator[str]:
-    """Lanes with a diamond for each death and a dot for anything else; a pointer over one reads its text."""
+    """Draw lanes with a diamond for each death and a dot for other events, with texts on hover."""
     bottom = len(block.lanes) * _LANE
     room = _SVG_WIDTH - _SVG_NAMES - 20
     label = _text(f"from {block.begin} to {block.end}")
@@ -190,7 +190,7 @@ def _html_row(tag: str, cells: Iterable[str], right: frozenset[int]) -> str:
 
 
 def _marked(text: str, names: Collection[str]) -> str:
-    """The text with commands, flags, fields and names as code."""
+    """Mark commands, flags, fields and names in a text as code."""
 
     def mark(match: re.Match[str]) -> str:
         word = match[0]

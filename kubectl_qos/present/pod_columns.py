@@ -1,4 +1,4 @@
-"""The columns of pods and containers, for the command line, the UI and CSV alike."""
+"""The columns of pods and containers, for the command line, the UI and CSV."""
 
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
@@ -18,7 +18,7 @@ _CLASSES: Final = tuple(qos.value for qos in (QosClass.BEST_EFFORT, QosClass.BUR
 
 
 def rank_text(rank: int | None, *, tied: bool) -> str:
-    """The rank; `=` where it is shared, `-` where there is none."""
+    """Return the rank; `=` if it is shared, `-` without one."""
     if rank is None:
         return "-"
     return f"{rank}=" if tied else str(rank)
@@ -40,13 +40,13 @@ def _restarts_text(row: Any) -> str:
 RESTARTS: Final[Column[Any]] = column(
     "restarts",
     lambda row: row.restarts,
-    "container restarts, and of how many containers the last end was OOMKilled; earlier ends are not known",
+    "container restarts, and how many containers last ended as OOMKilled; earlier ends are not known",
     NUMBER,
     align=Align.LEFT,
     width=9,
     cell=_restarts_text,
 )
-"""Of rows with `restarts` and `oom_kills`: the last ends that are reported as OOMKilled."""
+"""For rows with `restarts` and `oom_kills`, the number of containers that last ended as OOMKilled."""
 
 PSI_COLUMNS: Final[tuple[Column[Any], ...]] = tuple(
     column(
@@ -60,11 +60,11 @@ PSI_COLUMNS: Final[tuple[Column[Any], ...]] = tuple(
     )
     for seconds in (10, 60)
 )
-"""Of rows with `psi10` and `psi60`: pressure stall information of memory."""
+"""For rows with `psi10` and `psi60`: pressure stall information of memory."""
 
 
 def psi_notes(shown: Iterable[str], rows: Iterable[Any], origin: UsageOrigin) -> Iterator[str]:
-    """What PSI columns that are shown are, and why they have no values."""
+    """Explain the PSI columns that are shown, and why they have no values."""
     if all(psi.key not in shown for psi in PSI_COLUMNS):
         return
     if origin is UsageOrigin.METRICS_API:
@@ -77,7 +77,7 @@ def psi_notes(shown: Iterable[str], rows: Iterable[Any], origin: UsageOrigin) ->
 
 WITH_PSI: Final = "kubelets report it from 1.34 on (KubeletPSI), on cgroup v2 with a kernel that measures PSI"
 STORED_PSI: Final = (
-    "PSI60 is the mean of 2 minutes in Prometheus; PSI10 is not known: stores are scraped too rarely for it"
+    "PSI60 is the mean of 2 minutes in Prometheus; PSI10 is unknown: stores are scraped too rarely for it"
 )
 
 ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
@@ -244,7 +244,7 @@ HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
     column(
         "growth",
         lambda row: None if row.past.growth is None else round(row.past.growth * 3600),
-        "growth an hour of what grows in a straight line (Prometheus)",
+        "growth per hour of memory that grows steadily (Prometheus)",
         NUMBER,
         field="growthBytesPerHour",
         cell=lambda row: f"+{mebibytes(round(row.past.growth * 3600))}/h" if row.past.growth else "-",
@@ -253,7 +253,7 @@ HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
     column(
         "eta",
         lambda row: None if row.past.eta is None else round(row.past.eta),
-        "when the pod dies if memory goes on growing in that line (Prometheus)",
+        "when the pod dies if memory keeps growing at that rate (Prometheus)",
         NUMBER,
         field="etaSeconds",
         cell=lambda row: eta(row.past.eta) or "-",
@@ -261,25 +261,25 @@ HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
         needs=Needs.HISTORY,
     ),
 )
-"""Of pods whose history a store of metrics has."""
+"""For pods whose history is in a store of metrics."""
 BY_KEY: Final = {column.key: column for column in (*ALL_COLUMNS, *HISTORY_COLUMNS)}
 DESIRED_COLUMNS: Final[tuple[PodColumn, ...]] = (
     column("desired_request", lambda row: row.desired[0], "the request of an unfinished resize", BYTES),
     column("desired_limit", lambda row: row.desired[1], "the limit of an unfinished resize", BYTES),
 )
-"""In JSON, YAML and CSV alone, which have every column."""
+"""Only in JSON, YAML and CSV, which have every column."""
 VALUE_COLUMNS: Final = (*ALL_COLUMNS, *HISTORY_COLUMNS, *DESIRED_COLUMNS)
 
 DEFAULT_KEYS: Final = tuple(key for key, column in BY_KEY.items() if column.is_default)
 _ADDED: Final = sorted((column for column in BY_KEY.values() if column.wide), key=attrgetter("wide"))
 WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], *(column.key for column in _ADDED), *DEFAULT_KEYS[-1:])
-"""Those that -o wide adds stand before the flags."""
+"""The columns that -o wide adds stand before the flags."""
 
 _HIDDEN: Final = "swap rss growth p99 peak restarts request oom_score_adj limit qos oom_score node"
 HIDDEN_FIRST: Final = tuple(_HIDDEN.split())
-"""What a narrow terminal does not show, in this order."""
+"""The columns that a narrow terminal hides, in this order."""
 
 
 def keys_that_need(needs: Needs) -> list[str]:
-    """The columns that are shown where something is known."""
+    """Return the columns that are shown only if something is known."""
     return [key for key, column in BY_KEY.items() if column.needs is needs]

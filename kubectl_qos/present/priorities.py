@@ -1,4 +1,4 @@
-"""Plans of priorities in words: of which nodes, the table, the patches, and what cannot be solved."""
+"""Plans of priorities in words: the table, the patches, and what cannot be solved."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -25,16 +25,13 @@ from kubectl_qos.qos.killers import BY_RANK, EVICTING
 
 MOST_UNSOLVED: Final = 10
 MANY_TIMES: Final = 10
-"""A request that grows to as many times what it was is worth a look."""
+"""A note mentions a request that grows to this many times its old value."""
 
 
 def problem_sentences(plans: Plans) -> Iterator[str]:
-    """Why there is no plan for some nodes."""
-    if (
-        not plans.plans
-        and not plans.snapshot.usage
-        and all(isinstance(problem, str) for problem in plans.problems)
-    ):
+    """Yield why some nodes have no plan."""
+    has_no_model = all(isinstance(problem, str) for problem in plans.problems)
+    if not plans.plans and not plans.snapshot.usage and has_no_model:
         yield no_usage_reason(plans.snapshot)
     for problem in plans.problems:
         if isinstance(problem, str):
@@ -52,7 +49,7 @@ def _by_killer(inversions: Sequence[Inversion]) -> str:
 
 
 def move_sentence(move: Move) -> str:
-    """One line: `shop/api-0 c requests.memory 512Mi → 820Mi, through deployment/api, when recreated`."""
+    """Return a line: `shop/api-0 c requests.memory 512Mi → 820Mi, through deployment/api, when recreated`."""
     name = full_name(move.pod.namespace, move.pod.name)
     return f"{name} {edits_text(move.pod, move.edits)}, {_how(move)}, {_when(move)}"
 
@@ -87,7 +84,7 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
         lambda row: first_few([*dict.fromkeys(move.plan.node for move in row.moves)]),
         "the nodes' names",
     ),
-    column("object", _object, "the pod to change, or the workload with so many pods"),
+    column("object", _object, "the pod to change, or the workload and how many of its pods"),
     column("priority", lambda row: priority_of(row.move.pod), "its priority", NUMBER),
     column("change", lambda row: edits_text(row.move.pod, row.move.edits), "each value before and after"),
     column("outlives", lambda row: _by_killer(row.solves), "pods of lower priority, by killer"),
@@ -98,7 +95,7 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
 
 
 def lines(plans: Plans, *, headers: bool = True, width: int | None = None) -> Iterator[str]:
-    """The table, or that there is nothing to change."""
+    """Yield the table, or that there is nothing to change."""
     if not plans.plans:
         yield from islice(problem_sentences(plans), 1)
     elif not plans.rows:
@@ -110,19 +107,19 @@ def lines(plans: Plans, *, headers: bool = True, width: int | None = None) -> It
 
 
 def unsolved_sentences(plan: PriorityPlan) -> Iterator[str]:
-    """The inversions of a plan that stay, one line for a pod and its obstacle."""
+    """Yield the inversions that stay, one line for a pod and its obstacle."""
     grouped = dict[tuple[object, ...], list[Unsolved]]()
     for unsolved in plan.unsolved:
         grouped.setdefault((unsolved.inversion.higher, unsolved.obstacle), []).append(unsolved)
-    for some in grouped.values():
-        first = some[0]
-        before = _by_killer([unsolved.inversion for unsolved in some])
+    for equal in grouped.values():
+        first = equal[0]
+        before = _by_killer([unsolved.inversion for unsolved in equal])
         name = full_name(*first.inversion.higher)
         yield f"{name} still dies before others ({before}): {obstacle_sentence(first.obstacle)}"
 
 
 def _much(rows: Sequence[MoveRow]) -> Iterator[str]:
-    """The changes that take much of what is free, or are many times the request."""
+    """Yield the changes that take much of the free memory, or multiply a request."""
     for row in rows:
         plan, total = row.tightest
         move, free = row.on_node(plan)[0], plan.free_bytes
@@ -138,8 +135,8 @@ def _much(rows: Sequence[MoveRow]) -> Iterator[str]:
 
 
 def notes(plans: Plans) -> Iterator[str]:
-    """What stays and why, and what the plan is based on."""
-    # Without a plan the first one is the answer.
+    """Yield what stays and why, and what the plan is based on."""
+    # Without a plan the first problem is the answer.
     yield from islice(problem_sentences(plans), 0 if plans.plans else 1, None)
     solved = sum(len(row.solves) for row in plans.rows)
     inversions = solved + sum(len(plan.unsolved) for plan in plans.plans)
@@ -150,14 +147,14 @@ def notes(plans: Plans) -> Iterator[str]:
     unsolved = [text for plan in plans.plans for text in unsolved_sentences(plan)]
     yield from unsolved[:MOST_UNSOLVED]
     if len(unsolved) > MOST_UNSOLVED:
-        yield f"{count(len(unsolved) - MOST_UNSOLVED, 'more pod')} like that: -o json lists them"
+        yield f"{count(len(unsolved) - MOST_UNSOLVED, 'more pod')} like these: see -o json"
     without = sum(plan.without_usage for plan in plans.plans)
     if without:
         yield f"{count(without, 'pod')} without usage: the kernel's order is by oom_score_adj alone for them"
 
 
 def patches(plans: Plans) -> Iterator[tuple[str, dict[str, Any]]]:
-    """How each change is applied, and its strategic merge patch."""
+    """Yield how each change is applied, and its strategic merge patch."""
     for row in plans.rows:
         pod, strategy = row.move.pod, row.move.strategy
         if strategy is StrategyKind.TEMPLATE:

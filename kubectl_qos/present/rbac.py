@@ -13,14 +13,14 @@ Reviews = Mapping[Permission, AccessReview]
 
 
 def tier_lines(reviews: Reviews, width: int | None = None) -> Iterator[str]:
-    """One row a tier, that fits into a terminal."""
+    """Yield a row for each tier, fitted into a terminal."""
     words = {level: level.value for level in AccessLevel} | {AccessLevel.UNKNOWN: UNKNOWN}
     cells = [(tier.name, words[tier.level(reviews)], gives(tier), _missing(tier, reviews)) for tier in TIERS]
     return fitted_cells(cells, ("TIER", "ALLOWED", "GIVES", "MISSING"), width, ("GIVES", "MISSING"))
 
 
 def permission_lines(reviews: Reviews, namespace: str | None) -> Iterator[str]:
-    """One row a permission."""
+    """Yield a row for each permission."""
     cells = [
         (
             tier.name,
@@ -37,7 +37,7 @@ def permission_lines(reviews: Reviews, namespace: str | None) -> Iterator[str]:
 
 
 def permission_notes(reviews: Reviews, namespace: str | None) -> Iterator[str]:
-    """Why a permission is unknown, and what grants the first tier that is missing."""
+    """Yield why a permission is unknown, and what grants the first missing tier."""
     for reason in dict.fromkeys(review.reason for review in reviews.values() if review.allowed is None):
         yield f"some permissions are {UNKNOWN}: {reason}"
     # For all namespaces the first two tiers are the same.
@@ -50,12 +50,12 @@ def permission_notes(reviews: Reviews, namespace: str | None) -> Iterator[str]:
 
 
 def gives(tier: Tier) -> str:
-    """What a tier gives, with the caution about it."""
+    """Return what a tier enables, with the caution about it."""
     return f"{tier.gives} ({tier.caution})" if tier.caution else tier.gives
 
 
 def phrases(permissions: Iterable[Permission]) -> list[str]:
-    """Permissions in short: `get,list pods`, one phrase for each resource."""
+    """Return permissions in short: `get,list pods`, one phrase for each resource."""
     verbs: dict[str, dict[str, None]] = {}
     for permission in permissions:
         verbs.setdefault(permission.target, {})[permission.verb] = None
@@ -63,7 +63,7 @@ def phrases(permissions: Iterable[Permission]) -> list[str]:
 
 
 def permissions(tier: Tier, namespace: str | None) -> Iterable[Permission]:
-    """Those of a tier; for all namespaces, those of one namespace and of all are the same."""
+    """Return the permissions of a tier; for all namespaces, namespaced and global ones coincide."""
     distinct = {}
     for permission in tier.permissions:
         distinct[permission.verb, permission.target, permission.namespace(namespace)] = permission

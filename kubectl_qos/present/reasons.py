@@ -1,4 +1,4 @@
-"""Reasons (the values that numbers came from), steps, classes, flags, and notes on a ranking in words."""
+"""Sentences for reasons (the values behind numbers), steps, classes, flags, and notes on a ranking."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Inputs = Mapping[str, Any]
 
 
-WITHOUT_USAGE: Final = "without usage may die before others; distances on their nodes are at most as shown"
+WITHOUT_USAGE: Final = "without usage may die earlier than shown; distances on their nodes are upper bounds"
 _USAGE_HINT: Final = (
     "it comes from the metrics API, or with -f from PodMetrics or a kubelet summary in the files"
 )
@@ -73,18 +73,18 @@ FLAG_MEANINGS: Final = {
 
 
 def sentence(reason: Reason) -> str:
-    """A reason as one sentence, without its children."""
+    """Return a reason as one sentence, without its children."""
     words, inputs, result = _SENTENCES[reason.rule], reason.inputs, reason.result
     return words.format(result=result, **inputs) if isinstance(words, str) else words(inputs, result)
 
 
 def class_rule(qos: QosClass) -> str:
-    """Which pods have a class."""
+    """Say which pods have a class."""
     return sentence(Reason(Rule[f"CLASS_{qos.name}"], qos))
 
 
 def class_sentence(prediction: Prediction) -> str:
-    """A pod's class with its own oom_score_adj, where it has one: `Burstable, oom_score_adj 938`."""
+    """Return a pod's class with its oom_score_adj, if known: `Burstable, oom_score_adj 938`."""
     bounds = [bound for container in prediction.containers for bound in container.oom_score_adj_range or ()]
     if not bounds:
         return prediction.qos_class.value
@@ -95,12 +95,12 @@ def class_sentence(prediction: Prediction) -> str:
 
 
 def adj_formula(request: str = "request", capacity: str = "capacity") -> str:
-    """How the kubelet computes the oom_score_adj of a Burstable container (`burstable_adj`)."""
+    """Return how the kubelet computes the oom_score_adj of a Burstable container (`burstable_adj`)."""
     return f"1000 - 1000 × {request} / {capacity}"
 
 
 def formula(reason: Reason) -> str:
-    """An oom_score_adj with the numbers of this container put in: `1000 - 1000 x 1Gi / 16Gi = 938`."""
+    """Return an oom_score_adj with its numbers filled in: `1000 - 1000 x 1Gi / 16Gi = 938`."""
     text = sentence(reason)
     if reason.rule is Rule.ADJ_BURSTABLE:
         inputs: Inputs = reason.inputs
@@ -115,10 +115,10 @@ def formula(reason: Reason) -> str:
 
 
 def score_formula(used: ContainerUsage, adj: int, node: Node) -> str:
-    """An oom_score with the numbers of this container put in, as oom_badness and /proc/PID/oom_score do.
+    """Return an oom_score with its numbers filled in, as oom_badness and /proc/PID/oom_score compute it.
 
     `memory 1930Mi (494080 pages) + 969 x 4194 = 4558066, 1086/1000 of 4194304 pages; (1000 + 1086) x 2 / 3`:
-    every division drops its fraction, that of the node's pages by 1000 too.
+    every division drops its fraction, also that of the node's pages by 1000.
     """
     page, kernel = node.page_size_bytes, kernel_formula(node.kernel)
     total = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page
@@ -135,7 +135,7 @@ def score_formula(used: ContainerUsage, adj: int, node: Node) -> str:
 
 
 def class_lacks(reason: Reason) -> list[str]:
-    """What a pod lacks for Guaranteed, a line for each container and resource."""
+    """Return what a pod lacks for Guaranteed, a line for each container and resource."""
     lines = []
     for child in reason.children:
         lines += [sentence(child)] if child.rule in _LACKS else class_lacks(child)
@@ -143,7 +143,7 @@ def class_lacks(reason: Reason) -> list[str]:
 
 
 def step_sentence(step: ClassStep) -> str:
-    """One step towards a class, as an instruction."""
+    """Return one step towards a class as an instruction."""
     where = escape(step.owner)
     if step.kind is ClassStepKind.SET_LIMIT:
         return f"{where}: set limits.{step.resource} to {step.value} (its request)"
@@ -159,7 +159,7 @@ def step_sentence(step: ClassStep) -> str:
 
 
 def assumption_sentence(assumption: Assumption) -> str:
-    """An assumed value: `cgroup v2`, `no swap`."""
+    """Return an assumed value: `cgroup v2`, `no swap`."""
     name, value = assumption.name, assumption.value
     words = _ASSUMPTIONS.get(name)
     text = words(value) if words is not None else f"{name.replace('_', ' ')} {value}"
@@ -187,7 +187,7 @@ def _cpu_weight(inputs: Inputs, _: object) -> str:
 
 
 def _cpu_quota(inputs: Inputs, result: object) -> str:
-    """The limit, and what made the quota another one (`1000 100000`, or `1000` on cgroup v1)."""
+    """Return the limit, and what changed the quota (`1000 100000`, or `1000` on cgroup v1)."""
     milli, period = inputs["cpu_milli"], inputs["period_us"]
     text = f"{_whose(inputs)}cpu limit {cpu(milli)} per {period // 1000} ms"
     exact, written = milli * period // 1000, int(str(result).split()[0])
@@ -304,7 +304,7 @@ def _amounts(reserved: Mapping[str, object]) -> str:
 
 
 def profile_notes(assumed: Iterable[Assumption]) -> Iterator[str]:
-    """Where the values of a profile were published, and when they were read there."""
+    """Yield where the values of a profile were published, and when they were read."""
     for name in dict.fromkeys(assumption.basis.removeprefix("profile ") for assumption in assumed):
         profile = PROFILES.get(name)
         if profile is not None:
@@ -312,7 +312,7 @@ def profile_notes(assumed: Iterable[Assumption]) -> Iterator[str]:
 
 
 def killer_notes(setups: Mapping[str, NodeSetup], *, has_ranks: bool = False) -> Iterator[str]:
-    """The sentences for these nodes, each with the nodes that it holds for."""
+    """Yield the sentences about these nodes' killers, each with its nodes."""
     nodes: dict[str, list[str]] = {}
     for name, setup in setups.items():
         nodes.setdefault(killer_sentence(setup, has_ranks=has_ranks), []).append(escape(name))
@@ -322,28 +322,27 @@ def killer_notes(setups: Mapping[str, NodeSetup], *, has_ranks: bool = False) ->
 
 
 def own_memory(own_bytes: int | None) -> str:
-    """What a node uses beside its pods, `, the node itself 300Mi`; nothing where that is less than 1Mi."""
+    """Return a node's memory outside of pods, `, the node itself 300Mi`; "" below 1Mi."""
     return f", the node itself {binary(own_bytes)}" if own_bytes and own_bytes >= 1 << 20 else ""
 
 
 def own_memory_notes(own: Mapping[str, int | None], usage: Mapping[PodKey, PodUsage]) -> Iterator[str]:
-    """Name the nodes whose use beside their pods is unknown, and what would tell it."""
+    """Name the nodes whose memory outside of pods is unknown, and what would tell it."""
     unknown = sorted(escape(name) or "the node" for name, own_bytes in own.items() if own_bytes is None)
     if unknown and usage:
         more = "list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml), --usage=summary or NodeMetrics with -f"
-        use = "use beside their" if len(unknown) > 1 else "uses beside its"
-        yield f"what {first_few(unknown)} {use} pods is unknown: {more} tells"
+        yield f"memory outside of the pods of {first_few(unknown)} is unknown: {more} tells"
 
 
 def pod_subject(prediction: Prediction) -> str:
-    """The pod with its node and release: `pod shop/web-0 on worker-2, kubelet 1.36`."""
+    """Return the pod with its node and release: `pod shop/web-0 on worker-2, kubelet 1.36`."""
     pod, setup = prediction.pod, prediction.setup
     where = f" on {escape(setup.node.name)}" if setup.node.name else ""
     return f"{pod.kind.lower()} {full_name(pod.namespace, pod.name)}{where}, kubelet {setup.release}"
 
 
 def why_lines(prediction: Prediction, row: PodRow, rows: PodRows) -> Iterator[str]:
-    """A pod's rank, the numbers behind it, and what the flags mean; `rows` are those of its node at least."""
+    """Yield a pod's rank, the numbers behind it, and what its flags mean; `rows` include its node's."""
     rank = _rank_clause(row, rows.nodes[row.node])
     yield f"{full_name(row.pod.namespace, row.name)} is {row.qos.value}, {rank}"
     yield _numbers(prediction, row)
@@ -360,7 +359,7 @@ _RESIZES: Final = {
 
 
 def resize_sentence(pod: Pod) -> str:
-    """What has become of the unfinished resize of a pod, in the kubelet's word for it."""
+    """Return the state of a pod's unfinished resize, in the kubelet's word for it."""
     condition = resize_condition(pod)
     if condition is None:
         limit = low_pod_limit(pod)
@@ -376,13 +375,13 @@ def _rank_clause(row: PodRow, node: RankedNode) -> str:
 
 
 def next_victim(*, tied: bool, node: str = "") -> str:
-    """What rank 1 means: limits and the kubelet may kill others before."""
+    """Say what rank 1 means; limits and the kubelet may kill others before."""
     full = f"if {escape(node)} is full" if node else "on a full node"
     return f"{'one of ' if tied else ''}the kernel's next victim{'s' if tied else ''} {full}"
 
 
 def rank_sentence(row: PodRow, node: RankedNode, where: str = "") -> str:
-    """A pod's rank among those of its node with its score, or why it has none."""
+    """Return a pod's rank on its node with its score, or why it has none."""
     if row.rank is not None:
         shared = " (shared)" if row.tied else ""
         score = row.score if row.score is not None else "unknown"
@@ -425,7 +424,7 @@ _FULL: Final = 0.95
 
 
 def pod_table_notes(snapshot: Snapshot, rows: PodRows) -> Iterator[str]:
-    """What the kill orders of these pods rest on, and who kills in another order."""
+    """Yield what the kill orders of these pods are based on, and who kills in another order."""
     yield from _ranking_notes(snapshot, rows.nodes, "RANK{where} is by oom_score_adj alone")
     yield from killer_notes({name: node.setup for name, node in rows.nodes.items()}, has_ranks=True)
     if snapshot.history.containers:
@@ -433,7 +432,7 @@ def pod_table_notes(snapshot: Snapshot, rows: PodRows) -> Iterator[str]:
 
 
 def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
-    """The same for nodes, and where their own memory is from."""
+    """Yield what nodes' kill orders are based on, and the source of their own memory."""
     orders = {name: node.order for name, node in nodes.nodes.items() if node.order is not None}
     yield from _ranking_notes(snapshot, orders, "who dies next{where} is unknown")
     yield from killer_notes({name: order.setup for name, order in orders.items()})
@@ -444,16 +443,16 @@ def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
     ]
     if full:
         yield (
-            f"{first_few(full)}: its working set, by which the kubelet evicts, counts page cache in use and"
-            " kernel memory, which free shows as available; MEMORY% of kubectl top nodes is of allocatable"
-            " memory"
+            f"{first_few(full)}: this is the working set, by which the kubelet evicts. It includes page cache"
+            " in use and kernel memory, which free shows as available; MEMORY% of kubectl top nodes is of"
+            " allocatable memory"
         )
     own = {row.name: row.own for row in nodes.rows if row.memory.used_bytes}
     yield from own_memory_notes(own, snapshot.usage)
 
 
 def eviction_notes(rows: Iterable[NodeRow]) -> Iterator[str]:
-    """Which thresholds of eviction are defaults, as the kubelet's configuration is unknown."""
+    """Yield which eviction thresholds are defaults, because the kubelet's configuration is unknown."""
     assumed = [row for row in rows if not row.configured]
     thresholds = sorted({row.eviction for row in assumed if row.eviction is not None})
     if thresholds:
@@ -467,7 +466,7 @@ def eviction_notes(rows: Iterable[NodeRow]) -> Iterator[str]:
 def _ranking_notes(
     snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasis], without_usage: str
 ) -> Iterator[str]:
-    """What was missing, assumed or estimated for the kill orders of these nodes, and what they lack."""
+    """Yield what was missing, assumed or estimated for the kill orders of these nodes."""
     for missing in snapshot.missing:
         yield missing_sentence(missing)
     unmeasured = [escape(name) for name, node in nodes.items() if node.basis is Basis.ADJ]
@@ -506,7 +505,7 @@ def unmeasured_notes(snapshot: Snapshot, states: Mapping[str, NodeState]) -> Ite
 
 
 def oom_adj_order(state: NodeState) -> str:
-    """Whom the kernel kills first if all use equally much: the pods by their worst container."""
+    """Return the kill order if all use equally much: pods by their worst container."""
     worst: dict[str, int] = {}
     for container in sorted(state.containers, key=lambda container: -container.adj):
         pod = state.pod_for(container).pod
@@ -516,7 +515,7 @@ def oom_adj_order(state: NodeState) -> str:
 
 
 def capacity_sentence(nodes: Iterable[str]) -> str:
-    """What an unknown memory capacity of nodes means; the name of a node may be empty."""
+    """Say what follows from an unknown memory capacity of nodes; a node's name may be empty."""
     names = sorted(filter(None, nodes))
     of = f" of {', '.join(names[:3])}" if names else ""
     return (
@@ -526,7 +525,7 @@ def capacity_sentence(nodes: Iterable[str]) -> str:
 
 
 def missing_sentence(missing: Missing) -> str:
-    """What is missing, why, and the remedy."""
+    """Say what is missing, why, and the remedy."""
     remedy = f" ({missing.remedy})" if missing.remedy else ""
     return f"{missing.what} is missing: {missing.why}{remedy}"
 
@@ -538,7 +537,7 @@ def missing_notes(missing: Iterable[Missing], said: Iterable[str]) -> list[str]:
 
 
 def usage_sentence(sampled: Sampled, now: datetime, history: History = NO_HISTORY) -> str:
-    """Where MEMORY and RANK come from, and how old that is."""
+    """Say where MEMORY and RANK come from, and how old that is."""
     source = f"{sampled.origin}{_ages(sampled, now)}"
     estimate, several = "the kernel counts RSS and swap of each process", ""
     if sampled.crowded:
@@ -556,15 +555,15 @@ def usage_sentence(sampled: Sampled, now: datetime, history: History = NO_HISTOR
 
 
 def history_note(history: History) -> str:
-    """What the times of deaths assume."""
+    """Say what ETA assumes."""
     return (
-        f"PEAK and P99 are of {history.over}; ETA is of memory that goes on growing in the straight line of"
-        " GROWTH: whether it does cannot be known"
+        f"PEAK and P99 are of the last {history.over}; ETA assumes that memory keeps growing at the rate of"
+        " GROWTH"
     )
 
 
 def usage_values(sampled: Sampled) -> dict[str, str]:
-    """The same for JSON and YAML."""
+    """Return the origin and age of usage for JSON and YAML."""
     return {"origin": sampled.origin.value, "oldestTime": sampled.oldest, "newestTime": sampled.newest}
 
 

@@ -1,6 +1,6 @@
-"""A report of an incident as a person reads it: its blocks, each sentence that of `kills`, `next` or `fix`.
+"""A report of an incident for people: blocks of sentences from `kills`, `next` and `fix`.
 
-Not here: what is in it (incident.py), and what Markdown and HTML make of the blocks (page.py).
+Not here: its content (analysis/incident.py), and Markdown and HTML (page.py).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kubectl_qos.k8s.usage import sampled
 from kubectl_qos.present import fixes as of_fixes
 from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.events import event_text
+from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.next_death import columns, foretold, notes, nothing
@@ -41,7 +42,7 @@ from kubectl_qos.qos.prediction import assumptions
 from kubectl_qos.qos.reason import Confidence
 
 _MOST_LINES: Final = 40
-"""Of the timeline, whose deaths are never left out for others; -o json has all."""
+"""Lines of the timeline, which leaves out deaths last; -o json has all."""
 _MOST_LANES: Final = 12
 _MOST: Final = 5
 _PLACES: Final = ("namespace", "pod", "qos", "oom_score_adj", "oom_score", "memory", "request")
@@ -53,13 +54,13 @@ _OTHERS: Final = {
 
 
 def title(about: Subject) -> str:
-    """The title of the page: `Memory report: node worker-2`."""
+    """Return the title of the page: `Memory report: node worker-2`."""
     name = full_name(about.namespace, about.name)
     return f"Memory report: {f'{about.kind.lower()} {name}' if about.name else 'all namespaces'}"
 
 
 def clock(time: datetime | str) -> str:
-    """In UTC, as the API writes it."""
+    """Return a time in UTC, as the API writes it."""
     moment = parse_time(time) if isinstance(time, str) else time
     return (
         f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if moment is not None else escape(str(time)) or UNKNOWN
@@ -67,14 +68,14 @@ def clock(time: datetime | str) -> str:
 
 
 def blocks(incident: Incident, version: str) -> Iterator[Block]:
-    """The page."""
+    """Yield the blocks of the page."""
     yield Heading(1, title(incident.about))
-    at, since, window = "as of" if incident.snapshot.at else "written at", incident.since, "all that is known"
+    at, since, window = "as of" if incident.snapshot.at else "written at", incident.since, "all known deaths"
     if since is not None:
         window = f"the {duration(round((incident.now - since).total_seconds()))} since {clock(since)}"
     labels = f", pods with {escape(incident.scope.selector_text)}" if incident.scope.selector_text else ""
     where = f"From {escape(incident.source)}{labels}, {at} {clock(incident.now)} by kubectl-qos {version}"
-    yield Paragraph(f"{where}, about {window}.")
+    yield Paragraph(f"{where}, covering {window}.")
     yield Heading(2, "What happened")
     yield Paragraph(" ".join(summary(incident)))
     lines = timeline(incident)
@@ -96,20 +97,21 @@ def blocks(incident: Incident, version: str) -> Iterator[Block]:
 
 
 def summary(incident: Incident) -> Iterator[str]:
-    """What happened, in sentences counted from the values."""
+    """Yield what happened, in sentences with counts."""
     kills, about = incident.kills, incident.about
     if not kills:
         namespace = about.name if about.kind == "Namespace" else None
         yield f"{of_kills.nothing_sentence(namespace).rstrip('.')}."
     else:
-        by = Counter(map(of_kills.mechanism_sentence, kills)).most_common()
-        ways = f", {by[0][0]}" if len(by) == 1 else f": {', '.join(f'{number} {way}' for way, number in by)}"
-        yield f"{count(len(kills), 'OOM kill or eviction', 'OOM kills or evictions')}{ways}."
+        counted = Counter(map(of_kills.mechanism_sentence, kills)).most_common()
+        by = ", ".join(f"{number} {mechanism}" for mechanism, number in counted)
+        by = f", {counted[0][0]}" if len(counted) == 1 else f": {by}"
+        yield f"{count(len(kills), 'OOM kill or eviction', 'OOM kills or evictions')}{by}."
         names = Counter(
             full_name(kill.namespace, kill.pod) if kill.pod else of_kills.subject(kill) for kill in kills
         )
         hits = [f"{name} {number} times" if number > 1 else name for name, number in names.most_common()]
-        yield f"It hit {first_few(hits, _MOST)}."
+        yield f"Victims: {first_few(hits, _MOST)}."
         sure = Counter(kill.diagnosis.confidence for kill in kills)
         levels = [f"{sure[level]} {level.value}" for level in Confidence if sure[level]]
         yield f"Confidence: {', '.join(levels)}."
@@ -134,7 +136,7 @@ class TimelineEntry(Values, frozen=True):
 
 
 def timeline(incident: Incident) -> tuple[TimelineEntry, ...]:
-    """What happened, in order: entries that read the same are one line, but for deaths."""
+    """Return what happened, in order; entries with equal texts are merged, except deaths."""
     merged: dict[object, TimelineEntry] = {}
     for time, what, fact in incident.timeline:
         times = fact.times if isinstance(fact, Event) else 1
@@ -149,7 +151,7 @@ def timeline(incident: Incident) -> tuple[TimelineEntry, ...]:
 def _about_and_text(fact: Kill | ContainerEnd | Rollout | ConditionChange | Event) -> tuple[str, str]:
     if isinstance(fact, ContainerEnd):
         about = f"pod {full_name(fact.pod.namespace, fact.pod.name)}, container {escape(fact.container)}"
-        return about, of_kills.evidence_sentence(fact.evidence)
+        return about, evidence_sentence(fact.evidence)
     if isinstance(fact, Rollout):
         workload = fact.workload
         about = f"{workload.kind.lower()} {full_name(workload.namespace, workload.name)}"
@@ -189,7 +191,7 @@ def _timeline(lines: Sequence[TimelineEntry]) -> Iterator[Block]:
 
 
 def _lanes(lines: Sequence[TimelineEntry]) -> Iterator[Lanes]:
-    """The lines with a time, one lane for each pod, node or workload, those with deaths first."""
+    """Yield the timed entries in lanes, one for each pod, node or workload, those with deaths first."""
     timed = [(moment, entry) for entry in lines if (moment := parse_time(entry.time or "")) is not None]
     moments = [moment for moment, _ in timed]
     if not timed or min(moments) == max(moments):
@@ -205,14 +207,14 @@ def _lanes(lines: Sequence[TimelineEntry]) -> Iterator[Lanes]:
 
 
 def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[Block]:
-    """What is known of a death; `first_at` are needs and orders by the first death that has them."""
+    """Yield what is known of a death; `first_at` has needs and orders by the first death that has them."""
     kill, diagnosis = death.kill, death.kill.diagnosis
     yield Heading(3, f"{number}. {of_kills.subject(kill)}")
     text = f"{of_kills.mechanism_sentence(kill)}, {of_kills.when(kill)}"
     if death.earlier:
         text += f", before that {first_few(list(map(of_kills.when, death.earlier)), _MOST)}"
     yield Paragraph(f"{text}.", f"{diagnosis.confidence.value.title()}:")
-    yield Bullets(tuple(map(of_kills.evidence_sentence, diagnosis.evidence)))
+    yield Bullets(tuple(map(evidence_sentence, diagnosis.evidence)))
     if diagnosis.needs is not None and first_at.setdefault((diagnosis.needs, kill.node), number) == number:
         yield Paragraph(f"{of_kills.need_sentence(diagnosis.needs, kill.node)}.", "To be certain:")
     if others_sentence(death):
@@ -231,7 +233,7 @@ def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[B
         first_at.setdefault((kill.node, death.state_time, is_eviction), number) if death.rivals else number
     )
     if first != number:
-        yield Paragraph(f"Their order stands at death {first}.")
+        yield Paragraph(f"For their order see death {first}.")
     elif death.rivals:
         columns = [BY_KEY[key] for key in ("eviction" if is_eviction else "rank", *_PLACES)]
         yield _grid(columns, death.rivals[:_MOST])
@@ -254,24 +256,25 @@ def _grid(columns: Sequence[Column[Any]], rows: Iterable[Any]) -> Grid:
 
 
 def others_sentence(death: Death) -> str:
-    """Whom the killer chose among, and why not the others; empty where it did not choose by memory."""
+    """Say whom the killer chose among, and why not the others; "" if it did not choose by memory."""
     killer = death.kill.diagnosis.killer
     if killer is None:
         return ""
     why = WORDS[killer.id].order
     if not killer.picks_among_pods:
         return why
-    order = "now, as that of then is not known"
+    order = "the order below is that of now, because the order at that time is unknown"
     if death.state_time:
-        order = f"a minute before, at {clock(death.state_time)}"
-    order = f"their order is that of {order}" if death.rivals else "their order is not known"
+        order = f"the order below is that of a minute before, at {clock(death.state_time)}"
     if death.kill.report is not None:
-        order = "these are the numbers of its own report"
-    return f"any pod of {escape(death.kill.node)}, but {why}; {order}"
+        order = "the numbers below are from its own report"
+    elif not death.rivals:
+        order = "their order is not known"
+    return f"any pod on {escape(death.kill.node)}, but {why}; {order}"
 
 
 def state_sentence(death: Death) -> str:
-    """Its pod a minute before: what it used, and its place; empty where that is not known."""
+    """Return the usage and place of a pod a minute before its death; "" if unknown."""
     row = death.row
     if not death.state_time or row is None:
         return ""
@@ -284,7 +287,7 @@ def state_sentence(death: Death) -> str:
 
 
 def prevention_sentence(death: Death) -> str:
-    """The first change against such a death with its effect and when, or why none; may be empty."""
+    """Return the first fix for such a death, or why there is none; may be ""."""
     fix, at = death.fix, f"; by the state of {clock(death.fix_time)}" if death.fix_time else ""
     if fix is not None:
         if not at and fix.death.killer.picks_among_pods:
@@ -293,13 +296,13 @@ def prevention_sentence(death: Death) -> str:
     if death.unfixed is not None:
         why = of_fixes.no_fix_sentence(death.unfixed)
         if not at and death.unfixed.evidence is not None:
-            at = "; that is of now: what it used when it died is not known"
+            at = "; this is for its usage now: its usage when it died is unknown"
         return f"no change is offered: {why}{at}"
     if death.tried is not None:
-        why = of_fixes.unknown_text(death.tried) or "nothing would kill it in that way now"
+        why = of_fixes.unknown_text(death.tried) or "nothing would kill it that way now"
         return f"no change is offered: {why}"
     if death.kill.diagnosis.killer is not None:
-        return "nothing can be tried: the pod does not run any more, and its node then is not known"
+        return "no change can be tried: the pod no longer runs, and its node at that time is unknown"
     return ""
 
 
@@ -319,7 +322,7 @@ def _next(incident: Incident) -> Iterator[Block]:
     yield Paragraph("Who dies next, by whom, and how much more memory until then:")
     yield _grid([column for column in columns(shown_rows) if has_nodes or column.key != "node"], shown_rows)
     between = rows.index(shown_rows[-1]) + 1 - len(shown_rows)
-    among = f", {between} of them between these" if between > 0 else ""
+    among = f", {between} of them between the rows above" if between > 0 else ""
     yield from _more(len(rows) - len(shown_rows), f"{among}: kubectl qos next{what}")
     for fix in fixes.fixes[:1]:
         yield Paragraph(f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}.", "The first change:")
@@ -333,7 +336,7 @@ def _next(incident: Incident) -> Iterator[Block]:
 
 
 def _facts(incident: Incident) -> Iterator[str]:
-    """Versions, what is assumed of which nodes, how usage is known, and what is missing."""
+    """Yield versions, assumptions about nodes, the source of usage, and what is missing."""
     snapshot, by_text = incident.snapshot, dict[str, list[str]]()
     for name in incident.nodes:
         raw = snapshot.nodes.get(name)

@@ -1,4 +1,4 @@
-"""A simulation in words: its steps as a table, its outcome as a sentence, and what was estimated."""
+"""A simulation in words: its steps as a table, its outcome as a sentence, and its estimates."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -25,13 +25,13 @@ from kubectl_qos.qos.simulation.node_state import (
 )
 
 NO_USAGE: Final = "without memory usage nothing can be freed and nothing grows"
-BUDGETS_NOT_READ: Final = "PodDisruptionBudgets are only taken from manifests (-f FILE.yaml)"
+BUDGETS_NOT_READ: Final = "PodDisruptionBudgets are read only from manifests (-f FILE.yaml)"
 
 
 def simulation_lines(
     node_state: NodeState, simulation: Simulation, width: int | None = None
 ) -> Iterator[str]:
-    """The node, what happens there, and the outcome, with tables that fit into a terminal."""
+    """Yield the node, what happens there, and the outcome, with tables that fit into a terminal."""
     yield simulation_subject(node_state)
     for rows, columns in ((victim_rows(simulation), STEP_COLUMNS), (reach_rows(simulation), REACH_COLUMNS)):
         if rows:
@@ -42,18 +42,18 @@ def simulation_lines(
 
 
 def simulation_subject(node_state: NodeState) -> str:
-    """Which node, and how full it is."""
+    """Return the node, and how full it is."""
     setup = node_state.setup
     node = f"node {escape(setup.node.name)}" if setup.node.name else "a node"
     capacity = in_mi(node_state.total_bytes)
     least = "at least " if node_state.without_usage else ""
     used = f"its pods use {least}{in_mi(node_state.used_bytes)} of {capacity}"
-    used = f"what its pods use of {capacity} is unknown" if node_state.is_unmeasured else used
+    used = f"it has {capacity}, and what its pods use is unknown" if node_state.is_unmeasured else used
     return f"{node}, kubelet {setup.release}: {used}{own_memory(node_state.own_bytes)}"
 
 
 def scenario_sentence(node_state: NodeState, scenario: Scenario) -> str:
-    """The scenario in words."""
+    """Put the scenario into words."""
     if scenario.free_bytes is not None:
         return f"free {binary(scenario.free_bytes)}"
     if scenario.growth:
@@ -76,7 +76,7 @@ def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
 
 
 def simulation_summary(simulation: Simulation) -> str:
-    """How much is free after how many kills, and the first important pod that is hit."""
+    """Return how much is free after how many kills, and the first important victim."""
     parts, first, unforeseen = [_outcome(simulation)], simulation.first_important, simulation.unforeseen
     if first is not None:
         step = simulation.steps[first - 1]
@@ -127,7 +127,7 @@ def _first_kill(simulation: Simulation) -> str:
     first = simulation.distances[0]
     if not first.key[1]:
         by = WORDS[first.mechanism].name
-        return f"at most {in_mi(first.more_bytes)} more, until {by} kills, and its victim is unknown"
+        return f"at most {in_mi(first.more_bytes)} more until {by} kills; its victim is unknown"
     container = f", container {escape(first.container)}" if first.container else ""
     more = f"{_at_most(simulation)}{in_mi(first.more_bytes)} more"
     return (
@@ -139,7 +139,7 @@ def _first_kill(simulation: Simulation) -> str:
 def simulation_notes(
     node_state: NodeState, simulation: Simulation, restarts_by: str = "--restarts"
 ) -> Iterator[str]:
-    """What is estimated, assumed or unknown; `restarts_by` is the flag or key that simulates restarts."""
+    """Yield what is estimated, assumed or unknown; `restarts_by` is the flag or key for restarts."""
     steps, scenario = simulation.steps, simulation.scenario
     yield from killer_notes({"": node_state.setup})
     if any(not container.processes for container in node_state.containers):
@@ -151,9 +151,9 @@ def simulation_notes(
         yield f"{count(node_state.without_usage, 'pod')} without usage: what is free is at most as shown"
     yield from _node_notes(node_state, scenario)
     if node_state.kubepods_bytes is None:
-        yield "the limit of kubepods is unknown: only the node bounds all pods together"
+        yield "the kubepods limit is unknown: only the node's memory bounds all pods together"
     if not node_state.has_oom_group:
-        yield "memory.oom.group is not set: of a container with several processes the kernel kills one"
+        yield "memory.oom.group is not set: the kernel kills only one of several processes of a container"
     if scenario.eviction:
         yield from _eviction_notes(node_state, simulation)
     if scenario.restarts:
@@ -169,7 +169,7 @@ def simulation_notes(
 
 def _node_notes(node_state: NodeState, scenario: Scenario) -> Iterator[str]:
     if any(growth.container is None for growth in scenario.growth):
-        yield "what the node itself grows by counts as one process with oom_score_adj 0"
+        yield "the growth of the node itself counts as one process with oom_score_adj 0"
     if node_state.own_bytes is None:
         yield (
             "the memory of the node's own processes is unknown, so the node runs out earlier; those"
@@ -191,7 +191,7 @@ def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[s
         where = f" of the node or {other}of the kubepods limit" if kubepods is not None else ""
         yield f"the kubelet evicts when less than {in_mi(threshold)}{where} is available{more}{assumed}"
     if node_state.due is not Due.NO:
-        yield "the node reports memory pressure, which may have just ended: what is used decides here"
+        yield "the node reports memory pressure, which may have just ended: here usage decides"
     if simulation.refused:
         yield f"critical pods are not evicted: {', '.join(full_name(*key) for key in simulation.refused)}"
     yield "the kubelet checks every 10 s and evicts one pod at a time: the kernel may be faster"
@@ -230,7 +230,7 @@ def _reach(row: VictimRow) -> MechanismDistance:
 
 
 def step_note(row: VictimRow) -> str:
-    """What a reader must know of a victim: who dies instead, why it is important, what refuses to go."""
+    """Return the notes on a victim: who may die instead, why it is important, what is refused."""
     step, notes = row.step, list[str]()
     if step is None:
         return ""
@@ -290,7 +290,7 @@ REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
 
 
 def what_if_lines(now: Simulation, then: Simulation, width: int | None = None) -> Iterator[str]:
-    """The victims now beside those then; `*` marks the steps that differ."""
+    """Yield the victims now beside those then; `*` marks steps that differ."""
     cells: list[Sequence[str]] = []
     for number, (old, new) in enumerate(zip_longest(now.steps, then.steps), start=1):
         mark = "*" if identity(old) != identity(new) else ""

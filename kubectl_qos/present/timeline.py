@@ -1,8 +1,7 @@
-"""The picture of the next deaths: one axis of a node's memory from what is used now, for both shells.
+"""A picture of the next deaths on an axis of a node's memory, for both shells.
 
-A mark stands where each death falls, with its distance and time, its victim and its killer below it; a
-narrow picture is a list. Spans have a look, for the theme. Not here: which deaths there are, and their words
-(next_death.py).
+Each death has a mark with its distance and time, and below it its victim and killer; a narrow picture is a
+list. Not here: which deaths there are, and their words (next_death.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,33 +22,31 @@ from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 LIST_BELOW: Final = 62
 """Narrower pictures are a list."""
 _NAMES: Final = (24, 20, 16, 12)
-"""The most cells of a victim's name: the first with which as many killers of the whole node fit as can."""
+"""Widths of a victim's name: the first with which the most killers of the whole node fit is taken."""
 LISTED: Final = 5
 LINES: Final = 3
 """The lines of a picture that is not a list."""
 _MOST: Final = 12
-"""The own limits that a picture may have, the nearest ones."""
+"""How many own limits a picture may show."""
 _AXIS, _SEEN, _GAP = "─", "●", 2
 
 
 class Span(NamedTuple):
-    """A piece of a line; `look` is one of LOOKS, `victim` the pod that it is about."""
+    """A piece of a line."""
 
     text: str
-    look: str = ""
+    style: str = ""
+    """For the theme: axis, now, mark, near, danger, far, time, muted, mine (the pod asked about), or ""."""
     victim: PodKey | None = None
+    """The pod that it is about."""
 
-
-LOOKS: Final = ("", "axis", "now", "mark", "near", "danger", "far", "time", "muted", "mine")
-"""`danger` is the next death of a node in trouble, `near` one that is within reach; "" are victims, `mine`
-the one that is asked about."""
 
 Line = tuple[Span, ...]
 _Cell = tuple[Line, ...]
 
 
 def lines(on_nodes: Deaths, width: int, *, headers: bool = True, fits: bool = False) -> Iterator[str]:
-    """The picture of one node and a table, or the table alone, which `fits` into the width as well."""
+    """Yield the picture of one node and a table, or only the table; `fits` fits it into the width."""
     rows, state = on_nodes.rows, on_nodes.state
     if not rows:
         yield nothing(on_nodes)
@@ -83,16 +80,16 @@ def timeline(
     focus: Focus = NO_FOCUS,
     most: int = LISTED,
 ) -> list[Line]:
-    """The lines of the picture: the axis with distances and times, victims, and killers.
+    """Draw the axis with distances and times, victims, and killers.
 
-    Of the `deaths`, the next one first, those that do not fit are counted; killers of the whole node come
-    after it. A `width` of fewer cells than LIST_BELOW gives a list, a line for each of `most` deaths. `head`
-    stands before the axis, with a line for each of the picture.
+    `deaths` begin with the next one; those that do not fit are counted, and killers of the whole node come
+    right after the next death. Below LIST_BELOW cells of `width` it is a list of at most `most` deaths. The
+    lines of `head` stand before the axis and the lines below.
     """
     nearest = deaths[0] if deaths else None
-    looks = partial(_looks, nearest=nearest, focus=focus)
+    styles = partial(_styles, nearest=nearest, focus=focus)
     if width < LIST_BELOW:
-        return list(_list(deaths, looks, width, head, growth, most))
+        return list(_list(deaths, styles, width, head, growth, most))
     now = _now_cell(growth)
     heads = head.split("\n")
     room = width - len(heads[0]) - _length(now[0])
@@ -103,7 +100,7 @@ def timeline(
     candidates = list(dict.fromkeys([*next_place, *of_node, *range(len(deaths))[:_MOST]]))
     for_names = []
     for name in _NAMES:
-        cells = {place: _cell(deaths[place], looks(deaths[place]), name) for place in candidates}
+        cells = {place: _cell(deaths[place], styles(deaths[place]), name) for place in candidates}
         for_names.append((_chosen(candidates, cells, room), cells))
     shown, cells = max(for_names, key=lambda choice: len({*of_node} & {*choice[0]}))
     gaps = _gaps(shown)
@@ -122,17 +119,17 @@ def timeline(
 
 
 def _importance(death: NextDeath) -> tuple[bool, int]:
-    """A sort key: killers of the whole node come before the limit of all pods."""
+    """Return a sort key that puts killers of the whole node before the limit of all pods."""
     return death.killer.scope is Scope.PODS, PRECEDENCE[death.mechanism]
 
 
 def text(line: Line) -> str:
-    """A line without its tokens."""
+    """Return a line without its styles."""
     return "".join(span.text for span in line)
 
 
 def rate(growth: Growth) -> str:
-    """By how much the node grows: `↗ 42Mi/min`; empty without growth."""
+    """Return the growth of the node: `↗ 42Mi/min`; "" without growth."""
     per_minute = growth.node * 60
     if per_minute < 1 << 19:
         return f"↗ {int(per_minute) >> 10}Ki/min" if per_minute >= 1 << 10 else ""
@@ -140,21 +137,21 @@ def rate(growth: Growth) -> str:
 
 
 def is_near(death: NextDeath, capacity_bytes: int) -> bool:
-    """Whether a death is within reach: a twentieth of its limit, or of the node's memory."""
+    """Return whether a death is near: within a twentieth of its limit, or of the node's bytes."""
     return death.distance_bytes * 20 < (death.limit_bytes or capacity_bytes)
 
 
-class _Looks(NamedTuple):
+class _Styles(NamedTuple):
     mark: str
     far: str
     name: str
 
 
-def _looks(death: NextDeath, nearest: NextDeath | None, focus: Focus) -> _Looks:
+def _styles(death: NextDeath, nearest: NextDeath | None, focus: Focus) -> _Styles:
     name = "mine" if focus.pod == death.key else ""
     if death is not nearest:
-        return _Looks("mark", "far", name)
-    return _Looks("danger", "danger", "danger") if focus.in_trouble else _Looks("near", "near", name)
+        return _Styles("mark", "far", name)
+    return _Styles("danger", "danger", "danger") if focus.in_trouble else _Styles("near", "near", name)
 
 
 def _now_cell(growth: Growth) -> _Cell:
@@ -167,22 +164,22 @@ def _now_cell(growth: Growth) -> _Cell:
     )
 
 
-def _cell(death: NextDeath, looks: _Looks, name: int) -> _Cell:
+def _cell(death: NextDeath, styles: _Styles, name: int) -> _Cell:
     pod = death.key
     return (
         (
-            Span("◆ ", looks.mark, pod),
-            Span(distance(death), looks.far, pod),
+            Span("◆ ", styles.mark, pod),
+            Span(distance(death), styles.far, pod),
             Span(f" {eta(death.seconds)}".rstrip(), "time", pod),
             Span(" ", "axis"),
         ),
-        (Span(shortened(short_victim(death), name), looks.name, pod),),
+        (Span(shortened(short_victim(death), name), styles.name, pod),),
         (Span(killer_words(death), "muted", pod),),
     )
 
 
 def _chosen(candidates: Iterable[int], cells: Mapping[int, _Cell], room: int) -> list[int]:
-    """The places of those that fit, the most important first."""
+    """Return the places of the deaths that fit, chosen by importance."""
     chosen: list[int] = []
     for place in candidates:
         wanted = sorted([*chosen, place])
@@ -193,12 +190,12 @@ def _chosen(candidates: Iterable[int], cells: Mapping[int, _Cell], room: int) ->
 
 
 def _gaps(places: Sequence[int]) -> list[int]:
-    """How many are left out before each one that is shown."""
+    """Return how many deaths are left out before each shown one."""
     return [after - before - 1 for before, after in pairwise([-1, *places])]
 
 
 def _folded(hidden: int) -> _Cell:
-    """What stands for those that are left out."""
+    """Return the cell that stands for deaths that are left out."""
     axis = f"┄ {hidden} ┄ " if hidden else ""
     below = (word.ljust(len(axis)) if hidden else "" for word in ("more", ""))
     return (Span(axis, "axis"),), *((Span(word, "muted"),) for word in below)
@@ -206,7 +203,7 @@ def _folded(hidden: int) -> _Cell:
 
 def _list(
     deaths: Sequence[NextDeath],
-    looks: Callable[[NextDeath], _Looks],
+    styles: Callable[[NextDeath], _Styles],
     width: int,
     head: str,
     growth: Growth,
@@ -226,19 +223,19 @@ def _list(
     times = max((len(eta(death.seconds)) for death in shown), default=0)
     room = max(width - 2 - far - by - 4 - (times + 2 if times else 0), 8)
     for death in shown:
-        look = looks(death)
+        style = styles(death)
         name = shortened(short_victim(death), room)
         yield _trimmed(
             [
-                Span("◆ ", look.mark, death.key),
-                Span(distance(death).rjust(far), look.far, death.key),
-                Span(f"  {name.ljust(min(room, 32))}", look.name, death.key),
+                Span("◆ ", style.mark, death.key),
+                Span(distance(death).rjust(far), style.far, death.key),
+                Span(f"  {name.ljust(min(room, 32))}", style.name, death.key),
                 Span(f"  {killer_words(death).ljust(by)}", "muted", death.key),
                 Span(f"  {eta(death.seconds)}", "time", death.key),
             ]
         )
     if len(deaths) > len(shown):
-        yield (Span(f"  and {count(len(deaths) - len(shown), 'limit')} more", "muted"),)
+        yield (Span(f"  and {count(len(deaths) - len(shown), 'more limit')}", "muted"),)
 
 
 def _length(spans: Line) -> int:
@@ -246,7 +243,7 @@ def _length(spans: Line) -> int:
 
 
 def _trimmed(line: Sequence[Span]) -> Line:
-    """Without what stands empty at the end."""
+    """Return a line without its empty end."""
     kept = list(line)
     while kept and not kept[-1].text.strip(f" {_AXIS}"):
         kept.pop()

@@ -25,7 +25,7 @@ class TreeLine(NamedTuple):
 
 
 def tree_subject(tree: CgroupTree) -> str:
-    """Which node, and what its paths and files depend on."""
+    """Return the node, and what its paths and files depend on."""
     node, kubelet = tree.setup.node, tree.setup.kubelet
     name = f"node {escape(node.name)}" if node.name else "an assumed node"
     if node.is_windows:
@@ -36,7 +36,7 @@ def tree_subject(tree: CgroupTree) -> str:
 
 
 def tree_lines(tree: CgroupTree, width: int | None = None) -> list[TreeLine]:
-    """The directories with their files; ids, then classes in names are cut to fit into `width`."""
+    """Return the directories with their files; ids and classes in names are cut to fit into `width`."""
     lines: list[TreeLine] = []
     for shortened in range(3):
         lines = list(_lines(tree, shortened))
@@ -71,17 +71,17 @@ class TreeRow(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What stays while others fold."""
+        """Return what identifies the row while others fold."""
         return self.directory.path, self.file
 
     @property
     def meaning(self) -> str:
-        """The content of a file for people: `2Gi`, `2 CPUs`; empty where it says it itself."""
+        """Return a file's content for people: `2Gi`, `2 CPUs`; "" if it is clear itself."""
         return readable(self.file, self.content) if self.file else ""
 
 
 def tree_rows(tree: CgroupTree, *, with_noise: bool = True) -> list[TreeRow]:
-    """The whole tree; without noise no limits of huge pages that nobody requested."""
+    """Return the rows of the whole tree; without noise, no limits of huge pages that nobody requested."""
     rows = []
     for row in _rows(tree.roots, "/", ""):
         directory = row.directory
@@ -96,16 +96,16 @@ def tree_rows(tree: CgroupTree, *, with_noise: bool = True) -> list[TreeRow]:
 
 
 def is_noise(file: str, value: str) -> bool:
-    """Whether a file has what every pod without huge pages has there."""
+    """Return whether a file has the value of every pod without huge pages."""
     return "hugetlb." in file and (value in {"0", "max"} or (value.isdigit() and int(value) >= _NO_LIMIT))
 
 
 _NO_LIMIT: Final = 1 << 62
-"""What cgroup v1 reads for no limit is the largest multiple of a page below 2^63."""
+"""Without a limit cgroup v1 has the largest multiple of a page below 2^63."""
 
 
 def readable(file: str, value: str) -> str:
-    """What a file's content means: `2Gi`, `2 CPUs`, `no limit`; empty where it says it itself."""
+    """Return a file's content for people: `2Gi`, `2 CPUs`, `no limit`; "" if it is clear itself."""
     if file.endswith("cpu.max"):
         quota, _, period = value.partition(" ")
         return f"{int(quota) / int(period):g} CPUs" if quota.isdigit() and period.isdigit() else "no limit"
@@ -154,7 +154,7 @@ def _owners(directory: Directory) -> Iterator[str]:
 
 
 def file_lines(tree: CgroupTree) -> Iterator[str]:
-    """Each file with its absolute path and its content, `path = value`, in the order of the tree."""
+    """Yield each file with its absolute path and content, `path = value`, in the order of the tree."""
     for directory in tree.walk():
         for name, value in directory.files.items():
             # On cgroup v1 each controller has its own tree.
@@ -163,7 +163,7 @@ def file_lines(tree: CgroupTree) -> Iterator[str]:
 
 
 def tree_notes(trees: Sequence[CgroupTree], missing: Sequence[Missing]) -> list[str]:
-    """What is missing, left out or assumed; a note that does not hold for all trees names the nodes."""
+    """Return what is missing, left out or assumed; a note about some trees names their nodes."""
     others = [part for part in missing if part.what != OTHER_PODS]
     nodes: dict[str, list[str]] = {}
     for tree in trees:
@@ -194,7 +194,7 @@ def _notes(tree: CgroupTree, *, pods_are_missing: bool) -> Iterator[str]:
         )
     if tree.left_out:
         more = count(tree.left_out, "more pod that is", "more pods that are")
-        yield f"the values of kubepods and the classes count {more} not shown"
+        yield f"the values of kubepods and the classes include {more} not shown"
     yield f"unknown, so left out of kubepods: {', '.join(tree.unknown)}"
     yield f"not measured, assumed: {', '.join(map(assumption_sentence, tree.assumptions))}"
     yield from profile_notes(tree.assumptions)

@@ -1,4 +1,4 @@
-"""Computed and measured values: the table, the causes of drift in words, and a summary."""
+"""Computed and measured values: the table, the causes of drift, and a summary."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -14,7 +14,7 @@ from kubectl_qos.qos.reason import Confidence
 
 
 def check_lines(verified: Sequence[Verified], *, everything: bool, width: int | None = None) -> Iterator[str]:
-    """A row for each value that drifted, or for every value; with the pod where there are several."""
+    """Yield a row for each value that drifted, or for every value; with the pod if there are several."""
     many = sum(result.pod is not None for result in verified) > 1
     cells = [
         (*((_owner(result),) if many else ()), *_cells(check))
@@ -27,7 +27,7 @@ def check_lines(verified: Sequence[Verified], *, everything: bool, width: int | 
 
 
 def summary(verified: Sequence[Verified]) -> str:
-    """`43 values of 5 containers match, 1 drift`; without any value, that nothing was measured."""
+    """Return `43 values of 5 containers match, 1 drift`, or that nothing was measured."""
     unread = sum(bool(unread.container) for result in verified for unread in result.unread)
     compared = [check for result in verified for check in result.compared]
     drift = sum(check.drift for check in compared)
@@ -45,7 +45,7 @@ def summary(verified: Sequence[Verified]) -> str:
 
 
 def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumption]) -> Iterator[str]:
-    """What could not be read, and the assumptions that a drift may depend on."""
+    """Yield what could not be read, and the assumptions that a drift may depend on."""
     reasons: dict[tuple[str, str | None], list[str]] = {}
     for result in verified:
         for unread in result.unread:
@@ -69,7 +69,7 @@ def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumptio
 
 
 def _reached_notes(verified: Iterable[Verified]) -> Iterator[str]:
-    """The containers that have reached a bound of their memory."""
+    """Yield the containers that hit a memory bound."""
     names = []
     for result in verified:
         for name, counts in result.events.items():
@@ -77,11 +77,11 @@ def _reached_notes(verified: Iterable[Verified]) -> Iterator[str]:
             if events:
                 names.append(f"{_owner(result)} container {escape(name)} ({', '.join(events)})")
     if names:
-        yield f"reached a bound of memory since they started, by memory.events: {first_few(names)}"
+        yield f"hit a memory bound since they started (memory.events): {first_few(names)}"
 
 
 def _multi_process_notes(verified: Iterable[Verified]) -> Iterator[str]:
-    """Containers with several processes, of which a ranking knows nothing."""
+    """Yield the containers with several processes, which a ranking does not know."""
     names = []
     for result in verified:
         for container, processes in result.multi_process.items():
@@ -89,11 +89,11 @@ def _multi_process_notes(verified: Iterable[Verified]) -> Iterator[str]:
             highest = f", the highest oom_score {max(scores)}" if scores else ""
             names.append(f"{_owner(result)} container {escape(container)} ({len(processes)}{highest})")
     if names:
-        yield f"several processes, which the kernel scores one by one and rankings as one: {first_few(names)}"
+        yield f"several processes, which the kernel scores one by one but RANK as one: {first_few(names)}"
 
 
 def cause_sentence(cause: DriftCause) -> str:
-    """A cause in words."""
+    """Put a cause into words."""
     words = _SENTENCES[cause.reason]
     text = words.format(**cause.inputs) if isinstance(words, str) else words(cause.inputs)
     return text if cause.confidence is Confidence.CERTAIN else f"{cause.confidence.value}: {text}"
@@ -122,7 +122,7 @@ Inputs = Mapping[str, object]
 
 def _own_adj(inputs: Inputs) -> str:
     if inputs["raised"]:
-        return "set by the application: a process may raise its own"
+        return "set by the application: a process may raise its own value"
     return "set by the application, which has CAP_SYS_RESOURCE: only that allows lowering it"
 
 

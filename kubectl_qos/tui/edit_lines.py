@@ -107,7 +107,7 @@ def _used(row: LadderRow) -> str:
     return "" if row.used is None else mebibytes(row.used)
 
 
-_LOOKS: Final = {
+_TOKENS: Final = {
     "axis": "muted",
     "now": "title",
     "mark": "key",
@@ -116,7 +116,7 @@ _LOOKS: Final = {
     "danger": "wrong",
     "time": "warning",
 }
-"""The tokens of the looks of a timeline's spans; the other tokens have the names of their looks."""
+"""The tokens of styles of a timeline's spans that have another name."""
 
 
 def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
@@ -131,7 +131,7 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
             yield TextLine("unknown: no node, or no memory capacity of it", "muted")
         for head, moment in zip(headings, deaths, strict=True):
             for line in timeline(moment.deaths, width, head=head.ljust(column), focus=Focus(key)):
-                yield TextLine.of(*((span.text, _LOOKS.get(span.look, span.look)) for span in line))
+                yield TextLine.of(*((span.text, _TOKENS.get(span.style, span.style)) for span in line))
 
     return lambda width: list(layout(width))
 

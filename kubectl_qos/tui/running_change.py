@@ -256,7 +256,7 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
         yield TextLine(f"! it did not hold: {seen}", "wrong")
     elif progress is not None and not state.is_done:
         yield TextLine(f"! after {tried_for} last seen as: {of_trial.progress_line(progress)}", "wrong")
-    elif state.trial.fates:
+    elif state.trial.outcomes:
         yield TextLine(f"  it held for {tried_for}", "answer")
     else:
         yield TextLine("! no pod with the new values was seen", "wrong")

@@ -175,8 +175,8 @@ def test_the_past_is_read_of_the_newest_deaths_a_minute_before_each(monkeypatch:
 @pytest.mark.parametrize(
     ("pods", "nodes", "mechanism", "words"),
     [
-        ([], {}, Mechanism.NODE, "the pod does not run any more, and its node then is not known"),
-        (["Failed"], {}, Mechanism.NODE, "the pod does not run any more, and its node then is not known"),
+        ([], {}, Mechanism.NODE, "the pod no longer runs, and its node at that time is unknown"),
+        (["Failed"], {}, Mechanism.NODE, "the pod no longer runs, and its node at that time is unknown"),
         (["Running"], {"worker-1"}, Mechanism.NODE, "memory usage is unknown"),
         (["Running"], {}, Mechanism.NODE, "memory usage is unknown"),
         (["Running"], {"worker-1"}, Mechanism.CONTAINER_LIMIT, "memory usage is unknown"),
@@ -190,11 +190,11 @@ def test_why_nothing_would_have_helped(
     snapshot = Snapshot(pods=objects, nodes=sized)
     [death] = incident_of([a_kill(9, mechanism)], snapshot=snapshot).deaths
     assert words in prevention_sentence(death)
-    assert ("does not run" in prevention_sentence(death)) == (pods != ["Running"])
+    assert ("no longer runs" in prevention_sentence(death)) == (pods != ["Running"])
     if pods == ["Running"]:
         usage = {("shop", "web"): PodUsage.of_containers({"app": ContainerUsage(1 << 20)})}
         measured = replace(snapshot, usage=usage)
         [death] = incident_of([a_kill(9, mechanism)], snapshot=measured).deaths
         is_own = mechanism is Mechanism.CONTAINER_LIMIT
-        why = "nothing would kill it in that way now" if is_own else "" if nodes else "the memory capacity of"
+        why = "nothing would kill it that way now" if is_own else "" if nodes else "the memory capacity of"
         assert why in prevention_sentence(death)

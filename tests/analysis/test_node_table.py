@@ -32,7 +32,7 @@ ASSUMED = (
     "the eviction threshold of n1 is assumed to be the default, 100Mi: the kubelet's configuration is unknown"
 )
 USED_NOTE = (
-    "what n1 uses beside its pods is unknown: list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml),"
+    "memory outside of the pods of n1 is unknown: list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml),"
     " --usage=summary or NodeMetrics with -f tells"
 )
 

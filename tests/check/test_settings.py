@@ -249,8 +249,8 @@ def test_what_is_waived_is_printed_with_its_reason(run: Run) -> None:
 @pytest.mark.parametrize(
     ("rest", "said"),
     [
-        ("until: 2026-11-22", "for * has expired: it was until 2026-11-22"),
-        ("object: job/*", "for job/* waives nothing: nothing that was found matches it"),
+        ("until: 2026-11-22", "for * has expired: it was valid until 2026-11-22"),
+        ("object: job/*", "for job/* is unused: no finding matches it"),
     ],
 )
 def test_an_exception_that_waives_nothing_is_said_with_its_line(rest: str, said: str, run: Run) -> None:
@@ -324,7 +324,7 @@ def test_a_file_without_pods_has_nothing_to_find(run: Run) -> None:
 @pytest.mark.parametrize(
     ("manifest", "flags", "checked", "said"),
     [
-        (BARE, (), False, "1 object left out by namespaces\nno object is in a namespace data*\n"),
+        (BARE, (), False, "1 object left out by namespaces\nnamespaces: no object matches data*\n"),
         (BARE, ("-n", "shop"), False, "1 object left out by namespaces\n"),
         (BARE.replace("shop", "data-1"), (), True, ""),
         (BARE.replace(", namespace: shop", ""), ("-n", "data"), True, ""),

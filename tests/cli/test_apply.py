@@ -138,7 +138,7 @@ def test_the_prompt_names_what_the_kubelet_puts_off(
 
     monkeypatch.setattr(output, "prompt", prompt)
     put_off(yes=False)
-    assert questions == [f"Apply this to {CONTEXT} although the kubelet answers Deferred? Type yes:"]
+    assert questions == [f"Apply this to {CONTEXT} although the kubelet would answer Deferred? Type yes:"]
     confirmed = capsys.readouterr().err
     assert "! kubelet  answers Deferred: Node didn't have enough resource: memory" in confirmed
     assert "of 17 on worker-2 now; " in confirmed

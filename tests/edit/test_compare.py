@@ -282,11 +282,11 @@ def test_the_pod_that_dies_next_comes_first_as_ranks_are_of_one_node() -> None:
     seen = 0
     for workload in map(template, WORKLOADS):
         nodes = recreate_all(workload, requesting(workload, "100Mi"), DEMO)
-        urgencies = [node.mine_before[0].urgency for node in nodes if node.mine_before]
+        urgencies = [node.own_deaths_before[0].urgency for node in nodes if node.own_deaths_before]
         assert urgencies == sorted(urgencies)
-        if nodes[0].mine_before:
+        if nodes[0].own_deaths_before:
             first = nodes[0].first.before.pod
-            assert (first.namespace, first.name) == nodes[0].mine_before[0].key
+            assert (first.namespace, first.name) == nodes[0].own_deaths_before[0].key
             ranks = [one.rank_before or 0 for node in nodes for one in node.effects]
             seen += nodes[0].first.rank_before != min(ranks)
     assert seen, "one of another rank than the lowest number"
@@ -314,7 +314,7 @@ def test_a_preview_says_ranks_and_distances_of_each_node() -> None:
         *[("worker-2: next death", *["+2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%"] * 2)],
     ]
     many = replicas_section(nodes * (MOST_NODES + 1))
-    assert many.lines[0].text == "1 more node: -o json has them"
+    assert many.lines[0].text == "1 more node: see -o json"
 
 
 def rolling(surge: int, missing: int) -> dict[str, Any]:

@@ -218,7 +218,7 @@ def one_unit_less(pod: Pod, edits: Sequence[Edit], release: Release) -> list[lis
 
 def is_outlived(seen: Preview, name: str) -> bool:
     rows = {row.pod.name: row for row in seen.effects.ranking_after.pods}
-    other, mine = rows[name].rank, seen.effects.mine_after.rank
+    other, mine = rows[name].rank, seen.effects.row_after.rank
     assert other is not None
     assert mine is not None
     return mine > other and not seen.refusals

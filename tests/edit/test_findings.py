@@ -360,8 +360,8 @@ def test_a_request_moves_what_an_autoscaler_measures(container: str) -> None:
     [found] = rolled(deployment(), MORE, scalers=(scaler("memory", container),))
     assert (found.severity, found.code) == (Severity.NOTE, FindingCode.UTILIZATION)
     whose = "container app" if container else "a pod"
-    values = f"its target for {whose} is 358.4Mi of memory, not 179.2Mi (70% of the request)"
-    more = "above it on average, pods are added"
+    values = f"its target for {whose} is 358.4Mi of memory instead of 179.2Mi (70% of the request)"
+    more = "if the average is above, it adds pods"
     subject = "HorizontalPodAutoscaler hpa"
     assert finding_line(found) == f"{subject}: once the pods are replaced: {values}; {more}"
     owners = (Owner(deployment(), pod_from_workload("Deployment", deployment())),)
@@ -387,7 +387,7 @@ def test_a_rollout_does_not_respect_a_disruption_budget_and_an_eviction_does() -
     for allowed, severity, known in (
         (0, Severity.WARNING, "allows 0 disruptions now"),
         (1, Severity.NOTE, "allows 1 disruption now"),
-        (None, Severity.NOTE, "its count is not known"),
+        (None, Severity.NOTE, "how many disruptions it allows is unknown"),
     ):
         [found] = rolled(deployment(), MORE, budgets=(budget(allowed),))
         assert (found.severity, found.code) == (severity, FindingCode.DISRUPTION_BUDGET)

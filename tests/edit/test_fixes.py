@@ -657,7 +657,7 @@ def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> N
     section = deaths_section(fix.effects, 0)
     assert section is not None
     assert [line.text for line in section.lines] == [
-        "a uses nothing while it waits, and was OOMKilled: at its next start again"
+        "a uses nothing while it waits for its next start; it was OOMKilled, and may be again"
     ]
 
 

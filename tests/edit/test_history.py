@@ -163,7 +163,7 @@ def test_another_object_is_not_undone() -> None:
         undo_edits(replace(entry, uid="u-0"), held(memory="96Mi"))
     with pytest.raises(QosError, match="deleted and recreated"):
         undo_edits(entry, held(memory="96Mi"), uid="u-2")
-    with pytest.raises(QosError, match=r"the change was of pod/other in shop, not of pod/web"):
+    with pytest.raises(QosError, match=r"the change was made to pod/other in shop, not to pod/web"):
         undo_edits(replace(entry, name="other"), held(memory="96Mi"))
 
 

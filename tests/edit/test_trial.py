@@ -68,7 +68,7 @@ def test_only_runs_with_the_new_values_count(
     def play(steps: list[str], progress: Progress, trial: Trial) -> Trial:
         for step in steps:
             if step == "look":
-                trial = trial.looked([container.pod(as_ended=as_ended)], {}, progress)
+                trial = trial.observe([container.pod(as_ended=as_ended)], {}, progress)
             elif step == "start":
                 container.start()
             else:
@@ -81,18 +81,18 @@ def test_only_runs_with_the_new_values_count(
     trial = play(until_done, WAITING, trial)
     is_seen_up = container.is_up and container.runs == run
     first = run if began_up and is_seen_up else run + 1
-    trial = trial.looked([container.pod(as_ended=as_ended)], {}, DONE)
+    trial = trial.observe([container.pod(as_ended=as_ended)], {}, DONE)
     trial = play([*after, "look"], DONE, trial)
-    (fate,) = trial.fates.values()
-    assert fate.restarts == max(container.runs - first, 0)
+    (outcome,) = trial.outcomes.values()
+    assert outcome.restarts == max(container.runs - first, 0)
     killed = {number for number, end in container.ends.items() if end == "OOMKilled" and number >= first}
-    assert fate.oom_runs <= killed
+    assert outcome.oom_runs <= killed
     assert (Condition.RESTARTS in trial.seen, Condition.OOM in trial.seen) == (
         container.runs > first,
-        bool(fate.oom_runs),
+        bool(outcome.oom_runs),
     )
     if killed and max(killed) >= container.runs - container.is_up:
-        assert fate.oom_runs, "the last end is always seen"
+        assert outcome.oom_runs, "the last end is always seen"
 
 
 @given(STEPS)
@@ -102,24 +102,24 @@ def test_of_a_new_pod_every_run_counts_and_of_an_old_one_none(steps: list[str]) 
     for step in steps:
         for one in (old, new):
             one.start() if step == "start" else one.end(step) if step != "look" else None
-        trial = trial.looked([old.pod(), new.pod()], {}, DONE)
-    assert trial.fates.keys() <= {("new", "c")}
-    for fate in trial.fates.values():
-        assert fate.restarts == new.runs
-        assert fate.oom_runs == {run for run, end in new.ends.items() if end == "OOMKilled"}
+        trial = trial.observe([old.pod(), new.pod()], {}, DONE)
+    assert trial.outcomes.keys() <= {("new", "c")}
+    for outcome in trial.outcomes.values():
+        assert outcome.restarts == new.runs
+        assert outcome.oom_runs == {run for run, end in new.ends.items() if end == "OOMKilled"}
 
 
 def test_a_restart_by_the_change_itself_does_not_count() -> None:
     container = Container()
-    trial = Trial.begin([container.pod()], in_place=True, restarting=["c"]).looked(
+    trial = Trial.begin([container.pod()], in_place=True, restarting=["c"]).observe(
         [container.pod()], {}, DONE
     )
     container.end("Error")
     container.start()
-    assert trial.looked([container.pod()], {}, DONE).seen == ()
+    assert trial.observe([container.pod()], {}, DONE).seen == ()
     container.end("Error")
     container.start()
-    assert trial.looked([container.pod()], {}, DONE).seen == (Condition.RESTARTS,)
+    assert trial.observe([container.pod()], {}, DONE).seen == (Condition.RESTARTS,)
 
 
 def test_what_is_said_of_it() -> None:
@@ -127,20 +127,20 @@ def test_what_is_said_of_it() -> None:
     trial = Trial.begin([], in_place=False)
     assert trial_summary(trial) == "no restart, no OOM kill"
     used = {("n", "p"): PodUsage.of_containers({"c": ContainerUsage(96 << 20)})}
-    trial = trial.looked([first.pod()], used, DONE).looked([first.pod(), second.pod()], {}, DONE)
+    trial = trial.observe([first.pod()], used, DONE).observe([first.pod(), second.pod()], {}, DONE)
     assert trial_lines(trial) == [
-        "c used at most 96Mi, the most of 2 pods: 75% of its limit 128Mi, 150% of its request 64Mi"
+        "c used at most 96Mi, the highest of 2 pods: 75% of its limit 128Mi, 150% of its request 64Mi"
     ]
     for one in (first, second):
         one.end("OOMKilled")
         one.start()
     refused = Progress(Stage.INFEASIBLE, settled=True, message="no\nroom")
-    trial = trial.looked([first.pod(), second.pod()], {}, refused)
+    trial = trial.observe([first.pod(), second.pod()], {}, refused)
     assert trial_words(trial) == (
         "c restarted 2 times, c was OOMKilled 2 times, the kubelet answers Infeasible: no\\nroom"
     )
     assert trial.seen == tuple(Condition)
-    assert trial_lines(Trial().looked([second.pod()], {}, DONE)) == ["c: memory usage is unknown"]
+    assert trial_lines(Trial().observe([second.pod()], {}, DONE)) == ["c: memory usage is unknown"]
 
 
 def test_memory_is_compared_with_the_limit_in_force() -> None:
@@ -155,10 +155,10 @@ def test_memory_is_compared_with_the_limit_in_force() -> None:
     def used(mebibytes: int) -> dict[tuple[str, str], PodUsage]:
         return {("n", "p"): PodUsage.of_containers({"c": ContainerUsage(mebibytes << 20)})}
 
-    trial = Trial.begin([pod("160Mi")], in_place=True).looked([pod("160Mi")], used(120), WAITING)
+    trial = Trial.begin([pod("160Mi")], in_place=True).observe([pod("160Mi")], used(120), WAITING)
     assert trial_lines(trial) == ["c used at most 120Mi: 75% of its limit 160Mi"]
-    trial = trial.looked([pod("160Mi")], used(80), WAITING).looked([pod("128Mi")], used(96), DONE)
+    trial = trial.observe([pod("160Mi")], used(80), WAITING).observe([pod("128Mi")], used(96), DONE)
     assert trial_lines(trial) == ["c used at most 96Mi: 75% of its limit 128Mi"]
     for stage in (Stage.OVERTAKEN, Stage.UNDONE):
-        later = trial.looked([pod("100Mi")], used(99), Progress(stage, settled=True))
+        later = trial.observe([pod("100Mi")], used(99), Progress(stage, settled=True))
         assert trial_lines(later) == trial_lines(trial), "that is the limit of another change"

@@ -364,18 +364,18 @@ def test_the_gate_is_an_alpha_of_1_35() -> None:
 @pytest.mark.parametrize(
     ("owner", "more", "answer", "remedy"),
     [
-        ("", "", "reached when c restarts", "to have it now: in a recreated pod"),
+        ("", "", "reached when c restarts", "to reach it now: recreate the pod"),
         (
             "ownerReferences: [{kind: StatefulSet, name: db, controller: true}]",
             "",
             "reached when c restarts",
-            "to have it now: through the template of StatefulSet db (--by template)",
+            "to reach it now: change the template of StatefulSet db (--by template)",
         ),
         (
             "ownerReferences: [{kind: Rollout, name: db, controller: true}]",
             "",
             "reached when c restarts",
-            "to have it now: in a recreated pod, once Rollout db, its owner, has these values",
+            "to reach it now: change its owner, Rollout db, too, then recreate the pod",
         ),
         (
             "",

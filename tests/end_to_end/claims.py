@@ -50,7 +50,7 @@ _SENTENCES: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"^Eviction +rank unknown", "eviction=-"),
         (r": (?:is )?evicted first$|goes first$|^the first to be evicted", "eviction=1"),
         (r"^Class +\w+, oom_score_adj.*? (-?\d+(?: to -?\d+)?)", "adjs"),
-        (r"\buses \S+(?: B)? (more|less) than", "excess"),
+        (r"\busage is \S+(?: B)? (above|below) that", "excess"),
         (r"^pod \S+ on (\S+), kubelet", "node"),
         (r"^pod \S+, kubelet", "node=<none>"),
         (r"^History .*\brestarted (\d+) times?", "restarts"),
@@ -150,7 +150,7 @@ def row_claims(row: Mapping[str, str], *, of_containers: bool = False) -> Iterat
     if {"CRITICAL", "STATIC"} & set(flags):
         yield Claim(about, "eviction", "never", said)
     if "OVER-REQUEST" in flags:
-        yield Claim(about, "excess", "more", said)
+        yield Claim(about, "excess", "above", said)
     if row["LIMIT"] == "<none>" and re.fullmatch(r"\d+%", row["%LIMIT"]):
         yield Claim(about, UNREAD, f"LIMIT {row['LIMIT']} beside %LIMIT {row['%LIMIT']}", said)
     restarts = re.fullmatch(r"(\d+)(?: \((\d+) OOM\))?", row["RESTARTS"])

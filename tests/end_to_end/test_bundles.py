@@ -61,7 +61,9 @@ def test_the_demo_after_its_kill(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert IMPORTER in done.out
     assert run("report", "-f", bundle).out == done.out
     assert run("check", "-A", "-f", bundle) == run("check", "-A", "--demo")
-    assert done.err.splitlines()[-1].startswith(f"wrote {bundle}, with names, which --anonymize replaces: ")
+    assert done.err.splitlines()[-1].startswith(
+        f"wrote {bundle} with real names (--anonymize replaces them): "
+    )
     assert_same(run, f"pod/{IMPORTER}", "node/worker-2", given=["--demo"], bundle=bundle)
     workload = ["explain", "deployment/importer"]
     assert run(*workload, "-f", bundle) == run(*workload, "--demo")
@@ -74,7 +76,7 @@ def test_the_first_moment_of_the_demo(run: Run) -> None:
     assert run("report", "-f", "demo.tar.gz") == (0, page, "")
     assert page.startswith("# Memory report: deployment shop/api\n")
     done = run("report", "deploy/api", "--demo", "--bundle", "nameless.tar.gz", "--anonymize")
-    assert "on the page too with kubectl qos report -f nameless.tar.gz" in done.err
+    assert "kubectl qos report -f nameless.tar.gz writes the page without them too" in done.err
     nameless = run("report", "-f", "nameless.tar.gz").out
     assert len(nameless.splitlines()) == len(page.splitlines())
     assert not re.search(r"shop|\bapi\b|worker", nameless)

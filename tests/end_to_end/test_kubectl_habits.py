@@ -131,14 +131,14 @@ def test_fields_that_no_pod_has(run: Run, selector: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        ("next worker-2", "a node has that name: node/worker-2"),
-        ("tree worker-2", "a node has that name: node/worker-2"),
-        ("compare worker-2 --to 1.37", "a node has that name: node/worker-2"),
+        ("next worker-2", "did you mean node/worker-2?"),
+        ("tree worker-2", "did you mean node/worker-2?"),
+        ("compare worker-2 --to 1.37", "did you mean node/worker-2?"),
         ("simulate worker-2 --free 1Gi", "write node/worker-2"),
-        ("explain worker-2", "a node has that name: node/worker-2"),
-        ("top worker-2", "a node has that name: node/worker-2"),
-        ("kills worker-2", "a node has that name: node/worker-2"),
-        ("next pod/worker-2", "a node has that name: node/worker-2"),
+        ("explain worker-2", "did you mean node/worker-2?"),
+        ("top worker-2", "did you mean node/worker-2?"),
+        ("kills worker-2", "did you mean node/worker-2?"),
+        ("next pod/worker-2", "did you mean node/worker-2?"),
         ("next pod/none", "kubectl qos top lists what there is in demo"),
     ],
 )
@@ -235,7 +235,7 @@ def test_templates_of_kubectl_find_names(run: Run, words: str, field: str) -> No
 
 @pytest.mark.parametrize("words", ["top po,no", "top nodes,pods", "next no,po"])
 def test_a_list_of_types_is_no_selector(run: Run, words: str) -> None:
-    assert run(*words.split(), "--demo").err.startswith("error: pods and nodes are two tables")
+    assert run(*words.split(), "--demo").err.startswith("error: pods and nodes cannot be shown in one table")
 
 
 def test_flags_without_effect(run: Run) -> None:

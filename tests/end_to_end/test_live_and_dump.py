@@ -76,7 +76,7 @@ def test_a_real_node_and_a_dump_of_it(run: Run, live: Live, tmp_path: Path, line
         assert from_server.out == from_dump.out
     assert len(from_dump.lines) >= 2
     if line.startswith("simulate"):
-        assert "PodDisruptionBudgets are only taken from manifests (-f FILE.yaml)" in from_server.err
+        assert "PodDisruptionBudgets are read only from manifests (-f FILE.yaml)" in from_server.err
 
 
 def test_a_workload_is_explained_by_its_pods_that_have_other_names(run: Run, live: Live) -> None:
@@ -245,7 +245,7 @@ def test_the_tree_of_a_live_node_has_the_pods_of_every_namespace(
     assert "ranks" not in done.err
     if is_forbidden:
         return
-    assert "the values of kubepods and the classes count 1 more pod that is not shown" in done.err
+    assert "the values of kubepods and the classes include 1 more pod that is not shown" in done.err
     classes = (
         "burstable.slice/kubepods-burstable-poduid_of_web",
         "besteffort.slice/kubepods-besteffort-poduid_of_hog",

@@ -76,7 +76,7 @@ def test_the_hint_for_pods_without_a_node_leads_on(run: Run) -> None:
     )
     for words in (["fix"], ["fix", "--priorities"], ["next"]):
         done = run(*words, "-f", "x.yaml")
-        assert (done.code, "--node-memory 16Gi puts the others on one such node" in done.err) == (1, True)
+        assert (done.code, "puts the others on a node of that size" in done.err) == (1, True)
         done = run(*words, "-f", "x.yaml", "--node-memory", "16Gi")
         assert (done.code, order in done.out) == (0, True), words
     assert (
@@ -89,7 +89,7 @@ def test_manifests_can_be_simulated_on_one_node(run: Run) -> None:
     """Without usage what needs none; the node has no name."""
     (run.home / "x.yaml").write_text(THREE)
     lines = run("simulate", "-f", "x.yaml", "--node-memory", "5Gi", "--all-at-limit").lines
-    assert lines[0] == "a node, kubelet 1.36: what its pods use of 5120Mi is unknown"
+    assert lines[0] == "a node, kubelet 1.36: it has 5120Mi, and what its pods use is unknown"
     assert lines[3].split()[1:4] == ["node", "shop/api", "app"]
     assert "which node?" in run("simulate", "-f", "x.yaml", "--all-at-limit").err
     (run.home / "y.yaml").write_text(THREE.split("---")[0].replace("spec: {", "spec: {nodeName: n, "))

@@ -13,7 +13,7 @@ from kubectl_qos.cli import sources
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.kills import evidence_sentence
+from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.qos.kills.analyze import find_kills
 from tests.cluster.cluster_objects import node as node_object
 from tests.cluster.cluster_objects import pod as pod_object

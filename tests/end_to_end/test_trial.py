@@ -306,10 +306,10 @@ def test_a_change_on_trial_is_recorded_so(run: Run, stage: Stage) -> None:
     [
         (("--undo-if", "oom"), "--undo-if needs --for"),
         (("--for", "0"), "--for needs a time"),
-        (("--for", "1m", "--timeout", "5m"), "--for and --timeout exclude each other"),
-        (("--for", "1m", "--wait=false"), "--for and --wait=false exclude each other"),
-        (("--for", "1m", "--dry-run=server"), "--for and --dry-run=server exclude each other"),
-        (("--for", "1m", "--undo-if", "swap"), "write restarts, oom, infeasible"),
+        (("--for", "1m", "--timeout", "5m"), "--for and --timeout cannot be used together"),
+        (("--for", "1m", "--wait=false"), "--for and --wait=false cannot be used together"),
+        (("--for", "1m", "--dry-run=server"), "--for and --dry-run=server cannot be used together"),
+        (("--for", "1m", "--undo-if", "swap"), "is not a list of restarts, oom, infeasible"),
     ],
 )
 def test_flags_that_make_no_sense_are_named(run: Run, flags: tuple[str, ...], sentence: str) -> None:
@@ -339,7 +339,7 @@ def test_an_old_kubelet_does_not_end_a_loop_in_place(run: Run, stage: Stage) -> 
     assert (done.code, stage.sent()) == (0, ["dry run", "write"]), done.err
     stage.objects.mutate(stage.objects.find("Deployment", "web"))
     done = run("set", "pod/owned", *MORE)
-    assert "the template of deployment/web has these values already: a new pod gets them: " in done.err
+    assert "the template of deployment/web has these values already; to get them in a new pod: " in done.err
     assert "kubectl delete pod owned -n shop" in done.err
 
 
@@ -362,7 +362,7 @@ def test_what_an_old_kubelet_does_not_revert_is_said_before_and_after(
     stage.at = {40: lambda: stage.loop(name)}
     trial = ("--yes", "--for", "10m", "--undo-if", "oom")
     done = run("set", f"pod/{name}", "--limits", "memory=100Mi", *trial)
-    promise = "! not reverted while a container waits after an OOM kill: before 1.36.4 kubelets raise"
+    promise = "! cannot revert while a container waits after an OOM kill: before 1.36.4 kubelets raise"
     assert (done.code, stage.limit(name)) == (4, "100Mi"), done.err
     assert promise in done.err
     assert then in done.err.partition(promise)[2].partition("\n")[0]
@@ -370,7 +370,7 @@ def test_what_an_old_kubelet_does_not_revert_is_said_before_and_after(
     command = "kubectl qos set pod/alone -n shop -c app --limits memory=128Mi -o manifest"
     hint = {
         "alone": f"save what {command} prints, delete",
-        "owned": "a new pod gets them: kubectl delete pod owned",
+        "owned": "to get them in a new pod: kubectl delete pod owned",
     }
     assert hint[name] in done.err
     listed = run("undo", "--list").out

@@ -88,7 +88,7 @@ def test_a_log_file_is_for_its_owner_and_has_an_end(tmp_path: Path) -> None:
     file.close()
     lines = file.path.read_text().splitlines()
     assert lines[0] == "line 0 \\x1b[2J"
-    assert lines[-1] == "the log ends here: it has 100 bytes"
+    assert lines[-1] == "the log is cut off at 100 bytes"
     assert len(lines) < 10
     with pytest.raises(FileExistsError):
         LogFile(file.path)
@@ -100,7 +100,7 @@ def test_on_a_screen_it_goes_to_a_new_file(
     monkeypatch.setenv("KUBECTL_QOS_STATE", str(tmp_path))
     for number in range(MAX_FILES + 3):
         (tmp_path / f"log-20200101T0000{number:02}-1.txt").touch()
-    with logging_to(6, on_screen=True):
+    with logging_to(6, to_file=True):
         log.log(6, "this")
         assert capsys.readouterr().err == ""
     log.log(6, "nothing more")
@@ -114,11 +114,11 @@ def test_without_a_folder_it_goes_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KUBECTL_QOS_STATE", "")
-    with logging_to(6, on_screen=True):
+    with logging_to(6, to_file=True):
         log.log(6, "this")
     (tmp_path / "file").touch()
     monkeypatch.setenv("KUBECTL_QOS_STATE", str(tmp_path / "file" / "x"))
-    with logging_to(6, on_screen=True):
+    with logging_to(6, to_file=True):
         log.log(6, "this")
     first, second = capsys.readouterr().err.splitlines()
     assert first == "nothing is logged: there is no state folder ($KUBECTL_QOS_STATE)"

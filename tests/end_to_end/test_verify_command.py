@@ -81,7 +81,7 @@ def test_a_node_without_its_kubelet_is_left_after_the_first_containers(
     assert len(cluster.execs) == 8
     first, not_tried, *_, last = done.err.splitlines()
     assert re.fullmatch(r"default/\S+ container .* and 5 more: no answer within 1 s: the API .*", first)
-    assert re.fullmatch(r".* and 6\d more: not tried, as no other container answered \(.*\)", not_tried)
+    assert re.fullmatch(r".* and 6\d more: skipped: no other container answered \(.*\)", not_tried)
     assert re.fullmatch(r"nothing was measured: 7\d containers could not be read", last)
     assert "no drift" not in done.err
 
@@ -146,7 +146,7 @@ def test_what_reached_a_bound_of_memory_is_named(verify: Any, run: Run, tmp_path
         found = json.loads(done.out)
         (note,) = (note for note in found["notes"] if "memory.events" in note)
         assert note == (
-            "reached a bound of memory since they started, by memory.events: default/bu-multi container a"
+            "hit a memory bound since they started (memory.events): default/bu-multi container a"
             " (max 40, oom 2, oom_kill 1), default/bu-multi container b (high 1, max 41, oom 2, oom_kill 1)"
         )
         (events,) = (one["memoryEvents"] for one in found["items"] if one["pod"])
@@ -197,4 +197,4 @@ def test_another_node_than_this(run: Run, tmp_path: Path) -> None:
     objects = files_of(tmp_path, lines)
     proc, root = write_roots(tmp_path, recorded("be-plain"))
     done = run("verify", "-f", objects, "pod/bu-multi", "--local", "--proc-root", proc, "--cgroup-root", root)
-    assert "no cgroup here has its id (is this node node1?)" in done.err
+    assert "this machine has no cgroup with its id (is this node node1?)" in done.err

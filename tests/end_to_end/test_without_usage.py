@@ -99,7 +99,7 @@ def test_without_usage_no_command_has_what_comes_of_it(run: Run, tmp_path: Path,
     done = run(*words.split(), "-f", tmp_path / "dump.json")
     text = " ".join((done.out + done.err).split())
     if not words.startswith("set"):
-        assert UNKNOWN[1:] in text or "what its pods use of 16384Mi is unknown" in text
+        assert UNKNOWN[1:] in text or "it has 16384Mi, and what its pods use is unknown" in text
     assert done.code == (1 if re.search("--(?:free|until-oom|eviction)", words) else 0)
     assert done.out or done.code
     assert not A_FACT.search(text), text
@@ -224,7 +224,7 @@ def test_of_some_unknown_pods_the_notes_and_json_say_so(run: Run, tmp_path: Path
     snapshot_of(tmp_path, metrics("big", "1Gi"))
     found = json.loads(run("next", "node/worker-1", "-f", tmp_path / "dump.json", "-o", "json").out)
     assert {item["distanceIsUpperBound"] for item in found["items"] if item["limitBytes"] is None} == {True}
-    note = "2 pods without usage may die before others; distances on their nodes are at most as shown"
+    note = "2 pods without usage may die earlier than shown; distances on their nodes are upper bounds"
     assert note in found["notes"]
     assert note in run("top", "-A", "-f", tmp_path / "dump.json").err
     unfixed = run("fix", "pod/plain", "-n", "shop", "-f", tmp_path / "dump.json")

@@ -281,14 +281,14 @@ def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, sentence: str) 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--listen", "9857"], "'9857' is not an address: write HOST:PORT, or :PORT for every address"),
+        (["--listen", "9857"], "'9857' is not an address: write HOST:PORT, or :PORT for all addresses"),
         (["--listen", ":70000"], "':70000' is not an address"),
         (["--listen", "no.such.host.invalid:0"], "cannot listen on no.such.host.invalid:0: "),
         (["--per-pod", "-1"], "'-1' is not a number of pods: write 5, or all"),
-        (["--shard", "3/3"], "'3/3' is no part: write 0/3, 1/3 or 2/3 for three parts"),
-        (["--shard", "one"], "'one' is no part"),
+        (["--shard", "3/3"], "'3/3' is not a shard: write 0/3, 1/3 or 2/3 for three shards"),
+        (["--shard", "one"], "'one' is not a shard"),
         (["--web.config.file", "/no/such/file"], "/no/such/file: No such file or directory"),
-        (["-f", "-"], "exporter cannot read standard input"),
+        (["-f", "-"], "exporter does not support -f -"),
     ],
 )
 def test_wrong_flags_are_one_sentence(tmp_path: Path, words: list[str], sentence: str) -> None:

@@ -271,7 +271,7 @@ def test_a_log_without_prefixes_whose_lines_are_broken() -> None:
     victim = report_of(lines).victim
     assert victim is not None
     assert (victim.pid, victim.comm, victim.anon_rss_kb, victim.adj) == (12, "pay", 280, 1000)
-    assert "oom_score_adj 1000 is that of BestEffort pods" in text_of(kill_of(lines))
+    assert "oom_score_adj 1000 means a BestEffort pod" in text_of(kill_of(lines))
 
 
 def test_a_pager_cuts_lines() -> None:
@@ -292,7 +292,7 @@ def test_lines_that_a_person_has_put_in_another_order_and_shortened() -> None:
     )
     assert (kill.diagnosis.mechanism, kill.pod_uid) == (Mechanism.NODE, "")
     text = text_of(kill)
-    assert "a BestEffort pod, whose uid the log does not have in full" in text
+    assert "a BestEffort pod (the log has only part of its uid)" in text
     assert "all processes of its container were killed with it" in text
 
 
@@ -312,7 +312,7 @@ def test_one_report_that_a_person_has_wrapped_and_masked() -> None:
         assert kill.report.victim is not None
         assert (kill.report.victim.pid, kill.report.victim.adj, kill.freed_bytes) == (306, 968, 2 << 20)
         assert (kill.diagnosis.mechanism, kill.time) == (Mechanism.MEMORY_LIMIT, "2026-10-02T14:14:06")
-        assert "a process of an unknown cgroup" in text_of(kill), "the path is not whole"
+        assert "a process in an unknown cgroup" in text_of(kill), "the path is not whole"
 
 
 def test_the_last_line_of_a_log_is_whole_where_its_path_ends_as_one_of_a_container() -> None:
@@ -348,7 +348,7 @@ def test_a_group_of_which_only_the_kills_are_in_the_log(form: str) -> None:
     assert kill.report is not None
     assert [killed.pid for killed in kill.report.processes] == [4711, 4650]
     assert kill.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
-    assert "a process of an unknown cgroup" in text_of(kill)
+    assert "a process in an unknown cgroup" in text_of(kill)
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_the_table_of_a_query() -> None:
 
 def test_a_cut_path_may_be_that_of_a_pod() -> None:
     cut = SUMMARY[: SUMMARY.index("kubepods.slice")]
-    assert "a process of an unknown cgroup" in text_of(kill_of([f"[ 8523.1] {cut}…", f"[ 8523.1] {KILLED}"]))
+    assert "a process in an unknown cgroup" in text_of(kill_of([f"[ 8523.1] {cut}…", f"[ 8523.1] {KILLED}"]))
 
 
 @pytest.mark.parametrize(
@@ -515,7 +515,7 @@ def test_a_line_that_lost_its_beginning_is_of_another_report_than_a_line_far_bel
 def test_a_uid_that_is_none() -> None:
     masked = [SUMMARY.replace(UID.replace("-", "_"), "XXXX"), KILLED]
     assert kill_of(masked).pod_uid == ""
-    assert "a Burstable pod, whose uid" in text_of(kill_of(masked))
+    assert "a Burstable pod (the log has only part of its uid)" in text_of(kill_of(masked))
 
 
 def test_a_pod_that_is_not_in_the_list() -> None:
@@ -563,7 +563,7 @@ def test_a_call_by_hand() -> None:
     for log in (lines, [lines[0].replace("-1", "0"), "Workqueue: events moom_callback", *lines[1:]]):
         kill = kill_of(log)
         assert kill.diagnosis.mechanism is Mechanism.SYSRQ
-        assert "somebody called (SysRq f): no memory ran out" in text_of(kill)
+        assert "on request (SysRq f): memory had not run out" in text_of(kill)
     assert "because the node ran out of memory (or SysRq f: the beginning of the report" in text_of(
         kill_of(lines[1:])
     )
@@ -641,7 +641,7 @@ def rows(*tasks: tuple[int, int, int, str], killed: int, limit: int = 131072) ->
 def test_the_first_or_the_last_of_equals() -> None:
     tasks = ((1, 50, 900, "a"), (2, 50, 900, "b"), (3, 50, 900, "c"))
     first, last, middle = (text_of(kill_of(rows(*tasks, killed=pid))) for pid in (1, 3, 2))
-    assert "all 3 have as many points: the first of them was killed, as by kernels before 5.3" in first
+    assert "all 3 have the same points: the first of them was killed, as by kernels before 5.3" in first
     assert "the last of them was killed, as by kernels since 5.3" in last
     assert "the kernel picks the last that it visits, before 5.3 the first" in middle
 
@@ -694,9 +694,11 @@ def test_whether_the_container_went_on() -> None:
     text = text_of(kills_of([*LINES, AFTER])[0])
     assert "only this process was killed" in text
     assert "main (4650), which is older, went on" in text
-    assert "went on, and no status shows the kill, unless it was its first process" in text
+    assert "went on, and no status shows the kill, unless this was its main process" in text
     assert "only this process" not in text_of(kill_of(LINES)), "a line about the group may follow"
-    assert "no line here kills the rest of its container (memory.oom.group)" in text_of(kill_of(LINES))
+    assert "no line shows that the rest of its container was killed too (memory.oom.group)" in text_of(
+        kill_of(LINES)
+    )
     filtered = [line for line in [*LINES, AFTER] if "emory" in line or "oom" in line]
     assert "only this process" not in text_of(kills_of(filtered)[0])
     of_node = [
@@ -745,7 +747,9 @@ def test_a_thread_of_rhel_7_stands_for_its_process() -> None:
     assert "killed java (8308)" in text
     assert "the victim was java, process 8308" in text
     assert "the kernel names its thread pool-1-thread-1 (8377)" in text
-    assert "the kernel chose pool-1-thread-1 (8377), or killed a child of it" in text_of(kill_of(log[:-1]))
+    assert "the kernel chose pool-1-thread-1 (8377), or killed one of its children" in text_of(
+        kill_of(log[:-1])
+    )
 
 
 def test_a_page_of_16_ki() -> None:
@@ -805,7 +809,7 @@ def test_a_process_outside_pods_is_of_no_class() -> None:
 def test_kinds_of_memory_at_a_limit() -> None:
     text = text_of(kill_of(LINES))
     assert "memory at the limit: anonymous 57.2Mi, files 66.8Mi" in text
-    assert "65.8Mi are shared memory (tmpfs, /dev/shm, emptyDir of medium Memory), which no kill" in text
+    assert "65.8Mi are shared memory (tmpfs, /dev/shm, emptyDir of medium Memory), which killing" in text
 
 
 def test_swap() -> None:
@@ -820,9 +824,9 @@ def test_swap() -> None:
     assert "35.2Mi in swap" in texts[36000]
     assert "its swap was full too, 35.2Mi of 35.2Mi" in texts[36000]
     assert "× 41, a thousandth of 163.2Mi" in texts[36000], "as much as the machine has, or more"
-    assert "what was in use of it" not in texts[36000]
+    assert "only swap in use counts" not in texts[36000]
     assert "35.2Mi of at most 70.3Mi are in swap" in texts[72000]
-    assert "the machine's swap is not in the log: here only what was in use of it counts" in texts[72000]
+    assert "the log does not say how much swap the machine has: only swap in use counts here" in texts[72000]
     assert "35.2Mi of it are in swap: it may use swap" in texts[9007199254740988]
     assert "it may use no swap (memory.swap.max is 0)" in text_of(kill_of(LINES))
     assert "with LimitedSwap a Burstable pod gets swap" in text_of(kill_of([*LINES[:4], *LINES[5:]]))
@@ -841,10 +845,7 @@ def test_the_class_explains_a_small_victim_of_a_full_node() -> None:
     )
     assert "a memory request lowers oom_score_adj" in text
     burstable = text_of(kill_of([KILLED]))
-    assert (
-        "oom_score_adj 990 is that of a Burstable pod that requests about 1 % of its node's memory"
-        in burstable
-    )
+    assert "oom_score_adj 990 means a Burstable pod that requests about 1 % of its node's memory" in burstable
     for adj in (-997, -998):
         text = text_of(kill_of([KILLED.replace("adj:990", f"adj:{adj}")]))
-        assert f"oom_score_adj {adj} is that of a Guaranteed pod, or of a critical one" in text
+        assert f"oom_score_adj {adj} means a Guaranteed pod, or a critical one" in text

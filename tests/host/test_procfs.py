@@ -277,7 +277,7 @@ def test_the_init_of_a_namespace_may_be_killed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("vm/panic_on_oom", 1, "vm.panic_on_oom is 1: when the node runs out it stops"),
+        ("vm/panic_on_oom", 1, "vm.panic_on_oom is 1: the node panics when it runs out"),
         ("vm/panic_on_oom", 2, "vm.panic_on_oom is 2: any OOM, even of one cgroup"),
         ("vm/oom_kill_allocating_task", 1, "the allocating process is killed"),
         ("vm/overcommit_memory", 2, "allocations fail before memory runs out"),

@@ -105,7 +105,7 @@ def test_every_command_says_that_it_is_the_past(run: Run, store: Store, words: t
     past = at(store, API_DIES)
     done = run(*words, "-o", "json", *past)
     assert done.code == 0
-    assert done.err.startswith(f"THE PAST: this is {past[-1]}, rebuilt from {store.url}")
+    assert done.err.startswith(f"THE PAST: the cluster at {past[-1]}, rebuilt from {store.url}")
     assert json.loads(done.out)["at"] == past[-1]
 
 
@@ -133,7 +133,7 @@ def test_pressure_is_a_rate_of_two_minutes(run: Run, store: Store) -> None:
     }
     assert cells["api-0"][:2] == ["<none>", "20.0%"]
     assert "20.0%" not in cells["db-0"]
-    assert "PSI60 is the mean of 2 minutes in Prometheus; PSI10 is not known" in done.err
+    assert "PSI60 is the mean of 2 minutes in Prometheus; PSI10 is unknown" in done.err
     values = json.loads(run("top", "-A", "--containers", "-o", "json", *moment).out)["items"]
     known = {row["pod"]: (row["psiSome10Percent"], row["psiSome60Percent"]) for row in values}
     assert known["api-0"] == (None, 25)

@@ -87,8 +87,7 @@ def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:
 
 @pytest.mark.parametrize(("used_mi", "is_missed"), [(60, True), (89, True), (90, False)])
 def test_a_sample_below_a_limit_that_killed_has_missed_the_peak(used_mi: int, is_missed: bool) -> None:
-    words = f"{used_mi}% of its limit measured, and OOMKilled (4 restarts): samples miss peaks between"
-    words += " two of them"
+    words = f"{used_mi}% of its limit when sampled, although OOMKilled (4 restarts): sampling misses peaks"
     killed = a_pod(RUNNING, 137, "OOMKilled")
     assert notes(killed, used_mi) == ([f"used {words}"] if is_missed else [])
     explained = explain_pod(killed, snapshot(killed, used_mi=used_mi), datetime.now(UTC)).sections
@@ -100,7 +99,7 @@ def test_a_cluster_of_loops_is_counted() -> None:
     pods = [a_pod(LOOP, 1, "Error") for _ in range(7)]
     found = deaths_on_nodes(snapshot(*pods), ["n1"])
     *_, last = next_death.notes(found)
-    assert last == "2 more containers like these: kubectl qos explain POD tells"
+    assert last == "2 more containers like these: see kubectl qos explain POD"
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_in_place_says_who_restarts_and_what_stays() -> None:
     assert memory.lines[0].text == "c restarts, by its resizePolicy"
     assert not any("keeps its oom_score_adj" in text for text in texts(memory))
     assert memory.lines[-1].text == (
-        "the next pod of deployment/api has the old values again, unless its template is changed too"
+        "the next pod of deployment/api gets the old values again, unless its template changes too"
     )
     cpu = part(previewed(API, ("requests", "cpu", "300m"), spec=spec), "How to apply")
     assert not any("restarts," in sentence for sentence in texts(cpu))
@@ -242,7 +242,7 @@ def test_a_kubelet_that_kills_whole_containers_says_how_to_turn_that_off() -> No
     old = replace(SETUP, release=Release.of("1.27"))
     (note,) = oom_group_notes([compare([POD], old, replace(old, release=Release.of("1.28")))])
     assert "from 1.28 on" in note
-    assert "singleProcessOOMKill: true of the kubelet, from 1.32 on" in note
+    assert "from 1.32 on the kubelet setting singleProcessOOMKill: true turns that off" in note
     assert list(oom_group_notes([compare([POD], old, old)])) == []
 
 

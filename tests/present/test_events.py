@@ -98,14 +98,14 @@ def test_no_more_than_fit_and_a_word_about_the_rest() -> None:
     found = section(*many)
     assert len(table(found)) == 1 + MOST_SHOWN
     assert table(found)[1].endswith("number 0")
-    assert found.lines[-1].text == "and 2 older ones; kubectl get events has them all"
-    assert section(*many[: MOST_SHOWN + 1]).lines[-1].text.startswith("and 1 older one;")
+    assert found.lines[-1].text == "and 2 older ones: see kubectl get events"
+    assert section(*many[: MOST_SHOWN + 1]).lines[-1].text.startswith("and 1 older one:")
     assert not section(*many[:MOST_SHOWN]).lines[-1].text.startswith("and ")
 
 
 def test_times_that_nobody_says_are_unknown() -> None:
     found = section(convert({"reason": "Odd", "count": 2}, Event))
-    assert found.answer == "1, no warnings, the newest of an unknown time"
+    assert found.answer == "1, no warnings, the newest at an unknown time"
     assert table(found)[1].split("  ")[0] == "<unknown>"
 
 
@@ -138,7 +138,7 @@ def test_merging_loses_no_occurrence(made: list[tuple[str, int, int]]) -> None:
 @pytest.mark.parametrize(
     ("reason", "message", "meaning"),
     [
-        ("SystemOOM", "victim process: x", "the node itself ran out of memory"),
+        ("SystemOOM", "victim process: x", "the node ran out of memory"),
         ("OOMKilling", "Killed process 1", "at a limit or because the node ran out"),
         ("Evicted", "The node was low on resource: memory.", "by the rank under Eviction"),
         ("Evicted", "The node was low on resource: ephemeral-storage.", ""),

@@ -147,7 +147,7 @@ def test_an_old_kernel_shows_the_share_itself() -> None:
 def test_a_kill_that_is_only_perhaps_for_memory_is_not_called_one() -> None:
     text = explained("search-0")
     assert "last ended Error, exit code 137" in text
-    assert "the reason alone does not tell" in text
+    assert "the status alone does not tell" in text
     assert "killed for memory" in explained("crunch-x2k9f")
 
 
@@ -271,8 +271,8 @@ def test_a_volume_in_memory_counts_to_its_writer(size: str | None, held: int | N
         usage = msgspec.structs.replace(usage, details=details)
     snapshot = replace(DEMO, usage={**DEMO.usage, key: usage})
     text = "\n".join(text_lines(explain_pod(pod, snapshot, DEMO_TIME)))
-    assert f"  volume scratch  in memory, {said}\n    counts to the container that writes it" in text
-    assert "df shows the least of its sizeLimit, the pod's memory limit and allocatable memory" in " ".join(
+    assert f"  volume scratch  in memory, {said}\n    counts toward the container that writes it" in text
+    assert "df shows the smallest of sizeLimit, the pod's memory limit and allocatable memory" in " ".join(
         text.split()
     )
     assert ("; above 128Mi the kubelet evicts the pod" in " ".join(text.split())) == bool(size)

@@ -34,7 +34,7 @@ from kubectl_qos.present.fixes import (
 )
 
 IMPORTER = "data/importer-5f7b9c-2vtxk"
-LEAK = "it grows without end, so that no limit is enough: look for the leak"
+LEAK = "it grows without bound, so no limit is enough: look for a leak"
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ USED = "Container c was using {}, request is {}, has larger consumption of x. "
     [
         (
             {"reason": "Evicted", "message": LOW.format("memory") + USED.format("70Mi", "0")},
-            "evicted for memory above its requests: request memory 88Mi for c in deployment/api. Within them",
+            "evicted for memory above its requests: request memory 88Mi for c in deployment/api. Below its",
         ),
         (
             {"reason": "Evicted", "message": LOW.format("ephemeral-storage") + USED.format("3Gi", "1Gi")},
@@ -157,7 +157,7 @@ def test_a_class_is_named_and_how_a_new_pod_gets_it(found: FixList) -> None:
 def test_a_limited_neighbour_ends_itself(found: FixList) -> None:
     fix, other, *_ = found.fixes
     assert fix_effect(replace(fix, kind=FixKind.NEIGHBOUR, after=other.death, sooner=None)) == (
-        "own limit 98%: spares data/importer-5f7b9c-2vtxk:c, ends batch/crunch-x2k9f after +587Mi"
+        "own limit 98%: spares data/importer-5f7b9c-2vtxk:c; batch/crunch-x2k9f dies instead after +587Mi"
     )
 
 
@@ -223,16 +223,14 @@ def test_several_nodes_show_the_nearest_and_a_namespace_its_own(snapshot: Snapsh
         "nothing to fix: no limit of these pods is near, and on worker-2 others die first"
     ]
     assert list(lines(fixes_on_nodes(replace(snapshot, pods=()), ["worker-2"], Scope()))) == [
-        "nothing to fix: no limit is near, and no killer waits"
+        "nothing to fix: no limit and no killer is near"
     ]
 
 
 def test_a_static_pod_has_none_that_the_server_could_apply(snapshot: Snapshot) -> None:
     found = fixes_for_pods(snapshot, [("kube-system", "kube-scheduler-control-1")])
     assert list(lines(found)) == ["no fix that the server could apply"]
-    assert all(
-        line.endswith(": kubectl qos set shows what values there would do") for line in unfixed_lines(found)
-    )
+    assert all(line.endswith("; kubectl qos set previews values for it") for line in unfixed_lines(found))
 
 
 def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
@@ -268,7 +266,7 @@ def test_a_limit_with_room_for_more_is_no_fix_and_comes_last(snapshot: Snapshot)
     )
     first, *_, last = notes(FixList((), (own,) * MOST_ROWS + (leak,), snapshot))
     assert first.endswith(LEAK)
-    assert last == "1 more death without a fix: -o json lists them"
+    assert last == "1 more death without a fix: see -o json"
 
 
 def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Snapshot) -> None:
@@ -282,7 +280,7 @@ def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Sn
     )
     assert of_pod.fixes[0].death.distance_bytes > of_pod.unfixed[0].death.distance_bytes
     said = list(unfixed_lines(of_pod))
-    assert said[0] == f"sooner than the first change: {line}"
+    assert said[0] == f"sooner than the first fix: {line}"
     assert line not in said, "once"
     assert not nearer(fixes_on_nodes(snapshot, ["worker-2"], Scope())), "db-0:b is further away there"
     assert not nearer(FixList((), of_pod.unfixed, snapshot)), "there is no first one"
@@ -340,9 +338,10 @@ def test_a_cpu_limit_that_holds_a_container_back_is_named_with_the_class_without
     notes = [
         note for key in keys for note in basis_notes(fixes_for_pods(known, [key])) if "throttled" in note
     ]
-    was, ends = "was throttled in 43% of its CPU periods of an hour", "a higher one ends that, or none"
-    of_api = f"shop/api-7d9c5b6f8-x2mzq:c {was}, by its limit of 2: {ends} (set -c c --limits cpu-)"
-    of_db = f"data/db-0:a {was}, by its limit of 2: {ends} (set -c a --limits cpu-, Guaranteed → Burstable)"
+    was = "was throttled in 43% of its CPU periods in the last hour by its limit of 2"
+    was += ": raise or remove the limit"
+    of_api = f"shop/api-7d9c5b6f8-x2mzq:c {was} (set -c c --limits cpu-)"
+    of_db = f"data/db-0:a {was} (set -c a --limits cpu-, Guaranteed → Burstable)"
     assert notes == [of_api, of_db], "promo has no limit"
     of_node = fixes_on_nodes(known, ["worker-2"], Scope(namespace="data"))
     assert [note for note in list(basis_notes(of_node)) if "throttled" in note] == [of_db]

@@ -95,7 +95,7 @@ def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below(
     )
     assert how(contested._replace(before=2)) == "kernel: node full, after 2 other deaths, +100Mi"
     assert killed_by(DEATH._replace(grown_bytes=7 * MIB + 1)) == (
-        "kernel: node full, if it alone grows: from 8Mi"
+        "kernel: node full, if it alone grows to 8Mi"
     )
     assert killed_by(DEATH._replace(unless=others[1])) == (
         "kernel: node full, unless a process of x/b:c holds 8Mi"
@@ -103,7 +103,7 @@ def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below(
     assert list(victim_notes([DeathRow("n", DEATH)])) == []
     from_sizes = "x/a:c from 7Mi, x/b:c from 8Mi, x/c:c from 9Mi and 1 more"
     notes = [
-        "if no process holds as much, another dies (kernel: node full: x/a:c)",
+        "if no process holds that much, another pod dies (kernel: node full: x/a:c)",
         f"if one pod alone grows, it dies instead (kernel: node full: {from_sizes})",
     ]
     rows = [DeathRow("n", contested), DeathRow("n", DEATH)]
@@ -129,7 +129,7 @@ def test_a_pod_that_grows_alone_dies_before_those_that_the_kernel_names(snapshot
     assert [(one.before, one.grown_bytes is not None) for one in of_node] == [(0, True), (2, False)]
     assert of_node[0].frees_bytes == of_node[0].distance_bytes + 1105 * MIB
     explained = list(text_lines(explain_pod(pod, snapshot, DEMO_TIME)))
-    assert "  kernel: node full, +1.2Gi, 93% full, if it alone grows: from 1439Mi" in explained
+    assert "  kernel: node full, +1.2Gi, 93% full, if it alone grows to 1439Mi" in explained
     items = as_document(death_list_values(found))["items"]
     values = next(one for one in items if one["mechanism"] == "node")
     assert (values["grownBytes"], values["rival"], values["growing"]) == (of_node[0].grown_bytes, None, [])
@@ -170,7 +170,8 @@ def test_the_kubelet_evicts_a_pod_between_two_crashes_first(snapshot: Snapshot) 
     pods = tuple(loop if pod is last else pod for pod in snapshot.pods)
     changed = replace(snapshot, pods=pods, usage=usage)
     said = "before all others, which frees nothing: no container runs, so the kubelet has no stats of the pod"
-    assert f"kubelet evicts: data/db-0 {said}" in next_death.notes(deaths_on_nodes(changed, ["worker-2"]))
+    notes = list(next_death.notes(deaths_on_nodes(changed, ["worker-2"])))
+    assert f"the kubelet evicts data/db-0 {said}" in notes
     assert not any("no stats" in note for note in next_death.notes(deaths_on_nodes(snapshot, ["worker-2"])))
     (eviction,) = [line for line in text_lines(explain_pod(loop, changed, DEMO_TIME)) if "Eviction" in line]
     assert eviction.endswith(
@@ -226,7 +227,7 @@ def test_a_node_of_unknown_size_has_own_limits_and_evictions_that_are_due(snapsh
     whole = deaths_on_nodes(replace(snapshot, shortages=short.shortages), ["worker-2"]).rows[0].death
     assert (first.key, distance(first), killed_by(first)) == (whole.key, "due", killed_by(whole))
     assert nothing(deaths_on_nodes(replace(snapshot, pods=()), ["worker-1"])) == (
-        "no death is known: no limit, no threshold and no killer of a node reaches these pods"
+        "no death is foreseen: no limit, threshold or killer reaches these pods"
     )
 
 
@@ -261,7 +262,7 @@ def test_without_the_nodes_own_memory_distances_are_upper_bounds(snapshot: Snaps
     assert words["kernel: node full"] == "at most +1.2Gi"
     assert words["kubepods limit"] == "+687Mi", "the limit of all pods counts pods alone"
     assert any("at most +587Mi" in line for line in lines(bare, 120))
-    unknown = "what worker-2 uses beside its pods is unknown: list on nodes.metrics.k8s.io"
+    unknown = "memory outside of the pods of worker-2 is unknown: list on nodes.metrics.k8s.io"
     assert any(note.startswith(unknown) for note in next_death.notes(bare))
 
 

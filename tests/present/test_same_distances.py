@@ -96,8 +96,8 @@ def test_a_workload_s_fix_names_the_next_death_that_its_preview_names() -> None:
     for fix in fixes_for_pods(snapshot, keys, ("Deployment", "api")).fixes:
         assert fix.after is not None
         [node] = recreate_all(Pod("Deployment", ObjectMeta("api", "shop"), pods[0].spec), fix.edits, snapshot)
-        first = node.mine_after[0]
-        assert (fix.sooner or fix.after) in node.mine_after
+        first = node.own_deaths_after[0]
+        assert (fix.sooner or fix.after) in node.own_deaths_after
         changes = {one.label: one.after for one in replicas_section([node]).changes}
         if fix.death.killer.picks_among_pods:
             killer = changes[f"{NODE}: of these, {killer_words(fix.death)}"]

@@ -117,7 +117,7 @@ def test_notes_say_what_is_not_known() -> None:
     unmeasured = node_state([("a", structs.replace(container(0, 0), has_usage=False))])
     assert "memory is swap" not in noted(unmeasured, Scenario(all_at_limit=True))
     grown = replace(free, free_bytes=None, growth=(ContainerGrowth(None, MIB),))
-    assert "what the node itself grows by counts as one process with oom_score_adj 0" in noted(at, grown)
+    assert "the growth of the node itself counts as one process with oom_score_adj 0" in noted(at, grown)
     assert "1 pod without usage" in noted(replace(at, without_usage=1), free)
     assert "2 pods without usage" in noted(replace(at, without_usage=2), free)
     assert "memory.oom.group" in noted(replace(at, has_oom_group=False), free)

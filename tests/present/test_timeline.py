@@ -68,7 +68,7 @@ def test_a_narrow_picture_is_a_list_that_ends_with_the_killers_of_the_node() -> 
         *([["◆", f"+{number}Mi"] for number in (1, 2, 3, 4)]),
         ["◆", "+100Mi"],
     ]
-    assert lines[5] == "  and 4 limits more"
+    assert lines[5] == "  and 4 more limits"
 
 
 def test_a_time_is_a_straight_line_and_never_without_growth() -> None:

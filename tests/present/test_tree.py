@@ -66,7 +66,7 @@ def test_notes_name_the_nodes_only_where_they_differ() -> None:
     assert [note for note in same if note.startswith("worker-")] == []
     partly = cgroup_tree(DEMO.by_node()["worker-2"], DEMO.setup("worker-2"), lambda _: False)
     notes = tree_notes([partly, other], ())
-    assert notes[0].startswith("worker-2: the values of kubepods and the classes count 17 more pods")
+    assert notes[0].startswith("worker-2: the values of kubepods and the classes include 17 more pods")
 
 
 def test_without_cgroups_per_qos_there_is_only_a_word() -> None:

@@ -87,7 +87,7 @@ def test_what_would_come_of_it_is_said() -> None:
     snapshot = Snapshot((PENDING, high), {"n1": node}, used(PENDING, high))
     section = next(one for one in explain_pod(PENDING, snapshot, NOW).sections if one.title == "Resize")
     assert section.lines[-1].text == (
-        "once it is carried out and the container restarts: c oom_score_adj 938 → 500, kill rank 1 → 2"
+        "once the resize is done and the container restarts: c oom_score_adj 938 → 500, kill rank 1 → 2"
     )
 
 
@@ -100,7 +100,7 @@ def test_json_has_the_desired_values(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("to", "reason", "words"),
     [
-        ("160Mi", "", "none: a resize that is under way leaves it room enough"),
+        ("160Mi", "", "none: the resize under way gives it enough room"),
         (
             "160Mi",
             "Infeasible",
@@ -120,7 +120,7 @@ def test_a_fix_waits_for_a_resize_that_is_enough(to: str, reason: str, words: st
     assert words in suggested_line(dataclasses.replace(snapshot, pods=tuple(pods)), mine.node_name)[0]
 
 
-RESIZING = f"data/{IMPORTER}:c: own limit 98%, +2Mi: a resize that is under way leaves it room enough"
+RESIZING = f"data/{IMPORTER}:c: own limit 98%, +2Mi: the resize under way gives it enough room"
 
 
 async def test_the_fixes_of_others_say_so_too() -> None:

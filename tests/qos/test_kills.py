@@ -17,7 +17,8 @@ from kubectl_qos.host.kernel_log import read_log
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import EmptyDir, NodeObject, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.kills import detail_lines, evidence_sentence, when
+from kubectl_qos.present.evidence import evidence_sentence
+from kubectl_qos.present.kills import detail_lines, when
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Fact, Need
@@ -278,12 +279,12 @@ def test_an_exit_code_that_is_no_sigkill_is_no_death_by_memory() -> None:
     assert only(pod(exit_code=1, reason="OOMKilled"), OLD).diagnosis.confidence is Confidence.LIKELY
 
 
-@pytest.mark.parametrize(("code", "end"), [(0, "well"), (143, "by SIGTERM"), (1, "by itself"), (137, "")])
+@pytest.mark.parametrize(("code", "end"), [(0, "normally"), (143, "by SIGTERM"), (1, "by itself"), (137, "")])
 def test_an_oom_kill_that_did_not_end_the_container(code: int, end: str) -> None:
     kill = only(pod(exit_code=code, reason="OOMKilled", limits={}), of_nodes=False)
     assert diagnosed(kill) == (Mechanism.KERNEL, Confidence.LIKELY)
     text = " ".join(detail_lines(kill))
-    assert (f"its first one ended {end}" in " ".join(text.split())) == bool(end)
+    assert (f"its main process ended {end}" in " ".join(text.split())) == bool(end)
 
 
 def test_a_sigkill_in_which_no_oom_kill_was_counted() -> None:
@@ -481,7 +482,7 @@ OF = "memory, by the working set that counts page cache in use,"
         ),
         (STORAGE_LIMIT, "", ("held more than its ephemeral-storage limits together, 1Gi", FULL)),
         (CONTAINER_LIMIT, "", ("container app wrote more than its ephemeral-storage limit of 2Gi", FULL)),
-        (EVICTED, "", (f"no container of it was above its request: {ORDER}",)),
+        (EVICTED, "", (f"none of its containers was above its request: {ORDER}",)),
         (OLD_MEMORY, "", (f"{ORDER}; kubelets before 1.13 do not say what it used",)),
         (
             PIDS + USED.format("a", 900, 0),

@@ -52,7 +52,7 @@ def test_the_event_of_node_problem_detector_alone() -> None:
     text = text_of(kill)
     assert "at a memory limit; the log does not say which" in text
     assert "the victim was kubectl, process 350, uid 0, oom_score_adj 999, 86.1Mi in memory" in text
-    assert "oom_score_adj 999 is that of a Burstable pod that requests less than 0.2 % of its node's" in text
+    assert "oom_score_adj 999 means a Burstable pod that requests less than 0.2 % of its node's" in text
     assert "only part of" not in text
 
 
@@ -82,10 +82,12 @@ def test_the_processes_of_a_group_are_one_death_whose_victim_the_event_names() -
     died = pod("web", containerStatuses=[{"name": "c", "lastState": {"terminated": end}}])
     other = OOM_KILLING.replace("350", "351")
     (kill,) = kills_of(node_event("OOMKilling", OOM_KILLING), node_event("OOMKilling", other), pods=(died,))
-    assert "was kubectl, oom_score_adj 999, while this container has 1000: the process set" in text_of(kill)
+    assert "the process kubectl, oom_score_adj 999, but this container has 1000: the process set" in text_of(
+        kill
+    )
     fitting = OOM_KILLING.replace("999", "1000")
     (kill,) = kills_of(node_event("OOMKilling", fitting), pods=(died,))
-    assert "was kubectl, oom_score_adj 1000, which fits this container" in text_of(kill)
+    assert "the process kubectl, oom_score_adj 1000, which fits this container" in text_of(kill)
 
 
 def test_a_kubelet_that_starts_again_reports_no_second_death() -> None:

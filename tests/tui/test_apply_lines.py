@@ -117,7 +117,7 @@ def test_what_a_trial_promises_and_what_not(facts: ViewModel, limit: str, warns:
     state, _ = begin(facts, pod, [replace(memory(limit), side=Side.LIMITS)], around(pod))
     first, *more = running_change.promise_lines(replace(state, plan=TrialPlan()))
     assert first.text == "  on trial for 10m, and reverted at: restarts, oom, infeasible"
-    why = "! not reverted while a container waits after an OOM kill: before 1.36.4 kubelets raise"
+    why = "! cannot revert while a container waits after an OOM kill: before 1.36.4 kubelets raise"
     assert [line.text.startswith(why) for line in more] == [True] * warns
     state = replace(state, plan=TrialPlan(undo_if=(Condition.RESTARTS,)))
     assert len(running_change.promise_lines(state)) == 1, "an OOM kill reverts nothing"

@@ -494,7 +494,7 @@ async def test_the_question_names_what_the_kubelet_puts_off() -> None:
         await pilot.keys("ctrl+s")
         await pilot.until(lambda: "loading related objects" not in pilot.words)
         await pilot.keys("a")
-        await pilot.seen("Write this to the cluster although the kubelet answers Deferred?")
+        await pilot.seen("Write this to the cluster although the kubelet would answer Deferred?")
         assert "! kubelet answers Deferred: Node didn't have enough resource: memory" in pilot.words
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
 
 DESCRIPTION: Final = (
-    "The tiers of permissions as the API server reviews them for you: in the namespace of -n or of the"
-    " context, with -A in all. Exit code 0 if pods can be read, which is enough to begin with; 1 if not, or"
-    " if the server does not answer."
+    "Show which tiers of permissions you have, as reviewed by the API server: in the namespace of -n or of"
+    " the context, with -A in all namespaces. Exit code 0 if pods can be read, which is enough to begin"
+    " with; 1 if not, or if the server does not answer."
 )
 
 

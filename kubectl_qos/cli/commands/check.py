@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from kubectl_qos.present.values import ClusterValues
 
 DESCRIPTION: Final = """\
-What is wrong with the requests, limits and classes of manifests before they run, or of
-the pods of a cluster: what a server refuses, what nobody means, and what costs a pod its
-class or its life. Every container counts, init, sidecar and ephemeral ones too.
+Check requests, limits and classes of manifests before they run, or of the pods of a
+cluster: what a server would refuse, likely mistakes, and what costs a pod its QoS class
+or gets it killed. Init, sidecar and ephemeral containers are checked too.
 
-Settings are those of .kubectl-qos.yaml beside the manifests, or in a folder above them.
+Settings come from .kubectl-qos.yaml beside the manifests, or in a folder above them.
 An annotation waives a rule with a reason: kubectl-qos/waive: "QOS006: batch job".
 """
 EXAMPLES: Final = """\
@@ -70,29 +70,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths",
         nargs="*",
         metavar="FILE",
-        help="as -f: a file, a folder, a URL or -. Files that are no objects are skipped, as in a folder:"
-        " values, Chart.yaml, templates of Helm, patches of kustomizations, workflows",
+        help="as -f: a file, a folder, a URL or -. Files that are not Kubernetes objects are skipped: Helm"
+        " values, Chart.yaml and templates, patches of kustomizations, workflows",
     )
     parser.add_argument(
-        "--to", dest="release", metavar="RELEASE", help="also what another release changes, such as 1.37"
+        "--to",
+        dest="release",
+        metavar="RELEASE",
+        help="also check what another release changes, such as 1.37",
     )
-    parser.add_argument("--config", metavar="FILE", help="settings other than those beside the manifests")
     parser.add_argument(
-        "--baseline", metavar="FILE", help="leave out what an earlier -o json has: only what is new"
+        "--config", metavar="FILE", help="use these settings instead of those beside the manifests"
+    )
+    parser.add_argument(
+        "--baseline", metavar="FILE", help="show only findings that this earlier -o json does not have"
     )
     parser.add_argument(
         "--fail-on",
         choices=("error", "warning", "note"),
         default="error",
         metavar="error|warning|note",
-        help="the exit code is 1 from findings of this level on (default: error)",
+        help="exit with 1 on findings of this level or above (default: error)",
     )
     parser.add_argument(
         "--rule",
         action="append",
         default=[],
         metavar="ID=LEVEL",
-        help="another level of a rule than in the settings: QOS007=error, QOS006=off; may repeat",
+        help="override the level of a rule: QOS007=error, QOS006=off; may repeat",
     )
     add_switch(
         parser,
@@ -156,7 +161,7 @@ def _run(options: Options) -> int:
     report, notes = _check(resolved, settings_of, options)
     _print(report, options.output, notes)
     resolved.print_notes()
-    # What was not checked counts for more than what was found.
+    # Exit code 2 (something could not be checked) wins over 1.
     if resolved.failed:
         return EXIT_TROUBLE
     return EXIT_FAILED if report.has_failed else 0
@@ -175,7 +180,7 @@ def _parse_rule(text: str) -> tuple[RuleId, Level | None]:
 
 
 def _refuse_with_policy(source: SourceOptions, paths: Iterable[str], options: Options) -> None:
-    """Raise UsageError for what policies do not heed, and InputError for a path that is not there."""
+    """Raise UsageError for flags that policies ignore, and InputError for a path that does not exist."""
     import re
 
     from kubectl_qos.cluster.inputs import STANDARD_INPUT, existing, is_url
@@ -272,7 +277,7 @@ def _check(
 
 
 def _manifests(source: Source) -> FileSource | None:
-    """The manifests that are checked; None of a cluster or a bundle."""
+    """Return the source of the manifests to check; None for a cluster or a bundle."""
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.cluster.source import Bundled
 
@@ -285,7 +290,7 @@ def _subjects(
     settings_of: Callable[[str], Settings],
     options: Options,
 ) -> tuple[list[Subject], dict[int, DocumentLocation], list[Settings]]:
-    """What is in scope, with the settings of its file; by identity, where it stands; all those settings."""
+    """Return the objects to check with their settings, their documents by identity, and all settings."""
     from kubectl_qos.check.findings import Subject
 
     scope, files, folder = resolved.scope, _manifests(resolved.source), options.source.kustomize
@@ -309,7 +314,7 @@ def _subjects(
 
 
 def _kustomization(folder: str | None) -> str:
-    """The file of a folder's kustomization; empty for none, and for one that was fetched."""
+    """Return the file of a folder's kustomization; "" for none, and for one that was fetched."""
     from pathlib import Path
 
     from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
@@ -319,7 +324,7 @@ def _kustomization(folder: str | None) -> str:
 
 
 def _duplicates(location: DocumentLocation) -> Iterator[str]:
-    """The paths of the fields that an object of a file has twice, below the object."""
+    """Return the paths of the fields that an object of a file has twice, below the object."""
     prefix = f"{location.path}." if location.path else ""
     for path, _ in location.yaml.duplicates() if location.yaml is not None else ():
         if path.startswith(prefix):
@@ -329,9 +334,9 @@ def _duplicates(location: DocumentLocation) -> Iterator[str]:
 def _context(
     resolved: sources.ResolvedSource, snapshot: Snapshot, options: Options
 ) -> tuple[Context, list[str]]:
-    """What the pods are checked against: of files what is in them, of a cluster each namespace's objects.
+    """Return what the pods are checked against, from their files or their cluster's namespaces.
 
-    And what of it is not known, in sentences.
+    Return also what is unknown of it, in sentences.
     """
     from kubectl_qos.check.findings import Context
     from kubectl_qos.check.rules import injector
@@ -387,7 +392,7 @@ def _context(
 
 
 def _baseline(path: str | None) -> Iterator[tuple[str, ...]]:
-    """The keys of the findings in an earlier output. Raises InputError for anything else."""
+    """Return the keys of the findings in an earlier output. Raises InputError for anything else."""
     import json
     import re
     from pathlib import Path

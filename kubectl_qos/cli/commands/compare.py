@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 DESCRIPTION: Final = (
-    "The same pods on the same node, as it is known and as --to, --assume and --feature-gates have it: what"
-    " differs."
+    "Compare the pods of a node as they are with what an upgrade (--to) or another setting (--assume,"
+    " --feature-gates) would change."
 )
 
 
@@ -49,13 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compare`."""
     add_target(parser, "pod/db-0 in full; node/worker-2, or nothing, as a table")
     parser.add_argument(
-        "--to", dest="release", metavar="RELEASE", help="the kubelet's release after it, such as 1.37"
+        "--to", dest="release", metavar="RELEASE", help="the kubelet's release after an upgrade, such as 1.37"
     )
     add_output(parser, "json", "yaml")
 
 
 def more_help() -> Iterator[str]:
-    """The keys of --assume, for --help."""
+    """Yield the keys of --assume for --help."""
     from kubectl_qos.present.node_settings import node_settings
 
     yield from ("", "keys of --assume, in every command:")
@@ -73,7 +73,7 @@ def run(options: Options) -> int:
     if options.release is not None:
         flag_value(Release.of, options.release)
     elif not settings:
-        raise UsageError("nothing to compare with", hint="give --to 1.37, or --assume cgroupDriver=cgroupfs")
+        raise UsageError("nothing to compare with", hint="add --to 1.37, or --assume cgroupDriver=cgroupfs")
     node, reference = parse_node_or_reference(
         options.target,
         "one pod, workload or node can be compared at a time",
@@ -106,7 +106,7 @@ def run(options: Options) -> int:
 def _compare(
     snapshot: Snapshot, scope: Scope, settings: Sequence[NodeOverride], release: str | None, pod: Pod | None
 ) -> list[Comparison]:
-    """A comparison for each node that has pods in scope, with all of its pods, because they share ranks."""
+    """Compare each node that has pods in scope, with all of its pods, because they share ranks."""
     from kubectl_qos.edit.compare import compare
     from kubectl_qos.k8s.node_overrides import apply_overrides
 

@@ -1,4 +1,4 @@
-"""`kubectl qos completion SHELL`: scripts by which kubectl and shells ask for candidates (cli/completion)."""
+"""`kubectl qos completion SHELL`: scripts with which kubectl and shells ask for candidates."""
 
 import argparse
 import os
@@ -10,9 +10,9 @@ from kubectl_qos.cli import output
 
 SHELLS: Final = ("kubectl", "bash", "zsh", "fish", "powershell")
 DESCRIPTION: Final = (
-    "Print what makes TAB complete commands, flags, contexts, namespaces, nodes, pods and so on:\n"
-    "for kubectl, so that it completes `kubectl qos`, or for a shell, so that it completes `kubectl-qos`.\n"
-    "Without a word, print how it is installed."
+    "Print the script with which TAB completes commands, flags, contexts, namespaces, nodes, pods and more:\n"
+    "for kubectl, which then completes `kubectl qos`, or for a shell, which then completes `kubectl-qos`.\n"
+    "Without an argument, print how to install it."
 )
 EXAMPLES: Final = """\
 kubectl qos, where the completion of kubectl itself is loaded; pip and pipx have installed it already:
@@ -50,7 +50,7 @@ def run(options: Options) -> int:
 
 
 def script(shell: str, *, windows: bool = sys.platform == "win32") -> str:
-    """The script for a shell; kubectl starts another one on Windows."""
+    """Return the script for a shell; kubectl starts another one on Windows."""
     name = "kubectl.cmd" if shell == "kubectl" and windows else shell
     folder = __file__.rpartition(os.sep)[0].rpartition(os.sep)[0]
     with open(f"{folder}/completion/shells/{name}", encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes 5 ms

@@ -1,6 +1,6 @@
-"""The terminal UI: `kubectl qos`, and `kubectl qos edit TYPE/NAME` on the edit screen of a pod or workload.
+"""The terminal UI: `kubectl qos`, and `kubectl qos edit TYPE/NAME` on the edit screen of an object.
 
-It has no `run`, since the command line knows no UI: `kubectl_qos.__main__` opens it.
+It has no `run`, because `kubectl_qos.__main__` opens the UI.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from-dump",
         metavar="FILE|-",
-        help="with memory.events of its containers from what `kubectl qos host -o json` wrote on the node",
+        help="read memory.events of its containers from the output of `kubectl qos host -o json` on its node",
     )
 
 
@@ -61,7 +61,7 @@ def run(options: Options) -> int:
             "You must provide one or more resources by argument or filename.",
             hint="kubectl qos explain pod/web-0, or kubectl qos explain -f pod.yaml",
         )
-    # Only the demo that lives has workloads.
+    # Only the living demo has workloads.
     needs = SourceNeeds(lives=any(target.kind != "Pod" for target in references))
     resolved = resolve_source(options.source, needs)
     explanations, at, missing = _explain(resolved, references, options)
@@ -83,13 +83,14 @@ def run(options: Options) -> int:
 def _explain(
     resolved: ResolvedSource, references: list[Reference], options: Options
 ) -> tuple[list[Explanation], str, list[QosError]]:
-    """Each pod, ranked among the pods of its node, and `Snapshot.at`; without references, every pod.
+    """Explain each named pod, or every pod in scope, ranked among the pods of its node.
 
-    The last are the references without a pod. Raises QosError where no other has one.
+    Return the explanations, `Snapshot.at`, and the errors of references without a pod. Raises QosError if no
+    reference has one.
     """
     from kubectl_qos.present.explanation import explain_pod, with_fix
 
-    # The pods of a workload have other names than it has.
+    # The pods of a workload have other names.
     only_pods = references and all(target.kind == "Pod" for target in references)
     scope = resolved.named(*(target.name for target in references)) if only_pods else resolved.scope
     snapshot, ranges = resources.with_limit_ranges(resolved, scope)
@@ -116,7 +117,7 @@ def _explain(
             output.note(f"{reference(pod)} has the defaults of LimitRange {names}")
     now = resolved.source.now()
     logs = resolved.source.kernel_logs()
-    # Of all pods of a file the search for fixes would take minutes.
+    # The search for fixes of all pods of a file would take minutes.
     add_fix = with_fix if references else _without_fix
     explanations = [
         add_fix(
@@ -133,7 +134,7 @@ def _without_fix(explanation: Explanation, _: Snapshot) -> Explanation:
 
 
 def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) -> Snapshot:
-    """With what the memory of these pods consists of, which is read of few pods alone: it is much."""
+    """Add what the memory of these pods consists of; it is read only for few pods, because it is much."""
     from kubectl_qos.cli.sources import open_any_store
     from kubectl_qos.k8s.quantity import parse_time
     from kubectl_qos.k8s.snapshot import Missing
@@ -154,7 +155,7 @@ def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) 
 def _read_events(
     snapshot: Snapshot, pods: Sequence[Pod], dump: str
 ) -> dict[PodKey, dict[str, dict[str, int]]]:
-    """memory.events of the containers of these pods, in a dump of their node."""
+    """Return memory.events of the containers of these pods, from a dump of their node."""
     from kubectl_qos.cli.verify_readers import VerifiedPods, read_from_dump
 
     readings, _ = read_from_dump(dump, VerifiedPods(tuple(pods), snapshot, pods[0].node_name))

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_parse_listen,
         default=_parse_listen(DEFAULT_LISTEN),
         metavar="HOST:PORT",
-        help=f"the address to listen on (default: {DEFAULT_LISTEN}); :9857 is every address",
+        help=f"the address to listen on (default: {DEFAULT_LISTEN}); :9857 listens on all addresses",
     )
     parser.add_argument(
         "--web.config.file",
@@ -72,13 +72,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=parse_past_seconds,
         default=DEFAULT_MAX_STALE_SECONDS,
         metavar="DURATION",
-        help="/readyz fails when the API server was not heard for longer (default: 5m)",
+        help="/readyz fails if the API server has not answered for this long (default: 5m)",
     )
     parser.add_argument(
         "--shard",
         type=_parse_shard,
         metavar="I/N",
-        help="only the nodes of part I of N, from 0 on: each process holds the pods of its part alone",
+        help="serve only shard I of N, counted from 0; each process holds only the pods of its shard",
     )
 
 
@@ -86,7 +86,7 @@ def _parse_listen(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdecimal()) or int(port) > _LAST_PORT:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not an address: write HOST:PORT, or :PORT for every address"
+            f"{text!r} is not an address: write HOST:PORT, or :PORT for all addresses"
         )
     return host.removeprefix("[").removesuffix("]"), int(port)
 
@@ -104,7 +104,7 @@ def _parse_shard(text: str) -> tuple[int, int]:
     numbers = [int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) <= 9]
     if text.count("/") == 1 and len(numbers) == 2 and numbers[0] < numbers[1]:
         return numbers[0], numbers[1]
-    raise argparse.ArgumentTypeError(f"{text!r} is no part: write 0/3, 1/3 or 2/3 for three parts")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a shard: write 0/3, 1/3 or 2/3 for three shards")
 
 
 def run(options: Options) -> int:
@@ -117,7 +117,7 @@ def run(options: Options) -> int:
                 f"kubectl qos exporter needs {package}; pip install 'kubectl-qos[exporter]' brings it"
             )
     if "-" in options.source.files:
-        raise UsageError("exporter cannot read standard input: it serves what changes")
+        raise UsageError("exporter does not support -f -: it serves what changes")
     from kubectl_qos.exporter.collector import Exporter
     from kubectl_qos.exporter.server import Server, WebConfigFile
     from kubectl_qos.k8s.snapshot import Shard

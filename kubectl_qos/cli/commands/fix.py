@@ -1,6 +1,6 @@
-"""`kubectl qos fix [TYPE/NAME]`: what to change about the next deaths, proven before it is offered.
+"""`kubectl qos fix [TYPE/NAME]`: changes that prevent the next deaths, each tried in the simulation.
 
-What a change does in full, and applying it, is that of `set` (commands/set.py).
+The full preview of a change, and applying it, is in commands/set.py.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.objects import Pod
-    from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.k8s.snapshot import Scope, Snapshot
     from kubectl_qos.present.fixes import FixRow
 
 DESCRIPTION: Final = """\
-What to change about the next deaths: a limit with room above what is used, a request
-with which others die first, a limit for a neighbour without one. Each change is tried
-in the simulation before it is offered. Without a name, the nearest death of each node;
-of a node, pod or workload all that wait. On a terminal the first ten, with --all and
-in a pipe all of them.
+Show changes that prevent the next deaths: a limit with room above usage, a request with
+which others die first, a limit for a neighbour without one. Each change is tried in the
+simulation before it is offered. Without a name, fix covers the nearest death of each
+node; with a node, pod or workload, all of its deaths. A terminal shows the first ten
+fixes, --all and a pipe show all.
 
---priorities is another question: the fewest requests with which neither the kernel nor
-the kubelet ends a pod before one of lower priority on its node. No value is lowered, no
-class changes, and what cannot be solved is said with the reason.
+--priorities answers another question: the fewest request changes after which neither
+the kernel nor the kubelet ends a pod before one of lower priority on its node. It lowers
+no value and changes no class, and says what it cannot solve and why.
 
-Of one node also the kubelet's settings with which it evicts before the kernel kills:
--o kubelet-config. The kubelet checks every 10 seconds, and memory may grow in between:
---growth says how fast.
+For a single node, -o kubelet-config prints kubelet settings with which the kubelet
+evicts before the kernel kills. The kubelet checks every 10 seconds, and memory may grow
+in between: --growth says how fast.
 
 --apply does what `set` does with the same values: preview, dry run of the server and
 confirmation.
@@ -76,7 +76,7 @@ KUBELET_CONFIG: Final = "kubelet-config"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Of what, how it is printed, and which fix is applied, if any."""
+    """What to fix, how it is printed, and which fix is applied, if any."""
 
     source: SourceOptions
     apply: ApplyOptions
@@ -94,14 +94,16 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fix`."""
     add_target(parser, "pod/search-0, deployment/api or node/worker-2; every node without it")
-    parser.add_argument(
-        "--apply", dest="number", type=_parse_number, metavar="N", help="apply the fix of this number"
+    parser.add_argument("--apply", dest="number", type=_parse_number, metavar="N", help="apply fix N")
+    add_switch(
+        parser, "--priorities", help="find requests with which no pod dies before one of lower priority"
     )
-    add_switch(parser, "--priorities", help="requests with which no pod dies before one of lower priority")
     parser.add_argument(
-        "--growth", metavar="SIZE", help="of one node: how much its memory grows each second, such as 20Mi"
+        "--growth",
+        metavar="SIZE",
+        help="for a single node: how much its memory grows per second, such as 20Mi",
     )
-    add_switch(parser, "--all", help="every fix on a terminal too, not only the first ten")
+    add_switch(parser, "--all", help="show every fix on a terminal, not only the first ten")
     add_no_headers(parser)
     add_contexts(parser)
     help_ = (
@@ -126,9 +128,6 @@ def run(options: Options) -> int:
         options.target, "one node, pod or workload can be fixed at a time"
     )
     from kubectl_qos.analysis.fix_list import FixList
-    from kubectl_qos.cli.set_edits import EditRequest
-    from kubectl_qos.edit.fixes import Fix
-    from kubectl_qos.edit.preview import StrategyKind
 
     node = node or options.source.node
     like_set = SetOptions(
@@ -163,27 +162,36 @@ def run(options: Options) -> int:
     if options.number is None and not prints_patch:
         _print(answer, snapshot, options)
         return resolved.print_notes()
-    number = options.number or 1
+    planned, strategy = _planned(answer, options.number or 1, snapshot, resolved)
+    set_command.change(planned, shell, replace(like_set, by=strategy) if shell is not None else like_set)
+    return resolved.print_notes()
+
+
+def _planned(
+    answer: FixList | Plans, number: int, snapshot: Snapshot, resolved: sources.ResolvedSource
+) -> tuple[set_command.PlannedEdits, Literal["in-place", "template"] | None]:
+    """Return the edits of the fix with this number, and its strategy. Raises InputError."""
+    from kubectl_qos.analysis.fix_list import FixList
+    from kubectl_qos.cli.set_edits import EditRequest
+    from kubectl_qos.edit.fixes import Fix
+    from kubectl_qos.edit.preview import StrategyKind
+
     fixes = answer.fixes if isinstance(answer, FixList) else [row.move for row in answer.rows]
     if number > len(fixes):
         numbers = f"the last one is {len(fixes)}" if fixes else "there is none"
-        raise InputError(f"no fix has the number {number}: {numbers}", hint="without --apply they are listed")
+        raise InputError(f"there is no fix {number}: {numbers}", hint="leave out --apply to list the fixes")
     fix = fixes[number - 1]
     pod = fix.pod
     if isinstance(fix, Fix) and fix.workload is not None:
         pod = resources.find_pod(resources.Reference(*fix.workload), snapshot, resolved)
     elif not isinstance(fix, Fix) and fix.workload is not None:
         pod = resolved.source.find(*fix.workload)
-    if shell is not None:
-        by: dict[StrategyKind, Literal["in-place", "template"]] = {
-            StrategyKind.IN_PLACE: "in-place",
-            StrategyKind.TEMPLATE: "template",
-        }
-        like_set = replace(like_set, by=by.get(fix.strategy))
+    by: dict[StrategyKind, Literal["in-place", "template"]] = {
+        StrategyKind.IN_PLACE: "in-place",
+        StrategyKind.TEMPLATE: "template",
+    }
     request = EditRequest((), (), False)
-    planned = set_command.PlannedEdits(pod, fix.edits, snapshot, resolved, request)
-    set_command.change(planned, shell, like_set)
-    return resolved.print_notes()
+    return set_command.PlannedEdits(pod, fix.edits, snapshot, resolved, request), by.get(fix.strategy)
 
 
 def _run_fleet(
@@ -227,17 +235,17 @@ def _run_fleet(
 
 
 def _check_flags(options: Options, node: str | None, reference: resources.Reference | None) -> None:
-    """Raises UsageError for flags that are not of what is named."""
+    """Raise UsageError for flags that do not go with the named target."""
     if options.priorities and reference is not None:
         raise UsageError(
-            "--priorities takes a node, not a pod or workload", hint="it compares the pods of one node"
+            "--priorities takes a node, not a pod or workload", hint="it compares all pods of a node"
         )
     if options.priorities and options.output == KUSTOMIZE and options.number is None:
         raise UsageError("--priorities -o kustomize needs --apply N", hint="-o patch prints all patches")
     of_kubelet = ["--growth"] if options.growth is not None else []
     of_kubelet += [f"-o {KUBELET_CONFIG}"] if options.output == KUBELET_CONFIG else []
     if of_kubelet and (node is None or options.priorities or options.number is not None):
-        raise UsageError(f"{of_kubelet[0]} takes a node alone", hint=f"fix node/worker-1 {of_kubelet[0]} …")
+        raise UsageError(f"{of_kubelet[0]} needs a single node", hint=f"fix node/worker-1 {of_kubelet[0]} …")
 
 
 def _find(
@@ -246,15 +254,8 @@ def _find(
     resolved: sources.ResolvedSource,
     options: Options,
 ) -> tuple[FixList | Plans, Snapshot]:
-    """The fixes of what is named, and what they are of. Raises QosError."""
-    from kubectl_qos.analysis.fix_list import (
-        fixes_for_pods,
-        fixes_on_nodes,
-        missed_kill,
-        node_model,
-        of_template,
-    )
-    from kubectl_qos.present import fixes as present
+    """Return the fixes or plans for the named target, and the snapshot. Raises QosError."""
+    from kubectl_qos.analysis.fix_list import fixes_for_pods, of_template
 
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths count.
     # A template has pods on other nodes too.
@@ -266,34 +267,7 @@ def _find(
     snapshot, _ = resources.with_limit_ranges(resolved, of_pod)
     resources.require_places(resolved, snapshot)
     if reference is None:
-        is_fleet = options.source.is_fleet
-        nodes = resources.find_nodes(node, snapshot, scope, is_fleet=is_fleet)
-        if options.priorities:
-            from kubectl_qos.analysis.priority_plans import plans_of_nodes, with_refusals
-
-            with resources.with_unreadable(snapshot):
-                plans = plans_of_nodes(snapshot, nodes, scope)
-            return with_refusals(plans, lambda pod: _related(pod, resolved)), snapshot
-        snapshot = resolved.source.with_autoscalers(snapshot, scope.namespace)
-        most = options.number or _most(options) or (1 if options.output in {"patch", KUSTOMIZE} else None)
-        only_nearest = is_fleet and node is None
-        with resources.with_unreadable(snapshot):
-            fixes = fixes_on_nodes(snapshot, nodes, scope, only_nearest=only_nearest, most=most)
-        if node is not None:
-            from kubectl_qos.edit.kubelet_settings import fix_kubelet
-            from kubectl_qos.qos.kills.analyze import find_kills
-
-            growth = sources.parse_size(options.growth, "--growth", "20Mi") if options.growth else 0
-            model = node_model(snapshot, node)
-            fixes = replace(fixes, kubelet=fix_kubelet(model, growth))
-            if options.output == KUBELET_CONFIG and fixes.kubelet is None:
-                events, logs = resolved.source.event_list(None), resolved.source.kernel_logs()
-                kills = find_kills(snapshot, events, logs)
-                why = present.unknown_text(fixes) or present.no_kubelet_fix(
-                    node, missed_kill(model, growth, kills)
-                )
-                output.print_text(f"# {why}\n")
-        return fixes, snapshot
+        return _find_on_nodes(node, snapshot, scope, resolved, options)
     members = resources.find_members(reference, snapshot, resolved, ended=True)
     keys = [(pod.namespace, pod.name) for pod in members]
     subject = resources.find_pod(reference, snapshot, resolved)
@@ -303,8 +277,48 @@ def _find(
     return fixes if is_pod else of_template(fixes, subject), snapshot
 
 
+def _find_on_nodes(
+    node: str | None, snapshot: Snapshot, scope: Scope, resolved: sources.ResolvedSource, options: Options
+) -> tuple[FixList | Plans, Snapshot]:
+    """Return the fixes or plans for a node or for each, and the snapshot with autoscalers."""
+    from kubectl_qos.analysis.fix_list import fixes_on_nodes
+
+    is_fleet = options.source.is_fleet
+    nodes = resources.find_nodes(node, snapshot, scope, is_fleet=is_fleet)
+    if options.priorities:
+        from kubectl_qos.analysis.priority_plans import plans_of_nodes, with_refusals
+
+        with resources.with_unreadable(snapshot):
+            plans = plans_of_nodes(snapshot, nodes, scope)
+        return with_refusals(plans, lambda pod: _related(pod, resolved)), snapshot
+    snapshot = resolved.source.with_autoscalers(snapshot, scope.namespace)
+    most = options.number or _most(options) or (1 if options.output in {"patch", KUSTOMIZE} else None)
+    only_nearest = is_fleet and node is None
+    with resources.with_unreadable(snapshot):
+        fixes = fixes_on_nodes(snapshot, nodes, scope, only_nearest=only_nearest, most=most)
+    return fixes if node is None else _with_kubelet(fixes, node, resolved, options), snapshot
+
+
+def _with_kubelet(fixes: FixList, node: str, resolved: sources.ResolvedSource, options: Options) -> FixList:
+    """Add the settings of the node's kubelet; print why there are none if they are asked for."""
+    from kubectl_qos.analysis.fix_list import missed_kill, node_model
+    from kubectl_qos.edit.kubelet_settings import fix_kubelet
+    from kubectl_qos.present import fixes as present
+    from kubectl_qos.qos.kills.analyze import find_kills
+
+    growth = sources.parse_size(options.growth, "--growth", "20Mi") if options.growth else 0
+    model = node_model(fixes.snapshot, node)
+    fixes = replace(fixes, kubelet=fix_kubelet(model, growth))
+    if options.output == KUBELET_CONFIG and fixes.kubelet is None:
+        kills = find_kills(fixes.snapshot, resolved.source.event_list(None), resolved.source.kernel_logs())
+        missed = missed_kill(model, growth, kills)
+        why = present.unknown_text(fixes) or present.no_kubelet_fix(node, missed)
+        output.print_text(f"# {why}\n")
+    return fixes
+
+
 def _most(options: Options) -> int | None:
-    """How many fixes are shown: a person on a terminal is shown the first ones."""
+    """Return how many fixes are shown: only the first ones on a terminal, None for all."""
     from kubectl_qos.present.fixes import MOST_ROWS
 
     is_table = options.output in {None, "wide"} and output.terminal_width() is not None
@@ -312,7 +326,7 @@ def _most(options: Options) -> int | None:
 
 
 def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | None:
-    """What is around a pod or workload, None where the object itself cannot be read."""
+    """Return the objects around a pod or workload; None if the object itself cannot be read."""
     try:
         return resolved.objects.related(pod)
     except QosError as error:

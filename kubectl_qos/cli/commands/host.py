@@ -1,4 +1,4 @@
-"""`kubectl qos host`: the processes of the node that it runs on, in the kernel's order of kills."""
+"""`kubectl qos host`: the processes of the node that it runs on, in the kernel's kill order."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from kubectl_qos.qos.process_order import HostView, PodNames, ProcessRow
 
 DESCRIPTION: Final = (
-    "All processes of the node that this runs on, those of pods and the others, in the order in which the"
-    " kernel kills them when the node runs out of memory. No cluster is contacted unless --names is given."
+    "List the processes of the node that this runs on, in pods or not, in the order in which the kernel"
+    " kills them when the node runs out of memory. No cluster is contacted unless --names is given."
 )
 EXAMPLES: Final = """\
 examples:
   kubectl qos host                                # on a node, as root
-  kubectl qos host -w                             # and again and again
-  kubectl qos host -o json > node.json            # what it reads, to be looked at elsewhere:
+  kubectl qos host -w                             # repeatedly
+  kubectl qos host -o json > node.json            # everything it reads, to look at elsewhere:
   kubectl qos host --from-dump node.json --names  # on a laptop, with the names of pods
 """
 
@@ -50,11 +50,16 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `host`."""
-    add_switch(parser, "--all", dest="everything", help="also those that are never killed (adj -1000)")
+    add_switch(
+        parser,
+        "--all",
+        dest="everything",
+        help="include processes that are never killed (oom_score_adj -1000)",
+    )
     add_switch(
         parser,
         "--names",
-        help="the names of pods and containers, from a cluster (with --node only of that node) or from the"
+        help="show names of pods and containers, from a cluster (with --node only of that node) or from the"
         " files of -f",
     )
     parser.add_argument(
@@ -62,16 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where the node's /proc is (default: below /host in a debug pod)",
     )
-    parser.add_argument("--cgroup-root", metavar="DIR", help="where its /sys/fs/cgroup is; the same default")
     parser.add_argument(
-        "--from-dump", metavar="FILE|-", help="read what -o json has written, instead of a node"
+        "--cgroup-root", metavar="DIR", help="where the node's /sys/fs/cgroup is; same default"
     )
+    parser.add_argument("--from-dump", metavar="FILE|-", help="read the output of -o json instead of a node")
     add_output(
         parser,
         *("wide", "json", "yaml", "csv"),
-        help_="output format; json is all that was read, for --from-dump",
+        help_="output format; json has everything that was read, for --from-dump",
     )
-    add_switch(parser, "-w", "--watch", help="read again and again; ctrl-c ends it")
+    add_switch(parser, "-w", "--watch", help="read repeatedly; ctrl-c ends it")
     add_no_headers(parser)
 
 
@@ -108,7 +113,7 @@ def _check(options: Options) -> None:
     given = {"-w": options.watch, "--proc-root": options.proc_root, "--cgroup-root": options.cgroup_root}
     for flag, value in given.items():
         if value:
-            raise UsageError(f"{flag} reads a node, and --from-dump is what was read of one")
+            raise UsageError(f"{flag} and --from-dump cannot be used together")
 
 
 def _read(options: Options, names: dict[str, PodNames]) -> HostView:
@@ -145,7 +150,7 @@ def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
 
 
 def _read_names(options: Options) -> tuple[dict[str, PodNames], list[str]]:
-    """The names of pods; a cluster that does not answer is a note, since processes can be shown without."""
+    """Return the names of pods, and notes; a cluster that does not answer is only a note."""
     has_files = options.source.has_files
     if not has_files and not options.names:
         return {}, []
@@ -163,7 +168,7 @@ def _read_names(options: Options) -> tuple[dict[str, PodNames], list[str]]:
 
 
 def pod_names_by_uid(pods: Iterable[Pod]) -> dict[str, PodNames]:
-    """The names of pods and containers, by the UIDs that their cgroups have."""
+    """Return the names of pods and containers by the UIDs in their cgroups."""
     from kubectl_qos.qos.cgroup.names import pod_uid
     from kubectl_qos.qos.process_order import PodNames
 
@@ -180,7 +185,7 @@ def pod_names_by_uid(pods: Iterable[Pod]) -> dict[str, PodNames]:
 
 
 def roots(proc: str | None, cgroup: str | None, mounted: str = "/host") -> tuple[Path, Path]:
-    """Where /proc and /sys/fs/cgroup of a node are: `mounted` if it has them, as in a debug pod."""
+    """Return where /proc and /sys/fs/cgroup of a node are: below `mounted` if it has them."""
     from pathlib import Path
 
     from kubectl_qos.host.procfs import CGROUP, PROC
@@ -190,7 +195,7 @@ def roots(proc: str | None, cgroup: str | None, mounted: str = "/host") -> tuple
 
 
 def read_dump(path: str) -> HostView:
-    """A node as `host -o json` has written it, `-` for standard input. Raises InputError."""
+    """Read a node as `host -o json` has written it, `-` for standard input. Raises InputError."""
     from pathlib import Path
 
     from kubectl_qos.host.procfs import from_json

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from kubectl_qos.qos.kills.report import KernelLog
 
 DESCRIPTION: Final = (
-    "Every OOM kill and eviction, also possible ones, the newest first: by which mechanism, how sure that"
-    " is and why, from pod statuses, events and, where they are given, kernel logs. Neither OOMKilled nor"
-    " exit code 137 decides alone. With a pod or workload, the evidence of each death, and why this process."
+    "List OOM kills and evictions, certain or possible, newest first: the mechanism, how sure it is, and why,"
+    " from pod statuses, events and kernel logs if given. Neither OOMKilled nor exit code 137 decides alone."
+    " With a pod or workload, show the evidence of each death, and why this process was chosen."
 )
 _MOST_FRAGMENTS: Final = 3
 EXAMPLES: Final = """\
@@ -39,11 +39,11 @@ examples:
 columns:
   BY          container limit, pod limit, kubepods limit, node, memory nodes (of a cpuset or memory policy),
               kubelet eviction, kubelet preemption, node shutdown, other SIGKILL, unknown; other limit is
-              that of a cgroup which is no pod's
+              the limit of a cgroup that belongs to no pod
   SURE        certain, likely, possible
-  OOM_SCORE   /proc/PID/oom_score of the process that the kernel chose, then, by the numbers in its report
-  FREED       what the killed processes held in memory, by that report
-  ~           before a time: from seconds since boot, and deaths in the same log whose time is known
+  OOM_SCORE   /proc/PID/oom_score at that time of the process that the kernel chose, from its report
+  FREED       memory of the killed processes, from that report
+  ~           marks an estimated time: seconds since boot, compared with known times in the same log
 """
 
 
@@ -104,7 +104,7 @@ def add_death_flags(parser: argparse.ArgumentParser, since_help: str) -> None:
         default=[],
         metavar="[NODE=]FILE|-",
         help="a kernel log: dmesg, journalctl -k (any -o), syslog, talosctl dmesg, a container's log, an"
-        " export of a log store; also gzip, xz, zstd; may repeat. NODE is needed where its lines name none",
+        " export of a log store; also gzip, xz, zstd; may repeat. NODE is needed if its lines do not name it",
     )
     flags.add_switch(parser, "--local", help="on a node: read its /dev/kmsg")
     parser.add_argument(
@@ -152,7 +152,7 @@ def _without_kill(options: Options, facts: Facts, kills: Sequence[Kill]) -> Iter
 
 
 def _view(options: Options) -> TableView[Kill]:
-    """The deaths of one of several clusters."""
+    """Return the deaths of one of several clusters."""
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.present.kills import HIDDEN_FIRST, columns, nothing_sentence
     from kubectl_qos.present.values.incidents import kill_values
@@ -175,7 +175,7 @@ def _view(options: Options) -> TableView[Kill]:
 
 
 def _read(options: Options) -> tuple[list[Kill], Facts, list[ApiError], list[KernelLog]]:
-    """The deaths that are shown, what they are judged by, and what is named and missing."""
+    """Return the deaths that are shown, the facts they are judged by, what is missing, and the logs."""
     references = _named(options)
     source = options.source.without_usage().on_node(resources.parse_node(options.target))
     logs = read_logs(options.kernel_logs, source, local=options.local)
@@ -187,7 +187,7 @@ def _read(options: Options) -> tuple[list[Kill], Facts, list[ApiError], list[Ker
 
 
 def _named(options: Options) -> list[resources.Reference]:
-    """The pods and workloads that are named."""
+    """Return the named pods and workloads."""
     if resources.parse_node(options.target) is not None:
         return []
     return [reference for reference in resources.parse_references_or_names(options.target) if reference.name]
@@ -200,7 +200,7 @@ def find_shown(
     source: SourceOptions,
     since_seconds: int | None,
 ) -> tuple[list[Kill], Facts]:
-    """The deaths of what is named, also those that only a store has; the facts with what is missing then."""
+    """Return the deaths of the named targets, from statuses and the store, and the facts with new notes."""
     from kubectl_qos.k8s.snapshot import Missing
     from kubectl_qos.present.reasons import missing_sentence
     from kubectl_qos.qos.kills.analyze import find_kills
@@ -222,7 +222,7 @@ def find_shown(
 
 
 def read_logs(words: Sequence[str], source: SourceOptions, *, local: bool) -> list[KernelLog]:
-    """The kernel logs of --kernel-log and --local. Raises QosError."""
+    """Read the kernel logs of --kernel-log and --local. Raises QosError."""
     files = [_split(text) for text in words]
     if [path for _, path in files].count("-") + source.files.count("-") > 1:
         raise UsageError("standard input cannot be used for multiple arguments")
@@ -235,7 +235,7 @@ def read_logs(words: Sequence[str], source: SourceOptions, *, local: bool) -> li
 
 
 def _split(text: str) -> tuple[str, str]:
-    """`NODE=FILE`, or a file whose name may have an equals sign."""
+    """Split `NODE=FILE`; a file's name may have an equals sign."""
     from pathlib import Path
 
     node, equals, path = text.partition("=")
@@ -249,7 +249,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _read_facts(source: SourceOptions, references: Sequence[resources.Reference], *, has_logs: bool) -> Facts:
-    """Pods, nodes and events. Without a cluster, kernel logs still show what was killed. Raises QosError."""
+    """Read pods, nodes and events; without a cluster, kernel logs are enough. Raises QosError."""
     try:
         return facts_of(sources.resolve_source(source), references, has_logs=has_logs)
     except QosError as error:
@@ -270,7 +270,7 @@ def _read_facts(source: SourceOptions, references: Sequence[resources.Reference]
 def facts_of(
     resolved: sources.ResolvedSource, references: Sequence[resources.Reference], *, has_logs: bool
 ) -> Facts:
-    """Pods, nodes and events of a source. Raises QosError."""
+    """Read pods, nodes and events of a source. Raises QosError."""
     from kubectl_qos.cluster.source import FileFacts
 
     # A workload's pods have other names.
@@ -292,14 +292,14 @@ def facts_of(
 
 
 def is_referenced(pod: Pod, references: Sequence[resources.Reference]) -> bool:
-    """Whether a pod is one of those that are named, or of a workload that is; all are where none is."""
+    """Return True if a pod or its workload is named, or if nothing is."""
     from kubectl_qos.k8s.kinds import belongs_to
 
     return not references or any(belongs_to(pod, reference.kind, reference.name) for reference in references)
 
 
 def find_missing(references: Sequence[resources.Reference], facts: Facts) -> list[ApiError]:
-    """An error for each name without pods."""
+    """Return an error for each name without pods."""
     pods = [pod for pod in facts.snapshot.pods if facts.scope.matches(pod)]
     missing: list[ApiError] = []
     for reference in references:
@@ -319,7 +319,7 @@ def _with_store(
     facts: Facts,
     seconds: int,
 ) -> list[Kill]:
-    """With the deaths of so many seconds that no status has any more, but the store. Raises QosError."""
+    """Add the deaths that only the store still has. Raises QosError."""
     from kubectl_qos.metrics.deaths import read_kills, with_older
 
     pods = {pod.name for pod in facts.snapshot.pods if references and is_referenced(pod, references)}
@@ -343,7 +343,7 @@ def _is_shown(kill: Kill, facts: Facts, since_seconds: int | None) -> bool:
 
 
 def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
-    """What could not be read, and what logs do not have."""
+    """Yield what could not be read, and what logs lack."""
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.present.reasons import missing_sentence
 
@@ -359,11 +359,11 @@ def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
         elif log.left_out:
             yield f"{log.title}: only the newest {len(log.reports)} OOM reports are read"
         for line in log.fragments[:_MOST_FRAGMENTS]:
-            yield f"{log.title} line {line}: an OOM report breaks off before its cause and its victim"
+            yield f"{log.title} line {line}: an OOM report is cut off before its cause and its victim"
 
 
 def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
-    """Which kernel logs would make more deaths certain, or name the pods of victims."""
+    """Yield which kernel logs would make more deaths certain, or name the pods of victims."""
     from kubectl_qos.present.format import UNKNOWN, first_few
     from kubectl_qos.qos.kills.evidence import Need
     from kubectl_qos.qos.reason import Confidence

@@ -1,4 +1,4 @@
-"""`kubectl qos next [TYPE/NAME]`: who dies next, by whom, and how far away that is."""
+"""`kubectl qos next [TYPE/NAME]`: who dies next, what kills it, and how far away that is."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 WIDTH: Final = 100
-"""Of the picture, where stdout is no terminal."""
+"""The width of the picture if stdout is not a terminal."""
 MOST_ROWS: Final = 10
 DESCRIPTION: Final = (
-    "The coming deaths over all killers: by each limit of a container, a pod or all pods, by the kubelet's"
-    " eviction, and by the kernel on a full node. What is due comes first, then the soonest where memory is"
-    " known to grow, then the fullest. Without a name, the next one of each node."
+    "Show the next deaths from every cause: the limits of containers, of pods and of all pods, eviction by"
+    " the kubelet, and the kernel on a full node. Deaths that are due come first, then the soonest if growth"
+    " is known, then the fullest. Without a name, show the next death of each node."
 )
 EXAMPLES: Final = """\
 examples:
   kubectl qos next                       # the next death of each node, the most urgent first
-  kubectl qos next -w                    # the same, followed, and when at the growth that was seen
-  kubectl qos next node/worker-2         # all that wait on one node
+  kubectl qos next -w                    # follow them, with times estimated from growth
+  kubectl qos next node/worker-2         # every coming death on one node
   kubectl qos next pod/db-0 -n data      # what kills this pod, and after which others
   kubectl qos next deploy/api -n shop    # what kills its pods
   kubectl qos next db-0 cache-0 -n data  # which of two pods dies first
@@ -40,7 +40,7 @@ examples:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Of what, and how it is printed."""
+    """Whose deaths are shown, and how they are printed."""
 
     source: SourceOptions
     target: tuple[str, ...]
@@ -56,8 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flags.add_switch(
         parser,
         "--all",
-        help="of a node also limits that are far from full and that nothing approaches, of all on a terminal"
-        " not only the first ten",
+        help="show every death: for a node also limits far from full, and on a terminal more than ten rows",
     )
     flags.add_switch(parser, "-w", "--watch", help="follow the cluster, with what grows; ctrl-c ends it")
     flags.add_no_headers(parser)
@@ -106,7 +105,7 @@ def run(options: Options) -> int:
 
 
 class NextTable:
-    """The deaths that options ask for: those of pods or of nodes."""
+    """The deaths that the options ask for, of pods or of nodes."""
 
     def __init__(self, options: Options) -> None:
         references = resources.parse_references_or_names(options.target)
@@ -122,31 +121,31 @@ class NextTable:
         self._options, self.resolved = options, resolved
 
     def scope(self, resolved: sources.ResolvedSource) -> Scope:
-        """What is read."""
+        """Return the scope to read."""
         only_pods = self._of_pods and all(reference.kind == "Pod" for reference in self._of_pods)
         names = (reference.name for reference in self._of_pods)
         return resolved.named(*names) if only_pods else self._wanted
 
     def read(self) -> tuple[Deaths, Snapshot]:
-        """The deaths, and what they were deaths in. Raises QosError."""
+        """Return the deaths and their snapshot. Raises QosError."""
         snapshot, _ = resources.with_limit_ranges(self.resolved, self.scope(self.resolved))
         resources.require_places(self.resolved, snapshot)
         return self._deaths(snapshot), snapshot
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[DeathRow]:
-        """The table of what is followed, its columns always the same."""
+        """Return the table to follow; its columns are always the same."""
         from kubectl_qos.present.next_death import COLUMNS
 
         del scope, now
         near, far = self.near(self._deaths(snapshot))
-        # Who else may die changes with every sample, as a sentence for each.
+        # Notes on who else may die would change with every sample.
         rows = [row._replace(death=row.death._replace(rival=None, growing=())) for row in near.rows]
         view = _view(replace(near, rows=tuple(rows)), snapshot)
         columns = [column for column in COLUMNS if column.key != "before"]
         return replace(view, columns=columns, notes=(*far, *view.notes))
 
     def near(self, deaths: Deaths) -> tuple[Deaths, list[str]]:
-        """Those of one node without limits that are far away, and how many these are."""
+        """Return the deaths without far limits of a single node, and a note that counts those."""
         from kubectl_qos.analysis.deaths import FAR_PERCENT, without_far
         from kubectl_qos.present.format import count
 
@@ -169,7 +168,7 @@ class NextTable:
 
 
 def _view(deaths: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
-    """The deaths of one of several clusters."""
+    """Return the deaths of one of several clusters."""
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.present.next_death import columns, nothing
     from kubectl_qos.present.values.incidents import death_values

@@ -11,7 +11,7 @@ DESCRIPTION: Final = "Print the flags that every command has: which pods, where 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Nothing is asked for but the flags."""
+    """No options of its own."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`kubectl qos report`: what happened to a node, pod, workload or namespace, for the day after."""
+"""`kubectl qos report`: an incident report for a node, pod, workload or namespace."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ DAY_SECONDS: Final = 86_400
 MOST_FIXES: Final = 10
 """A page shows the first change, and says how many more there are."""
 DESCRIPTION: Final = """\
-One page about an incident, to file or to send: what died, by which mechanism and how
-sure that is, what happened around it, who else could have died and why not, what would
-have prevented it, and what stands now. Every statement is that of kills, next or fix.
+Write one page about an incident: what died, by which mechanism and how sure that is,
+what happened around it, who else could have died and why not, what would have prevented
+it, and the situation now. Its statements are those of kills, next and fix.
 
-It is Markdown on stdout, or HTML that needs no other file. With --prometheus also deaths
-that no status has any more, and the state of the node a minute before each death.
+The page is Markdown on stdout, or self-contained HTML. With --prometheus it also has
+deaths that no status shows any more, and the node a minute before each death.
 """
 EXAMPLES: Final = """\
 examples:
@@ -60,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_bundle(parser)
 
 
-class _Question(NamedTuple):
-    """What a report is of: a source, a pod or workload or all in scope, and how many seconds before now."""
+class _Request(NamedTuple):
+    """What a report is about: a source, a reference or all in scope, and the seconds before now."""
 
     source: SourceOptions
     resolved: sources.ResolvedSource
@@ -69,8 +69,8 @@ class _Question(NamedTuple):
     seconds: int | None
 
 
-def _question(options: Options) -> _Question:
-    """What the arguments ask; of a bundle what its own report was of, where they select nothing else."""
+def _parse_request(options: Options) -> _Request:
+    """Return what the arguments ask for; a bundle answers its own question if they select nothing else."""
     node, reference = resources.parse_node_or_reference(
         options.target, "one node, pod or workload can be reported at a time"
     )
@@ -90,7 +90,7 @@ def _question(options: Options) -> _Question:
             selector=bundled.selector,
         )
         resolved = resolved._replace(scope=sources.build_scope(source, resolved.source, ()))
-    return _Question(source, resolved, reference, options.since_seconds or seconds)
+    return _Request(source, resolved, reference, options.since_seconds or seconds)
 
 
 def run(options: Options) -> int:
@@ -98,7 +98,7 @@ def run(options: Options) -> int:
     if options.anonymize and options.bundle is None:
         hint = "kubectl qos report -f FILE.tar.gz then writes the page without names"
         raise UsageError("--anonymize needs --bundle FILE.tar.gz", hint=hint)
-    source, resolved, reference, seconds = _question(options)
+    source, resolved, reference, seconds = _parse_request(options)
     logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
     references = [reference] if reference is not None else []
     facts = kills_command.facts_of(resolved, references, has_logs=False)
@@ -164,7 +164,7 @@ def _about(facts: kills_command.Facts, node: str | None, reference: resources.Re
 
 
 def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:
-    """Reads the cluster of a time from the store, None without one, or where it does not go back so far."""
+    """Return a reader of the cluster at a past time; None without a store."""
     if source.prometheus is None and source.at is None:
         return lambda _: None
     from functools import cache
@@ -190,10 +190,10 @@ def _write(contents: Contents, path: str, *, anonymize: bool) -> None:
     from kubectl_qos.cluster.bundle import write_bundle
 
     write_bundle(Path(path), contents, anonymize=anonymize)
-    names = "with names, which --anonymize replaces"
+    names = "with real names (--anonymize replaces them)"
     if anonymize:
-        names = f"names replaced, on the page too with kubectl qos report -f {path}"
-    output.note(f"wrote {path}, {names}: look through it before you give it away")
+        names = f"with names replaced (kubectl qos report -f {path} writes the page without them too)"
+    output.note(f"wrote {path} {names}: review it before sharing")
 
 
 def _print(incident: Incident, format_: str | None) -> None:

@@ -33,25 +33,24 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 DESCRIPTION: Final = """\
-Show what other requests and limits of one pod or workload do, then apply them:
-in place or through the template, after a dry run of the server and a
-confirmation.
+Show what other requests and limits do to a pod or workload, then apply them, in place
+or through the template, after a dry run of the server and a confirmation.
 
-Files (-f) are never sent anywhere, and -o without --yes prints the preview, patch or
-manifest and sends nothing; nor does --write, which changes manifests. --demo prints
-the preview; with --yes it is applied to a cluster in memory, which is gone when the
-command ends. Exit code 1 where a server refuses the values, or where they cannot be
-changed at all; with --for, 3 where the change did not hold and is reverted, and 4 where
-it did not hold and stands.
+Files (-f) are never sent anywhere. -o without --yes prints the preview, patch or
+manifest and sends nothing; --write edits manifests and sends nothing either. --demo
+prints the preview; with --yes it applies the change to a cluster in memory, which ends
+with the command. The exit code is 1 if a server refuses the values or they cannot be
+changed at all; with --for it is 3 if the change did not hold and was reverted, and 4
+if it did not hold and was not reverted.
 """
 EXAMPLES: Final = """\
 examples:
   kubectl qos set deploy/api --requests cpu=250m,memory=1Gi --limits memory=2Gi
   kubectl qos set pod/search-0 -c s --requests memory-  # without that request, of one container
   kubectl qos set deploy/api --class guaranteed         # the smallest change that makes it Guaranteed
-  kubectl qos set pod/notebook-0 -n ml --class guaranteed --limits cpu=1  # a number that it lacks
+  kubectl qos set pod/notebook-0 -n ml --class guaranteed --limits cpu=1  # with a value that it lacks
   kubectl qos set pod/notebook-0 -n ml --outlive batch/crunch-x2k9f  # the least memory request to die later
-  kubectl qos set pod/notebook-0 -n ml --rank-below 10  # … with which it is the 10th to die, or a later one
+  kubectl qos set pod/notebook-0 -n ml --rank-below 10  # … to die as the 10th, or later
   kubectl qos set deploy/api --limits memory=1Gi --dry-run=server  # a dry run of the server
   kubectl qos set pod/api-7d9c5b6f8-x2mzq --limits memory=3Gi --by template  # through its Deployment
   kubectl qos set deploy/api --limits memory=2Gi --yes --timeout 5m  # in a script
@@ -94,19 +93,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=str.lower,
         choices=CLASSES,
         metavar="|".join(CLASSES),
-        help="the smallest change that reaches this class, after --requests and --limits if they are given",
+        help="make the smallest change that reaches this class, after --requests and --limits if given",
     )
     values.add_argument(
         "--outlive",
         metavar="[NAMESPACE/]POD",
-        help="the least memory requests, in Mi, with which it is killed after this pod of the same node",
+        help="find the least memory requests, in Mi, with which it is killed after this pod of its node",
     )
     values.add_argument(
         "--rank-below",
         type=_parse_rank,
         metavar="N",
-        help="the least memory requests, in Mi, with which it is the N-th of its node to be killed, or a"
-        " later one; 1 is the next victim",
+        help="find the least memory requests, in Mi, with which it is the N-th pod of its node to be killed,"
+        " or a later one; 1 is the next victim",
     )
     _add_output_flags(parser.add_argument_group("what is printed"))
     applied = add_apply_flags(parser)
@@ -123,9 +122,9 @@ def _add_output_flags(group: argparse._ArgumentGroup) -> None:
     add_output(
         group,
         *("json", "yaml", "patch", KUSTOMIZE, "manifest"),
-        help_="the preview with all that speaks for and against it, only the strategic merge patch, a patch"
-        " file of the workload for Kustomize, or the whole changed manifest; nothing is sent. With --yes or"
-        " --dry-run=server the manifest is the object in the server's answer",
+        help_="the preview with its findings, only the strategic merge patch, a patch file of the workload"
+        " for Kustomize, or the whole changed manifest; nothing is sent. With --yes or --dry-run=server the"
+        " manifest is the object in the server's answer",
     )
     add_switch(
         group,
@@ -137,7 +136,9 @@ def _add_output_flags(group: argparse._ArgumentGroup) -> None:
 
 def _parse_rank(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no rank: a number from 1 on, the next victim")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a rank: write a number from 1 (the next victim) on"
+        )
     return int(text)
 
 
@@ -153,7 +154,7 @@ def run(options: Options) -> int:
 
 
 def _set(options: Options) -> tuple[bool, bool]:
-    """Whether something changes, and whether a document of the input could not be read."""
+    """Return whether something changes, and whether a document of the input could not be read."""
     from kubectl_qos.cli import set_edits
 
     request = set_edits.parse_edit_request(options)
@@ -183,7 +184,7 @@ def _set(options: Options) -> tuple[bool, bool]:
 
 
 class PlannedEdits(NamedTuple):
-    """Edits of a pod or workload in a snapshot of its source, and the request that they are of."""
+    """Edits of a pod or workload in a snapshot of its source, and the request behind them."""
 
     pod: Pod
     edits: Sequence[Edit]
@@ -193,7 +194,7 @@ class PlannedEdits(NamedTuple):
 
 
 def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Options) -> bool:
-    """Print what edits do, then apply them with a shell; whether something changes. Raises QosError."""
+    """Print what edits do, then apply them with a shell; return if something changes. Raises QosError."""
     from kubectl_qos.cli import set_edits
     from kubectl_qos.edit.apply import Apply
     from kubectl_qos.edit.compare import recreate_all
@@ -232,12 +233,12 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
 def _scope(
     references: Sequence[resources.Reference], resolved: sources.ResolvedSource, options: Options
 ) -> Scope:
-    """What is named, of a workload its pods: those with the labels of its template."""
+    """Return the scope of the named object; for a workload the pods with the labels of its template."""
     from kubectl_qos.edit.compare import to_pods
     from kubectl_qos.k8s.kinds import WORKLOADS
 
     if options.source.reads_store:
-        # What pods of a workload have used is known by their names.
+        # The store knows the usage of a workload's pods by their names.
         return resolved.scope
     scope = resolved.named(*(reference.name for reference in references))
     if not (resolved.source.is_live and references and references[0].kind in WORKLOADS):
@@ -246,8 +247,9 @@ def _scope(
 
 
 def _parse_target(options: Options) -> list[resources.Reference]:
-    # `kubectl set` has `resources` there.
-    words = options.target[options.target[:1] == ("resources",) :]
+    words = options.target
+    if words[:1] == ("resources",):  # as in `kubectl set resources`
+        words = words[1:]
     references = resources.parse_references(words, any_kind=options.source.has_files, hinted="pod")
     if len(references) > 1:
         raise UsageError("one pod or workload can be changed at a time")
@@ -260,7 +262,7 @@ def _parse_target(options: Options) -> list[resources.Reference]:
 
 
 def check_flags(options: Options) -> None:
-    """Raise UsageError where the flags do not go with the source."""
+    """Raise UsageError if the flags do not go with the source."""
     from kubectl_qos.cluster.inputs import is_url
 
     options.apply.check_trial()
@@ -269,7 +271,8 @@ def check_flags(options: Options) -> None:
         raise UsageError("--into needs --write DIR", hint="DIR is the working tree with the manifests")
     if options.writes and options.apply.dry_run == "server":
         raise UsageError(
-            "--write and --dry-run=server exclude each other", hint="--dry-run prints the diff of the files"
+            "--write and --dry-run=server cannot be used together",
+            hint="--dry-run prints the diff of the files",
         )
     if options.writes and options.tree is None:
         if not options.source.files:
@@ -297,7 +300,7 @@ def check_flags(options: Options) -> None:
 def _find_one(
     references: Sequence[resources.Reference], snapshot: Snapshot, resolved: sources.ResolvedSource
 ) -> Pod:
-    """The pod or workload to change. Raises InputError where that could be several."""
+    """Return the pod or workload to change. Raises InputError if several match."""
     from kubectl_qos.k8s.kinds import is_named
 
     scope = resolved.scope

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from kubectl_qos.qos.simulation.node_state import ImportanceRules, NodeState, Scenario
 
 DESCRIPTION: Final = (
-    "Kill after kill by the kernel, eviction after eviction by the kubelet: who is hit, what that frees, and"
-    " when an important pod is among them. Nothing is changed anywhere."
+    "Simulate kills by the kernel and evictions by the kubelet on a node: the victims in order, the memory"
+    " that each frees, and the important pods among them. Nothing is changed anywhere."
 )
 EXAMPLES: Final = """\
 examples:
   kubectl qos simulate node/worker-2 --free 4Gi                 # simulate kills until 4Gi has been freed
   kubectl qos simulate node/worker-2 --grow pod/notebook-0=3Gi -n ml  # its first limit, and who dies
   kubectl qos simulate node/worker-2 --grow node=+2Gi           # the node's own processes grow
-  kubectl qos simulate node/worker-2 --until-oom                # how much more, until whom, by which limit
+  kubectl qos simulate node/worker-2 --until-oom                # how much growth until the first kill
   kubectl qos simulate node/worker-2 --all-at-limit             # each container uses its limit
   kubectl qos simulate node/worker-2 --all-at-limit --eviction  # with the kubelet evicting before that
   kubectl qos simulate node/worker-2 --free 4Gi --important app=db  # mark where these pods are hit
@@ -63,12 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="pod/NAME[:CONTAINER]=SIZE",
-        help="it grows to SIZE, or by +SIZE; node=SIZE are the node's own processes. May repeat: all grow at"
-        " once, and reach their size together",
+        help="the pod or container grows to SIZE, or by +SIZE; node=SIZE means the node's own processes. May"
+        " repeat: all grow at once and reach their sizes together",
     )
     add_switch(modes, "--until-oom", help="all containers grow alike, until the first kill")
     add_switch(
-        modes, "--all-at-limit", help="each container grows to its limit; those without stay as they are"
+        modes, "--all-at-limit", help="each container grows to its limit; containers without one do not grow"
     )
     add_switch(
         parser,
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_switch(
         parser,
         "--restarts",
-        help="killed containers that restart use their memory again at once: only what lasts counts",
+        help="killed containers that restart use their memory again at once, so only lasting kills free any",
     )
     parser.add_argument(
         "--important",
@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--what-if",
         metavar="FILE",
-        help="the same with the pods and workloads of these manifests changed, side by side",
+        help="compare side by side with the pods and workloads of these manifests changed",
     )
     add_output(parser, "json", "yaml")
     add_at(parser)
@@ -105,7 +105,7 @@ class _Growth(NamedTuple):
     is_more: bool
 
 
-class _Question(NamedTuple):
+class _Request(NamedTuple):
     """What happens; the scenario has no growth before it is known which pods there are."""
 
     scenario: Scenario
@@ -129,7 +129,7 @@ def run(options: Options) -> int:
     name = options.source.node if not options.target and options.source.node else ""
     if not name and (options.target or options.source.node_memory is None or not options.source.has_files):
         name = _parse_node(options.target)
-    question = _parse_question(options)
+    request = _parse_request(options)
     source = options.source.on_node(name)
     changes, problems = _read_changes(options)
     resolved = sources.resolve_source(source)
@@ -143,7 +143,7 @@ def run(options: Options) -> int:
         tuple(resolved.source.disruption_budgets()) if isinstance(resolved.source, FileFacts) else (),
     )
     with resources.with_unreadable(snapshot):
-        now = _simulate(question, pods, snapshot, name, rules)
+        now = _simulate(request, pods, snapshot, name, rules)
     then = None
     if changes is not None:
         changed = with_manifests(pods, changes)
@@ -152,7 +152,7 @@ def run(options: Options) -> int:
                 f"none of {', '.join(map(resources.reference, changes))} is on {name}",
                 hint="change pods of this node, by their names or those of their workloads",
             )
-        then = _simulate(question, changed.pods, snapshot, name, rules)
+        then = _simulate(request, changed.pods, snapshot, name, rules)
         problems += tuple(f"{resources.reference(pod)} has no pod on {name}" for pod in changed.unused)
     _print(now, then, options.output, snapshot.at)
     if options.output is None:
@@ -171,7 +171,7 @@ def _parse_node(words: Sequence[str]) -> str:
     return name
 
 
-def _parse_question(options: Options) -> _Question:
+def _parse_request(options: Options) -> _Request:
     from kubectl_qos.qos.simulation.node_state import Scenario
 
     modes = {
@@ -195,7 +195,7 @@ def _parse_question(options: Options) -> _Question:
         eviction=options.eviction,
         restarts=options.restarts,
     )
-    return _Question(scenario, tuple(map(_parse_growth, options.grow)), options.source.namespace)
+    return _Request(scenario, tuple(map(_parse_growth, options.grow)), options.source.namespace)
 
 
 def _parse_growth(text: str) -> _Growth:
@@ -215,7 +215,7 @@ def _parse_growth(text: str) -> _Growth:
 
 
 def _read_changes(options: Options) -> tuple[list[Pod] | None, tuple[str, ...]]:
-    """The manifests of --what-if, None without it, and the problems of documents beside them."""
+    """Return the manifests of --what-if, None without it, and the problems of other documents."""
     if options.what_if is None:
         return None, ()
     from kubectl_qos.cluster.files import FileSource
@@ -229,20 +229,20 @@ def _read_changes(options: Options) -> tuple[list[Pod] | None, tuple[str, ...]]:
 
 
 def _simulate(
-    question: _Question, pods: Iterable[Pod], snapshot: Snapshot, node: str, rules: ImportanceRules
+    request: _Request, pods: Iterable[Pod], snapshot: Snapshot, node: str, rules: ImportanceRules
 ) -> _Outcome:
-    """The question put to these pods. Raises InputError where it is about a pod that is not among them."""
+    """Simulate the request for these pods. Raises InputError if its pod is not among them."""
     from kubectl_qos.present.simulation import NO_USAGE
     from kubectl_qos.qos.simulation.engine import simulate
     from kubectl_qos.qos.simulation.node_state import ContainerGrowth, state_of_node
 
     state = state_of_node(snapshot, node, rules, pods).require_capacity()
     growth = []
-    for item in question.growth:
-        index = state.find_container(item.pod, item.container, question.namespace) if item.pod else None
+    for item in request.growth:
+        index = state.find_container(item.pod, item.container, request.namespace) if item.pod else None
         used = (state.own_bytes or 0) if index is None else state.containers[index].used_bytes
         growth.append(ContainerGrowth(index, used + item.size if item.is_more else item.size))
-    scenario = replace(question.scenario, growth=tuple(growth))
+    scenario = replace(request.scenario, growth=tuple(growth))
     if state.is_unmeasured and not (scenario.growth or scenario.all_at_limit):
         raise InputError(NO_USAGE, hint="--all-at-limit and --grow work without it")
     return _Outcome(state, simulate(state, scenario))

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 OUTPUTS: Final = ("wide", "json", "yaml", "csv", "name")
 RISKS: Final = ("none", "low", "medium", "high", "next")
 DESCRIPTION: Final = (
-    "Pods by OOM kill priority, node by node: the node of the next death first, and there the next victim.\n"
-    "Or namespaces or workloads: those with the next victims first. Or nodes: those in trouble first, then"
-    " the fullest."
+    "List pods by OOM kill priority, node by node: the node of the next death and its next victim first.\n"
+    "Or list namespaces or workloads, those with the next victims first, or nodes, those in trouble first,"
+    " then the fullest."
 )
 EXAMPLES: Final = """\
 examples:
-  kubectl qos top -A --min-risk high         # pods that their own limit is about to kill, and next victims
+  kubectl qos top -A --min-risk high         # pods near a limit, and the next victim of each node
   kubectl qos top -A --min-risk next         # the next victim of each node
   kubectl qos top namespaces                 # namespaces: memory in use, requests and limits of their pods
   kubectl qos top workloads -A --sort-by memory  # Deployments and so on, the largest first
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LABEL,…",
-        help="labels that are columns of their own",
+        help="labels to show as columns",
     )
     flags.add_switch(parser, "--show-labels", help="all labels as the last column")
     flags.add_switch(parser, "--show-kind", help="names as pod/search-0")
@@ -92,11 +92,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="accepted as in kubectl, without effect: lists come in pages of 500",
     )
-    flags.add_switch(parser, "--ignore-not-found", help="a name that does not exist is no error")
+    flags.add_switch(parser, "--ignore-not-found", help="do not fail if a name does not exist")
     parser.add_argument(
         "--sort-by",
         metavar="COLUMN",
-        help="any column, in wide output or not; of pods `eviction` shows the kubelet's order instead",
+        help="any column, also one of -o wide; for pods `eviction` gives the kubelet's order",
     )
     flags.add_contexts(parser)
     flags.add_at(parser)
@@ -152,7 +152,9 @@ def _resolve(
     source, names = options.source, [reference.name for reference in references if reference.name]
     of_nodes = _is_of_nodes(references)
     if of_nodes and source.field_selector:
-        raise UsageError("--field-selector selects among pods, not among nodes", hint="kubectl qos top pods")
+        raise UsageError(
+            "--field-selector cannot be used with nodes", hint="it works with kubectl qos top pods"
+        )
     command: GroupTable | PodTable | NodeTable
     if group:
         command = GroupTable(options.table, group)
@@ -175,7 +177,7 @@ def _read(
     *,
     ignore_not_found: bool,
 ) -> TableView[Any]:
-    """The table, with what is named and missing. Raises ApiError for a place that is not there."""
+    """Return the table and errors for missing names. Raises ApiError without the node or namespace."""
     snapshot = command.snapshot(resolved)
     view: TableView[Any] = command.view(snapshot, command.scope(resolved), resolved.source.now())
     missing = view.missing

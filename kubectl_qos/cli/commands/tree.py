@@ -1,4 +1,4 @@
-"""`kubectl qos tree [node/NAME | pod/NAME]`: the cgroup tree with the values that are written there."""
+"""`kubectl qos tree [node/NAME | pod/NAME]`: the cgroup tree with the values written to it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import add_at, add_output, add_switch, add_target
 from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.present.format import count
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.qos.cgroup.tree import CgroupTree
 
-DESCRIPTION: Final = "Kubepods, the classes, pods and containers, with what kubelet and runtime write there."
+DESCRIPTION: Final = (
+    "Show the cgroups of kubepods, the classes, pods and containers, with the values that kubelet and runtime"
+    " write there."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,7 @@ def run(options: Options) -> int:
         _print(trees.trees, by_file=options.by_file)
         notes = tree_notes(trees.trees, trees.snapshot.missing)
         if trees.unbound:
-            pods = "pod without a node is" if trees.unbound == 1 else "pods without a node are"
-            notes.append(f"{trees.unbound} {pods} in no tree")
+            notes.append(f"{count(trees.unbound, 'pod')} without a node left out")
         output.notes(notes)
     else:
         _print_values(trees, options.output)
@@ -73,7 +76,7 @@ def run(options: Options) -> int:
 
 
 def _node_trees(resolved: sources.ResolvedSource) -> _Trees:
-    """The tree of one node or of each; of pods without any node, that of an assumed one."""
+    """Return the tree of one node or of each; pods without any node get the tree of an assumed one."""
     from kubectl_qos.qos.cgroup.tree import cgroup_tree
 
     scope = resolved.scope
@@ -108,7 +111,7 @@ def _pod_tree(reference: resources.Reference, resolved: sources.ResolvedSource) 
 
 
 def _print(trees: Sequence[CgroupTree], *, by_file: bool) -> None:
-    """Print trees, each below its node; lists of files name the node only where there are several."""
+    """Print trees, each below its node; lists of files name the node only if there are several."""
     from kubectl_qos.present.tree import file_lines, tree_lines, tree_subject
 
     width = output.terminal_width()

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION: Final = """\
 Revert a change that `set` or the terminal UI made: restore the previous values
-after a dry run of the server and a confirmation. Without an ID the last change
-of this context. Values that somebody else has changed since are shown, and not
-overwritten without a confirmation.
+after a dry run of the server and a confirmation. Without an ID, revert the last
+change in this context. If someone else has changed the values since, undo shows
+them and asks before it overwrites them.
 """
 EXAMPLES: Final = """\
 examples:
@@ -57,8 +57,8 @@ def run(options: Options) -> int:
         raise UsageError("undo needs a cluster: -f is not supported")
     if options.source.demo:
         raise UsageError(
-            "there is nothing to undo: each command begins the demo again",
-            hint="in the terminal UI of kubectl qos --demo, changes last until it is left",
+            "there is nothing to undo: every command starts a new demo",
+            hint="in the terminal UI of kubectl qos --demo, changes last until you leave it",
         )
     from kubectl_qos.config.state import HistoryFile, history_path
 
@@ -80,7 +80,7 @@ def run(options: Options) -> int:
 
 
 def revert(failed: DidNotHold, shell: ApplyShell) -> DidNotHold:
-    """Undo a change that did not hold without a question; the error with how that went."""
+    """Undo a change that did not hold, without a question. Return the error with the outcome."""
     from kubectl_qos.cli.apply import DidNotHold
     from kubectl_qos.present.apply import WAITS_FOR_USAGE, revert_line, unreverted
 
@@ -99,7 +99,7 @@ def revert(failed: DidNotHold, shell: ApplyShell) -> DidNotHold:
 
 
 def _list(entries: Sequence[Entry], options: Options) -> None:
-    """The entries, the newest first; only those of --context where it is given."""
+    """Print the entries, newest first; with --context only those of that context."""
     from datetime import UTC, datetime
 
     from kubectl_qos.edit.history import undos
@@ -133,7 +133,7 @@ def _list(entries: Sequence[Entry], options: Options) -> None:
 
 
 def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entry:
-    """The entry of an id, without one the last change of the context. Raises InputError."""
+    """Return the entry with an id, or the last change in the context. Raises InputError."""
     from kubectl_qos.edit.history import EntryState, undos
 
     undone = undos(entries)
@@ -146,13 +146,13 @@ def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entr
     matching = [entry for entry in entries if id_ in {entry.id, entry.short_id}]
     if len(matching) != 1:
         raise InputError(
-            f"several changes end in {id_}: give the whole id" if matching else f"there is no change {id_}",
-            hint="kubectl qos undo --list prints their ids, with -o json the whole ones",
+            f"several changes end in {id_}: use the whole id" if matching else f"there is no change {id_}",
+            hint="kubectl qos undo --list prints their ids, with -o json in full",
         )
     entry = matching[0]
     if entry.context != context:
         raise InputError(
-            f"{entry.short_id} was in the context {entry.context}, this is {context}",
+            f"{entry.short_id} was made in the context {entry.context}, this is {context}",
             hint=f"add --context {entry.context}",
         )
     if entry.id in undone:
@@ -204,7 +204,7 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
 
 
 def _check_conflicts(entry: Entry, conflicts: Sequence[ValueConflict], options: ApplyOptions) -> None:
-    """Show values that somebody else has changed since. Raises QosError where nobody can decide on them."""
+    """Show values that someone else has changed since. Raises QosError if nobody can be asked about them."""
     from kubectl_qos.present.apply import conflict_lines
 
     if not conflicts:

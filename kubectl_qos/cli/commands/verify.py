@@ -1,4 +1,4 @@
-"""`kubectl qos verify pod/NAME | node/NAME`: computed beside measured; exit code 1 if something differs."""
+"""`kubectl qos verify pod/NAME | node/NAME`: computed and measured values; exit code 1 if any differ."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 EXIT_DRIFT: Final = 1
 DESCRIPTION: Final = """\
-Read oom_score_adj and cgroup files where they are, and show what differs from
-what was computed, with a cause where one is plausible.
+Read oom_score_adj and cgroup files where they are, and show what differs from the
+computed values, with a cause if one is plausible.
 
-In each running container of the pod, or of every pod of the node, one command
-is run by exec: sh, with a line that reads files below /proc and /sys/fs/cgroup
-and starts no further process; without sh, cat with the names of those files.
---dry-run=client prints it and where it would be run, and runs nothing. It needs get
-on pods/exec, from 1.35 on create as well (docs/rbac/exec.yaml). --local and
+In each running container of the pod, or of every pod of the node, verify runs one
+command by exec: sh with a line that reads files below /proc and /sys/fs/cgroup and
+starts no further process, or cat with the names of those files if there is no sh.
+--dry-run=client prints that command and the containers, and runs nothing. It needs
+get on pods/exec, from 1.35 on also create (docs/rbac/exec.yaml). --local and
 --from-dump read a node instead of its containers, and run nothing.
 
 Exit code 0 if nothing differs, 1 if something does, 2 if that is unknown.
@@ -67,10 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "wide",
         "json",
         "yaml",
-        help_="output format; all but the default have every value, not only those that differ",
+        help_="output format; all but the default show every value, not only differences",
     )
     where = parser.add_argument_group("where it is read")
-    add_switch(where, "--local", help="on this machine, which is the node")
+    add_switch(where, "--local", help="on this machine, if it is the node")
     where.add_argument("--proc-root", metavar="DIR", help="with --local: where its /proc is (default: /proc)")
     where.add_argument(
         "--cgroup-root",
@@ -78,12 +78,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --local: where its /sys/fs/cgroup is (default: /sys/fs/cgroup)",
     )
     where.add_argument(
-        "--from-dump", metavar="FILE|-", help="in what `kubectl qos host -o json` wrote on the node"
+        "--from-dump", metavar="FILE|-", help="from the output of `kubectl qos host -o json` on the node"
     )
 
 
 def run(options: Options) -> int:
-    """Print what differs. Every error ends in exit code 2, as that of `kubectl diff`."""
+    """Print what differs. Every error ends in exit code 2, like that of `kubectl diff`."""
     with trouble():
         return _run(options)
 
@@ -94,14 +94,14 @@ def _run(options: Options) -> int:
     )
     if reference is not None and reference.kind != "Pod":
         raise UsageError(
-            f"a {reference.kind.lower()} has no cgroups: its pods have", hint="name one of them: pod/web-0"
+            f"a {reference.kind.lower()} has no cgroups, only its pods have", hint="name a pod: pod/web-0"
         )
     reader = _choose_reader(options)
     resolved = sources.resolve_source(options.source.without_usage().on_node(node))
     pods = _find_pods(node, reference, resolved)
     node_object = pods.snapshot.nodes.get(pods.node)
     if node_object is not None and node_object.status.node_info.operating_system == "windows":
-        # Finding no values there is no agreement.
+        # A node without values does not match: exit code 2, not 0.
         raise InputError(f"node {pods.node} runs Windows, which has no cgroups and no oom_score_adj")
     if options.dry_run == "client":
         _print_commands(pods)
@@ -149,7 +149,7 @@ def _choose_reader(options: Options) -> Callable[[VerifiedPods], Readings]:
 def _find_pods(
     node: str | None, reference: resources.Reference | None, resolved: sources.ResolvedSource
 ) -> VerifiedPods:
-    """The pod of a reference, else every pod of a node that is in scope and has not ended."""
+    """Return the pod of a reference, or every running pod of a node in scope."""
     from kubectl_qos.cli.verify_readers import VerifiedPods
 
     if reference is not None:
@@ -157,7 +157,7 @@ def _find_pods(
         pod = resources.find_pod(reference, snapshot, resolved)
         resources.require_cgroup(pod)
         if not pod.node_name:
-            raise InputError(f"pod {pod.name} is on no node yet, so nothing was written")
+            raise InputError(f"pod {pod.name} is on no node yet: it has no cgroups to read")
         return VerifiedPods((pod,), snapshot, pod.node_name)
     scope = resolved.scope
     snapshot, node = resolved.source.snapshot(scope), str(node)
@@ -171,7 +171,7 @@ def _find_pods(
 def _verify(
     pods: VerifiedPods, readings: Sequence[PodReading], levels: Mapping[str, Files]
 ) -> Iterator[Verified]:
-    """Each pod, and before them the levels above pods as far as they were read."""
+    """Yield the results of the levels above pods, if they were read, then of each pod."""
     from kubectl_qos.analysis.verification import Verified, verify_levels, verify_pod
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.qos.cgroup.tree import cgroup_tree

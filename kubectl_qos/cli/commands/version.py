@@ -70,7 +70,7 @@ class _Versions:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `version`."""
-    add_switch(parser, "--client", help="print nothing of the server and its nodes")
+    add_switch(parser, "--client", help="print only the version of kubectl-qos")
     add_output(parser, "json", "yaml")
 
 
@@ -163,7 +163,7 @@ def _client_version() -> Iterator[tuple[str, str]]:
 
 
 def _minor(version: str) -> str:
-    """`1.36` of `v1.36.2-eks-1`; other texts unchanged."""
+    """Return `1.36` for `v1.36.2-eks-1`, and other texts unchanged."""
     match = _MINOR.match(version)
     return match[1] if match else version
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 DEFAULT_PORT: Final = 8767
 _LAST_PORT: Final = 0xFFFF
 DESCRIPTION: Final = (
-    "Serve the terminal UI to browsers, each page with a process of its own that has your credentials, to"
-    " everybody who has the URL that is printed. Needs pip install 'kubectl-qos[web]'."
+    "Serve the terminal UI in a browser. Each page runs a process with your credentials; anyone who has the"
+    " printed URL can use it. Needs pip install 'kubectl-qos[web]'."
 )
 
 
@@ -59,9 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a name that browsers reach it by, such as that of a reverse proxy; may repeat",
+        help="another host name to accept, such as that of a reverse proxy; may repeat",
     )
-    add_switch(parser, "--allow-writes", help="without it the UI starts with --readonly")
+    add_switch(parser, "--allow-writes", help="allow changes; without it the UI starts with --readonly")
     add_switch(parser, "--open", help="open the page in a browser")
 
 

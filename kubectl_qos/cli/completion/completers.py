@@ -1,6 +1,6 @@
-"""Candidates for the values of flags and operands: a function for each sort of value, and names of objects.
+"""Candidates for the values of flags and operands: a function for each kind of value, and object names.
 
-Errors yield no candidates, as there may be others; they go to stderr.
+Errors yield no candidates and go to stderr.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _INITIALS: Final = frozenset({"id", "oom", "qos", "uid"})
 
 
 def camel(name: str) -> str:
-    """A name as Kubernetes spells it: `pod_uid` is `podUID`, `server address` is `serverAddress`."""
+    """Return a name as Kubernetes spells it: `pod_uid` is `podUID`, `server address` is `serverAddress`."""
     first, *others = re.split(r"[^A-Za-z0-9]+", name)
     more = (word.upper() if word in _INITIALS else word[:1].upper() + word[1:] for word in others)
     return first[:1].lower() + first[1:] + "".join(more)
@@ -66,16 +66,13 @@ class TextChange(Values, frozen=True):
 
 
 def as_document(values: Document | Mapping[str, Any], at: str = "") -> dict[str, Any]:
-    """The plain values of a document, apiVersion first, then the time of one about the past.
-
-    Those of a table are plain already.
-    """
+    """Return the plain values of a document, apiVersion first, then the time of one about the past."""
     past = {"at": at} if at else {}
     return {"apiVersion": API_VERSION, **past, **msgspec.json.decode(msgspec.json.encode(values))}
 
 
 def plain(value: object) -> Any:
-    """A value of a reason, its names camelCase."""
+    """Return a value of a reason with its names in camelCase."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):

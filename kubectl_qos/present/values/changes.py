@@ -235,7 +235,7 @@ class ChangeListValues(Document, frozen=True, kw_only=True, tag="ChangeList"):
 def comparison_values(
     comparison: Comparison, overrides: Sequence[NodeOverride], pods: Iterable[Effects]
 ) -> ComparisonValues:
-    """The differences between two setups of a node."""
+    """Return the differences between two setups of a node."""
     return ComparisonValues(
         node=comparison.before.node.name,
         before=_setup_values(comparison.before),
@@ -260,7 +260,7 @@ def _setup_values(setup: NodeSetup) -> SetupValues:
 
 
 def effects_values(effects: Effects) -> EffectsValues:
-    """The effects on a pod."""
+    """Return the effects on a pod."""
     pod, (eviction_before, eviction_after) = effects.before.pod, effects.eviction_ranks
     return EffectsValues(
         namespace=pod.namespace or None,
@@ -277,7 +277,7 @@ def effects_values(effects: Effects) -> EffectsValues:
 
 
 def rank_values(effects: Effects) -> RankValues:
-    """The kill ranks of a pod."""
+    """Return the kill ranks of a pod."""
     return RankValues(effects.rank_before, effects.rank_now, effects.rank_after, effects.rank_when)
 
 
@@ -290,7 +290,7 @@ def preview_values(
     notes: Iterable[str],
     replicas: Iterable[NodeReplicas] = (),
 ) -> ChangePreviewValues:
-    """A change with all that speaks for and against it."""
+    """Return a change with its findings."""
     preview = change.preview
     pod = preview.before.pod
     return ChangePreviewValues(
@@ -330,7 +330,7 @@ def _replicas_values(node: NodeReplicas) -> ReplicasValues:
         node=node.setup.node.name,
         pods=tuple(map(effects_values, node.effects)),
         next_death=change(node.deaths_before, node.deaths_after),
-        next_own_death=change(node.mine_before, node.mine_after),
+        next_own_death=change(node.own_deaths_before, node.own_deaths_after),
         room=node.room,
         room_later=node.room_later,
     )
@@ -343,7 +343,7 @@ def _kubelet_answer(preview: Preview) -> KubeletAnswer | None:
 
 
 def fit_values(preview: Preview) -> tuple[FitValues, ...]:
-    """What the pod requests, and what its node has free."""
+    """Return what the pod requests, and what its node has free."""
     return tuple(
         FitValues(
             fit.resource, _quantity(fit.resource, fit.needed), _quantity(fit.resource, fit.free), fit.fits
@@ -357,7 +357,7 @@ def _quantity(resource: str, amount: int) -> str:
 
 
 def _reason(finding: Finding) -> str:
-    """The code as Kubernetes writes reasons: `LimitRangeRefuses`."""
+    """Return the code as Kubernetes writes reasons: `LimitRangeRefuses`."""
     name = camel(finding.code.name.lower())
     return name[:1].upper() + name[1:]
 
@@ -381,7 +381,7 @@ def _request_values(request: PatchRequest) -> RequestValues:
 
 
 def edit_values(edit: Edit, before: Quantity | None, after: Quantity | None) -> EditValues:
-    """A value before and after."""
+    """Return a value before and after."""
     old, new = (None if quantity is None else str(quantity) for quantity in (before, after))
     return EditValues(edit.owner or None, edit.side, edit.resource, old, new)
 

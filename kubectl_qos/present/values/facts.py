@@ -124,7 +124,7 @@ class VersionValues(Document, frozen=True, kw_only=True, tag="Version"):
 
 
 def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> VerificationValues:
-    """All values, drift or not."""
+    """Return all values, drift or not."""
     return VerificationValues(
         drift_count=sum(len(result.drift) for result in verified),
         items=tuple(
@@ -158,7 +158,7 @@ def _check_values(check: CheckedValue) -> CheckValues:
 
 
 def permission_values(reviews: Reviews, namespace: str | None) -> TierListValues:
-    """The tiers with the review of each permission."""
+    """Return the tiers with the review of each permission."""
     return TierListValues(
         namespace=namespace,
         items=tuple(

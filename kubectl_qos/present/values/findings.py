@@ -50,7 +50,7 @@ class FindingListValues(Document, frozen=True, kw_only=True, tag="FindingList"):
 def finding_list_values(
     report: Report, notes: tuple[str, ...], clusters: tuple[ClusterValues, ...] | None = None
 ) -> FindingListValues:
-    """The findings that count and those that are waived; of several clusters, each with its cluster."""
+    """Return findings that count and waived ones; with several clusters each names its cluster."""
     of_fleet = clusters is not None
     return FindingListValues(
         items=tuple(_values(finding, place, None, of_fleet) for finding, place in report.findings),

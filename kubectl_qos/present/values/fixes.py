@@ -153,7 +153,7 @@ def _kubelet_values(fix: KubeletFix) -> KubeletValues:
 
 
 def fix_values(number: int, fix: Fix) -> FixValues:
-    """A fix with its number in a list."""
+    """Return a fix with its number in a list."""
     effects, pod, need = fix.effects, fix.pod, fix.evidence
     node = effects.after.setup.node.name
     kind, name = fix.workload or (pod.kind, pod.name)
@@ -189,7 +189,7 @@ def _edits(pod: Pod, edits: tuple[Edit, ...]) -> tuple[EditValues, ...]:
 
 
 def unfixed_values(unfixed: Unfixed) -> UnfixedValues:
-    """A death without a fix."""
+    """Return a death without a fix."""
     death = death_values(DeathRow(unfixed.node, unfixed.death))
     return UnfixedValues(death=death, reason=unfixed.reason, message=unfixed_sentence(unfixed))
 

@@ -7,7 +7,8 @@ from msgspec import UNSET, UnsetType
 
 from kubectl_qos.analysis.deaths import DeathRow, Deaths
 from kubectl_qos.k8s.kubelet import Daemon
-from kubectl_qos.present.kills import evidence_sentence, need_sentence
+from kubectl_qos.present.evidence import evidence_sentence
+from kubectl_qos.present.kills import need_sentence
 from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, Values, camel, plain
@@ -270,7 +271,7 @@ def death_list_values(deaths: Deaths) -> DeathListValues:
 
 
 def death_values(row: DeathRow) -> DeathValues:
-    """A death to come on a node."""
+    """Return a coming death on a node."""
     death, (namespace, name), is_pod = row.death, row.death.key, row.death.qos is not None
     return DeathValues(
         node=row.node,
@@ -308,7 +309,7 @@ def kill_list_values(kills: Sequence[Kill], notes: Sequence[str]) -> KillListVal
 
 
 def kill_values(kill: Kill) -> KillValues:
-    """A kill with its evidence."""
+    """Return a kill with its evidence."""
     diagnosis = kill.diagnosis
     return KillValues(
         time=kill.time or None,
@@ -404,7 +405,7 @@ def _choice_values(choice: VictimChoice | Unranked | None) -> ChoiceValues | Non
 
 
 def simulation_values(node_state: NodeState, simulation: Simulation) -> SimulationValues:
-    """A simulation with every step."""
+    """Return a simulation with every step."""
     scenario = simulation.scenario
     return SimulationValues(
         node=node_state.setup.node.name,

@@ -138,7 +138,7 @@ class CgroupTreeValues(TimedDocument, frozen=True, kw_only=True, tag="CgroupTree
 
 
 def explanation_values(explanation: Explanation) -> PodExplanationValues:
-    """An explanation without its sentences."""
+    """Return an explanation without its sentences."""
     prediction, row = explanation.facts.prediction, explanation.facts.row
     pod, node = prediction.pod, prediction.setup.node
     return PodExplanationValues(
@@ -225,7 +225,7 @@ def _cgroup_values(cgroup: CgroupPrediction) -> CgroupValues:
 
 
 def tree_values(tree: CgroupTree, notes: Sequence[str]) -> CgroupTreeValues:
-    """A tree, its directories in a flat list."""
+    """Return a tree with its directories in a flat list."""
     setup = tree.setup
     return CgroupTreeValues(
         node=setup.node.name or None,

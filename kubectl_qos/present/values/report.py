@@ -62,7 +62,7 @@ class IncidentReportValues(Document, frozen=True, kw_only=True, tag="IncidentRep
 
 
 def incident_values(incident: Incident) -> IncidentReportValues:
-    """A report."""
+    """Return a report."""
     (kind, namespace, name), (coming, fixes) = incident.about, incident.coming
     return IncidentReportValues(
         object=ObjectValues(kind, namespace or None, name, None) if name else None,

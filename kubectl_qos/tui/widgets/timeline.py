@@ -31,7 +31,7 @@ STYLES: Final = {
     "mine": "bold $accent",
 }
 _COLOURLESS: Final = {
-    **{look: style.partition("$")[0].strip() for look, style in STYLES.items()},
+    **{name: style.partition("$")[0].strip() for name, style in STYLES.items()},
     "danger": "bold reverse",
 }
 
@@ -40,7 +40,7 @@ def content(lines: Sequence[Line], *, no_color: bool) -> Content:
     """Return lines of spans in the colours of the theme; without colours their weight shows what matters."""
     styles = _COLOURLESS if no_color else STYLES
     return Content("\n").join(
-        Content.assemble(*(Content.styled(span.text, styles[span.look]) for span in line)) for line in lines
+        Content.assemble(*(Content.styled(span.text, styles[span.style]) for span in line)) for line in lines
     )
 
 

@@ -1,0 +1,232 @@
+"""The evidence of a death in words: one sentence for each fact that a diagnosis rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kubectl_qos.edit.status import LOW_POD_LIMIT
+from kubectl_qos.k8s.kubelet import Daemon
+from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
+from kubectl_qos.present.format import count, escape, in_mi
+from kubectl_qos.qos.kills.evidence import OOM_KILLED, SIGKILLED, WAITING, Evidence, Fact
+
+
+def evidence_sentence(evidence: Evidence) -> str:
+    """Put a fact into words."""
+    words = _FACTS[evidence.fact]
+    return words if isinstance(words, str) else words(evidence.details)
+
+
+Details = Mapping[str, Any]
+
+
+def _ended(details: Details) -> str:
+    subject = "it" if details["state"] == "state" else "its previous run"
+    reason = escape(str(details["reason"])) or "no reason"
+    if details["state"] == WAITING:
+        return f"it could not be started: {reason}"
+    code, child = details["exit_code"], ""
+    if details["reason"] == OOM_KILLED and code != SIGKILLED:
+        by = {0: "normally", 143: "by SIGTERM, as on a normal stop"}.get(code, "by itself")
+        child = f": a process in it was killed in that run, and its main process ended {by}"
+    return f"{subject} ended with exit code {code} and {reason}{child}"
+
+
+def _quoted(what: str) -> Callable[[Details], str]:
+    def sentence(details: Details) -> str:
+        message = _one_line(details["message"])
+        return f"{what} {escape(str(details['reason']))}" + (f": {message}" if message else "")
+
+    return sentence
+
+
+def _event(details: Details) -> str:
+    reason, what, times = escape(str(details["reason"])), escape(str(details["object"])), details["times"]
+    often = f", {times} times" if times > 1 else ""
+    return f"event {reason} of {what}{often}: {_one_line(details['message'])}"
+
+
+def _excess(details: Details) -> str:
+    """Say why this pod was evicted first, and which requests would have prevented that."""
+    resource, above = escape(details["resource"]), details["above"]
+    if resource not in {MEMORY, EPHEMERAL_STORAGE}:
+        return f"nothing requests {resource}: pods go by priority, then by how many they use"
+    what = "memory, by the working set that counts page cache in use," if resource == MEMORY else resource
+    priority = f" ({escape(str(details['priority']))})" if details["priority"] is not None else ""
+    order = f"pods above their requests go first, whatever their size, then by priority{priority}"
+    if above is None:
+        return f"{order}; kubelets before 1.13 do not say what it used"
+    if not above:
+        return f"none of its containers was above its request: {order}"
+    sizes = {escape(name): size - request for name, (size, request) in above.items()}
+    if details["is_all"]:
+        used = f"it used {in_mi(sum(sizes.values()))} of {what} above its requests"
+    else:
+        s, whose = ("", "its") if len(sizes) == 1 else ("s", "their")
+        used = f"container{s} {' and '.join(sizes)} used {' and '.join(map(in_mi, sizes.values()))} of {what}"
+        used += f" above {whose} request{s}, while the kubelet compares the sums of the pod"
+    kept = ", ".join(f"{-(-size >> 20)}Mi for {escape(name)}" for name, (size, _) in above.items())
+    return (
+        f"{used}: {order}, then by how far above. Requests of {kept}"
+        " would have put it behind all that are above theirs"
+    )
+
+
+_OWN_STORAGE: Final = {
+    "container": "container {name} wrote more than its ephemeral-storage limit of {limit}, logs included",
+    "pod": "its containers and emptyDirs held more than its ephemeral-storage limits together, {limit}",
+    "volume": "the emptyDir {name} held more than its sizeLimit of {limit}",
+}
+
+
+def _own_storage(details: Details) -> str:
+    what = _OWN_STORAGE[details["of"]].format(name=escape(details["name"]), limit=escape(details["limit"]))
+    if details["is_memory"]:
+        raised = "raise the sizeLimit, and the memory limit of the container that writes, as it counts there"
+    else:
+        raised = f"raise {'the sizeLimit' if details['of'] == 'volume' else 'that limit'}"
+    return f"{what}; the node need not be full. Write less there, or {raised}"
+
+
+def _one_line(message: object) -> str:
+    return escape(" ".join(str(message).split()))
+
+
+def _kernel(details: Details) -> str:
+    line = f"line {details['line']}"
+    where = f"{escape(str(details['title']))} {line}" if details["title"] else line
+    outcome, why = details.get("outcome"), escape(str(details.get("why") or ""))
+    if outcome == "panic":
+        set_again = ": the kubelet sets it to 0 as it starts, so something has set it since"
+        return f"the kernel panicked{why}{set_again if 'panic_on_oom' in why else ''} ({where})"
+    who = "a process that the log does not name"
+    if details["pid"] is not None:
+        who = f"{escape(str(details['command']))} ({details['pid']})"
+    what = f": {escape(details['constraint'])}" if details["constraint"] else ""
+    limit, of = "", details.get("limit_of") or "memory"
+    if details["memcg"] or details["limit_bytes"] is not None:
+        size = f" of {in_mi(details['limit_bytes'])}" if details["limit_bytes"] is not None else ""
+        limit = f", the limit{size}{f' for {of}' if of != 'memory' else ''}"
+        limit += f" of {escape(str(details['memcg']))}" if details["memcg"] else ""
+    verb = "chose" if details.get("is_only_chosen") else "killed"
+    child = ", or killed one of its children" if verb == "chose" else ""
+    if outcome == "nobody":
+        return f"the kernel found no process that it may kill{what}{limit} ({where})"
+    return f"the kernel {verb} {who}{child}{what}{limit} ({where})"
+
+
+def _daemon(details: Details) -> str:
+    title = f"{escape(str(details['title']))} " if details["title"] else ""
+    names = ", ".join(escape(str(name)) for name in details["processes"])
+    whom = f" in {escape(str(details['cgroup']))}" if details["cgroup"] else ""
+    why = f": {_one_line(details['why'])}" if details["why"] else ""
+    code = "143 (SIGTERM) or 137" if details["daemon"] == Daemon.EARLYOOM else "137"
+    whose = f"{names or 'all processes'}{whom}"
+    return (
+        f"{details['daemon']} killed {whose}{why} ({title}line {details['line']}); the container ends"
+        f" as Error with exit code {code}, not as OOMKilled: the kernel counts no kill"
+    )
+
+
+def _event_victim(details: Details) -> str:
+    adj = details["adj"]
+    least, most = details["range"] or (adj, adj)
+    other = least if least == most else f"{least} to {most}"
+    fits = "which fits this container" if least <= adj <= most else f"but this container has {other}"
+    doubt = "" if least <= adj <= most else ": the process set its own, or belongs to another container"
+    return f"the event names the process {escape(details['command'])}, oom_score_adj {adj}, {fits}{doubt}"
+
+
+def _neighbours(details: Details) -> str:
+    more = count(details["count"], "more container", "more containers")
+    verb = "was" if details["count"] == 1 else "were"
+    return f"within a minute {more} without a limit on the node {verb} OOMKilled"
+
+
+_FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
+    Fact.ENDED: _ended,
+    Fact.OOM_AT_START: lambda details: (
+        f"the runtime says: {escape(details['words'])}"
+        f"{'' if details['is_named'] else ', as it does where memory runs out'}. To start takes 6Mi to 22Mi,"
+        " by the runtime and its version: choose 32Mi or more"
+    ),
+    Fact.OOM_KILLED: "OOMKilled: the runtime counted an OOM kill in its cgroup, at a limit or of the node",
+    Fact.NOT_COUNTED: (
+        "137 without OOMKilled is a SIGKILL without an OOM kill that the runtime counted: usual on a full"
+        " node, possible at a limit, certain after a failed liveness probe or a stop beyond its grace period"
+    ),
+    Fact.EXIT_IS_MADE_UP: "ContainerStatusUnknown: the kubelet lost track of it and fills in exit code 137",
+    Fact.POD_ENDED: _quoted("the pod's status says"),
+    Fact.DISRUPTED: _quoted("the pod's condition DisruptionTarget says"),
+    Fact.EXCESS: _excess,
+    Fact.OWN_STORAGE_LIMIT: _own_storage,
+    Fact.EVENT: _event,
+    Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: nothing says that the node ran out of memory",
+    Fact.NO_EVENTS: "the node's events at that time are unknown: it may have run out of memory",
+    Fact.BEING_DELETED: "the pod is being deleted, which ends in SIGKILL after its grace period",
+    Fact.OWN_LIMIT: lambda details: f"the container's memory limit is {in_mi(details['limit_bytes'])} now",
+    Fact.POD_LIMIT: lambda details: (
+        f"the memory limit of its pod's cgroup is {in_mi(details['limit_bytes'])} now"
+    ),
+    Fact.LOW_POD_LIMIT: lambda details: LOW_POD_LIMIT.format(limit=in_mi(details["limit_bytes"])),
+    Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
+    Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
+    Fact.PEAK: lambda details: (
+        f"its peak in the minutes before was {in_mi(details['bytes'])} ({escape(str(details['title']))})"
+    ),
+    Fact.LIMIT_NOT_SEEN: "no sample shows it at the limit: memory can grow between two samples",
+    Fact.NODE_PEAK: lambda details: (
+        f"its node used {in_mi(details['bytes'])} of {in_mi(details['capacity_bytes'])} at most then"
+    ),
+    Fact.NODE_PRESSURE: "its node had MemoryPressure in the minutes before",
+    Fact.OOM_EVENTS: lambda details: (
+        f"cAdvisor counted {count(details['count'], 'OOM kill')} in the container"
+    ),
+    Fact.KERNEL: _kernel,
+    Fact.DAEMON: _daemon,
+    Fact.NOT_FULL: lambda details: (
+        f"its memory limit of {in_mi(details['limit_bytes'])} was not reached: it used"
+        f" {in_mi(details['usage_bytes'])}"
+    ),
+    Fact.ALL_PODS: (
+        "that limit is allocatable memory plus the hard eviction threshold: the machine itself was not full"
+    ),
+    Fact.MIXED_DRIVERS: lambda details: (
+        "the kubelet uses the systemd cgroup driver and the runtime cgroupfs, so the limits of its pod do"
+        " not apply to it: set the runtime's driver to systemd"
+        + (" (SystemdCgroup = true of runc)" if details["runtime"] == "containerd" else "")
+    ),
+    Fact.ALONE: lambda details: (
+        "only this process was killed, because memory.oom.group is not set: "
+        + ("its container" if details["is_in_container"] else "if it was in a container, that")
+        + " went on, and no status shows the kill, unless this was its main process"
+        + (
+            f"; {escape(str(details['command']))} ({details['pid']}), which is older, went on"
+            if "pid" in details
+            else ""
+        )
+    ),
+    Fact.MAYBE_ALONE: (
+        "no line shows that the rest of its container was killed too (memory.oom.group): if it was not, the"
+        " container went on, and no status shows the kill, unless this was its main process"
+    ),
+    Fact.GROUP: lambda details: (
+        "memory.oom.group is set: all processes of"
+        f" {'its container' if details['is_own'] else escape(str(details['path']))} were killed with it, as"
+        " on cgroup v2 since kubelet 1.28; singleProcessOOMKill: true (since 1.32) kills one process alone"
+    ),
+    Fact.OTHER_PROCESSES: lambda details: (
+        f"before that the kernel killed other processes of it, {count(details['count'], 'time')}"
+    ),
+    Fact.WENT_ON: "the container kept running: only one of its processes was killed",
+    Fact.KERNEL_SILENT: lambda details: (
+        f"{escape(str(details['title'])) or 'the kernel log'} covers that time and has no OOM kill"
+    ),
+    Fact.BY_NAME: lambda details: (
+        f"the killed process is called {escape(str(details['command']))}, like this container or its"
+        " workload: another process may have that name"
+    ),
+    Fact.EVENT_VICTIM: _event_victim,
+    Fact.NEIGHBOURS: _neighbours,
+}
