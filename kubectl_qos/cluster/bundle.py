@@ -372,7 +372,7 @@ def _read_members(path: str) -> dict[str, bytes]:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
             for number, member in enumerate(tar):
                 if number == _MAX_MEMBERS or not member.isreg() or member.issparse():
-                    raise InputError(f"{path}: not a bundle: it has more than plain files of facts", hint)
+                    raise InputError(f"{path}: not a bundle: it contains more than plain files", hint)
                 file = tar.extractfile(member)
                 members[member.name] = file.read() if file is not None else b""
     except (tarfile.TarError, OSError, ValueError):

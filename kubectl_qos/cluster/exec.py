@@ -190,7 +190,7 @@ def _converse(
 def _no_websocket(why: str) -> ServerUnreachable:
     return ServerUnreachable(
         f"Unable to connect to the server: {why}",
-        hint="a proxy between here and the API server may not pass websockets on",
+        hint="a proxy between here and the API server may block websockets",
     )
 
 

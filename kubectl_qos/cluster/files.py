@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 _WRITABLE: Final = 0o222
-_CHARTS: Final = "templates of Helm charts are skipped, which helm template DIR | kubectl qos check - checks"
+_CHARTS: Final = "templates of Helm charts are skipped (helm template DIR | kubectl qos check - checks them)"
 _PATCHES: Final = "patches of kustomizations are skipped, which kubectl qos check -k DIR checks"
 T = TypeVar("T", Pod, NodeObject)
 

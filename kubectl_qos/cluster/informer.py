@@ -251,7 +251,7 @@ def _start(work: Callable[[], None]) -> None:
 
 def no_neighbours(error: QosError) -> Missing:
     """Return what is missing if the pods of other namespaces may not be listed."""
-    remedy = "grant list on pods in all namespaces; until then ranks are among the pods shown"
+    remedy = "grant list on pods in all namespaces; until then ranks count only the pods shown"
     return Missing(OTHER_PODS, str(error), remedy)
 
 

@@ -37,7 +37,7 @@ from kubectl_qos.k8s.objects import Json, Pod, nested
 Into = Literal["base", "overlay"]
 """Where edits go: where the value is set, though others share it, or only into what the folder itself has."""
 _LEFT_OUT: Final = (".git", "node_modules", "__pycache__")
-_NO_EFFECT: Final = "something else than its manifests and patches sets the value"
+_NO_EFFECT: Final = "its manifests and patches do not set the value"
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class Writer:
         version = metadata_text(raw, "resourceVersion")
         if version != request.resource_version:
             raise QosError(
-                f"the server did the dry run for real: {request.reference} has changed"
+                f"the server ignored dryRun: {request.reference} has changed"
                 f" (resourceVersion {request.resource_version}, now {version})",
                 hint="something between here and the API server drops dryRun; nothing more is sent",
             )
@@ -203,12 +203,12 @@ class Writer:
         if metadata_text(raw, "uid") != request.uid:
             return None, _recreated(request)
         if metadata_text(raw, "resourceVersion") == request.resource_version:
-            return None, "nothing has changed there so far"
+            return None, "the object has not changed so far"
         if any(value_now(pod, edit) != edit.quantity for edit in dry_run_result.stored):
             return None, "the object has changed since, but it does not have these values"
         if not is_managed_by_us(raw, request, dry_run_result.stored):
             return None, "the object has these values now, but it is unknown who wrote them"
-        return raw, "the object has these values now, written by us"
+        return raw, "the object now has these values, and this program wrote them"
 
     def _new_entry(self, request: PatchRequest, undoes: str) -> Entry:
         return Entry(

@@ -181,8 +181,8 @@ def patch_document(content: bytes, document: Document, wanted: Any) -> bytes:
         except (_Impossible, InputError, RecursionError):
             break
     raise InputError(
-        f"{document.location}: the values cannot be changed in place: anchors, merge keys or an unusual style"
-        " stand in the way",
+        f"{document.location}: the values cannot be changed in place: the file uses anchors, merge keys or an"
+        " unusual style",
         hint="-o manifest prints the changed object",
     )
 

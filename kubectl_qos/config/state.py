@@ -172,7 +172,7 @@ def _locked(path: Path) -> Iterator[IO[bytes]]:
                 if os.path.samestat(path.stat(), os.fstat(file.fileno())):
                     yield file
                     return
-    raise OSError(0, "it is replaced again and again")
+    raise OSError(0, "other processes keep replacing it")
 
 
 def _read(path: Path | None) -> dict[str, Entry]:

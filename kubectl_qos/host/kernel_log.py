@@ -387,7 +387,7 @@ def _check_understood(log: KernelLog, title: str) -> None:
             raise InputError(f"{where}: an OOM report breaks off before its cause and its victim", hint=hint)
         if log.unread:
             where = f"{title} line {log.unread[0]}"
-            raise InputError(f"{where}: part of an OOM report follows what is not understood", hint=_HINT)
+            raise InputError(f"{where}: part of an OOM report comes after an unknown prefix", hint=_HINT)
     if not log.is_kernel:
         _, what, hint = other or (None, "text in which no line is the kernel's", _HINT)
         what = f"it is {what}, and begins with {log.first_line[:60]!r}"

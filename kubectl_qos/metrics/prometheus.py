@@ -279,7 +279,7 @@ def _list_services(connection: Connection) -> list[Json]:
     body = _read_body(response, connection.server, "the API server")
     if response.status == HTTPStatus.FORBIDDEN:
         grant = "grant list on services and get on services/proxy, as docs/rbac/history.yaml does"
-        raise QosError("services may not be listed, so that no Prometheus is found", hint=f"{grant}; {_HINT}")
+        raise QosError("services may not be listed, which finding Prometheus needs", hint=f"{grant}; {_HINT}")
     try:
         return nested_list(msgspec.json.decode(body), "items")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -108,7 +108,7 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
 
 def _browse(url: str, warn: Callable[[str], None]) -> None:
     if not webbrowser.open(url):
-        warn("no browser was found here: open the URL in one")
+        warn("no browser found on this machine: open the URL in a browser")
 
 
 class Pages:
@@ -151,7 +151,7 @@ class Pages:
     ) -> web.StreamResponse:
         if not self._authenticator.has_host(request.host):
             raise web.HTTPForbidden(
-                text="This is no name of the server; kubectl qos web --allow-host NAME adds one.\n"
+                text="Unknown Host header: kubectl qos web --allow-host NAME allows it.\n"
             )
         if request.path == "/" and "token" in request.query:
             cookie = self._authenticator.cookie_for(request.query["token"])

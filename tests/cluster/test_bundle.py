@@ -452,10 +452,10 @@ BAD: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "no tar": (lambda _: gzip.compress(b"x" * 2048), "not a bundle: no tar archive"),
     "empty": (lambda _: archive(), "not a bundle: bundle.json is missing"),
     "without objects": (lambda _: archive(bundle_json=NEWER), "not a bundle: objects.json is missing"),
-    "a link": (lambda _: archive(a=_link()), "not a bundle: it has more than plain files of facts"),
+    "a link": (lambda _: archive(a=_link()), "not a bundle: it contains more than plain files"),
     "many files": (
         lambda _: archive(**{f"f{number}": b"" for number in range(17)}),
-        "not a bundle: it has more than plain files of facts",
+        "not a bundle: it contains more than plain files",
     ),
     "newer": (
         lambda _: archive(bundle_json=NEWER, objects_json=b"{}"),

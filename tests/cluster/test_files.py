@@ -420,7 +420,7 @@ def test_a_folder_may_hold_what_is_no_object(tmp_path: Path, monkeypatch: pytest
         "deploy/web/new.yaml": "Pod",
     }
     charts, patches, others = source.skipped
-    assert charts.endswith("skipped, which helm template DIR | kubectl qos check - checks: charts/a")
+    assert charts.endswith("skipped (helm template DIR | kubectl qos check - checks them): charts/a")
     assert patches.endswith("skipped, which kubectl qos check -k DIR checks: deploy/web")
     assert others == "documents without apiVersion and kind are skipped: 7"
     assert not source.problems

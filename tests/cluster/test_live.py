@@ -256,7 +256,7 @@ def test_without_the_neighbours_the_rank_is_among_those_seen(cluster: Cluster, s
     assert sentence == (
         "the rest of these nodes' pods is missing: Error from server (Forbidden): pods is forbidden:"
         ' User "viewer" cannot list resource "pods" in API group "" at the cluster scope'
-        " (grant list on pods in all namespaces; until then ranks are among the pods shown)"
+        " (grant list on pods in all namespaces; until then ranks count only the pods shown)"
     )
 
 

@@ -279,7 +279,7 @@ def test_a_dry_run_that_is_done_for_real_is_reported(connect_to: ConnectTo) -> N
     server = serving()
     server.ignores_dry_run = True
     writer = Writer(connect_to(server))
-    with pytest.raises(QosError, match="the server did the dry run for real: deployment/web has changed"):
+    with pytest.raises(QosError, match="the server ignored dryRun: deployment/web has changed"):
         writer.dry_run(deployment_request(server))
     assert len(server.patches) == 1
 

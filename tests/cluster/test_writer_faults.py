@@ -83,7 +83,7 @@ def staged(serve: Serve, connect_to: ConnectTo, *edits: Edit) -> Stage:
 
 def test_a_connection_lost_before_it_was_applied(stage: Stage) -> None:
     stage.server.fault = once(Fault(applies=False))
-    assert stage.unsure() == f"{NOT_KNOWN}{LOST}; nothing has changed there so far"
+    assert stage.unsure() == f"{NOT_KNOWN}{LOST}; the object has not changed so far"
     assert stage.memory == "64Mi"
 
 
@@ -91,7 +91,10 @@ def test_a_connection_lost_after_it_was_applied(stage: Stage) -> None:
     stage.server.fault = once(Fault(applies=True))
     stage.apply()
     assert stage.history.states == [EntryState.SENT, EntryState.ACCEPTED]
-    assert stage.history.kept[-1].message == f"{LOST}; the object has these values now, written by us"
+    assert (
+        stage.history.kept[-1].message
+        == f"{LOST}; the object now has these values, and this program wrote them"
+    )
     assert stage.memory == "96Mi"
     assert stage.writes == 1
 
@@ -181,7 +184,7 @@ def test_an_inconclusive_answer(stage: Stage, answer: Answer, applies: bool) -> 
         assert stage.history.states == [EntryState.SENT, EntryState.ACCEPTED]
         assert stage.writes == 1
     else:
-        assert stage.unsure().endswith("; nothing has changed there so far")
+        assert stage.unsure().endswith("; the object has not changed so far")
 
 
 @pytest.mark.parametrize(
@@ -276,7 +279,7 @@ def test_a_server_that_falls_silent(serve: Serve, tmp_path: Any) -> None:
     dry_run_result = writer.dry_run(deployment_request(server))
     history = History()
     server.fault = once(Fault(applies=False, answer=Answer(delay_seconds=20)))
-    with pytest.raises(UnknownOutcome, match=r"Client.Timeout exceeded.*nothing has changed there so far"):
+    with pytest.raises(UnknownOutcome, match=r"Client.Timeout exceeded.*the object has not changed so far"):
         writer.apply(dry_run_result, history)
     assert history.states == [EntryState.SENT, EntryState.UNKNOWN]
 

@@ -302,7 +302,7 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     "an application's container": (b"2026-11-20T21:22:40.4Z stdout F started\n", "no line is the kernel's"),
     "an unknown prefix": (
         b"2026-11-20T21:22:40.4Z kern/7 Out of memory: Killed process 7 (x) total-vm:1kB, anon-rss:1kB\n",
-        "line 1: part of an OOM report follows what is not understood",
+        "line 1: part of an OOM report comes after an unknown prefix",
     ),
     "a report that breaks off": (_text(_SOME), "line 1: an OOM report breaks off"),
 }

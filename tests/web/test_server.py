@@ -96,7 +96,7 @@ async def test_without_a_browser_it_is_said(tmp_path: Path) -> None:
     async with served(tmp_path, "--demo", "--open", variables={"PATH": "", "BROWSER": "none"}) as server:
         assert server.process.stderr is not None
         said = await asyncio.wait_for(server.process.stderr.readline(), TIMEOUT_SECONDS)
-    assert said == b"no browser was found here: open the URL in one\n"
+    assert said == b"no browser found on this machine: open the URL in a browser\n"
 
 
 @pytest.mark.parametrize(
