@@ -263,7 +263,7 @@ def test_new_pods_are_watched_where_a_template_is_changed(run: Run, stage: Stage
 
 def test_without_new_pods_nothing_is_known(run: Run, stage: Stage) -> None:
     done = run("set", "deploy/web", *MORE, "--for", "1m")
-    assert (done.code, "no pod with the new values was seen" in last(done)) == (1, True)
+    assert (done.code, "no pod with the new values has appeared" in last(done)) == (1, True)
 
 
 def test_a_change_is_not_made_where_its_pods_cannot_be_read(run: Run, stage: Stage) -> None:
