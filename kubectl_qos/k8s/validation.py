@@ -362,7 +362,7 @@ class Mistake(NamedTuple):
 def manifest_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
     """Yield the mistakes in a manifest of a pod or workload.
 
-    Of a kind that is not Kubernetes' own only the containers are checked, and a server accepts its objects.
+    Only the containers of other kinds are checked, and a server accepts their objects.
     """
     is_own, spec = not isinstance(pod, CustomWorkload), dotted(spec_path(pod))
     yield from _version_mistakes(raw, pod)

@@ -468,7 +468,7 @@ class DeathList(ListDefinition[DeathRow]):
         return [key for key in self.columns if key != "node" or view.node is None]
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """Of many nodes only the fullest are looked at."""
+        """Build the deaths of all nodes; if there are many, of the fullest."""
         del before
         nodes = [group.key for group in view_model.nodes if group.key and view.node in {None, group.key}]
         snapshot, rows, states = view_model.snapshot, list[DeathRow](), dict[str, NodeState]()

@@ -108,7 +108,7 @@ def list_fixes(
 ) -> None:
     """List what to change about the deaths of some pods, or of a node, and edit the selected fix.
 
-    Of a single pod that has ended it is the fix of its workload.
+    A single pod that has ended gets the fix of its workload.
     """
     pod = pod_named(view_model, keys[0]) if len(keys) == 1 and workload is None else None
     if pod is not None and pod.is_terminal:
