@@ -10,6 +10,7 @@ fields.json.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from itertools import chain
@@ -412,14 +413,17 @@ def _taken_names(pod: Pod) -> Iterator[Refusal]:
 
 
 def _unknown_in_containers(raw: Any, pod: Pod) -> Iterator[str]:
-    """Yield unknown fields of a pod's spec; Argo's containerSet, for one, has fields of its own beside."""
+    """Yield unknown fields of containers; the kind may add fields to them, unless the name looks mistyped."""
     for key in spec_path(pod):
         raw = raw[key]
     for index, container in enumerate(raw["containers"]):
         path = f"{dotted(spec_path(pod))}.containers[{index}]."
-        fields = unknown_fields(container, "Container", path)
         is_pod = spec_path(pod)[-1] == "spec"
-        yield from (field for field in fields if is_pod or "." in field.removeprefix(path))
+        for field in unknown_fields(container, "Container", path):
+            name = field.removeprefix(path)
+            is_mistyped = is_pod and get_close_matches(name, _fields()["Container"], 1, 0.85)
+            if "." in name or is_mistyped:
+                yield field
 
 
 def unknown_fields(raw: Mapping[str, Any], type_: str, path: str = "") -> Iterator[str]:

@@ -172,12 +172,12 @@ def test_a_pod_that_failed_is_checked(run: Run) -> None:
     assert found(run, dedent(text.format(phase="Succeeded"))) == []
 
 
-@pytest.mark.parametrize(("name", "extra"), [("spec", ["dependencies"]), ("containerSet", [])])
+@pytest.mark.parametrize(("name", "extra"), [("spec", ["imagePullPolcy"]), ("containerSet", [])])
 def test_containers_outside_of_a_pod_may_have_fields_of_their_own(
     name: str, extra: list[str], run: Run
 ) -> None:
-    """As those of Argo's containerSet have."""
-    container = "{name: app, dependencies: [a], resources: {limit: {memory: 1Gi}}}"
+    """Those of Argo's containerSet and of a SidecarSet have some; a mistyped field is still named."""
+    container = "{name: app, dependencies: [a], imagePullPolcy: Always, resources: {limit: {memory: 1Gi}}}"
     text = (
         f"apiVersion: a.io/v1\nkind: Flow\nmetadata: {{name: web}}\n{name}: {{containers: [{container}]}}\n"
     )
