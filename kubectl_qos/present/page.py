@@ -70,7 +70,8 @@ def markdown(blocks: Iterable[Block]) -> str:
 
 def _markdown_lines(block: Heading | Paragraph | Bullets | Grid) -> Iterator[str]:
     if isinstance(block, Heading):
-        yield f"{'#' * block.level} {_plain(block.text)}"
+        # Number signs at its end would close a heading.
+        yield f"{'#' * block.level} {re.sub(r'#(?=[# ]*$)', '&#35;', _plain(block.text))}"
     elif isinstance(block, Paragraph):
         yield f"**{_plain(block.lead)}** {_plain(block.text)}" if block.lead else _at_start(block.text)
     elif isinstance(block, Bullets):

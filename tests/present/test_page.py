@@ -68,6 +68,7 @@ class Texts(HTMLParser):
 @example("a | b\n---|---", "<script>alert(1)</script>")
 @example("_a_ __b__ a_b_", "![x](y) &lt; `c` ~~d~~")
 @example("-997", "\u202eevil")
+@example(" #", "a ## ")
 def test_a_page_shows_what_it_is_given_and_nothing_else(one: str, other: str) -> None:
     text, more = f"x{one}".strip(), other.strip() or "y"
     blocks: list[Block] = [
