@@ -646,10 +646,12 @@ def _last_of_others(state: NodeState, death: NextDeath, number: int) -> Simulati
 
 
 def _steps(state: NodeState, death: NextDeath) -> Iterator[SimulationStep]:
-    """Return whom the killer of a death ends, one after another."""
+    """Yield whom the killer of a death ends, one after another, without pods that free nothing."""
     run = Run(state, Scenario())
+    without_stats = {pod.key for pod in state.without_stats}
     while (step := run.act(LimitHit(0.0, death.mechanism))) is not None:
-        yield step
+        if step.key not in without_stats:
+            yield step
 
 
 def _ends(state: NodeState, container: int, to_bytes: int, key: PodKey, *, evicts: bool) -> bool:

@@ -9,7 +9,7 @@ what follows a death.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from itertools import chain, count
+from itertools import chain
 from math import inf
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -456,12 +456,10 @@ def _is_alone(run: Run, state: NodeState, pod: int) -> bool:
 
 def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Iterator[NextDeath]:
     """Yield when a killer reaches one of these pods, one victim after another."""
-    distance = first.distance_bytes
+    distance, before = first.distance_bytes, 0
     run = Run(_state_at_death(state, first.killer.scope, first.key, distance), Scenario())
-    for before in count():
-        step = run.act(LimitHit(0.0, first.mechanism))
-        if step is None:
-            return
+    without_stats = {pod.key for pod in state.without_stats}
+    while (step := run.act(LimitHit(0.0, first.mechanism))) is not None:
         freed = step.freed.available_bytes if step.evicts else step.freed.free_bytes
         if step.key in keys:
             yield first._replace(
@@ -478,3 +476,4 @@ def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Ite
             )
             return
         distance += freed
+        before += step.key not in without_stats
