@@ -265,7 +265,7 @@ def test_a_killer_of_unknown_order_may_choose_anybody_before_those_after_it() ->
     assert oomd not in deaths_of(state, {pod}), "a change of the pod does not bring it nearer"
     unfixed = fixes_on_nodes(snapshot, ["worker-2"], Scope()).unfixed
     (why,) = (unfixed_sentence(one) for one in unfixed if one.death.killer is SYSTEMD_OOMD)
-    assert why.startswith("systemd-oomd: pressure, at most +1.2Gi: whom it kills is unknown")
+    assert why.startswith("systemd-oomd: pressure, at most +1.2Gi: its victim is unknown")
 
 
 @pytest.mark.parametrize(

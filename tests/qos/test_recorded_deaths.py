@@ -71,7 +71,7 @@ def test_a_full_node_is_as_far_as_its_available_memory_and_the_swap_that_pods_ma
     assert found.distance_bytes - (swap - used) == pytest.approx(AVAILABLE[name], rel=0.02)
 
 
-def test_swap_that_was_turned_off_holds_nothing_more() -> None:
+def test_swap_after_swapoff_gives_no_room() -> None:
     """The Node object of the second node still says 2 GiB, as one did after swapoff and two restarts."""
     snapshot = snapshot_of("node-1.36-b")
     assert snapshot.node_swap == {"node1": 2147479552}, "what the Node object says too"

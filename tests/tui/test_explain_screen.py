@@ -168,7 +168,7 @@ async def test_events_are_requested_beside_what_is_already_shown() -> None:
         source.hold_events.set()
         await pilot.until(lambda: titles(pilot)["Events"] != "loading …")
         assert titles(pilot)["Events"] == ("2, 2 warnings, the newest 60s ago; read at 12:00:00 UTC")
-        assert "SystemOOM: the node itself ran out of memory" in documents(pilot)
+        assert "SystemOOM: the node ran out of memory" in documents(pilot)
         assert [pod.name for pod in source.event_requests] == [API]
 
 

@@ -62,7 +62,7 @@ def details(pilot: Run) -> list[str]:
 async def test_the_details_are_those_of_the_command_and_pods_are_explained() -> None:
     source = DemoSource()
     kills = find_kills(source.snapshot(Scope()), source.event_list(None))
-    async with killed(size=(200, 60)) as pilot:
+    async with killed(size=(220, 60)) as pilot:
         for kill in kills:
             width = pilot.app.screen.query_one(TextView).content_size.width
             assert [line for line in details(pilot) if line] == [

@@ -345,7 +345,7 @@ async def test_what_could_not_be_read_is_a_note() -> None:
         assert "the list of pods of other namespaces is missing" in pilot.words
         await pilot.keys("n")
         assert "it is [forbidden]\\x1b (ask for it)" in whole_notes(pilot)
-        assert "PodDisruptionBudgets are only taken from" in whole_notes(pilot)
+        assert "PodDisruptionBudgets are read only from" in whole_notes(pilot)
 
 
 async def test_it_is_working_it_out_until_it_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
