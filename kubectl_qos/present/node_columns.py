@@ -45,7 +45,8 @@ def _at_least(of: NodeColumn, is_known: Callable[[NodeRow], bool]) -> NodeColumn
     def cell(row: NodeRow, now: datetime) -> str:
         if is_known(row):
             return of.cell(row, now)
-        return f"{of.cell(row, now)}+" if of.value(row) else UNKNOWN
+        text = of.cell(row, now)
+        return UNKNOWN if text in {UNKNOWN, "0%", "0Mi"} else f"{text}+"
 
     return replace(of, value=lambda row: of.value(row) if is_known(row) else None, cell=cell)
 

@@ -70,10 +70,11 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def percent(self) -> int | None:
-        """Return the percentage that kubectl top nodes shows."""
-        if self.used is None or not self.allocatable or (self.lack_usage and not self.used):
+        """Return the percentage that kubectl top nodes shows; "at least 0%" would say nothing."""
+        if self.used is None or not self.allocatable:
             return None
-        return 100 * self.used // self.allocatable
+        share = 100 * self.used // self.allocatable
+        return None if self.lack_usage and not share else share
 
 
 class NodeView(msgspec.Struct, frozen=True, gc=False):

@@ -406,6 +406,11 @@ def test_random_clusters(chunk: int) -> None:
         assert contradictions(statements(random_cluster(number), DEMO_TIME)) == [], number
 
 
+def test_a_node_of_which_little_is_known() -> None:
+    """At least 0 % is unknown in every list, not `0%+` in one of them: some of its pods have no usage."""
+    assert contradictions(statements(random_cluster(269), DEMO_TIME)) == []
+
+
 def test_commands_print_what_is_walked(run: Run) -> None:
     """The command line adds nothing to the lines that the walk reads, and its JSON agrees with them."""
     claims = list(statements(DemoSource().snapshot(Scope()), DEMO_TIME))
