@@ -313,7 +313,6 @@ class NodeTable:
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[NodeRow]:
         """Return the nodes of the flags, sorted."""
-        del now
         table = build_node_rows(snapshot, lambda name, node: self._is_shown(name, node, scope))
         rows: Sequence[NodeRow] = table.rows
         if self._sort_column is not None:

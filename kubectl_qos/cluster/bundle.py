@@ -347,7 +347,6 @@ class BundleSource(FileSource):
         return self._facts.kernel_logs
 
     def _contents(self, problems: list[InputError] | None = None) -> Iterator[tuple[str, bytes]]:
-        del problems
         yield f"{self._path}: {_OBJECTS}", self._members[_OBJECTS]
 
 

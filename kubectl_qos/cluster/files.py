@@ -189,7 +189,6 @@ class FileSource(Source):
 
     def event_list(self, namespace: str | None) -> EventList:
         """Return the events of all namespaces in the dump."""
-        del namespace
         events = self._parsed.events
         return EventList(in_order(events), of_nodes=any(event.is_of_node for event in events))
 
@@ -207,7 +206,6 @@ class FileSource(Source):
         """Add the autoscalers in the files, whatever the namespace."""
         from kubectl_qos.edit.related import AUTOSCALERS, convert_all
 
-        del namespace
         return replace(snapshot, autoscalers=convert_all([*self.raw_objects()], AUTOSCALERS))
 
     def disruption_budgets(self) -> Sequence[DisruptionBudget]:

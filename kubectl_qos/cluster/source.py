@@ -149,7 +149,6 @@ class Source(Protocol):
 
     def members(self, kind: str, namespace: str, name: str) -> Snapshot:
         """Return a pod, or the pods of a workload, with their usage, perhaps with others. Raises QosError."""
-        del kind, name
         return self.snapshot(Scope(namespace=namespace))
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
@@ -157,7 +156,6 @@ class Source(Protocol):
 
     def has(self, resource: str, name: str) -> bool:
         """Return whether one of `nodes` or `namespaces` has this name; True if that is unknown."""
-        del resource, name
         return True
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
@@ -175,7 +173,6 @@ class Source(Protocol):
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
         """Add the VerticalPodAutoscalers of a namespace, or of all, that can be read."""
-        del namespace
         return snapshot
 
 
@@ -316,7 +313,6 @@ class PastSource(Source):
 
     def snapshot(self, scope: Scope) -> Snapshot:
         """Return all pods of that time, whatever the scope, with the labels that it selects by."""
-        del scope
         return self._known
 
     @cached_property
@@ -346,10 +342,8 @@ class PastSource(Source):
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """Return no events: no metric has them."""
-        del pod
         return ()
 
     def event_list(self, namespace: str | None) -> EventList:
         """Return no events, and that they are missing."""
-        del namespace
         return EventList(of_nodes=False, missing=Missing("the list of events", "a store of metrics has none"))

@@ -189,7 +189,6 @@ class ObjectApi:
 
     def list_reply(self, resource: str, chosen: Sequence[Json], query: Mapping[str, str]) -> Reply:
         """Return all selected objects in one page."""
-        del query
         return list_page(resource, chosen, {"resourceVersion": self.list_revision()})
 
     # Patches.

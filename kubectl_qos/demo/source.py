@@ -81,7 +81,6 @@ class LivingDemo(Source):
 
     def snapshot(self, scope: Scope) -> Snapshot:
         """Return the current snapshot; unchanged objects are identical to those of the last one."""
-        del scope
         script = self._advanced()
         with self._lock, script.world.api.lock:
             if script.version != self._version:

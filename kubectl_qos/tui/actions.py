@@ -105,6 +105,10 @@ def _sort(key: str, by: str, what: str) -> Action:
     return Action("sort_by", (key,), what, f"sort by {by}", palette=False, yields=True, argument=by)
 
 
+def _list(kind: str, key: str, what: str, label: str) -> Action:
+    return Action("list", (key,), what, label, argument=kind)
+
+
 def _move(where: str, keys: str, what: str) -> Action:
     return Action("move", tuple(keys.split()), what, where.replace("_", " "), argument=where)
 
@@ -141,13 +145,13 @@ _BY_GROUP: Final = {
             "filter", "slash", "text, !text, node:worker-2, -l app=web; see Filters", footer=True, gap=True
         ),
         _action("go_to", "colon", "type a command: po, dp, ns NAMESPACE, pod NAME, ctx …", footer=True),
-        _action("list_clusters", "0", "the clusters of the kubeconfig; enter goes into one", "clusters"),
-        _action("list_nodes", "1", "the nodes with their memory and next victims", "cluster"),
-        _action("list_namespaces", "2", "the namespaces with the totals of their pods", "namespaces"),
-        _action("list_workloads", "3", "Deployments and so on, by their worst rank", "workloads"),
-        _action("list_pods", "4", "the pods in kill order", "pods"),
-        _action("list_containers", "5", "the containers in kill order", "containers"),
-        _action("list_deaths", "6", "every death that waits on the nodes, the most urgent first", "deaths"),
+        _list("clusters", "0", "the clusters of the kubeconfig; enter goes into one", "clusters"),
+        _list("nodes", "1", "the nodes with their memory and next victims", "cluster"),
+        _list("namespaces", "2", "the namespaces with the totals of their pods", "namespaces"),
+        _list("workloads", "3", "Deployments and so on, by their worst rank", "workloads"),
+        _list("pods", "4", "the pods in kill order", "pods"),
+        _list("containers", "5", "the containers in kill order", "containers"),
+        _list("deaths", "6", "every death that waits on the nodes, the most urgent first", "deaths"),
         _action("containers", "i", "the containers of the pod", "inside"),
         _action("next_pane", "tab", "the next pane", "panes", footer=2),
         _action("previous_pane", "shift+tab", "the previous pane", "back a pane"),

@@ -156,7 +156,6 @@ class RunningChange(Driver):
 
     def confirm(self, dry_run: apply.DryRunResult) -> None:
         """Let the uppermost screen ask, unless the change is made without a question."""
-        del dry_run
         if self._is_automatic:
             self.take(self.state.confirm(yes=True))
         else:

@@ -248,7 +248,7 @@ def plain(text: str) -> str:
 class AsciiFilter(LineFilter):
     """Paints lines in ASCII."""
 
-    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [
             segment
             if segment.control or segment.text.isascii()

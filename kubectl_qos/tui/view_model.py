@@ -26,6 +26,7 @@ from kubectl_qos.qos.kills.analyze import Kill, kills_since, without_repeats
 from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.node_memory import schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.next_death import NextDeath
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 SOON_SECONDS: Final = 600
@@ -127,11 +128,11 @@ class ViewModel:
             cached = self.cached_deaths[node] = inputs, deaths
         return cached[1]
 
-    def known_deaths(self, node: str) -> NodeDeaths | None:
+    def known_deaths(self, node: str) -> Sequence[NextDeath]:
         """Return the coming deaths, if they have been computed for this node as it is now."""
-        cached = self.cached_deaths.get(node)
-        inputs = self.by_node[node].inputs if node in self.by_node else ()
-        return cached[1] if cached is not None and all(map(is_, cached[0], inputs)) else None
+        inputs, node_deaths = self.cached_deaths.get(node, ((), None))
+        is_same = node not in self.by_node or all(map(is_, inputs, self.by_node[node].inputs))
+        return node_deaths.deaths if node_deaths is not None and is_same else ()
 
     def know_deaths(self) -> None:
         """Compute the deaths of nodes that have changed, of all if they are few; for a thread."""
@@ -167,18 +168,14 @@ class ViewModel:
         """Return whether the kubelet's order decides: the node says so, or a hard threshold is crossed."""
         if node in self.by_node and "memory" in self.by_node[node].group.troubles:
             return True
-        node_deaths = self.known_deaths(node)
-        return node_deaths is not None and any(
-            death.distance_bytes <= 0 and death.grace_seconds is None
-            for death in node_deaths.deaths
-            if death.killer.evicts
-        )
+        evictions = (death for death in self.known_deaths(node) if death.killer.evicts)
+        return any(death.distance_bytes <= 0 and death.grace_seconds is None for death in evictions)
 
     def times(self, node: str) -> Mapping[PodKey, float]:
         """Return in how many seconds pods die at their present growth, of those whose time is known."""
-        node_deaths = self.known_deaths(node)
-        if node not in self.cached_times and node_deaths is not None:
-            times = [(death.seconds, death.key) for death in node_deaths.deaths if death.seconds is not None]
+        deaths = self.known_deaths(node)
+        if node not in self.cached_times and deaths:
+            times = [(death.seconds, death.key) for death in deaths if death.seconds is not None]
             self.cached_times[node] = {key: time for time, key in sorted(times, reverse=True)}
         return self.cached_times.get(node, {})
 
@@ -186,9 +183,8 @@ class ViewModel:
         """Return whether a node's memory is nearly full, the node says so, or somebody dies there soon."""
         if node in self.by_node and self.by_node[node].group.in_trouble:
             return True
-        node_deaths = self.known_deaths(node)
-        first = node_deaths.deaths[0] if node_deaths is not None and node_deaths.deaths else None
-        return first is not None and first.urgency.seconds < SOON_SECONDS
+        deaths = self.known_deaths(node)
+        return bool(deaths) and deaths[0].urgency.seconds < SOON_SECONDS
 
     def pod_keys(self, node: str) -> list[PodKey]:
         """Return the pods of a node that have not ended."""

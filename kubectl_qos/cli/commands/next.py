@@ -136,7 +136,6 @@ class NextTable:
         """Return the table to follow; its columns are always the same."""
         from kubectl_qos.present.next_death import COLUMNS
 
-        del scope, now
         near, far = self.near(self._deaths(snapshot))
         # Notes on who else may die would change with every sample.
         rows = [row._replace(death=row.death._replace(rival=None, growing=())) for row in near.rows]

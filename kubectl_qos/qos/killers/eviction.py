@@ -25,7 +25,7 @@ class EvictionOrder(Order):
         self._order: list[tuple[EvictionKey, bool, int]] = []
         self._kills = -1
 
-    def first(self, owner: int) -> Choice:  # noqa: ARG002
+    def first(self, owner: int) -> Choice:
         """Return the next pod that it may evict, and the critical pods before it."""
         refused = list[int]()
         for _, is_critical, index in self._in_order():

@@ -64,7 +64,7 @@ class Order(Protocol):
         """Return the victim now, if the memory of `owner` has reached the ceiling (-1: of pods or node)."""
         ...
 
-    def growing(self, owner: int, room_bytes: int, ended: Collection[int]) -> tuple[Contender, ...]:  # noqa: ARG002
+    def growing(self, owner: int, room_bytes: int, ended: Collection[int]) -> tuple[Contender, ...]:
         """Return who becomes the victim by growing alone, by at most `room_bytes`, nearest first.
 
         Skip those that a limit of their own has `ended` before.
@@ -99,7 +99,7 @@ class Killer(Protocol):
             return False
         return not setup.node.is_windows
 
-    def is_assumed(self, setup: NodeSetup) -> bool:  # noqa: ARG002
+    def is_assumed(self, setup: NodeSetup) -> bool:
         """Return whether it is assumed: the node does not report this daemon."""
         return self.daemon is not None
 
@@ -111,11 +111,11 @@ class Killer(Protocol):
         """Return its order of victims, None if unknown."""
         ...
 
-    def pod_order(self, pods: Iterable[Candidate], setup: NodeSetup) -> list[PodKey] | None:  # noqa: ARG002
+    def pod_order(self, pods: Iterable[Candidate], setup: NodeSetup) -> list[PodKey] | None:
         """Return the pods that it may kill, first victim first; None if unknown, or the kernel's order."""
         return None
 
-    def variant(self, setup: NodeSetup) -> str:  # noqa: ARG002
+    def variant(self, setup: NodeSetup) -> str:
         """Return which of its orders a node has; present/ has the words."""
         return ""
 

@@ -31,7 +31,7 @@ class SystemdOomd(Killer):
         """Yield a ceiling of unknown size, bounded by a full node."""
         yield Ceiling(self.id, self.scope, -1, state.use.own + state.use.total, None, state.use.most_bytes)
 
-    def order(self, memory: MemoryTimeline) -> None:  # noqa: ARG002
+    def order(self, memory: MemoryTimeline) -> None:
         """Return None: no API returns the swap or the reclaim of a cgroup."""
         return
 

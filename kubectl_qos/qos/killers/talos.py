@@ -33,7 +33,7 @@ class TalosOrder(Order):
     def __init__(self, memory: MemoryTimeline, killer: "Talos") -> None:
         self._memory, self._killer = memory, killer
 
-    def first(self, owner: int) -> Choice:  # noqa: ARG002
+    def first(self, owner: int) -> Choice:
         """Return the pod with the highest score that still has a container to kill."""
         memory, state = self._memory, self._memory.state
         living = {state.containers[index].pod_index for index in memory.living}

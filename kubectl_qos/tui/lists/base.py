@@ -80,7 +80,6 @@ class ListDefinition(ABC, Generic[RowT]):
 
     def natural_key(self, view: View) -> str:
         """Return the key of the column that shows the natural order."""
-        del view
         return self.natural
 
     group_of: Callable[[Any], Hashable] = id
@@ -88,7 +87,6 @@ class ListDefinition(ABC, Generic[RowT]):
 
     def heading(self, row: RowT, width: int) -> Spans:
         """Return the line above the first row of a group."""
-        del row, width
         return ()
 
     most_height = 1
@@ -96,7 +94,6 @@ class ListDefinition(ABC, Generic[RowT]):
 
     def further(self, row: RowT, number: int, layout: Layout[RowT], width: int) -> Spans:
         """Return a line of a row after the first one."""
-        del row, number, layout, width
         return ()
 
     @abstractmethod
@@ -170,9 +167,9 @@ class ListDefinition(ABC, Generic[RowT]):
     def panel(self, row: RowT, view_model: ViewModel) -> TextLayout:
         """Return the explanation of the row below the table, the answer first."""
 
-    @abstractmethod
     def opened(self, view: View, row: RowT) -> View | None:
         """Return where enter goes; None explains the row's pod."""
+        return None
 
     @abstractmethod
     def pod_of(self, row: RowT, view_model: ViewModel) -> PodRow | None:

@@ -161,14 +161,12 @@ class ClusterList(ListDefinition[ClusterRow]):
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Return the known rows, whatever the view model of the open cluster."""
-        del view_model, view, before
         return self._rows()
 
     def key(self, row: ClusterRow) -> Hashable:
         return row.name
 
     def token(self, row: ClusterRow, key: str, width: int) -> Token:
-        del width
         if no_answer(row):
             return "warning" if key == "next_death" and row.error is not None else "muted"
         if row.is_in_trouble and key in {"cluster", "worst_node"}:
@@ -199,20 +197,12 @@ class ClusterList(ListDefinition[ClusterRow]):
             )
         return paragraphs(*lines)
 
-    def opened(self, view: View, row: ClusterRow) -> View | None:
-        """Return None: the app goes to the cluster."""
-        del view, row
-        return None
-
     def pod_of(self, row: ClusterRow, view_model: ViewModel) -> PodRow | None:
         """Return None: nothing is done with a pod from here."""
-        del row, view_model
         return None
 
     def node_of(self, row: ClusterRow) -> str:
-        del row
         return ""
 
     def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
-        del coming, view_model
         return None

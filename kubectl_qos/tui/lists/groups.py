@@ -66,7 +66,6 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
         return row.key
 
     def token(self, row: GroupRow[KeyT], key: str, width: int) -> Token:
-        del width
         if row.victims and key in {"rank", "worst"}:
             return self._pods.rank_token(row.worst)
         if key == "qos" and len(row.classes) == 1:
@@ -114,7 +113,6 @@ class WorkloadList(_GroupList[Workload]):
     )
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        del before
         return _list_rows(workload_rows(view.pod_rows(view_model)), view_model)
 
     def title(self, row: GroupRow[Workload]) -> str:
@@ -142,14 +140,12 @@ class NamespaceList(_GroupList[str]):
     )
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        del before
         return _list_rows(namespace_rows(view.pod_rows(view_model)), view_model)
 
     def title(self, row: GroupRow[str]) -> str:
         return f"namespace {escape(row.key)}" if row.key else "no namespace"
 
     def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
-        del view_model
         return coming.death.key[0]
 
     def opened(self, view: View, row: GroupRow[str]) -> View | None:
@@ -252,7 +248,6 @@ class NodeList(ListDefinition[NodeRow]):
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Return every node; the rows of unchanged nodes are reused."""
-        del view
         cache = cast("NodeRows", before.cache) if before is not None else None
         nodes = build_node_rows(view_model.snapshot, lambda *_: True, cache)
         return ListRows(nodes.rows, tuple(node_table_notes(view_model.snapshot, nodes)), nodes)
@@ -312,7 +307,6 @@ class NodeList(ListDefinition[NodeRow]):
         return row.name
 
     def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
-        del view_model
         return coming.node
 
 

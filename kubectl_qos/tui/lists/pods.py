@@ -212,9 +212,8 @@ class _RankedList(ListDefinition[PodRow]):
         in_trouble = view_model.is_in_trouble(row.node)
         spans = [("── ", "faint"), (group_name(row.node, "node"), "error" if in_trouble else "accent")]
         spans.append((f"{percent} ", "error" if in_trouble else "muted"))
-        node_deaths = view_model.known_deaths(row.node)
-        if node_deaths is not None and node_deaths.deaths:
-            death = node_deaths.deaths[0]
+        if deaths := view_model.known_deaths(row.node):
+            death = deaths[0]
             far, by = f"─ next {distance(death)} ", f"{killer_words(death)} "
             room = width - sum(cell_len(text) for text, _ in spans) - len(far) - len(by) - 1
             spans.append((far, "muted"))
@@ -229,20 +228,14 @@ class _RankedList(ListDefinition[PodRow]):
         if is_at_risk(row):
             return True
         view_model = self._newest()
-        node_deaths = view_model.known_deaths(row.node) if view_model is not None else None
-        deaths = node_deaths.deaths if node_deaths is not None else ()
+        deaths = view_model.known_deaths(row.node) if view_model is not None else ()
         named = [*deaths[:1], *(death for death in deaths if death.killer.picks_among_pods)]
         return any(death.key == row.key[:2] for death in named)
-
-    def opened(self, view: View, row: PodRow) -> View | None:
-        del view, row
-        return None
 
     def node_of(self, row: PodRow) -> str:
         return row.node
 
     def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
-        del view_model
         return (*coming.death.key, "")
 
 
@@ -296,7 +289,6 @@ class PodList(_RankedList):
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Build node after node, those in trouble and the fullest first."""
-        del before
         notes = tuple(pod_table_notes(view_model.snapshot, view_model.rows))
         if view_model.arrived is not None:
             rows = view.pod_rows(view_model)
@@ -317,8 +309,7 @@ class PodList(_RankedList):
         setup = view_model.rows.nodes[row.node].setup
         prediction = predict_running(row.pod, setup)
         answer, *others = *why_lines(prediction, row, view_model.rows), *self._lately(row)
-        node_deaths = view_model.known_deaths(row.node)
-        on_node = node_deaths.deaths if node_deaths is not None else ()
+        on_node = view_model.known_deaths(row.node)
         deaths = [death for death in on_node if death.key == row.key[:2]]
         if not deaths:
             return paragraphs((answer, "answer"), *((line, "") for line in others))
@@ -338,7 +329,6 @@ class PodList(_RankedList):
             yield f"memory {bars} {rounded(lowest << 10)} to {rounded(highest << 10)}"
 
     def pod_of(self, row: PodRow, view_model: ViewModel) -> PodRow | None:
-        del view_model
         return row
 
 
@@ -469,7 +459,6 @@ class DeathList(ListDefinition[DeathRow]):
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Build the deaths of all nodes; if there are many, of the fullest."""
-        del before
         nodes = [group.key for group in view_model.nodes if group.key and view.node in {None, group.key}]
         snapshot, rows, states = view_model.snapshot, list[DeathRow](), dict[str, NodeState]()
         for name in nodes[:FEW_NODES]:
@@ -487,7 +476,6 @@ class DeathList(ListDefinition[DeathRow]):
         return row.node, row.death.mechanism, row.death.key, row.death.container
 
     def token(self, row: DeathRow, key: str, width: int) -> Token:
-        del width
         if key == "victim":
             view_model = self._newest()
             first = view_model.first_deaths[:1] if view_model is not None else ()
@@ -509,10 +497,6 @@ class DeathList(ListDefinition[DeathRow]):
         of_pod = self._pods.panel(pod, view_model)
         return of_pod if is_first else stacked(of_row, of_pod)
 
-    def opened(self, view: View, row: DeathRow) -> View | None:
-        del view, row
-        return None
-
     def pod_of(self, row: DeathRow, view_model: ViewModel) -> PodRow | None:
         return row_on(view_model, row.node, row.death.key)
 
@@ -520,5 +504,4 @@ class DeathList(ListDefinition[DeathRow]):
         return row.node
 
     def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
-        del view_model
         return self.key(coming)

@@ -177,7 +177,6 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         return [*killed, *lines, *running_change.promise_lines(change.state)]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        del parameters
         return action not in _CONFLICT or self.change.state.has_conflict
 
     @property

@@ -106,31 +106,10 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         else:
             self.qos.go_back()
 
-    def action_list_clusters(self) -> None:
-        self.show_kind(ListKind.CLUSTERS)
-
-    def action_list_nodes(self) -> None:
-        self.show_kind(ListKind.NODES)
-
-    def action_list_namespaces(self) -> None:
-        self.show_kind(ListKind.NAMESPACES)
-
-    def action_list_workloads(self) -> None:
-        self.show_kind(ListKind.WORKLOADS)
-
-    def action_list_pods(self) -> None:
-        self.show_kind(ListKind.PODS)
-
-    def action_list_containers(self) -> None:
-        self.show_kind(ListKind.CONTAINERS)
-
-    def action_list_deaths(self) -> None:
-        self.show_kind(ListKind.DEATHS)
-
-    def show_kind(self, kind: ListKind) -> None:
-        """Show another list of the same node and namespace; nodes and namespaces are all listed."""
-        view = View(kind, wide=self.view.wide)
-        if kind in WITH_SIDEBAR and self.view.kind in WITH_SIDEBAR:
+    def action_list(self, kind: str) -> None:
+        """Show another list, of the same node and namespace; lists of these have all of them."""
+        view = View(ListKind(kind), wide=self.view.wide)
+        if view.kind in WITH_SIDEBAR and self.view.kind in WITH_SIDEBAR:
             view = replace(view, node=self.view.node, namespace=self.view.namespace)
         self.go(view)
 
@@ -318,7 +297,6 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
         A row of another cluster has nothing that could be explained or edited from here.
         """
-        del parameters
         if action in _OF_OPEN_CLUSTER and self.view.kind is ListKind.CLUSTERS:
             return False
         if action in {"next_pane", "previous_pane"} and not self.has_sidebar:

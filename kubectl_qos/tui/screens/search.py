@@ -167,7 +167,6 @@ class Palette(SearchDialog[Command]):
 
     def fitting(self, rows: Sequence[Command], available: int) -> Layout[Command]:
         """Return the same columns for all rows: nothing moves while a query is typed."""
-        del rows
         return _last_takes_rest(_COMMAND_COLUMNS, self._commands, available)
 
     @on(LineTable.Highlighted)

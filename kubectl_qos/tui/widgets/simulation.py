@@ -213,7 +213,6 @@ class OptionBar(Widget):
         return lines
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        del container, viewport
         return len(self._lines(width))
 
     def render(self) -> Content:

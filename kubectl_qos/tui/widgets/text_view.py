@@ -157,11 +157,9 @@ class TextView(Widget):
         return self._laid_out[1]
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        del viewport
         return container.width
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        del container, viewport
         return len(self.text_lines(width))
 
     def render(self) -> Content:

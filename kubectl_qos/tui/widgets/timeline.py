@@ -93,7 +93,6 @@ class Timeline(Widget):
                 self.post_message(self.Chosen(span.victim))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        del container, viewport
         height = LINES if width >= LIST_BELOW else self._most + 1
         return height if self._shown[0] else 0
 
