@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, current_value
-from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods, next_urgency, strategy_for
+from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods, next_urgency
 from kubectl_qos.edit.fixes import (
     Evidence,
     EvidenceKind,
@@ -21,6 +21,7 @@ from kubectl_qos.edit.fixes import (
     Unfixed,
     memory_value,
     order_of_fixes,
+    strategy_for,
 )
 from kubectl_qos.edit.kubelet_settings import KubeletFix, evicts_first
 from kubectl_qos.edit.related import RelatedObjects

@@ -35,6 +35,7 @@ from kubectl_qos.edit.fixes import (
     pod_key,
     same_death,
     same_of_pod,
+    strategy_for,
 )
 from kubectl_qos.edit.goals import (
     UNIT_BYTES,
@@ -44,10 +45,9 @@ from kubectl_qos.edit.goals import (
     raise_request,
     reach_class,
 )
-from kubectl_qos.edit.preview import Preview, StrategyKind
+from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import recommended_edits
 from kubectl_qos.k8s.allocation import is_resizing, low_pod_limit, resize_condition
-from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Gate
@@ -76,7 +76,7 @@ MOST_GUARANTEED_EDITS: Final = 2
 def fixes_of_node(
     model: NodeModel, keys: Collection[PodKey] | None = None, *, only_nearest: bool = False
 ) -> Fixes:
-    """Return fixes for the next deaths on a node, or the nearest, of some of its pods or of all.
+    """Return fixes for the next deaths on a node: of all its pods or some, for all deaths or the nearest.
 
     Raises InputError for a node that runs Windows.
     """
@@ -121,44 +121,37 @@ def fixes_of_pods(
     deaths = [(search, death) for search, death in deaths if death.killer in by]
     if workload is not None:
         worst: dict[object, tuple[_Search, NextDeath]] = {}
-        for search, death in sorted(deaths, key=_missing, reverse=True):
+        for search, death in sorted(deaths, key=lambda pair: pair[0].missing(pair[1]), reverse=True):
             worst.setdefault((death.mechanism, death.container, death.grace_seconds), (search, death))
         deaths = list(worst.values())
     return _collect(deaths, searches)
 
 
-def _missing(search_and_death: tuple[_Search, NextDeath]) -> int:
-    search, death = search_and_death
-    return search.missing(death)
-
-
 def _loops(
     models: Iterable[NodeModel], keys: Collection[PodKey], workload: tuple[str, str] | None = None
 ) -> Iterator[tuple[_Search, NextDeath]]:
-    """Yield deaths at their own limits that containers which were OOMKilled meet again.
+    """Yield the deaths of OOMKilled containers that will reach the same limit again.
 
-    These come at their next start, or for running ones when they use as much again: what they use now is
-    unknown.
+    A stopped container reaches it at its next start, a running one of unknown usage when it needs as much as
+    before.
     """
     for model in models:
         loops = dict[PodKey, set[str]]()
         for pod in model.pods:
-            names = {loop.container for loop in oom_loops(pod)} | _unmeasured(pod, model)
+            names = {loop.container for loop in oom_loops(pod)}
+            usage = model.usage.get(pod_key(pod))
+            for status in () if pod.is_terminal else pod.status.every_container:
+                if status.has_processes and (usage is None or usage.of(status.name) is None):
+                    names.add(status.name)
             killed = {name for name in names if was_killed_since_resize(pod, name)}
             if killed and pod_key(pod) in keys:
                 loops[pod_key(pod)] = killed
         if loops:
             search = _Search(as_started(model, loops), keys, workload, real=model)
             for key, names in loops.items():
-                for death in own_deaths(search.before, key):
+                for death in own_deaths(search.state, key):
                     if death.container in names or death.killer.scope is Scope.POD:
                         yield search, death._replace(waits=True)
-
-
-def _unmeasured(pod: Pod, model: NodeModel) -> set[str]:
-    usage = model.usage.get(pod_key(pod))
-    running = {status.name for status in pod.status.every_container if status.has_processes}
-    return {name for name in running if not pod.is_terminal and (usage is None or usage.of(name) is None)}
 
 
 def _collect(
@@ -170,18 +163,18 @@ def _collect(
         if collected and only_nearest:
             break
         reason = search.obstacle(death)
-        fixes = [] if reason else list(search.fixes(death))
-        fixes = [fix for fix in fixes if all(other.keeps_limits_safe(fix) for other in searches)]
+        offered = [] if reason else search.fixes(death)
+        fixes = [fix for fix in offered if all(other.keeps_limits_safe(fix) for other in searches)]
         for fix in fixes:
-            # With several nodes, the one with the least left after all of its pods get the edits.
-            on_nodes = (on_node for node in searches for on_node in node.on_node(fix))
+            # Of several nodes, show the one that has the least left after all of its pods get the edits.
+            on_nodes = filter(None, (node.on_node(fix) for node in searches))
             tightest = min(on_nodes, key=attrgetter("left_bytes"), default=fix)
             if not any(search.subsumes(other, tightest) for other in collected):
                 collected.append(tightest)
         if not fixes:
             evidence = search.evidence(death) if reason is NoFixReason.HAS_ROOM else None
             unfixed.append(Unfixed(search.node, death, reason or NoFixReason.NOT_BY_EDITS, evidence))
-    states = {search.node: replace(search.before) for search in searches}  # What was added up is let go.
+    states = {search.node: replace(search.state) for search in searches}  # A copy has empty caches.
     return Fixes(tuple(sorted(collected, key=order_of_fixes)), tuple(unfixed), states)
 
 
@@ -219,32 +212,33 @@ class _Search:
         self._workload = workload
         self.pods = {pod_key(pod): pod for pod in self._real.pods}
         self.node = model.setup.node.name
-        self.before = self._model.state()
+        self.state = self._model.state()
         # The edits that are offered are among those that were tried.
         self._tried: dict[tuple[PodKey, tuple[Edit, ...]], NodeState] = {}
 
     @cached_property
     def _next_deaths(self) -> list[NextDeath]:
-        return next_deaths(self.before)
+        return next_deaths(self.state)
 
     def deaths(self, keys: Collection[PodKey] | None = None) -> list[NextDeath]:
         """Return the next deaths on the node, or of some pods; without capacity only at own limits."""
-        deaths = self._next_deaths if keys is None else deaths_of(self.before, keys)
-        is_sized = self.before.capacity_bytes > 0
+        deaths = self._next_deaths if keys is None else deaths_of(self.state, keys)
+        is_sized = self.state.capacity_bytes > 0
         return [death for death in deaths if is_sized or not death.killer.picks_among_pods]
 
-    def on_node(self, fix: Fix) -> Iterator[Fix]:
-        """Return a fix of a workload with the requests of all of its pods here."""
+    def on_node(self, fix: Fix) -> Fix | None:
+        """Return the fix with what all pods of its workload on this node request; None without any."""
         more = [self._model.more_bytes(self.pods[key], fix.edits) for key in self._group & self.pods.keys()]
-        if more and fix.workload is not None:
-            yield replace(fix, node_pods=len(more), node_bytes=sum(more), free_bytes=self._model.free_bytes)
+        if not more or fix.workload is None:
+            return None
+        return replace(fix, node_pods=len(more), node_bytes=sum(more), free_bytes=self._model.free_bytes)
 
     def obstacle(self, death: NextDeath) -> NoFixReason | None:
         """Return why a search is pointless, or None."""
         pod = self.pods.get(death.key)
         if pod is None:
             return NoFixReason.PROCESS if death.has_victim else NoFixReason.ANYBODY
-        if self.before.lacks_usage(death.key) and death.killer.picks_among_pods:
+        if self.state.lacks_usage(death.key) and death.killer.picks_among_pods:
             return NoFixReason.NO_USAGE
         if not death.killer.picks_among_pods:
             if self.evidence(death).grows_without_end:
@@ -260,18 +254,17 @@ class _Search:
         return NoFixReason.STATIC if is_static(pod) or is_mirror(pod) else None
 
     def missing(self, death: NextDeath) -> int:
-        """Return how much a limit is below what it should be: the peak with its headroom."""
+        """Return by how much a limit is below the peak with its headroom; negative if it is above."""
         return (0 if death.killer.picks_among_pods else self._wanted_room(death)) - death.distance_bytes
 
-    def fixes(self, death: NextDeath) -> Iterator[Fix]:
+    def fixes(self, death: NextDeath) -> list[Fix]:
         """Return the fixes for a death."""
-        yield from self._recommended(death)
+        fixes = [self._recommended(death)]
         if not death.killer.picks_among_pods:
-            yield from self._raised_limit(death)
-            return
-        yield from self._raised_requests(death)
-        yield from self._guaranteed(death)
-        yield from self._limited_neighbour(death)
+            fixes.append(self._raised_limit(death))
+        else:
+            fixes += [*self._raised_requests(death), self._guaranteed(death), self._limited_neighbour(death)]
+        return [fix for fix in fixes if fix is not None]
 
     def keeps_limits_safe(self, fix: Fix) -> bool:
         """Return whether a fix for all pods of a workload brings none of those here nearer to its limit."""
@@ -312,14 +305,14 @@ class _Search:
         return max(self.evidence(death).wanted_bytes - used, 0)
 
     def _containers_of(self, key: PodKey) -> list[SimulatedContainer]:
-        places = [place for place, pod in enumerate(self.before.pods) if pod.key == key]
-        return [container for container in self.before.containers if container.pod_index in places]
+        places = [place for place, pod in enumerate(self.state.pods) if pod.key == key]
+        return [container for container in self.state.containers if container.pod_index in places]
 
-    def _recommended(self, death: NextDeath) -> Iterator[Fix]:
+    def _recommended(self, death: NextDeath) -> Fix | None:
         """Return the values that a VerticalPodAutoscaler would set; they claim nothing."""
         autoscaler = self._model.recommending.get(death.key)
         if autoscaler is None:
-            return
+            return None
         pod = self.pods[death.key]
         edits = list(recommended_edits(pod, autoscaler))
         names = {container.name for container in all_containers(pod)}
@@ -331,18 +324,12 @@ class _Search:
                 upper += advice.upper_bound.get(MEMORY, ZERO).value()
         evidence = Evidence(EvidenceKind.RECOMMENDED, target, lower_bytes=lower, upper_bytes=upper)
         outcome = self._outcome(death, death.key, self._state_after(death, edits))
-        fix = self._build(FixKind.RECOMMENDED, death, _Change(pod, edits, edits, Claim(), evidence), outcome)
-        if fix is not None:
-            yield fix
+        return self._build(FixKind.RECOMMENDED, death, _Change(pod, edits, edits, Claim(), evidence), outcome)
 
-    def _raised_limit(self, death: NextDeath) -> Iterator[Fix]:
+    def _raised_limit(self, death: NextDeath) -> Fix | None:
         """Raise the limit to the peak with headroom: the pod's own if that is hit, else the container's."""
-        of_pod = [POD_LEVEL] if death.killer.scope is Scope.POD else []
-        for owner in (*of_pod, death.container):
-            fix = self._limit_of(death, owner)
-            if fix is not None:
-                yield fix
-                return
+        of_pod = self._limit_of(death, POD_LEVEL) if death.killer.scope is Scope.POD else None
+        return of_pod or self._limit_of(death, death.container)
 
     def _limit_of(self, death: NextDeath, owner: str) -> Fix | None:
         claim, pod = Claim(room_bytes=self._wanted_room(death)), self.pods[death.key]
@@ -365,16 +352,20 @@ class _Search:
             half = claim._replace(room_bytes=claim.room_bytes // 2)
             edits = self._limit(pod, owner, offered)
             least_edits = minimal if offered > least * UNIT_BYTES else edits
-            if (kept := self._offer(FixKind.LIMIT, death, half, edits, least_edits)) is not None:
-                return kept
-        offers = (
-            self._offer(FixKind.LIMIT, death, claim, self._limit(pod, owner, size), minimal)
-            for size in dict.fromkeys(sizes)
-        )
-        return next(filter(None, offers), None)
+            fix = self._offer(FixKind.LIMIT, death, half, edits, least_edits)
+            if fix is not None:
+                return fix
+        for size in sizes:
+            fix = self._offer(FixKind.LIMIT, death, claim, self._limit(pod, owner, size), minimal)
+            if fix is not None:
+                return fix
+        return None
 
     def _limit(self, pod: Pod, owner: str, size: int) -> list[Edit]:
-        """Return the limit, a pod's own that would be below it, and requests that the class needs equal."""
+        """Return the edit of a limit, with that of the pod's own limit if it is lower.
+
+        A Guaranteed pod also gets requests that equal the limits.
+        """
         counts = self._model.setup.release.enabled(Gate.POD_LEVEL_RESOURCES)
         of_pod = memory_value(pod, POD_LEVEL, Side.LIMITS) if counts else 0
         owners = [owner, POD_LEVEL] if owner != POD_LEVEL and 0 < of_pod < size else [owner]
@@ -384,8 +375,8 @@ class _Search:
             edits += [Edit(owner, Side.REQUESTS, MEMORY, in_bytes(size)) for owner in written]
         return edits
 
-    def _raised_requests(self, death: NextDeath) -> Iterator[Fix]:
-        """Return the least request to die one later, and the least to die as late as the room allows."""
+    def _raised_requests(self, death: NextDeath) -> Iterator[Fix | None]:
+        """Yield the least requests with which one more pod dies before, and as many as the room allows."""
         node, room = self._model.setup.node, self._model.free_bytes
         allocatable = node.status_allocatable.get(MEMORY)
         most = allocatable.value() if allocatable is not None else node.memory_capacity_bytes or 0
@@ -393,18 +384,17 @@ class _Search:
         for before in dict.fromkeys((death.before + 1, self._latest(death, room))):
             claim = Claim(before=before)
             edits = self._least_requests(death, claim, most) if before > death.before else None
-            fix = self._offer(FixKind.REQUEST, death, claim, edits, edits) if edits else None
-            if fix is not None:
-                yield fix
+            if edits:
+                yield self._offer(FixKind.REQUEST, death, claim, edits, edits)
 
     def _latest(self, death: NextDeath, room: int) -> int:
-        """Return how many can be killed before it if its containers share the free requests of the node."""
+        """Return how many others die before the pod if its containers share the node's free requests."""
         pod = self.pods[death.key]
         running = self._model.recreated(pod)
         owners = [container.name for container in (*running.init_containers, *running.containers)]
         if is_decided_at_pod_level(running, self._model.setup.release):
             owners = [POD_LEVEL]
-        share = room // len(owners) // len(self._group or "1")
+        share = room // len(owners) // max(len(self._group), 1)
         requests = {owner: memory_value(running, owner, Side.REQUESTS) for owner in owners}
         sizes = {owner: (request + share) // UNIT_BYTES for owner, request in requests.items()}
         later = self._death_after(death, self._requests(pod, sizes))
@@ -422,7 +412,8 @@ class _Search:
             now = memory_value(self._model.recreated(pod), owner, Side.REQUESTS) // UNIT_BYTES
             return least_units(now, high, lambda units: is_late({**sizes, owner: units}, container), guess)
 
-        last = _last_of_others(self.before, death, claim.before)
+        others = (step for step in _steps(self.state, death) if step.key != death.key)
+        last = next(islice(others, claim.before - 1, None), None) if claim.before < NEVER else None
         for owner, container in self._request_owners(death):
             if not is_late(sizes, container):
                 guess = self._request_behind(death, last, owner, container) if last is not None else None
@@ -450,7 +441,7 @@ class _Search:
 
     def _request_behind(self, death: NextDeath, last: SimulationStep, owner: str, container: str) -> int:
         """Estimate the least request in Mi with which a container, or its pod, dies after another victim."""
-        state, own = self.before, self._containers_of(death.key)
+        state, own = self.state, self._containers_of(death.key)
         if death.killer.evicts:
             excess = {
                 pod.key: sum(part.working_set_bytes for part in self._containers_of(pod.key))
@@ -467,9 +458,9 @@ class _Search:
         return -(-(1000 - adj) * state.capacity_bytes // (1000 * UNIT_BYTES))
 
     def _request_owners(self, death: NextDeath) -> list[tuple[str, str]]:
-        """Whose requests decide, and about the death of which container; about that of all where it is empty.
+        """Return the owners of the requests that decide, each with its container, or "" for the whole pod.
 
-        The kubelet adds up a pod's requests: that of the container which uses most beyond its own is raised.
+        The kubelet adds up a pod's requests, so one is raised: that of the container furthest above its own.
         """
         running = self._model.recreated(self.pods[death.key])
         if is_decided_at_pod_level(running, self._model.setup.release):
@@ -496,26 +487,25 @@ class _Search:
             return edits
         return keep_burstable(pod, edits, self._model.setup.release)
 
-    def _guaranteed(self, death: NextDeath) -> Iterator[Fix]:
+    def _guaranteed(self, death: NextDeath) -> Fix | None:
         """Make the pod Guaranteed if that takes few edits and no number that nobody wrote."""
         goal = reach_class(self.pods[death.key], QosClass.GUARANTEED, self._model.setup.release)
-        if 0 < len(goal.edits) <= MOST_GUARANTEED_EDITS and not goal.to_choose:
-            fix = self._offer(FixKind.CLASS, death, Claim(before=death.before + 1), goal.edits, goal.edits)
-            if fix is not None:
-                yield fix
+        if not 0 < len(goal.edits) <= MOST_GUARANTEED_EDITS or goal.to_choose:
+            return None
+        return self._offer(FixKind.CLASS, death, Claim(before=death.before + 1), goal.edits, goal.edits)
 
-    def _limited_neighbour(self, death: NextDeath) -> Iterator[Fix]:
+    def _limited_neighbour(self, death: NextDeath) -> Fix | None:
         """Limit the pod without a limit that uses most, so that its growth kills itself and no other pod."""
         neighbour = self._unlimited(death)
         if neighbour is None or death.before:
-            return
+            return None
         index, container, key = neighbour
         pod = self.pods[key]
-        evidence, used = self._model.evidence(pod, container), self.before.containers[index].used_bytes
+        evidence, used = self._model.evidence(pod, container), self.state.containers[index].used_bytes
         to_bytes = used + max(death.distance_bytes, 0) + UNIT_BYTES
         evicts = death.killer.evicts
-        if not evidence.peak_bytes or not _ends(self.before, index, to_bytes, death.key, evicts=evicts):
-            return
+        if not evidence.peak_bytes or not _ends(self.state, index, to_bytes, death.key, evicts=evicts):
+            return None
         wanted = max(evidence.wanted_bytes, memory_value(pod, container, Side.REQUESTS))
         least = -(-wanted // UNIT_BYTES) * UNIT_BYTES
         minimal = self._limit(pod, container, least)
@@ -537,20 +527,22 @@ class _Search:
             change, outcome = _Change(pod, edits, minimal, claim, evidence), self._outcome(death, key, after)
             fix = self._build(FixKind.NEIGHBOUR, death, change, outcome)
             if fix is not None and fix.kind is FixKind.NEIGHBOUR:
-                yield replace(fix, after=own, sooner=None)
-                return
+                return replace(fix, after=own, sooner=None)
+        return None
 
     def _unlimited(self, death: NextDeath) -> tuple[int, str, PodKey] | None:
-        """Return the index of the unlimited container that uses most, outside of critical pods, or None."""
-        most = None
-        for index, container in enumerate(self.before.containers):
-            pod = self.before.pod_for(container)
-            if container.limit_bytes or pod.limit_bytes or pod.key in {death.key, *self._group}:
-                continue
-            if is_static(pod.pod) or is_mirror(pod.pod):
-                continue
-            if most is None or container.used_bytes > self.before.containers[most[0]].used_bytes:
-                most = index, container.name, pod.key
+        """Return the container without a limit that uses most, by index, name and pod.
+
+        None if there is none, or it is that of a critical pod.
+        """
+        candidates = []
+        for index, container in enumerate(self.state.containers):
+            pod = self.state.pod_for(container)
+            is_limited = container.limit_bytes or pod.limit_bytes
+            is_own = pod.key in {death.key, *self._group}
+            if not is_limited and not is_own and not is_static(pod.pod) and not is_mirror(pod.pod):
+                candidates.append((index, container.name, pod.key))
+        most = max(candidates, key=lambda place: self.state.containers[place[0]].used_bytes, default=None)
         return most if most is not None and not is_critical(self.pods[most[2]]) else None
 
     def _state_after(self, death: NextDeath, edits: Sequence[Edit]) -> NodeState:
@@ -560,12 +552,11 @@ class _Search:
         return self._tried[key]
 
     def _outcome(self, death: NextDeath, key: PodKey, state: NodeState) -> _Outcome:
-        """Return what happens to a death after these edits of one pod, or of the group."""
+        """Return what becomes of a death in the state after edits of a pod, or of the group."""
         keys = self._group & self.pods.keys() or {key}
         deaths = deaths_of(state, keys)
-        return _Outcome(
-            same_of_pod(deaths, death) if keys == {death.key} else same_death(state, death), deaths
-        )
+        after = same_of_pod(deaths, death) if keys == {death.key} else same_death(state, death)
+        return _Outcome(after, deaths)
 
     def _death_after(self, death: NextDeath, edits: Sequence[Edit]) -> NextDeath | None:
         return same_death(self._state_after(death, edits), death)
@@ -574,8 +565,8 @@ class _Search:
         return claim.is_kept(self._death_after(death, edits))
 
     def _is_safe(self, key: PodKey, deaths: Iterable[NextDeath]) -> bool:
-        """Return whether no own limit in these deaths gets nearer than it was, or than the headroom."""
-        old, new = (_nearest_own(some, key) for some in (self._next_deaths, deaths))
+        """Return whether the pod's nearest limit keeps its distance, or at least the headroom."""
+        old, new = _nearest_own(self._next_deaths, key), _nearest_own(deaths, key)
         if new is None:
             return True
         wanted = self._wanted_room(new)
@@ -584,18 +575,19 @@ class _Search:
     def _offer(
         self, kind: FixKind, death: NextDeath, claim: Claim, edits: Sequence[Edit], minimal: Sequence[Edit]
     ) -> Fix | None:
-        """Return the fix if it keeps its claim, no limit gets nearer and no other kind changes the class."""
+        """Return the fix if it keeps its claim and brings no limit nearer; limits keep the class."""
         outcome = self._outcome(death, death.key, self._state_after(death, edits))
         if not claim.is_kept(outcome.after) or not self._is_safe(death.key, outcome.deaths):
             return None
         change = _Change(self.pods[death.key], edits, minimal, claim, self.evidence(death))
         fix = self._build(kind, death, change, outcome)
-        return None if fix is not None and kind is FixKind.LIMIT and fix.kind is not kind else fix
+        changes_class = fix is not None and fix.kind is FixKind.CLASS
+        return None if kind is FixKind.LIMIT and changes_class else fix
 
     def _build(self, kind: FixKind, death: NextDeath, change: _Change, outcome: _Outcome) -> Fix | None:
-        """Return the fix with its edits and the least ones, unless a server would refuse it."""
+        """Return the fix without edits that change nothing; None if none is left or a server would refuse."""
         pod, claim, evidence = change.pod, change.claim, change.evidence
-        edits, minimal = (effective_edits(pod, edits) for edits in (change.edits, change.minimal))
+        edits, minimal = effective_edits(pod, change.edits), effective_edits(pod, change.minimal)
         seen = self._real.preview(pod, edits)
         if seen.refusals or not edits:
             return None
@@ -605,21 +597,12 @@ class _Search:
             kind = FixKind.CLASS
         after = outcome.after
         first = min(outcome.deaths, key=attrgetter("distance_bytes"), default=None)
-        is_later = first is None or (after is not None and after.distance_bytes <= first.distance_bytes)
-        sooner = None if is_later else first
+        is_first = first is None or (after is not None and after.distance_bytes <= first.distance_bytes)
+        sooner = None if is_first else first
         fix = Fix(kind, pod, edits, minimal, claim, death, after, evidence, seen, strategy, workload, sooner)
         rooms = (fit.free - fit.needed for fit in seen.node_fit if fit.resource == MEMORY)
         free = next((max(room + fix.more_bytes, 0) for room in rooms), None)
         return replace(fix, node_bytes=fix.more_bytes, free_bytes=free)
-
-
-def strategy_for(pod: Pod, seen: Preview) -> StrategyKind:
-    """Return in-place if the kubelet can do that, else through the template, which a Job keeps."""
-    can_resize = seen.outcome.answer is not ResizeStatus.INFEASIBLE and not pod.is_terminal
-    if seen.strategy_kind is StrategyKind.IN_PLACE and can_resize:
-        return StrategyKind.IN_PLACE
-    has_template = find_workload(pod).kind in WORKLOADS.keys() - {"Job"}
-    return StrategyKind.TEMPLATE if has_template else StrategyKind.RECREATE
 
 
 def _nearest_own(deaths: Iterable[NextDeath], key: PodKey) -> NextDeath | None:
@@ -627,11 +610,11 @@ def _nearest_own(deaths: Iterable[NextDeath], key: PodKey) -> NextDeath | None:
     return min(own, key=attrgetter("distance_bytes"), default=None)
 
 
-def _is_after(most: int, state: NodeState, death: NextDeath, container: str) -> bool:
-    """Return whether a killer ends that many others before this container, or before any of the pod."""
+def _is_after(needed: int, state: NodeState, death: NextDeath, container: str) -> bool:
+    """Return whether a killer ends `needed` others before this container, or before any of the pod."""
     others = 0
     for step in _steps(state, death):
-        if others >= most:
+        if others >= needed:
             break
         if step.key == death.key and container in {"", step.container}:
             return False
@@ -639,14 +622,8 @@ def _is_after(most: int, state: NodeState, death: NextDeath, container: str) -> 
     return True
 
 
-def _last_of_others(state: NodeState, death: NextDeath, number: int) -> SimulationStep | None:
-    """Return the last of this many others that the killer ends; None if there are fewer."""
-    others = (step for step in _steps(state, death) if step.key != death.key)
-    return next(islice(others, number - 1, None), None) if number < NEVER else None
-
-
 def _steps(state: NodeState, death: NextDeath) -> Iterator[SimulationStep]:
-    """Yield whom the killer of a death ends, one after another, without pods that free nothing."""
+    """Yield whom the killer of a death ends, one after another, without pods that have no stats."""
     run = Run(state, Scenario())
     without_stats = {pod.key for pod in state.without_stats}
     while (step := run.act(LimitHit(0.0, death.mechanism))) is not None:

@@ -22,6 +22,7 @@ from kubectl_qos.edit.goals import UNIT_BYTES
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, as_recreated, preview
 from kubectl_qos.k8s.allocation import desired_pod, other_pod_limit, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
+from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
@@ -32,7 +33,7 @@ from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Profiles, Ranking, rank_node, with_pods
 from kubectl_qos.qos.reason import Mechanism
-from kubectl_qos.qos.resize import node_fit
+from kubectl_qos.qos.resize import ResizeStatus, node_fit
 from kubectl_qos.qos.restart import is_refused, may_be_killed_again, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import Scope
 from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, in_turn, node_deaths, own_deaths
@@ -320,6 +321,15 @@ def order_of_fixes(fix: Fix) -> tuple[Urgency, bool, bool, bool, int, int]:
     """Return a sort key: the next death first; then effective, fitting, class-keeping, early, small fixes."""
     when, more = list(When).index(fix.when), max(fix.more_bytes, 0)
     return fix.death.urgency, not fix.puts_off, not fix.fits, fix.kind is FixKind.CLASS, when, more
+
+
+def strategy_for(pod: Pod, seen: Preview) -> StrategyKind:
+    """Return in-place if the kubelet can do that, else through the template, which a Job keeps."""
+    can_resize = seen.outcome.answer is not ResizeStatus.INFEASIBLE and not pod.is_terminal
+    if seen.strategy_kind is StrategyKind.IN_PLACE and can_resize:
+        return StrategyKind.IN_PLACE
+    has_template = find_workload(pod).kind in WORKLOADS.keys() - {"Job"}
+    return StrategyKind.TEMPLATE if has_template else StrategyKind.RECREATE
 
 
 def memory_value(pod: Pod, owner: str, side: Side) -> int:

@@ -15,8 +15,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
-from kubectl_qos.edit.fix_search import strategy_for
-from kubectl_qos.edit.fixes import NodeModel, least_units, memory_value, pod_key
+from kubectl_qos.edit.fixes import NodeModel, least_units, memory_value, pod_key, strategy_for
 from kubectl_qos.edit.goals import (
     UNIT_BYTES,
     Obstacle,
