@@ -48,8 +48,8 @@ class QosError(Exception):
 
 
 @contextmanager
-def trouble() -> Iterator[None]:
-    """Raise the exit code of every error inside to EXIT_TROUBLE at least."""
+def diff_exit_codes() -> Iterator[None]:
+    """Let every error inside exit with EXIT_TROUBLE at least, as `diff` and `kubectl diff` do."""
     try:
         yield
     except QosError as error:

@@ -21,7 +21,7 @@ _TAG: Final = "tag:yaml.org,2002:"
 _TEXT: Final = f"{_TAG}str"
 _MERGE: Final = f"{_TAG}merge"
 
-MOST_REPEATED: Final = 100_000
+MAX_REPEATED: Final = 100_000
 """The most values that aliases may add to a document. Without aliases, it has one per character at most."""
 
 
@@ -115,7 +115,7 @@ def read_yaml(text: str | bytes, *, first: bool = False, as_text: bool = False) 
             raise _error("but found another document", loader.get_node())
         if node is None:
             return None
-        construct = _Constructor(loader, len(plain) + MOST_REPEATED, as_text=as_text)
+        construct = _Constructor(loader, len(plain) + MAX_REPEATED, as_text=as_text)
         return YamlDocument(construct(node), node, construct.repeating)
     except RecursionError:
         raise yaml.YAMLError(f"exceeded max depth of {MAX_DEPTH}") from None

@@ -21,7 +21,7 @@ from kubectl_qos.qos.simulation.next_death import (
     deaths_of,
     first_deaths,
     next_deaths,
-    times_on_node,
+    seconds_by_victim,
 )
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
@@ -187,7 +187,7 @@ def _in_order(rows: Iterable[DeathRow]) -> tuple[DeathRow, ...]:
 
 def death_rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> list[DeathRow]:
     """Return deaths with their times, which count from present usage even if the snapshot has peaks."""
-    times = times_on_node(snapshot, node) if snapshot.history.stat else {}
+    times = seconds_by_victim(snapshot, node) if snapshot.history.stat else {}
     keys = ((death, (death.mechanism, death.key, death.container)) for death in deaths)
     return [
         DeathRow(node, death, None if death.before else times.get(key, death.seconds)) for death, key in keys

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, trouble_first
+from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, worst_node_first
 from kubectl_qos.analysis.pod_table import PodRow, is_at_risk, kill_order
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import EventList
@@ -128,7 +128,7 @@ class ClusterRow:
     nodes: int | None = None
     ready: int | None = None
     worst: NodeRow | None = None
-    """First node in trouble, else the fullest."""
+    """First node with a bad condition, else the fullest."""
     next_death_node: NodeRow | None = None
     """Node of the nearest death."""
     kills: int | None = None
@@ -138,9 +138,9 @@ class ClusterRow:
     """Why the data is not newer."""
 
     @property
-    def is_in_trouble(self) -> bool:
-        """Whether a node reports trouble."""
-        return self.worst is not None and bool(self.worst.troubles)
+    def has_bad_node(self) -> bool:
+        """Whether a node reports a bad condition."""
+        return self.worst is not None and bool(self.worst.bad_conditions)
 
     @property
     def own_words(self) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def cluster_row(
         name,
         version=server_version(snapshot),
         nodes=len(rows),
-        ready=sum(row.troubles is not None and "not-ready" not in row.troubles for row in rows),
+        ready=sum(row.bad_conditions is not None and "not-ready" not in row.bad_conditions for row in rows),
         worst=rows[0] if rows else None,
         next_death_node=min(next_deaths)[2] if next_deaths else None,
         kills=sum(is_since(kill, now - KILLS_SINCE) for kill in kills),
@@ -202,4 +202,4 @@ def _as_numbers(version: str) -> list[int]:
 
 def worst_first(row: ClusterRow) -> tuple[object, ...]:
     """Return the default sort key: order of the worst nodes, clusters without an answer last."""
-    return (False, *trouble_first(row.worst), row.name) if row.worst is not None else (True, row.name)
+    return (False, *worst_node_first(row.worst), row.name) if row.worst is not None else (True, row.name)

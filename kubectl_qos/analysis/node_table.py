@@ -1,4 +1,4 @@
-"""Rows of nodes: memory, eviction thresholds, troubles and next death."""
+"""Rows of nodes: memory, eviction thresholds, bad conditions and next death."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,7 +53,7 @@ class NodeRow:
     """Pod that the kernel kills first."""
     death: NextDeath | None
     """Nearest death by any killer."""
-    troubles: tuple[str, ...] | None
+    bad_conditions: tuple[str, ...] | None
     eviction: int | None
     """Hard threshold of memory.available; None also if there is none."""
     to_eviction: int | None
@@ -80,8 +80,8 @@ class NodeRow:
 
     @property
     def common_words(self) -> tuple[str, ...]:
-        """Its troubles."""
-        return self.troubles or ()
+        """Words of its bad conditions."""
+        return self.bad_conditions or ()
 
     @property
     def words(self) -> str:
@@ -161,7 +161,7 @@ def build_node_rows(
             key = setup.node.memory_capacity_bytes, setup.release
             row = _build_row(name, snapshot, setup, profiles.setdefault(key, Profiles(*key)), made_from)
         nodes[name] = row
-    rows = sorted((cached_row.row for cached_row in nodes.values()), key=trouble_first)
+    rows = sorted((cached_row.row for cached_row in nodes.values()), key=worst_node_first)
     return NodeRows(tuple(rows), nodes)
 
 
@@ -191,7 +191,7 @@ def _build_row(
         allocatable=schedulable_bytes(setup.node),
         victim=_victim(ranking, deaths),
         death=deaths[0] if deaths else None,
-        troubles=troubles(node) if node is not None else None,
+        bad_conditions=bad_conditions(node) if node is not None else None,
         eviction=memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), evictable),
         to_eviction=to_hard_eviction(setup, used, whole, due) if used is not None else None,
         soft_eviction=memory_threshold(kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable),
@@ -218,14 +218,20 @@ def _first_deaths(
     return first_deaths(replace(state, growth=growth_on(snapshot, setup.node.name)), (BY_RANK,))
 
 
-def trouble_first(row: NodeRow) -> tuple[object, ...]:
-    """Return the default sort key: nodes in trouble, the fullest, then unknown usage by requests."""
+def worst_node_first(row: NodeRow) -> tuple[object, ...]:
+    """Return the default sort key: nodes with bad conditions, the fullest, then unknown usage by requests."""
     requests = percent(row.memory.requests_bytes, row.allocatable) if row.used_percent is None else 0
-    return not row.troubles, row.used_percent is None, -(row.used_percent or 0), -(requests or 0), row.name
+    return (
+        not row.bad_conditions,
+        row.used_percent is None,
+        -(row.used_percent or 0),
+        -(requests or 0),
+        row.name,
+    )
 
 
-def troubles(node: NodeObject) -> tuple[str, ...]:
-    """Return a node's pressures, and `not-ready`."""
+def bad_conditions(node: NodeObject) -> tuple[str, ...]:
+    """Return the words of a node's bad conditions: its pressures, and `not-ready`."""
     words = []
     for condition in node.status.conditions or ():
         if condition.type in _PRESSURES and condition.status == "True":
@@ -235,11 +241,11 @@ def troubles(node: NodeObject) -> tuple[str, ...]:
     return tuple(words)
 
 
-def is_in_trouble(
-    troubles: Collection[str], to_eviction: int | None, used: int | None, capacity: int | None
+def is_in_danger(
+    bad_conditions: Collection[str], to_eviction: int | None, used: int | None, capacity: int | None
 ) -> bool:
     """Return whether a node reports memory pressure, or has less than 5 % of its bytes left."""
-    if "memory" in troubles:
+    if "memory" in bad_conditions:
         return True
     if used is None or not capacity:
         return False

@@ -214,9 +214,9 @@ def build_rows(
 
 
 def _with_history(node: RankedNode, snapshot: Snapshot, name: str) -> RankedNode:
-    from kubectl_qos.qos.simulation.next_death import times_on_node
+    from kubectl_qos.qos.simulation.next_death import seconds_by_victim
 
-    times, rows = times_on_node(snapshot, name), []
+    times, rows = seconds_by_victim(snapshot, name), []
     for row in node.rows:
         key = row.pod.namespace, row.pod.name
         of_pod = snapshot.history.of([row.pod])

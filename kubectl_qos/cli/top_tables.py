@@ -8,7 +8,7 @@ from typing import Any
 
 from kubectl_qos.analysis.deaths import by_node, first_deaths_of
 from kubectl_qos.analysis.group_table import GroupRow, namespace_rows, rank_order, workload_rows
-from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, trouble_first
+from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, worst_node_first
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, row_risk
 from kubectl_qos.cli import output
 from kubectl_qos.cli.options import TableFormat, TableOptions
@@ -341,7 +341,7 @@ class NodeTable:
             nothing="No resources found",
             missing=not_found("nodes", self._names, (row.name for row in table.rows)),
             at=snapshot.at,
-            order=self._sort_column.sort_key if self._sort_column is not None else trouble_first,
+            order=self._sort_column.sort_key if self._sort_column is not None else worst_node_first,
             hidden_first=_without_sorted(node_columns.HIDDEN_FIRST, self._sort_column),
         )
 

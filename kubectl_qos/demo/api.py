@@ -73,10 +73,10 @@ class ObjectApi:
         others: Mapping[str, Json] | None = None,
         version: str = "v1.36.2",
     ) -> None:
-        self.pods = sorted(pods, key=place)
-        self.nodes = sorted(nodes, key=place)
-        self.events = sorted(events, key=place)
-        self.metrics = None if metrics is None else sorted(metrics, key=place)
+        self.pods = sorted(pods, key=key_of)
+        self.nodes = sorted(nodes, key=key_of)
+        self.events = sorted(events, key=key_of)
+        self.metrics = None if metrics is None else sorted(metrics, key=key_of)
         self.node_metrics = None if node_metrics is None else list(node_metrics)
         self.limits = [dict(raw) for raw in limits]
         self.others = dict(others or {})
@@ -114,7 +114,7 @@ class ObjectApi:
         """Store a node under a new revision."""
         with self.lock:
             self.revision += 1
-            self.nodes = [node if place(old) == place(node) else old for old in self.nodes]
+            self.nodes = [node if key_of(old) == key_of(node) else old for old in self.nodes]
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Delete a pod or workload."""
@@ -259,7 +259,7 @@ class ObjectApi:
         self.revision += 1
         new["metadata"]["resourceVersion"] = str(self.revision)
         if "/pods/" in path:
-            self.pods = sorted([*(pod for pod in self.pods if object_path(pod) != path), new], key=place)
+            self.pods = sorted([*(pod for pod in self.pods if object_path(pod) != path), new], key=key_of)
         else:
             self.others[path] = new
         return new
@@ -307,7 +307,7 @@ def resource_of(match: re.Match[str]) -> str:
     return f"{match['resource']}.{group}" if group else match["resource"]
 
 
-def place(raw: Json) -> tuple[str, str]:
+def key_of(raw: Json) -> tuple[str, str]:
     """Return namespace and name, the sort key of lists."""
     return raw["metadata"].get("namespace", ""), raw["metadata"]["name"]
 
@@ -416,7 +416,7 @@ def _without_metadata(raw: Json) -> dict[str, Any]:
 
 def object_path(raw: Json) -> str:
     """Return the API path of a pod or workload."""
-    return api_path(raw.get("kind", "Pod"), *place(raw))
+    return api_path(raw.get("kind", "Pod"), *key_of(raw))
 
 
 def last_segment(path: str) -> str:

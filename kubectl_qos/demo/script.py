@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from kubectl_qos.demo.api import object_path, patched, place
+from kubectl_qos.demo.api import key_of, object_path, patched
 from kubectl_qos.demo.world import (
     Controllers,
     Kubelets,
@@ -108,7 +108,9 @@ class Script:
         """Changes with every object and sample."""
         self._kubelets, self._controllers = Kubelets(self.world), Controllers(self.world)
         self._used = {
-            Container(*place(sample), container["name"]): Quantity.parse(container["usage"]["memory"]).value()
+            Container(*key_of(sample), container["name"]): Quantity.parse(
+                container["usage"]["memory"]
+            ).value()
             for sample in self.world.api.metrics or ()
             for container in sample["containers"]
         }
@@ -163,7 +165,7 @@ class Script:
 
     def _limit(self, container: Container) -> int | None:
         """Return the limit in force in bytes: from the status, or a lower one that the kubelet kept."""
-        raw = next(pod for pod in self.world.api.pods if place(pod) == container[:2])
+        raw = next(pod for pod in self.world.api.pods if key_of(pod) == container[:2])
         limit = memory_limit(_status_of(raw, container.name))
         kept = self._kubelets.kept_limits.get(object_path(raw))
         return limit if limit is None or kept is None else min(limit, kept)
@@ -175,7 +177,7 @@ class Script:
 
     def _by_node(self) -> dict[str, list[Container]]:
         """Return the running containers of each node."""
-        nodes = {place(raw): raw["spec"].get("nodeName", "") for raw in self.world.api.pods}
+        nodes = {key_of(raw): raw["spec"].get("nodeName", "") for raw in self.world.api.pods}
         by_node: dict[str, list[Container]] = {raw["metadata"]["name"]: [] for raw in self.world.api.nodes}
         for container in self._used:
             if container not in self._starts:
@@ -249,7 +251,7 @@ class Script:
 
     def _fail(self, raw: dict[str, Any], end: Json, why: Json) -> None:
         """End a pod; its containers do not restart."""
-        pod = place(raw)
+        pod = key_of(raw)
         raw["status"] |= {"phase": "Failed", **why}
         for _, status in container_statuses(raw):
             if "running" in status["state"]:
@@ -319,13 +321,13 @@ class Script:
     def _hand_over_memory(self) -> None:
         """Give new pods some of the memory of the pods that they replace."""
         for old, new in self._controllers.replaced:
-            gone = [container for container in self._used if container[:2] == place(old)]
+            gone = [container for container in self._used if container[:2] == key_of(old)]
             for container in gone:
                 self._starts.pop(container, None)
                 self._backoff.pop(container, None)
             used = {item.name: (self._used.pop(item), self._first.pop(item)) for item in gone}
             for status in [status for _, status in container_statuses(new) if "running" in status["state"]]:
-                begun = Container(*place(new), status["name"])
+                begun = Container(*key_of(new), status["name"])
                 now, self._first[begun] = used.get(begun.name, (_UNKNOWN, _UNKNOWN))
                 self._used[begun] = begun.creep.least if begun.creep is not None else now * 7 // 10
         self._controllers.replaced.clear()

@@ -29,7 +29,7 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from kubectl_qos.analysis.node_table import is_in_trouble, troubles
+from kubectl_qos.analysis.node_table import bad_conditions, is_in_danger
 from kubectl_qos.analysis.pod_table import to_own_limit
 from kubectl_qos.cluster.source import Source, Update, UpdateStream
 from kubectl_qos.errors import InputError, QosError
@@ -187,8 +187,8 @@ def _memory_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> It
     yield "node_memory_worst_case_bytes", "", memory.worst_bytes
     yield "node_eviction_distance_bytes", labels(threshold="hard"), hard
     yield "node_eviction_distance_bytes", labels(threshold="soft"), soft
-    reported = troubles(node) if node is not None else ()
-    yield "node_in_trouble", "", int(is_in_trouble(reported, hard, whole or used, capacity))
+    reported = bad_conditions(node) if node is not None else ()
+    yield "node_in_trouble", "", int(is_in_danger(reported, hard, whole or used, capacity))
     lowest = lowest_priorities_after(ranking.pods)
     inversions = sum(map(is_inverted, ranking.pods, lowest))
     yield "node_inversions", "", inversions if used is not None else None

@@ -97,12 +97,12 @@ def nodes_text(row: ClusterRow) -> str:
 
 
 def worst_text(row: ClusterRow) -> str:
-    """Return the worst node with its memory in use and its troubles: `worker-2 81% !mem`."""
+    """Return the worst node with its memory in use and its bad conditions: `worker-2 81% !mem`."""
     worst = row.worst
     if worst is None:
         return _NOTHING
     used = NODE_COLUMNS["used_percent"].cell(worst, NO_AGES)
-    return " ".join((escape(worst.name), used, *(f"!{trouble[:3]}" for trouble in worst.troubles or ())))
+    return " ".join((escape(worst.name), used, *(f"!{word[:3]}" for word in worst.bad_conditions or ())))
 
 
 def no_answer(row: ClusterRow) -> str:

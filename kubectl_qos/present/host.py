@@ -76,7 +76,11 @@ _COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         wide=1,
     ),
     column(
-        "dying", lambda row: row.dying, "how many processes die together (memory.oom.group)", NUMBER, wide=1
+        "dying",
+        lambda row: row.killed_together,
+        "how many processes die together (memory.oom.group)",
+        NUMBER,
+        wide=1,
     ),
     column(
         "container",

@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from kubectl_qos.analysis.node_table import NodeRow, percent, trouble_first
+from kubectl_qos.analysis.node_table import NodeRow, percent, worst_node_first
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape, eta, full_name
 from kubectl_qos.present.next_death import AT_MOST, distance, killed_by, victim
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, Needs, column
@@ -220,10 +220,10 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
     ),
     column(
         "pressure",
-        lambda row: None if row.troubles is None else list(row.troubles),
+        lambda row: None if row.bad_conditions is None else list(row.bad_conditions),
         "memory, disk or pids as the node itself reports it, or not-ready",
-        cell=lambda row: UNKNOWN if row.troubles is None else ",".join(row.troubles) or NONE,
-        sort_key=trouble_first,
+        cell=lambda row: UNKNOWN if row.bad_conditions is None else ",".join(row.bad_conditions) or NONE,
+        sort_key=worst_node_first,
     ),
     *PSI_COLUMNS,
     column(

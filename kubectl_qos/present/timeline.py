@@ -62,10 +62,10 @@ def lines(on_nodes: Deaths, width: int, *, headers: bool = True, fits: bool = Fa
 
 
 class Focus(NamedTuple):
-    """What stands out: the deaths of `pod`; of a node `in_trouble` the next one is a danger."""
+    """What stands out: the deaths of `pod`; on a node `in_danger` the next one is a danger."""
 
     pod: PodKey | None = None
-    in_trouble: bool = False
+    in_danger: bool = False
 
 
 NO_FOCUS: Final = Focus()
@@ -151,7 +151,7 @@ def _styles(death: NextDeath, nearest: NextDeath | None, focus: Focus) -> _Style
     name = "mine" if focus.pod == death.key else ""
     if death is not nearest:
         return _Styles("mark", "far", name)
-    return _Styles("danger", "danger", "danger") if focus.in_trouble else _Styles("near", "near", name)
+    return _Styles("danger", "danger", "danger") if focus.in_danger else _Styles("near", "near", name)
 
 
 def _now_cell(growth: Growth) -> _Cell:

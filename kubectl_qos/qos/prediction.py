@@ -55,7 +55,7 @@ class ContainerPrediction:
     """Prediction for one container.
 
     `oom_score_adj` is None if the node's memory is unknown; then `oom_score_adj_range` bounds it. Windows has
-    neither, and no cgroups. `asked` is the CRI message from the kubelet, `cgroup` the runtime's result.
+    neither, and no cgroups. `cri_resources` is the CRI message of the kubelet, `cgroup` the runtime's result.
     Processes are in `process_cgroup`, which crun puts below `cgroup`.
     """
 
@@ -65,7 +65,7 @@ class ContainerPrediction:
     oom_score_adj: int | None
     oom_score_adj_range: tuple[int, int] | None
     oom_score_adj_reason: Reason | None
-    asked: values.CriResources
+    cri_resources: values.CriResources
     cgroup: CgroupPrediction
     process_cgroup: CgroupPrediction
 
@@ -223,7 +223,7 @@ def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Ite
             oom_score_adj=value,
             oom_score_adj_range=UNKNOWN_BURSTABLE_ADJ if value is None else (value, value),
             oom_score_adj_reason=reason,
-            asked=resources,
+            cri_resources=resources,
             cgroup=cgroup,
             process_cgroup=process_cgroup,
         )

@@ -214,12 +214,12 @@ def _spared(process: HostProcess, expected: int, *, is_whole: bool) -> Spared | 
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """A process with its rank and pod; `dying` processes are killed together."""
+    """A process with its rank and pod; `killed_together` counts those that die with it, itself included."""
 
     ranked: RankedProcess
     pod: PodCgroup | None
     named: PodNames | None
-    dying: int
+    killed_together: int
 
     @property
     def process(self) -> HostProcess:
@@ -245,6 +245,6 @@ def build_process_rows(
     for ranked, group in zip(processes, groups, strict=True):
         pod = pod_cgroup(ranked.process.cgroup)
         named = names.get(pod.pod_uid) if pod is not None else None
-        dying = groups.count(group) if group is not None else int(ranked.spared is None)
-        rows.append(ProcessRow(ranked, pod, named, dying))
+        killed_together = groups.count(group) if group is not None else int(ranked.spared is None)
+        rows.append(ProcessRow(ranked, pod, named, killed_together))
     return rows

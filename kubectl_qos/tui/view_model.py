@@ -13,7 +13,7 @@ import msgspec
 
 from kubectl_qos.analysis.deaths import FEW_NODES, DeathRow, NodeDeaths, deaths_on_node
 from kubectl_qos.analysis.group_table import grouped, known_sum
-from kubectl_qos.analysis.node_table import is_in_trouble, troubles
+from kubectl_qos.analysis.node_table import bad_conditions, is_in_danger
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.events import EventList
@@ -49,8 +49,8 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
     """The pods of a node or namespace that have not ended; `key` None is all of them. Bytes are bytes.
 
     `used` is the pods' usage, None if no usage is known; more if some `lack_usage`. `allocatable` is what a
-    node has for pods, else its capacity; `troubles` are those that a node reports, `in_trouble` is True if
-    its memory is short.
+    node has for pods, else its capacity; `bad_conditions` are those that a node reports, `in_danger` is True
+    if its memory is short.
     """
 
     key: str | None
@@ -60,8 +60,8 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
     best_effort: int
     used: int | None
     allocatable: int | None = None
-    troubles: tuple[str, ...] = ()
-    in_trouble: bool = False
+    bad_conditions: tuple[str, ...] = ()
+    in_danger: bool = False
     lack_usage: bool = False
 
     @property
@@ -166,7 +166,7 @@ class ViewModel:
 
     def is_under_pressure(self, node: str) -> bool:
         """Return whether the kubelet's order decides: the node says so, or a hard threshold is crossed."""
-        if node in self.by_node and "memory" in self.by_node[node].group.troubles:
+        if node in self.by_node and "memory" in self.by_node[node].group.bad_conditions:
             return True
         evictions = (death for death in self.known_deaths(node) if death.killer.evicts)
         return any(death.distance_bytes <= 0 and death.grace_seconds is None for death in evictions)
@@ -179,9 +179,9 @@ class ViewModel:
             self.cached_times[node] = {key: time for time, key in sorted(times, reverse=True)}
         return self.cached_times.get(node, {})
 
-    def is_in_trouble(self, node: str) -> bool:
+    def is_in_danger(self, node: str) -> bool:
         """Return whether a node's memory is nearly full, the node says so, or somebody dies there soon."""
-        if node in self.by_node and self.by_node[node].group.in_trouble:
+        if node in self.by_node and self.by_node[node].group.in_danger:
             return True
         deaths = self.known_deaths(node)
         return bool(deaths) and deaths[0].urgency.seconds < SOON_SECONDS
@@ -298,7 +298,7 @@ def _by_node(
         if name:
             setup = ranked.setup if ranked is not None else snapshot.setup(name)
             capacity = setup.node.memory_capacity_bytes
-            reported = troubles(node) if node is not None else ()
+            reported = bad_conditions(node) if node is not None else ()
             whole = snapshot.node_usage.get(name)
             left = None
             if group.used is not None:
@@ -310,8 +310,8 @@ def _by_node(
                 group,
                 used=used,
                 allocatable=schedulable_bytes(setup.node) or capacity,
-                troubles=reported,
-                in_trouble=is_in_trouble(reported, left, used, capacity),
+                bad_conditions=reported,
+                in_danger=is_in_danger(reported, left, used, capacity),
                 lack_usage=not whole and ranked is not None and ranked.without_usage > 0,
             )
         views[name] = NodeView(group, _by_namespace(shown), inputs)

@@ -364,5 +364,5 @@ def test_the_row_of_one_node(name: str) -> None:
     if name in known:
         assert found == known[name]
     else:
-        assert (found.name, found.capacity, found.troubles) == (name, None, None)
+        assert (found.name, found.capacity, found.bad_conditions) == (name, None, None)
     assert build_node_row(replace(snapshot, pods=()), name).memory.pods == 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from kubectl_qos.demo.api import has_fields, place, without_kind
+from kubectl_qos.demo.api import has_fields, key_of, without_kind
 from tests.cluster.https_server import Answer, Request
 from tests.cluster.object_server import Object, ObjectServer, status
 
@@ -45,17 +45,17 @@ class WatchServer(ObjectServer):
             held = self._held(found)
             self.revision += 1
             found["metadata"]["resourceVersion"] = str(self.revision)
-            known = [one for one in held if place(one) == place(found)]
+            known = [one for one in held if key_of(one) == key_of(found)]
             for one in known:
                 held.remove(one)
             held.append(found)
-            held.sort(key=place)
+            held.sort(key=key_of)
             self._publish("MODIFIED" if known else "ADDED", found)
 
     def delete(self, found: Object) -> None:
         with self._changed:
             held = self._held(found)
-            held[:] = [one for one in held if place(one) != place(found)]
+            held[:] = [one for one in held if key_of(one) != key_of(found)]
             self.revision += 1
             gone = {**found, "metadata": {**found["metadata"], "resourceVersion": str(self.revision)}}
             self._publish("DELETED", gone)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.analysis.deaths import deaths_on_node, deaths_on_nodes
-from kubectl_qos.analysis.node_table import troubles
+from kubectl_qos.analysis.node_table import bad_conditions
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.demo.script import (
@@ -335,9 +335,9 @@ def test_an_evicted_pod_and_its_node_say_why() -> None:
     )
     assert said is not None
     assert int(said[1]) < 100 << 10
-    pressure = [troubles(demo.snapshot(Scope()).nodes["worker-1"])]
-    pressure.append(troubles(demo.later(PRESSURE_SECONDS - 1).nodes["worker-1"]))
-    pressure.append(troubles(demo.later(1).nodes["worker-1"]))
+    pressure = [bad_conditions(demo.snapshot(Scope()).nodes["worker-1"])]
+    pressure.append(bad_conditions(demo.later(PRESSURE_SECONDS - 1).nodes["worker-1"]))
+    pressure.append(bad_conditions(demo.later(1).nodes["worker-1"]))
     assert pressure == [("memory",), ("memory",), ()]
     assert demo.snapshot(Scope()).usage_of(demo.pod("thumbs-28934-d5k8p")) is None
 

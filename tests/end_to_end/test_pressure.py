@@ -127,8 +127,8 @@ def test_every_surface_takes_the_kubelets_word_for_it(
             assert when in re.split(r"[\s,;]+", said), words
             assert says in said, words
         assert says != PLAIN or "ended" not in said, words
-    is_in_trouble = build_view_model(found, Scope(), DEMO_TIME).is_in_trouble("worker-1")
-    assert is_in_trouble is (says != PLAIN)
+    is_in_danger = build_view_model(found, Scope(), DEMO_TIME).is_in_danger("worker-1")
+    assert is_in_danger is (says != PLAIN)
 
 
 def test_what_samples_show_needs_no_report() -> None:
@@ -238,4 +238,4 @@ def test_settings_of_a_kubelet_that_was_too_late_are_a_sentence_on_stdout(
 def test_the_demo_never_reports_pressure_that_its_samples_deny() -> None:
     demo = DemoSource().snapshot(Scope())
     for row in build_node_rows(demo, lambda *_: True).rows:
-        assert "memory" not in (row.troubles or ()) or (row.to_eviction or 0) <= 0, row.name
+        assert "memory" not in (row.bad_conditions or ()) or (row.to_eviction or 0) <= 0, row.name

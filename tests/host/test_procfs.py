@@ -98,7 +98,7 @@ def test_a_recorded_node_has_the_recorded_pods_and_containers(tmp_path: Path, va
                 assert row.pod is not None
                 assert row.pod.qos.value == one["pod"]["status"]["qosClass"], uid
                 dying = len(container["processes"]) if container["cgroup"]["memory.oom.group"] == "1" else 1
-                assert row.dying == (dying if row.ranked.rank else 0)
+                assert row.killed_together == (dying if row.ranked.rank else 0)
     assert compared >= 13
     daemons = [row for row in rows.values() if row.process.cgroup.startswith("0::/system") or row.pod is None]
     assert len(daemons) >= 15

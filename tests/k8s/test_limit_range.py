@@ -27,7 +27,7 @@ def admitted(pod: Pod, *ranges: LimitRange) -> Pod:
 def test_row_020_a_maximum_alone_becomes_default_and_request() -> None:
     prediction = on(admitted(one(""), limits(max={"cpu": "1"})))
     assert prediction.qos_class is QosClass.BURSTABLE
-    assert prediction.container("c1").asked.cpu_shares == 1024
+    assert prediction.container("c1").cri_resources.cpu_shares == 1024
     assert file_of(prediction, "c1", "cpu.max") == "100000 100000"
 
 

@@ -55,6 +55,6 @@ def test_a_failure_is_said_in_the_row_beside_what_was_known() -> None:
 def test_the_cluster_in_most_trouble_is_first_and_one_without_an_answer_last() -> None:
     worst = row_of(DEMO.snapshot(Scope()))
     assert worst.worst is not None
-    calm = replace(worst, worst=replace(worst.worst, troubles=()))
+    calm = replace(worst, worst=replace(worst.worst, bad_conditions=()))
     for rows in permutations([worst, calm, ClusterRow("a"), ClusterRow("b")]):
         assert sorted(rows, key=worst_first) == [worst, calm, ClusterRow("a"), ClusterRow("b")]

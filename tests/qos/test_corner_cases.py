@@ -106,7 +106,7 @@ def test_row_007_an_init_container_with_limits() -> None:
 def test_row_008_explicit_zero_requests(release: str, shares: int) -> None:
     found = on(one("requests: {cpu: 0, memory: 0}, limits: {cpu: 1, memory: 1Gi}"), release)
     assert facts(found) == (B, 999)
-    assert found.containers[0].asked.cpu_shares == shares
+    assert found.containers[0].cri_resources.cpu_shares == shares
     assert pod_file(found, "cpu.weight") == "1"
     assert both(found, "cpu.max") == ("100000 100000", "100000 100000")
     assert both(found, "memory.max") == (str(GI), str(GI))
@@ -150,7 +150,7 @@ def test_quantities_are_compared_exactly(resources: str, expected: tuple[QosClas
 def test_row_016_a_thousandth_of_a_byte() -> None:
     found = on(one("limits: {memory: 512m}"))
     assert str(found.pod.containers[0].limits["memory"]) == "512m"
-    assert found.containers[0].asked.memory_limit_bytes == 1
+    assert found.containers[0].cri_resources.memory_limit_bytes == 1
     assert file_of(found, "c1", "memory.max") == "0"
 
 
@@ -158,8 +158,8 @@ def test_row_017_half_a_millicore() -> None:
     found = on(one('limits: {cpu: "0.0005", memory: 64Mi}'))
     assert found.qos_class is G
     assert str(found.pod.containers[0].limits["cpu"]) == "1m"
-    assert found.containers[0].asked.cpu_shares == 2
-    assert found.containers[0].asked.cpu_quota_us == 1000
+    assert found.containers[0].cri_resources.cpu_shares == 2
+    assert found.containers[0].cri_resources.cpu_quota_us == 1000
 
 
 def test_row_018_each_container_lacks_the_other_limit() -> None:
@@ -184,7 +184,7 @@ def test_row_026_an_ephemeral_container_of_a_guaranteed_pod() -> None:
     found = on(pod)
     assert found.qos_class is G
     assert adj(found)["dbg"] == -997
-    assert found.container("dbg").asked.cpu_shares == 2
+    assert found.container("dbg").cri_resources.cpu_shares == 2
     assert file_of(found, "dbg", "memory.max") == "max"
 
 
@@ -237,7 +237,7 @@ def test_row_028_pod_level_limits_alone() -> None:
     assert pod_file(found, "cpu.weight") == "39"
     assert pod_file(found, "cpu.max") == file_of(found, "c2", "cpu.max") == "100000 100000"
     assert pod_file(found, "memory.max") == file_of(found, "c1", "memory.max") == str(GI)
-    assert [container.asked.cpu_shares for container in found.containers] == [1024, 1024]
+    assert [container.cri_resources.cpu_shares for container in found.containers] == [1024, 1024]
 
 
 def test_row_029_a_container_request_lowers_the_defaulted_pod_request() -> None:
@@ -246,7 +246,7 @@ def test_row_029_a_container_request_lowers_the_defaulted_pod_request() -> None:
     assert found.qos_class is B
     assert adj(found) == {"c1": 969, "c2": 969}
     assert found.totals.cpu_request_milli == 200
-    assert [container.asked.cpu_shares for container in found.containers] == [204, 1024]
+    assert [container.cri_resources.cpu_shares for container in found.containers] == [204, 1024]
 
 
 def test_row_032_pod_level_cpu_alone() -> None:
@@ -259,7 +259,7 @@ def test_row_033_an_empty_spec_resources(release: str, expected: QosClass) -> No
     pod = spec("containers: [{name: c1, resources: {requests: {cpu: 100m}}}], resources: {}")
     found = on(pod, release)
     assert found.qos_class is expected
-    assert found.containers[0].asked.cpu_shares == 102
+    assert found.containers[0].cri_resources.cpu_shares == 102
     if expected is E:
         assert pod_file(found, "cpu.weight") == "1"
 
@@ -312,7 +312,7 @@ def test_row_039_node_critical_without_requests() -> None:
     found = on(one("", NODE_CRITICAL))
     assert facts(found) == (E, -997)
     assert "besteffort" in found.cgroup.path
-    assert found.containers[0].asked.cpu_shares == 2
+    assert found.containers[0].cri_resources.cpu_shares == 2
 
 
 def test_row_040_the_number_without_the_name() -> None:
@@ -429,7 +429,7 @@ def test_row_060_overhead_of_a_guaranteed_pod() -> None:
     assert pod_file(found, "cpu.weight") == "30"
     assert pod_file(found, "cpu.max") == "75000 100000"
     assert both(found, "memory.max") == ("402653184", "268435456")
-    assert found.containers[0].asked.cpu_shares == 512
+    assert found.containers[0].cri_resources.cpu_shares == 512
     assert file_of(found, "c1", "cpu.max") == "50000 100000"
 
 
@@ -442,7 +442,7 @@ def test_row_061_overhead_of_a_best_effort_pod() -> None:
 
 def test_row_064_three_hundred_cpus() -> None:
     found = on(one("requests: {cpu: 300}"))
-    assert found.containers[0].asked.cpu_shares == 262144
+    assert found.containers[0].cri_resources.cpu_shares == 262144
     assert pod_file(found, "cpu.weight") == "10000"
 
 

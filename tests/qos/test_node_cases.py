@@ -264,7 +264,7 @@ def test_row_105_exclusive_cpus_cannot_be_resized() -> None:
 def test_row_112_a_restricted_runtime_shows_in_the_prediction_and_the_rank() -> None:
     node = replace(MACHINE, runtime_oom_score_adj=0)
     found = on(one("limits: {cpu: 1, memory: 1Gi}"), node=node)
-    assert (found.containers[0].oom_score_adj, found.containers[0].asked.oom_score_adj) == (0, -997)
+    assert (found.containers[0].oom_score_adj, found.containers[0].cri_resources.oom_score_adj) == (0, -997)
     reason = found.containers[0].oom_score_adj_reason
     assert reason is not None
     assert formula(reason).startswith("Guaranteed pods get -997, raised to 0, containerd's own")

@@ -114,7 +114,7 @@ def test_every_token_has_a_style() -> None:
     tokens = {pod_token(row, key, found) for row in found.rows.rows for key in SHOWN}
     assert "victim" in tokens
     columns = (*NODE_COLUMNS, *NAMESPACE_COLUMNS)
-    groups = (*found.nodes, replace(found.nodes[1], troubles=("memory",)))
+    groups = (*found.nodes, replace(found.nodes[1], bad_conditions=("memory",)))
     tokens |= {group_token(group, column.key) for group in groups for column in columns}
     assert tokens - {""} <= set(TOKENS)
     assert {"victim", "error", "success", "warning", "muted"} <= tokens

@@ -432,7 +432,7 @@ async def test_order_and_risk_in_every_list(wide: Run) -> None:
         ListKind.NODES: {
             row.name
             for row in build_node_rows(demo(), lambda *_: True).rows
-            if row.troubles or (row.worst_percent or 0) > 100
+            if row.bad_conditions or (row.worst_percent or 0) > 100
         },
         ListKind.NAMESPACES: {row.pod.namespace for row in pods},
         ListKind.WORKLOADS: {find_workload(row.pod) for row in pods},

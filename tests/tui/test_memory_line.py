@@ -51,7 +51,7 @@ async def shown(snapshot: Snapshot, node: str, width: int = 80) -> str:
         return line.render().plain
 
 
-def in_trouble(snapshot: Snapshot, name: str, *types: str) -> Snapshot:
+def with_conditions(snapshot: Snapshot, name: str, *types: str) -> Snapshot:
     node = snapshot.nodes[name]
     conditions = tuple(Condition(type=kind, status="True") for kind in types)
     ill = msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, conditions=conditions))
@@ -62,7 +62,7 @@ async def test_nodes_of_the_demo_agree_with_the_table_of_nodes_and_the_command(t
     printed = {
         line.split()[0]: line.split() for line in Command(tmp_path)("top", "nodes", "--demo").out.splitlines()
     }
-    snapshot = in_trouble(demo(), "worker-2", "MemoryPressure")
+    snapshot = with_conditions(demo(), "worker-2", "MemoryPressure")
     for row in build_node_rows(snapshot, lambda *_: True).rows:
         for width in (60, 80, 120, 200):
             text = await shown(snapshot, row.name, width)
@@ -87,12 +87,12 @@ async def test_what_is_not_known_is_said() -> None:
     assert text.endswith("  16Gi  pods use 0")
     assert set(text.removeprefix("worker-1").removesuffix("16Gi  pods use 0")) == {" ", "·"}
     # Every trouble is named and takes the room of the bar.
-    ill = in_trouble(demo(), "worker-1", "MemoryPressure", "DiskPressure", "PIDPressure")
+    ill = with_conditions(demo(), "worker-1", "MemoryPressure", "DiskPressure", "PIDPressure")
     text = await shown(ill, "worker-1", 60)
     assert text.endswith("  !memory  !disk  !pids")
     assert len(text) == 60 or "▓" not in text
     # Trouble is named even where the capacity is not known.
-    ill = in_trouble(demo(), "worker-1", "DiskPressure")
+    ill = with_conditions(demo(), "worker-1", "DiskPressure")
     node = ill.nodes["worker-1"]
     status = msgspec.structs.replace(node.status, capacity={}, allocatable={})
     bare = replace(ill, nodes={"worker-1": msgspec.structs.replace(node, status=status)})

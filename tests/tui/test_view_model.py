@@ -67,7 +67,9 @@ def test_a_node_counts_its_pods_and_what_they_use(view_model: ViewModel) -> None
     assert found.allocatable is not None
     assert found.allocatable == schedulable_bytes(snapshot.setup("worker-2").node)
     assert found.percent == 100 * used // found.allocatable
-    assert (found.troubles, found.in_trouble) == ((), True), "nearly full, without the kubelet's word for it"
+    assert (found.bad_conditions, found.in_danger) == ((), True), (
+        "nearly full, without the kubelet's word for it"
+    )
 
 
 def test_all_nodes_come_first_then_the_fullest_then_no_node(view_model: ViewModel) -> None:
@@ -94,7 +96,7 @@ def test_a_node_that_is_not_ready_says_so() -> None:
     status = msgspec.structs.replace(node.status, conditions=conditions)
     ill = msgspec.structs.replace(node, status=status)
     found = build_view_model(replace(snapshot, nodes={**snapshot.nodes, "worker-1": ill}), Scope(), DEMO_TIME)
-    assert group(found, "worker-1").troubles == ("not-ready", "disk")
+    assert group(found, "worker-1").bad_conditions == ("not-ready", "disk")
 
 
 def test_usage_of_a_node_counts_pods_outside_the_scope(view_model: ViewModel) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, sources
 from kubectl_qos.cli.flags import add_contexts, add_output, add_switch
-from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, UsageError, trouble
+from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, UsageError, diff_exit_codes
 from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     """Print the findings; 1 if one is as serious as --fail-on. Every error ends in exit code 2."""
-    with trouble():
+    with diff_exit_codes():
         return _run(options)
 
 

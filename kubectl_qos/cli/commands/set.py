@@ -21,7 +21,15 @@ from kubectl_qos.cli.flags import (
 )
 from kubectl_qos.cli.options import KUSTOMIZE
 from kubectl_qos.cli.options import SetOptions as Options
-from kubectl_qos.errors import EXIT_ERROR, EXIT_TROUBLE, ApiError, InputError, QosError, UsageError, trouble
+from kubectl_qos.errors import (
+    EXIT_ERROR,
+    EXIT_TROUBLE,
+    ApiError,
+    InputError,
+    QosError,
+    UsageError,
+    diff_exit_codes,
+)
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell
@@ -146,7 +154,7 @@ def run(options: Options) -> int:
     """Print what the change does, or apply it; 1 where it cannot be made, or the code of --exit-code."""
     if not options.exit_code:
         return EXIT_ERROR if _set(options)[1] else 0
-    with trouble():
+    with diff_exit_codes():
         changes, failed = _set(options)
     if failed:
         return EXIT_TROUBLE

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import add_dry_run, add_output, add_switch, add_target
-from kubectl_qos.errors import EXIT_TROUBLE, InputError, UsageError, trouble
+from kubectl_qos.errors import EXIT_TROUBLE, InputError, UsageError, diff_exit_codes
 from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     """Print what differs. Every error ends in exit code 2, like that of `kubectl diff`."""
-    with trouble():
+    with diff_exit_codes():
         return _run(options)
 
 

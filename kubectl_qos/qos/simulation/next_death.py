@@ -177,7 +177,7 @@ def _grown(state: NodeState, grown: Mapping[int, int]) -> NodeState:
     return replace(state, containers=tuple(containers))
 
 
-def times_on_node(snapshot: Snapshot, node: str) -> dict[object, float]:
+def seconds_by_victim(snapshot: Snapshot, node: str) -> dict[object, float]:
     """Return the seconds until victims die at the growth in the metrics history.
 
     Keys are mechanism, pod and container, and pod and container ("" for the pod's earliest death). Times

@@ -169,13 +169,13 @@ class ClusterList(ListDefinition[ClusterRow]):
     def token(self, row: ClusterRow, key: str, width: int) -> Token:
         if no_answer(row):
             return "warning" if key == "next_death" and row.error is not None else "muted"
-        if row.is_in_trouble and key in {"cluster", "worst_node"}:
+        if row.has_bad_node and key in {"cluster", "worst_node"}:
             return "error"
-        return "victim" if row.is_in_trouble and key == "next_death" else ""
+        return "victim" if row.has_bad_node and key == "next_death" else ""
 
     def is_at_risk(self, row: ClusterRow) -> bool:
         """Return whether a node reports trouble, or nothing new is known."""
-        return row.is_in_trouble or row.error is not None
+        return row.has_bad_node or row.error is not None
 
     def panel(self, row: ClusterRow, view_model: ViewModel) -> TextLayout:
         """Return whether it answers, then its worst node and its next death."""

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from kubectl_qos.analysis.deaths import DeathRow, most_important
 from kubectl_qos.analysis.group_table import GroupRow, namespace_rows, workload_rows
-from kubectl_qos.analysis.node_table import NodeRow, NodeRows, build_node_rows, trouble_first
+from kubectl_qos.analysis.node_table import NodeRow, NodeRows, build_node_rows, worst_node_first
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.k8s.kinds import Workload, find_workload
@@ -182,7 +182,7 @@ def _bar_column(cells: int) -> NodeColumn:
         f"the node's memory: {fills}, {RESERVED} reserved for the system",
         width=cells,
         cell=lambda row: "".join(part.text for part in memory_bar(row, cells)) or "?",
-        sort_key=trouble_first,
+        sort_key=worst_node_first,
     )
 
 
@@ -192,7 +192,7 @@ def _node_columns() -> dict[str, NodeColumn]:
 
 
 class NodeList(ListDefinition[NodeRow]):
-    """Nodes in trouble first, then the fullest."""
+    """Nodes with bad conditions first, then the fullest."""
 
     kind = ListKind.NODES
     name = "node"
@@ -212,9 +212,9 @@ class NodeList(ListDefinition[NodeRow]):
         self._trends = trends
         self._newest = newest
 
-    def _in_trouble(self, row: NodeRow) -> bool:
+    def _is_in_danger(self, row: NodeRow) -> bool:
         view_model = self._newest()
-        return view_model is not None and view_model.is_in_trouble(row.name)
+        return view_model is not None and view_model.is_in_danger(row.name)
 
     def further(self, row: NodeRow, number: int, layout: Layout[NodeRow], width: int) -> Spans:
         """Return how usage went, the ends of the bar, and below the next death those that follow."""
@@ -278,21 +278,21 @@ class NodeList(ListDefinition[NodeRow]):
         if key == "memory":
             bar = memory_bar(row, width)
             return tuple((len(part.text), INVERSE * part.is_letter + _BAR_TOKENS[part.qos]) for part in bar)
-        if key in {"node", "pressure", "used_percent"} and row.troubles:
+        if key in {"node", "pressure", "used_percent"} and row.bad_conditions:
             return "error"
         if key == "next_death":
-            return "victim" if self._in_trouble(row) else ""
+            return "victim" if self._is_in_danger(row) else ""
         if key == "used_percent" and (row.used_percent or 0) >= 90:
             return "warning"
         return "muted" if key in {"capacity", "requests", "limits", "allocatable"} else ""
 
     def is_at_risk(self, row: NodeRow) -> bool:
-        """Return whether the node reports trouble, or more memory than it has may be used."""
-        return bool(row.troubles) or (row.worst_percent or 0) > 100
+        """Return whether the node reports a bad condition, or more memory than it has may be used."""
+        return bool(row.bad_conditions) or (row.worst_percent or 0) > 100
 
     def panel(self, row: NodeRow, view_model: ViewModel) -> TextLayout:
         first, *others = _sentences(row, view_model)
-        token = "wrong" if self._in_trouble(row) else "answer"
+        token = "wrong" if self._is_in_danger(row) else "answer"
         return paragraphs((first, token), *((sentence, "") for sentence in others))
 
     def opened(self, view: View, row: NodeRow) -> View | None:

@@ -77,11 +77,11 @@ NODE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
     *_CLASS_COLUMNS,
     column(
         "pressure",
-        lambda group: len(group.troubles),
+        lambda group: len(group.bad_conditions),
         type=NUMBER,
         header="!",
         align=Align.LEFT,
-        cell=lambda group: " ".join(f"!{trouble[:3]}" for trouble in group.troubles),
+        cell=lambda group: " ".join(f"!{word[:3]}" for word in group.bad_conditions),
     ),
 )
 
@@ -116,7 +116,7 @@ def group_layout(
 
 def group_token(group: PodGroup, key: str) -> str:
     """Return the theme's token of a cell: a node under pressure stands out, a group without pods is muted."""
-    if group.troubles and key in {"name", "used", "pressure"}:
+    if group.bad_conditions and key in {"name", "used", "pressure"}:
         return "error"
     if not group.pods:
         return "muted"
@@ -245,10 +245,10 @@ class MemoryLine(Widget):
         if row is None:
             return Content("")
         before = Content.styled(escape(row.name), "bold")
-        troubles = [Content.styled(f"  !{trouble}", "bold $error") for trouble in row.troubles or ()]
+        words = [Content.styled(f"  !{word}", "bold $error") for word in row.bad_conditions or ()]
         if row.capacity is None:
             unknown = Content.styled("  memory capacity unknown", "$secondary")
-            return Content.assemble(before, unknown, *troubles)
+            return Content.assemble(before, unknown, *words)
         after = [Content(f"  {binary(row.capacity)}  ")]
         if row.memory.used_bytes is None:
             after.append(Content.styled("usage unknown", "$secondary"))
@@ -258,7 +258,7 @@ class MemoryLine(Widget):
             after.append(
                 Content.styled(f"  PSI60 {psi_text(row.psi60)}", "$secondary" if row.psi60 < 1 else "")
             )
-        after += troubles
+        after += words
         room = self.content_size.width - before.cell_length - sum(part.cell_length for part in after) - 2
         bar = memory_bar(row, room) if room >= _MIN_BAR else ()
         line = Content.assemble(
@@ -330,10 +330,10 @@ class NodePanel(Vertical):
             node_deaths = view_model.deaths(node)
             growth = node_deaths.state.growth if node_deaths is not None else NO_GROWTH
             deaths = node_deaths.deaths if node_deaths is not None else ()
-            in_trouble = view_model.is_in_trouble(node)
-            self.query_one(Timeline).show(deaths, growth=growth, in_trouble=in_trouble)
+            in_danger = view_model.is_in_danger(node)
+            self.query_one(Timeline).show(deaths, growth=growth, in_danger=in_danger)
             headline = self.query_one("#headline", OneLine)
-            headline.set_class(in_trouble, "-danger")
+            headline.set_class(in_danger, "-danger")
             headline.show(foretold(deaths[0], node) if deaths else _no_death(view_model, node))
         self._show_suggestion(fix_key)
 

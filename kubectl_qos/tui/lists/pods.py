@@ -209,15 +209,15 @@ class _RankedList(ListDefinition[PodRow]):
         if view_model is None or view is None:
             return (("── ", "faint"), (group_name(row.node, "node"), "muted"))
         percent = f" {view.group.percent_text}" if view.group.percent is not None else ""
-        in_trouble = view_model.is_in_trouble(row.node)
-        spans = [("── ", "faint"), (group_name(row.node, "node"), "error" if in_trouble else "accent")]
-        spans.append((f"{percent} ", "error" if in_trouble else "muted"))
+        in_danger = view_model.is_in_danger(row.node)
+        spans = [("── ", "faint"), (group_name(row.node, "node"), "error" if in_danger else "accent")]
+        spans.append((f"{percent} ", "error" if in_danger else "muted"))
         if deaths := view_model.known_deaths(row.node):
             death = deaths[0]
             far, by = f"─ next {distance(death)} ", f"{killer_words(death)} "
             room = width - sum(cell_len(text) for text, _ in spans) - len(far) - len(by) - 1
             spans.append((far, "muted"))
-            spans.append((f"{shortened(victim(death), max(room, _LEAST))} ", "victim" if in_trouble else ""))
+            spans.append((f"{shortened(victim(death), max(room, _LEAST))} ", "victim" if in_danger else ""))
             spans.append((by, "muted"))
         while (rest := width - sum(cell_len(text) for text, _ in spans)) < 0:
             spans.pop()
@@ -245,7 +245,7 @@ def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Tok
         died = view_model.kills_within(_MOURNED_SECONDS) if view_model is not None else ()
         if any((kill.namespace, kill.pod) == row.key[:2] for kill in died):
             return "error"
-        if view_model is None or not view_model.is_in_trouble(row.node):
+        if view_model is None or not view_model.is_in_danger(row.node):
             return ""
         if key == "rank":
             return "warning" if row.is_next_victim else ""
@@ -314,7 +314,7 @@ class PodList(_RankedList):
         if not deaths:
             return paragraphs((answer, "answer"), *((line, "") for line in others))
         is_next = deaths[0] is on_node[0]
-        token = "wrong" if is_next and view_model.is_in_trouble(row.node) else "answer"
+        token = "wrong" if is_next and view_model.is_in_danger(row.node) else "answer"
         later = ", ".join(f"{distance(death)} ({killer_words(death)})" for death in deaths[1:])
         lines = [answer, *([f"then at {later}"] if later else []), *others]
         dies = foretold(deaths[0], is_first=is_next, with_else=False)
@@ -479,8 +479,8 @@ class DeathList(ListDefinition[DeathRow]):
         if key == "victim":
             view_model = self._newest()
             first = view_model.first_deaths[:1] if view_model is not None else ()
-            in_trouble = view_model is not None and view_model.is_in_trouble(row.node)
-            return "victim" if in_trouble and [self.key(death) for death in first] == [self.key(row)] else ""
+            in_danger = view_model is not None and view_model.is_in_danger(row.node)
+            return "victim" if in_danger and [self.key(death) for death in first] == [self.key(row)] else ""
         return "warning" if key == "eta" else "muted" if key in {"node", "frees", "before"} else ""
 
     def is_at_risk(self, row: DeathRow) -> bool:

@@ -253,8 +253,8 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
             slider.show(options.amount, options.top(node_state), step_bytes(node_state), marks)
         self._show_words()
         steps = shown[1] if shown is not None else None
-        in_trouble = self._view_model.is_in_trouble(self._node)
-        self.table.show(steps, self.qos.source.now(), simulation, in_trouble=in_trouble)
+        in_danger = self._view_model.is_in_danger(self._node)
+        self.table.show(steps, self.qos.source.now(), simulation, in_danger=in_danger)
         self._show_notes()
 
     @on(LineTable.Highlighted)

@@ -253,13 +253,13 @@ class VictimTable(LineTable[VictimRow]):
     def __init__(self) -> None:
         super().__init__(natural="step", key=lambda row: row.identity, token=self._token_for)
         self.flashes = False
-        self._in_trouble = False
+        self._is_in_danger = False
 
     def show(
-        self, simulation: Simulation | None, now: datetime, whole: Simulation | None, *, in_trouble: bool
+        self, simulation: Simulation | None, now: datetime, whole: Simulation | None, *, in_danger: bool
     ) -> None:
         """Show the steps, and those that would follow in the whole simulation."""
-        self._in_trouble = in_trouble
+        self._is_in_danger = in_danger
         by_distance = simulation is not None and bool(simulation.distances)
         rows = (
             []
@@ -281,7 +281,7 @@ class VictimTable(LineTable[VictimRow]):
         if not row.is_reached:
             return "muted"
         if row.place == 1 and key == "victim":
-            return "victim" if self._in_trouble else ""
+            return "victim" if self._is_in_danger else ""
         if key == "qos" and row.step is not None and row.step.qos is not None:
             return CLASSES[row.step.qos].token
         return "muted" if key in {"free_after", "container"} else ""

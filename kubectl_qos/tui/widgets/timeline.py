@@ -67,10 +67,10 @@ class Timeline(Widget):
         *,
         head: str = "",
         growth: Growth = NO_GROWTH,
-        in_trouble: bool = False,
+        in_danger: bool = False,
     ) -> None:
         """Show deaths, the nearest first; without any it takes no room. See `present.timeline.timeline`."""
-        shown = tuple(deaths), head, growth, in_trouble
+        shown = tuple(deaths), head, growth, in_danger
         if shown != self._shown:
             is_other = bool(shown[0]) != bool(self._shown[0])
             self._shown, self._drawn = shown, (-1, [])
@@ -79,8 +79,8 @@ class Timeline(Widget):
     def lines(self, width: int) -> list[Line]:
         """Return the lines for a width."""
         if self._drawn[0] != width:
-            deaths, head, growth, in_trouble = self._shown
-            focus = Focus(in_trouble=in_trouble)
+            deaths, head, growth, in_danger = self._shown
+            focus = Focus(in_danger=in_danger)
             drawn = timeline(deaths, width, head=head, growth=growth, focus=focus, most=self._most)
             self._drawn = width, drawn if deaths else []
         return self._drawn[1]
