@@ -346,7 +346,9 @@ class CauseFinder:
         pod, setup = self._prediction.pod, self._prediction.setup
         actuated = _with_actuated_resources(pod)
         if actuated is not None:
-            inputs = {"condition": _resize_condition(pod)}
+            condition = resize_condition(pod)
+            words = f"{condition.type} {condition.reason}".strip() if condition is not None else ""
+            inputs = {"condition": words}
             cause = DriftCause(DriftReason.RESIZE_UNDER_WAY, Confidence.LIKELY, inputs)
             yield _Alternative(_predict(actuated, setup), cause)
         runtime_class = pod.spec.runtime_class_name
@@ -392,12 +394,6 @@ def _with_actuated_resources(pod: Pod) -> Pod | None:
 
     spec = with_containers(pod.spec, change)
     return msgspec.structs.replace(pod, spec=spec) if spec != pod.spec else None
-
-
-def _resize_condition(pod: Pod) -> str:
-    """Return the type and reason of the resize condition, or ""."""
-    condition = resize_condition(pod)
-    return f"{condition.type} {condition.reason}".strip() if condition is not None else ""
 
 
 def _predict(pod: Pod, setup: NodeSetup) -> Prediction:

@@ -214,17 +214,13 @@ class Incident:
         """Everything that happened, newest last, then entries without a time."""
         entries = [*_ends(self._pods, self.kills), *_new_pods(self._pods)]
         entries += _conditions(self._pods, self.nodes, self.snapshot)
-        entries += [*map(_killed, self.kills), *_events(self.event_list.events, self._pods, self.nodes)]
+        entries += [TimelineEntry(kill.time, kill.diagnosis.mechanism.verb, kill) for kill in self.kills]
+        entries += _events(self.event_list.events, self._pods, self.nodes)
         since = self.since.timestamp() if self.since is not None else -inf
         times = ((parse_time(entry.time), entry) for entry in entries)
         timed = [(time.timestamp() if time is not None else inf, entry) for time, entry in times]
         ordered = sorted(timed, key=lambda pair: pair[0])
         return tuple(entry for seconds, entry in ordered if seconds >= since)
-
-
-def _find_pod(snapshot: Snapshot, namespace: str, name: str) -> Pod | None:
-    key = ("Pod", namespace, name)
-    return next((pod for pod in snapshot.pods if (pod.kind, pod.namespace, pod.name) == key), None)
 
 
 def _rows(node: str, snapshot: Snapshot) -> tuple[PodRow, ...]:
@@ -235,7 +231,8 @@ def _rows(node: str, snapshot: Snapshot) -> tuple[PodRow, ...]:
 def _fixes_against(kill: Kill, snapshot: Snapshot) -> FixList | None:
     """Return the fixes against a killer and its victim, None if the pod does not run."""
     killer = kill.diagnosis.killer
-    pod = _find_pod(snapshot, kill.namespace, kill.pod)
+    key = ("Pod", kill.namespace, kill.pod)
+    pod = next((pod for pod in snapshot.pods if (pod.kind, pod.namespace, pod.name) == key), None)
     is_own = killer in OWN_LIMITS
     if pod is None or killer is None or not pod.node_name or (pod.is_terminal and not is_own):
         return None
@@ -256,10 +253,6 @@ def _first_of(fixes: FixList, kill: Kill) -> tuple[Fix | None, Unfixed | None]:
         if is_such(fix.death):
             return fix, None
     return None, next((unfixed for unfixed in fixes.unfixed if is_such(unfixed.death)), None)
-
-
-def _killed(kill: Kill) -> TimelineEntry:
-    return TimelineEntry(kill.time, kill.diagnosis.mechanism.verb, kill)
 
 
 def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]:

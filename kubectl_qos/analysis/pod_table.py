@@ -206,7 +206,9 @@ def build_rows(
             if snapshot.history.containers:
                 new = _with_history(new, snapshot, name)
             if provisional:
-                new = _without_ranks(new)
+                unranked = {"rank": None, "tied": False, "eviction_rank": None}
+                rows = tuple(msgspec.structs.replace(row, **unranked) for row in new.rows)
+                new = msgspec.structs.replace(new, rows=rows)
             node = _reuse_rows(new, node) if node is not None else new
         nodes[name] = node
     usage = sampled(snapshot.usage, before.sampled if before is not None else None)
@@ -228,12 +230,6 @@ def _with_history(node: RankedNode, snapshot: Snapshot, name: str) -> RankedNode
             eta=times.get((key, row.container)),
         )
         rows.append(msgspec.structs.replace(row, past=past if histories else NO_PAST))
-    return msgspec.structs.replace(node, rows=tuple(rows))
-
-
-def _without_ranks(node: RankedNode) -> RankedNode:
-    unranked = {"rank": None, "tied": False, "eviction_rank": None}
-    rows = [msgspec.structs.replace(row, **unranked) for row in node.rows]
     return msgspec.structs.replace(node, rows=tuple(rows))
 
 

@@ -180,20 +180,16 @@ def _check_container(
         computed, measured = container.cgroup.path, read.path
         if posixpath.dirname(measured) == pod_path:
             computed, measured = posixpath.basename(computed), posixpath.basename(measured)
-        drift = computed != measured
-        cause = _container_directory_cause(computed, measured) if drift else None
+        drift, cause = computed != measured, None
+        container_id = computed.removesuffix(".scope").rpartition("-")[2]
+        if drift and container_id and container_id in measured:
+            cause = DriftCause(DriftReason.OTHER_RUNTIME, Confidence.LIKELY)
         yield CheckedValue(CgroupLevel.CONTAINER, container.name, DIRECTORY, computed, measured, drift, cause)
     yield from _check_adj(container, read, causes)
     cause_of = partial(causes.for_file, CgroupLevel.CONTAINER, container.name, inner=read.path is None)
     # Without its path, it was read in the cgroup of its processes.
     cgroup = container.process_cgroup if read.path is None else container.cgroup
     yield from _check_files(CgroupLevel.CONTAINER, container.name, cgroup.files, read.files, cause_of)
-
-
-def _container_directory_cause(computed: str, measured: str) -> DriftCause | None:
-    container_id = computed.removesuffix(".scope").rpartition("-")[2]
-    is_renamed = container_id and container_id in measured
-    return DriftCause(DriftReason.OTHER_RUNTIME, Confidence.LIKELY) if is_renamed else None
 
 
 def _check_adj(

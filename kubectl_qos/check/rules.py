@@ -277,16 +277,12 @@ def injector(metadata: Iterable[Json]) -> str | None:
     """
     marks = [nested(raw, side) for raw in metadata for side in MARKS]
     names = [
-        name if _wants(str(mark[key]).lower(), value) else ""
+        name if str(mark[key]).lower() == value or (not value and str(mark[key]).lower() != "false") else ""
         for key, (value, name) in INJECTORS.items()
         for mark in marks
         if key in mark
     ]
     return max(names, default=None)
-
-
-def _wants(text: str, value: str) -> bool:
-    return text == value if value else text != "false"
 
 
 def _spec(case: Case) -> Json:

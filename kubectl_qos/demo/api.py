@@ -337,7 +337,10 @@ def patched(old: Any, patch: Any) -> Any:
         if value is None:
             new.pop(key, None)
         elif key in _BY_NAME and isinstance(value, list):
-            new[key] = _merged(new.get(key) or [], value)
+            by_name = {item["name"]: item for item in new.get(key) or ()}
+            for item in value:
+                by_name[item["name"]] = patched(by_name.get(item["name"], {}), item)
+            new[key] = list(by_name.values())
         else:
             new[key] = patched(new.get(key), value)
     return new
@@ -347,13 +350,6 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _without_nulls(part) for key, part in value.items() if part is not None}
     return copy.deepcopy(value)
-
-
-def _merged(old: list[Any], patch: list[Any]) -> list[Any]:
-    by_name = {item["name"]: item for item in old}
-    for item in patch:
-        by_name[item["name"]] = patched(by_name.get(item["name"], {}), item)
-    return list(by_name.values())
 
 
 def _stale(path: str, stored: Json, metadata: Json) -> str:

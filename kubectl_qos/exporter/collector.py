@@ -10,7 +10,7 @@ import gc
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Final, NamedTuple
@@ -122,15 +122,15 @@ FAMILIES: Final = (
 )
 """Families that have samples for each node."""
 KILLS: Final = Family("kills", "OOM kills and evictions seen since the exporter started.", "counter")
+_KILL_LABELS: Final = ("node", "namespace", "pod", "container", "mechanism")
 
 
 def labels(**values: str) -> str:
     """Format labels for both text formats, without braces."""
-    return ",".join(f'{name}="{_escape(value)}"' for name, value in values.items())
+    return ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in values.items())
 
 
-def _escape(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def sample(family: Family, label_text: str, value: float) -> str:
@@ -241,13 +241,6 @@ def _pod_values(row: RankedPod) -> Iterator[Value]:
     yield "pod_limit_distance_bytes", pod, to_own_limit(row)
 
 
-def kill_samples(counts: Mapping[tuple[str, ...], int]) -> bytes:
-    """Format the counters of deaths by node, namespace, pod, container and mechanism."""
-    names = ("node", "namespace", "pod", "container", "mechanism")
-    named = ((labels(**dict(zip(names, key, strict=True))), number) for key, number in counts.items())
-    return "".join(sample(KILLS, text, number) for text, number in named).encode()
-
-
 class _Node(NamedTuple):
     """The samples of a node, and the objects from which they were computed."""
 
@@ -289,7 +282,10 @@ class ClusterSamples:
         for name in self._nodes.keys() - set(names):
             self._kills.forget(self._nodes.pop(name).pods)
         self._kills.has_begun = True
-        self._kill_samples = kill_samples(self._kills.published())
+        self._kill_samples = "".join(
+            sample(KILLS, labels(**dict(zip(_KILL_LABELS, key, strict=True))), number)
+            for key, number in self._kills.published().items()
+        ).encode()
         return computed
 
     def families(self) -> Iterator[tuple[Family, bytes]]:

@@ -152,7 +152,11 @@ def _pod_specs(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | 
     """Yield the paths of all mappings with a list of containers, not of those inside another one."""
     if isinstance(value, Mapping):
         containers = value.get("containers")
-        if isinstance(containers, list) and containers and all(map(_is_container, containers)):
+        if (
+            isinstance(containers, list)
+            and containers
+            and all(isinstance(item, Mapping) and item.keys() & {"name", "image"} for item in containers)
+        ):
             yield path
         elif len(path) < _DEEPEST:
             for key, inner in value.items():
@@ -160,10 +164,6 @@ def _pod_specs(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | 
     elif isinstance(value, list) and len(path) < _DEEPEST:
         for index, inner in enumerate(value):
             yield from _pod_specs(inner, (*path, index))
-
-
-def _is_container(value: object) -> bool:
-    return isinstance(value, Mapping) and bool(value.keys() & {"name", "image"})
 
 
 def spec_path(pod: Pod) -> tuple[str | int, ...]:

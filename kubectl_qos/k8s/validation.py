@@ -130,7 +130,7 @@ def _requirements(
     limits = resources.limits or EMPTY_RESOURCES
     for side, quantities in (("limits", limits), ("requests", requests)):
         for name, quantity in quantities.items():
-            for value, message in (*_bad_name(path, name), *_bad_value(name, quantity)):
+            for value, message in _bad_quantity(path, name, quantity):
                 yield Refusal(f"{path}.{side}[{name}]", f"{_invalid(value)}: {message}", owner)
     for name, request in requests.items():
         limit = limits.get(name)
@@ -152,15 +152,14 @@ def _requirements(
         yield Refusal(path, "Forbidden: HugePages require cpu or memory", owner)
 
 
-def _bad_name(path: str, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the errors in the name of a container's resource (`validateContainerResourceName`)."""
+def _bad_quantity(path: str, name: str, quantity: Quantity) -> Iterator[tuple[str | Quantity, str]]:
+    """Yield the errors in a container's resource: in its name, and in its quantity by itself.
+
+    Sources: `validateContainerResourceName`, `ValidateResourceQuantityValue`.
+    """
     if path != _POD_LEVEL and not is_container_resource(name):
         yield name, "must be a standard resource type or fully qualified"
         yield name, "must be a standard resource for containers"
-
-
-def _bad_value(name: str, quantity: Quantity) -> Iterator[tuple[Quantity, str]]:
-    """Yield the errors in a quantity by itself (`ValidateResourceQuantityValue`)."""
     if quantity.sign < 0:
         yield quantity, "must be greater than or equal to 0"
     if is_extended(name) and quantity.milli_value() % 1000:

@@ -69,11 +69,6 @@ class _Raw:
         """Return the status of a container."""
         return self.statuses.setdefault(name, {"name": name})
 
-    def last_end(self, name: str) -> dict[str, Any]:
-        """Return how a container's last run ended."""
-        state: dict[str, dict[str, Any]] = self.container_status(name).setdefault("lastState", {})
-        return state.setdefault("terminated", {})
-
     def pod(self) -> Pod:
         """Return the pod; a run that ended without a known reason has not ended."""
         for status in self.statuses.values():
@@ -219,8 +214,13 @@ class _Builder:
         elif name.endswith("restarts_total"):
             raw.container_status(container)["restartCount"] = int(sample.value)
         elif "_last_terminated_" in name:
-            field_name, value = _end(name, sample)
-            raw.last_end(container)[field_name] = value
+            end = raw.container_status(container).setdefault("lastState", {}).setdefault("terminated", {})
+            if name.endswith("reason"):
+                end["reason"] = labels.get("reason", "")
+            elif name.endswith("exitcode"):
+                end["exitCode"] = int(sample.value)
+            else:
+                end["finishedAt"] = rfc3339(sample.value)
         else:
             state = raw.container_status(container).setdefault("state", {})
             details = state.setdefault("waiting" if "_waiting" in name else "terminated", {})
@@ -248,15 +248,6 @@ class _Builder:
 
 def _snake(key: str) -> str:
     return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", re.sub(r"[^a-zA-Z0-9_]", "_", key)).lower()
-
-
-def _end(name: str, sample: Sample) -> tuple[str, object]:
-    """Return a field of how a container's last run ended."""
-    if name.endswith("reason"):
-        return "reason", sample.labels.get("reason", "")
-    if name.endswith("exitcode"):
-        return "exitCode", int(sample.value)
-    return "finishedAt", rfc3339(sample.value)
 
 
 def _add_to_pod(raw: _Raw, name: str, sample: Sample) -> None:

@@ -3,7 +3,7 @@
 The order differs from the kernel's and ignores the QoS class. Not here: disks and process IDs.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from enum import Enum
 from typing import Final
@@ -136,7 +136,12 @@ def eviction_due(node: Node, pods: Iterable[tuple[Pod, PodUsage | None]], own_by
     newest, evicted_at = "", list[str]()
     for pod, usage in pods:
         newest = max(newest, usage.timestamp if usage is not None else "")
-        evicted_at += _eviction_times(pod)
+        # The message is of pkg/kubelet/eviction/helpers.go (evictionMessage).
+        evicted_at += [
+            condition.last_transition_time or ""
+            for condition in pod.status.conditions or ()
+            if condition.type == DISRUPTION_TARGET and "low on resource: memory" in condition.message
+        ]
     sampled, since, sent = map(parse_time, (newest, node.pressure_since, node.pressure_sent))
     shortages = [*map(parse_time, (node.short_at, *evicted_at)), since if node.reports_pressure else None]
     last = max(filter(None, shortages), default=None)
@@ -148,13 +153,6 @@ def eviction_due(node: Node, pods: Iterable[tuple[Pod, PodUsage | None]], own_by
         return Due.NO
     is_newer = sampled is not None and (sent is None or sampled > sent)
     return Due.MAYBE if is_newer and own_bytes is not None else Due.NOW
-
-
-def _eviction_times(pod: Pod) -> Iterator[str]:
-    """Yield when a pod was evicted for memory (pkg/kubelet/eviction/helpers.go, evictionMessage)."""
-    for condition in pod.status.conditions or ():
-        if condition.type == DISRUPTION_TARGET and "low on resource: memory" in condition.message:
-            yield condition.last_transition_time or ""
 
 
 def to_hard_eviction(

@@ -71,7 +71,10 @@ def invalid_resize(old: Pod, new: Pod, release: Release) -> list[Refusal]:
         stored = old.status.qos_class or qos_class(old, release).value
         sentence = "Pod QOS Class may not change as a result of resizing"
         refusals.append(Refusal("spec", f'Invalid value: "{stored}": {sentence}'))
-    if _runs_where_unsupported(old):
+    # The first running container decides (`isPodResizeRequestSupported`).
+    statuses = (status for status in old.status.container_statuses or () if status.state is not None)
+    running = next((status for status in statuses if status.has_processes), None)
+    if running is not None and running.resources is None:
         refusals.append(Refusal("spec", "Forbidden: Pod running on node without support for resize"))
     if pod_level:
         if not release.enabled(Gate.IN_PLACE_RESIZE_POD_LEVEL):
@@ -157,8 +160,11 @@ def resize_outcome(
     """
     if infeasible := _infeasible_reason(old, new, setup):
         return ResizeOutcome(ResizeStatus.INFEASIBLE, infeasible)
-    if exceeded := _exceeded_capacity(node_fit(new, (), setup) if fits is None else fits):
-        return ResizeOutcome(ResizeStatus.DEFERRED, f"Node didn't have enough resource: {exceeded}")
+    for fit in node_fit(new, (), setup) if fits is None else fits:
+        if not fit.fits:
+            amounts = f"requested: {fit.needed}, used: {fit.used}, capacity: {fit.capacity}"
+            message = f"Node didn't have enough resource: {fit.resource}, {amounts}"
+            return ResizeOutcome(ResizeStatus.DEFERRED, message)
     errors = list(_limits_below_usage(old, new, usage))
     if errors:
         sentences = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
@@ -172,14 +178,6 @@ def _unavailable(release: Release) -> str:
     if not release.enabled(Gate.IN_PLACE_RESIZE):
         return "the server could not find the requested resource"
     return ""
-
-
-def _runs_where_unsupported(pod: Pod) -> bool:
-    """Return whether the first running container lacks actual resources (`isPodResizeRequestSupported`)."""
-    for status in pod.status.container_statuses or ():
-        if status.state is not None and status.has_processes:
-            return status.resources is None
-    return False
 
 
 def _needed_features(old: Pod, new: Pod, release: Release) -> Iterator[str]:
@@ -307,13 +305,6 @@ def node_fit(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> Iterator[Node
     used = [pod_requests(other, setup.release, count=count) for other in others if not other.is_terminal]
     for name, needed, capacity in _against_node(pod, setup):
         yield NodeFit(name, capacity, sum(_amount(requests, name) for requests in used), needed)
-
-
-def _exceeded_capacity(fits: Iterable[NodeFit]) -> str:
-    for fit in fits:
-        if not fit.fits:
-            return f"{fit.resource}, requested: {fit.needed}, used: {fit.used}, capacity: {fit.capacity}"
-    return ""
 
 
 def _against_node(pod: Pod, setup: NodeSetup) -> Iterator[tuple[str, int, int]]:

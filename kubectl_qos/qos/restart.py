@@ -82,13 +82,6 @@ def stated_limit(pod: Pod, container: str) -> int:
     return stated[0].value() if stated else 0
 
 
-def refused_start(status: ContainerStatus, limit: int) -> str:
-    """Return the runtime's words if it could not start this container within `limit` bytes, or ""."""
-    waiting = status.state.waiting if status.state is not None else None
-    messages = [waiting.message if waiting is not None else "", *(end.message for end in status.ends[:1])]
-    return next(filter(None, (oom_at_start(message, limit) for message in messages)), "")
-
-
 class OomLoop(NamedTuple):
     """A container that waits to restart, with the `reason` or "".
 
@@ -118,10 +111,13 @@ def is_refused(pod: Pod, container: str) -> bool:
     """Return whether the memory limit is too small for a start: a few bytes, or a runtime said so."""
     statuses = _stopped(pod, container)
     limit = stated_limit(pod, container) if statuses else 0
-    return any(
-        bool(refused_start(status, limit)) or (0 < limit < LEAST_MEMORY and not status.has_processes)
-        for status in statuses
-    )
+    for status in statuses:
+        waiting = status.state.waiting if status.state is not None else None
+        messages = [waiting.message if waiting is not None else "", *(end.message for end in status.ends[:1])]
+        is_too_small = 0 < limit < LEAST_MEMORY and not status.has_processes
+        if is_too_small or any(oom_at_start(message, limit) for message in messages):
+            return True
+    return False
 
 
 def _stopped(pod: Pod, container: str) -> list[ContainerStatus]:
@@ -150,14 +146,10 @@ def may_be_killed_again(pod: Pod, container: str, sampled_at: str) -> bool:
         return False
     if is_refused(pod, container):
         return True
-    statuses = [status for status in stopped if status.ends]
-    return (
-        bool(statuses)
-        and was_killed_since_resize(pod, container)
-        and any(
-            status.ends[0].reason == "OOMKilled" and not _has_outlived(status, sampled_at)
-            for status in statuses
-        )
+    return was_killed_since_resize(pod, container) and any(
+        status.ends[0].reason == "OOMKilled" and not _has_outlived(status, sampled_at)
+        for status in stopped
+        if status.ends
     )
 
 

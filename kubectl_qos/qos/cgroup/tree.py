@@ -245,7 +245,11 @@ def cgroup_tree(
     shown = [pod for pod in living if is_shown(pod)]
     if setup.node.is_windows:
         return CgroupTree(setup, (), (), 0, tuple(assumptions(setup)))
-    roots = list(_reserved(setup))
+    roots = [
+        _directory(name, CgroupLevel.RESERVED, _without_cpuset(settings, setup), setup)
+        for name, settings in reserved(_cores(setup.node), setup.kubelet, setup.release)
+        if any(part.strip("/") for part in name)  # A kubelet refuses to enforce a cgroup without a name.
+    ]
     unknown: tuple[str, ...] = ()
     if setup.kubelet.cgroups_per_qos:
         above_pods, unknown = _kubepods(living, setup)
@@ -279,13 +283,6 @@ def _directory(
 ) -> Directory:
     path = names.literal(name, setup.kubelet.cgroup_driver)
     return Directory(path, level, values.files_on_node(settings, setup), qos=qos)
-
-
-def _reserved(setup: NodeSetup) -> Iterator[Directory]:
-    """Yield the enforced reserved cgroups; a kubelet refuses to enforce one without a name."""
-    for name, settings in reserved(_cores(setup.node), setup.kubelet, setup.release):
-        if any(part.strip("/") for part in name):
-            yield _directory(name, CgroupLevel.RESERVED, _without_cpuset(settings, setup), setup)
 
 
 def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[str, ...]]:

@@ -152,13 +152,13 @@ def kills_since(
 
 
 def without_repeats(older: Iterable[Kill], newer: Sequence[Kill]) -> list[Kill]:
-    """Leave out what only an event of a node told, where a container's status tells it since then."""
+    """Drop kills outside pods, known by an event of a node, that a newer kill of a pod describes too."""
     return [
         kill
         for kill in older
         if kill.pod
         or kill.report is None
-        or not any(other.pod and _apart(other, kill.report) is not None for other in newer)
+        or not any(other.pod and _seconds_apart(other, kill.report) is not None for other in newer)
     ]
 
 
@@ -187,7 +187,7 @@ def _ends(pod: Pod) -> set[tuple[str, str]]:
 
 
 def with_seen(kills: Iterable[Kill], seen: Sequence[Kill]) -> list[Kill]:
-    """Restore what an earlier status said about kills that only a log still has."""
+    """Replace kills that only a log still has by the same kills as an earlier status described them."""
     with_status = [kill for kill in seen if kill.exit_code is not None]
     return [
         kill if kill.exit_code is not None else next(filter(partial(_is_same, kill), with_status), kill)
@@ -206,9 +206,9 @@ def _is_same(kill: Kill, other: Kill) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Death:
-    """The end of a container by its status: `state` of the last one, `lastState` of the one before.
+    """The end of a container by a field of its status: `state`, `lastState`, or WAITING if it never started.
 
-    `waiting`: the container could not start, and the reason of the state says why.
+    `runs_once`: it is an init container. `is_named`: the runtime names memory as the cause.
     """
 
     pod: Pod
@@ -273,16 +273,19 @@ class _KillAnalyzer:
                 pod = self._pods.get(reported.pod_uid)
                 if outside_pods if pod is None else is_included(pod):
                     kills.append(self._report_kill(reported, pod))
-        deaths = list(enumerate(kills))
+        without_event = dict(enumerate(kills))
         for event, report in event_reports(self._event_list.events):
             near = [
-                (seconds, place) for place, kill in deaths if (seconds := _apart(kill, report)) is not None
+                (seconds, index)
+                for index, kill in without_event.items()
+                if (seconds := _seconds_apart(kill, report)) is not None
             ]
             if near:
-                place = min(near)[1]
-                kills[place] = self._with_victim(kills[place], report) if len(near) == 1 else kills[place]
+                index = min(near)[1]
+                if len(near) == 1:
+                    kills[index] = self._with_victim(kills[index], report)
                 if report.constraint is not Constraint.MEMCG:
-                    deaths = [death for death in deaths if death[0] != place]
+                    del without_event[index]
                 continue
             kill = self._event_kill(event, report)
             if outside_pods if not kill.pod else is_included(self._pods[kill.pod_uid]):
@@ -357,7 +360,9 @@ class _KillAnalyzer:
         if not deaths and kubelet is None:
             yield from self._starts(pod, events)
         if kubelet is not None and not is_explained and kubelet.mechanism is not Mechanism.SHUTDOWN:
-            time = kubelet.time or _unready_since(pod)
+            # An evicted pod stops being ready at about the time of the eviction.
+            unready = (item.last_transition_time for item in pod.status.conditions or () if item.is_unready)
+            time = kubelet.time or next(filter(None, unready), "")
             yield _kill(pod, kubelet.diagnosis(), time=time, time_is_estimated=time != kubelet.time)
 
     def _starts(self, pod: Pod, events: Iterable[Event]) -> Iterator[Kill]:
@@ -389,7 +394,7 @@ class _KillAnalyzer:
         tasks = [task for task in last.report.tasks if task.adj != SANDBOX_ADJ]
         # The end of the victim is the container's where it was its only process.
         is_whole = bool(last.report.group_kill) or len(tasks) == 1
-        if not is_whole and not _agrees(last.report, death.time):
+        if not is_whole and not _is_of_time(last.report, death.time):
             confidence, needs = Confidence.LIKELY, Need.WALL_CLOCK
         kill = self._death_kill(death, Diagnosis(mechanism, confidence, tuple(evidence), needs))
         kill = replace(kill, **self._report_fields(last.report, death.pod.node_name))
@@ -463,7 +468,7 @@ class _KillAnalyzer:
             reported
             for reported in of_pod
             if (reported.report.daemon is not None or not (death.container_id or reported.is_taken))
-            and _agrees(reported.report, death.time)
+            and _is_of_time(reported.report, death.time)
         ][-1:]
 
     def _limits(self, pod: Pod, container: str) -> MemoryLimits:
@@ -476,11 +481,15 @@ class _KillAnalyzer:
         limits = self._limits(pod, death.container)
         neighbours = 0
         if limits.nearest is None:
-            neighbours = sum(_are_neighbours(other, death) for other in self._unlimited)
+            others = (other for other in self._unlimited if other.container_id != death.container_id)
+            apart = [
+                seconds_between(other.time, death.time) for other in others if other.pod.node_name == node
+            ]
+            neighbours = sum(seconds is not None and abs(seconds) <= NEIGHBOUR_SECONDS for seconds in apart)
         return DeathContext(
             limits=limits,
             node_events=node_events,
-            events_since=self._known_since,
+            events_since=self._events_since,
             pod_events=events,
             being_deleted=pod.metadata.deletion_timestamp is not None,
             neighbours=neighbours,
@@ -489,7 +498,7 @@ class _KillAnalyzer:
         )
 
     @cached_property
-    def _known_since(self) -> str | None:
+    def _events_since(self) -> str | None:
         """Time of the oldest event, None if node events could not be read."""
         if not self._event_list.of_nodes:
             return None
@@ -543,12 +552,6 @@ def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
     )
 
 
-def _unready_since(pod: Pod) -> str:
-    """Return when an evicted pod stopped being ready, which is about the time of the eviction."""
-    times = (item.last_transition_time for item in pod.status.conditions or () if item.is_unready)
-    return next(filter(None, times), "")
-
-
 def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:
     sidecars = {container.name for container in pod.init_containers if container.restart_policy == "Always"}
     init = {status.name for status in pod.status.init_container_statuses or ()} - sidecars
@@ -572,7 +575,7 @@ def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:
             yield _Death(pod, status.name, end, WAITING, "", status.name in init)
 
 
-def _apart(kill: Kill, report: OomReport) -> float | None:
+def _seconds_apart(kill: Kill, report: OomReport) -> float | None:
     """Return the seconds between a kill and an event's report, None if they are different kills."""
     if kill.node not in {"", report.node}:
         return None
@@ -587,15 +590,8 @@ def _hex(container_id: str) -> str:
     return container_id.rpartition("://")[2]
 
 
-def _are_neighbours(other: _Death, death: _Death) -> bool:
-    if other.pod.node_name != death.pod.node_name or other.container_id == death.container_id:
-        return False
-    apart = seconds_between(other.time, death.time)
-    return apart is not None and abs(apart) <= NEIGHBOUR_SECONDS
-
-
-def _agrees(report: OomReport, time: str) -> bool:
-    """Return whether a report has about the time of an end; without a time or a zone it has not."""
+def _is_of_time(report: OomReport, time: str) -> bool:
+    """Return whether a report is of about the time of an end; False without a time or a zone."""
     if not report.time.endswith("Z"):
         return False
     after = seconds_between(report.time, time)
@@ -613,7 +609,7 @@ def _is_silent(log: KernelLog, time: str) -> bool:
     if since is None or until is None or since < AGREES_SECONDS or until < 0:
         return False
     nameless = [report for report in log.reports if not (report.task_memcg or report.group_kill)]
-    return not any(not report.time or _agrees(report, time) for report in nameless)
+    return not any(not report.time or _is_of_time(report, time) for report in nameless)
 
 
 def is_since(kill: Kill, moment: datetime) -> bool:

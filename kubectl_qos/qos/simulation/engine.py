@@ -275,7 +275,7 @@ class Run:
 
     def _kill_container(self, killer: Killer, index: int, choice: Choice) -> SimulationStep:
         container = self._state.containers[index]
-        pod, freed = self._state.pod_for(container), self.held([index])
+        pod, freed = self._state.pod_for(container), self.usage_of([index])
         restarts, is_measured = self._restarts(index), index not in self._unknown
         score = self._proc_score(freed.free_bytes - container.beside_bytes, container.adj)
         self.timeline.kill(index, restarts=restarts)
@@ -302,13 +302,13 @@ class Run:
         timeline, pod = self.timeline, self._state.pods[index]
         living = [place for place in timeline.pod_containers[index] if place in timeline.living]
         if killer.evicts:
-            freed = self.held(
+            freed = self.usage_of(
                 [place for place in timeline.pod_containers[index] if place in timeline.present]
             )
             timeline.evict(index)
             restarting = []
         else:
-            freed = self.held(living)
+            freed = self.usage_of(living)
             restarting = [place for place in living if self._restarts(place)]
             for place in living:
                 timeline.kill(place, restarts=place in restarting)
@@ -331,7 +331,7 @@ class Run:
     def _restarts(self, container: int) -> bool:
         return self._scenario.restarts and self._state.containers[container].restart is not Restart.NONE
 
-    def held(self, containers: Sequence[int]) -> MemoryLevel:
+    def usage_of(self, containers: Sequence[int]) -> MemoryLevel:
         """Return the usage of containers, by both counts."""
         timeline = self.timeline
         return MemoryLevel(sum(timeline.usages(containers)), sum(map(timeline.working_set, containers)))

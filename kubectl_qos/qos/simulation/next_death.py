@@ -43,14 +43,12 @@ class Precedent(StrEnum):
 
 
 class Urgency(NamedTuple):
-    """Sort key of deaths.
-
-    `seconds` is until a death that is due or foreseeable, infinite for others, which go by fullness; a
-    ceiling with precedent counts as PRECEDENT_POINTS fuller.
-    """
+    """Sort key of deaths: the smallest is the most urgent."""
 
     seconds: float
+    """Until a death that is due or foreseeable; infinite for others, which go by fullness."""
     emptiness: float
+    """Minus the share of the ceiling in use."""
     distance_bytes: int
     turn: int
 
@@ -58,52 +56,58 @@ class Urgency(NamedTuple):
 HORIZON_SECONDS: Final = 1800
 """How far ahead growth counts: later deaths are ranked by fullness."""
 PRECEDENT_POINTS: Final = 0.10
+"""A ceiling with precedent counts as fuller by this share."""
 PEAK_SHARE: Final = 0.95
 """A sampled peak above this share of a ceiling has reached it."""
 
 
 class NextDeath(NamedTuple):
-    """A death to come: growth in bytes until then (at most 0 if due), and its victim.
-
-    `container` is "" if the whole pod ends; a process of the node has no class, and its name as key.
-    `frees_bytes` is what the node gets back (the kubelet's count for an eviction), None if unknown.
-    `limit_bytes` is the container's or pod's own limit (memory.max), `used_bytes` its working set.
-    `grace_seconds` is a soft threshold's, None for killers that act at once. `before` counts earlier victims
-    of this mechanism, `tied` others with equal points. `is_own`: the limit is the container's, or that of a
-    pod with one container. `is_upper_bound` is about the distance; `due`: the node reports it.
-
-    The `rival` dies instead unless one process of the victim is that large; `unless` is the other one if the
-    rival is the victim. Each of `growing` becomes the victim by growing alone; `grown_bytes` says how far if
-    it is the victim. An unknown victim has no name; killers of the node after such a killer act only unless
-    it acts `earlier`.
-
-    `ceiling_bytes` is the usage at which the killer acts, `seconds` the time until then if growth goes on
-    linearly, None without known growth. `waits`: the container has to restart before that.
-    """
+    """A death to come: who dies, by which killer, and how far memory can grow until then."""
 
     mechanism: Mechanism
     distance_bytes: int
+    """Growth until then, at most 0 if due."""
     key: PodKey
+    """Namespace and name; only the name for a process of the node, both empty if the victim is unknown."""
     container: str
+    """Empty if the whole pod ends."""
     qos: QosClass | None
+    """None for a process of the node."""
     frees_bytes: int | None
+    """What the node gets back (the kubelet's count for an eviction); None: unknown."""
     limit_bytes: int | None = None
+    """The container's or pod's own limit (memory.max)."""
     used_bytes: int | None = None
+    """Working set of the owner of that limit."""
     grace_seconds: int | None = None
+    """Grace period of a soft threshold; None: the killer acts at once."""
     before: int = 0
+    """How many others the killer ends first."""
     tied: int = 0
+    """How many others have equal points."""
     is_own: bool = False
+    """The limit is the container's, or that of a pod with one container."""
     is_upper_bound: bool = False
+    """The distance may be shorter."""
     due: Due = Due.NO
+    """Whether the node reports it."""
     rival: Contender | None = None
+    """Dies instead unless one process of the victim is that large."""
     unless: Contender | None = None
+    """Whose rival the victim is."""
     growing: tuple[Contender, ...] = ()
+    """Each becomes the victim by growing alone."""
     grown_bytes: int | None = None
+    """To what size the victim has to grow alone."""
     earlier: Mechanism | None = None
+    """A killer with an unknown victim that may act before."""
     ceiling_bytes: int = 0
+    """Usage at which the killer acts."""
     seconds: float | None = None
+    """Time until then if growth goes on linearly; None without known growth."""
     precedent: Precedent | None = None
     waits: bool = False
+    """The container has to restart before that."""
 
     @property
     def has_victim(self) -> bool:
@@ -138,68 +142,6 @@ class NextDeath(NamedTuple):
         return BY_ID[self.mechanism]
 
 
-def seconds_until(death: NextDeath, growth: Growth) -> float | None:
-    """Return when a death comes if growth goes on linearly; None without growth.
-
-    A killer of the node is reached by the node's growth, a limit by its container's or pod's.
-    """
-    rate = _rate(growth, death.killer.scope, death.key, death.container)
-    return max(death.distance_bytes, 0) / rate + (death.grace_seconds or 0) if rate > 0 else None
-
-
-def _rate(growth: Growth, scope: Scope, key: PodKey, container: str = "") -> float:
-    if scope.is_wide:
-        return growth.node
-    if scope is Scope.POD:
-        return growth.pods.get(key, 0.0)
-    return growth.containers.get((key, container), 0.0)
-
-
-def _state_at_death(state: NodeState, scope: Scope, key: PodKey, more_bytes: int) -> NodeState:
-    """Return the node after known growth by `more_bytes`; a container grows up to its limit."""
-    growth, rate = state.growth, _rate(state.growth, scope, key)
-    if rate <= 0:
-        return state
-    seconds, grown = max(more_bytes, 0) / rate, {}
-    for index, container in enumerate(state.containers):
-        more = int(growth.containers.get((state.pod_for(container).key, container.name), 0.0) * seconds)
-        room = max(container.most_bytes - container.used_bytes, 0) if container.limit_bytes else more
-        grown[index] = min(more, room)
-    return _grown(state, grown)
-
-
-def _grown(state: NodeState, grown: Mapping[int, int]) -> NodeState:
-    """Return the node with more usage of containers, by index."""
-    containers = list(state.containers)
-    for index, more in grown.items():
-        used, working_set = containers[index].used_bytes + more, containers[index].working_set_bytes + more
-        containers[index] = structs.replace(containers[index], used_bytes=used, working_set_bytes=working_set)
-    return replace(state, containers=tuple(containers))
-
-
-def seconds_by_victim(snapshot: Snapshot, node: str) -> dict[object, float]:
-    """Return the seconds until victims die at the growth in the metrics history.
-
-    Keys are mechanism, pod and container, and pod and container ("" for the pod's earliest death). Times
-    count from the present usage even if the snapshot has peaks.
-    """
-    times: dict[object, float] = {}
-    history = snapshot.history
-    now = (
-        replace(snapshot, usage=history.now, history=replace(history, stat="")) if history.stat else snapshot
-    )
-    try:
-        state = state_of_node(now, node)
-    except InputError:
-        return times
-    for death in next_deaths(state) if state.growth.containers else ():
-        if death.seconds is not None:
-            of_death = death.mechanism, death.key, death.container
-            for key in ((death.key, ""), (death.key, death.container), of_death):
-                times[key] = min(death.seconds, times.get(key, death.seconds))
-    return times
-
-
 def next_deaths(state: NodeState, *, contests: bool = False) -> list[NextDeath]:
     """Return the nearest death by each limit and threshold, most urgent first.
 
@@ -211,7 +153,10 @@ def next_deaths(state: NodeState, *, contests: bool = False) -> list[NextDeath]:
 
 
 def first_deaths(state: NodeState, by: Collection[Killer] = (), *, contests: bool = False) -> list[NextDeath]:
-    """Return the first of `next_deaths` and any that may be first by these killers, most urgent first."""
+    """Return the first of `next_deaths`, and what may be the first by each of these killers.
+
+    Without known growth, deaths that cannot be among them are not computed.
+    """
     run = Run(state, Scenario())
     reached = list(_reached(run))
     if not (state.growth.containers or state.growth.node):
@@ -232,54 +177,146 @@ def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
     return sorted(_most_urgent(run, own), key=attrgetter("distance_bytes"))
 
 
+def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = False) -> list[NextDeath]:
+    """Return the deaths of one pod, or of the first of several: by own limits, and by killers of the node.
+
+    Most urgent first. A killer of the node reaches the pod after all victims before it, and after their
+    freed memory is used again; with `contests` also sooner: if the pod grows alone, if processes of the
+    victim before it are small, or if the killer's victim is unknown.
+    """
+    run = Run(state, Scenario())
+    nearest = _most_urgent(run, _reached(run, keys), contests=contests)
+    deaths = [death for death in nearest if not death.killer.picks_among_pods and death.key in keys]
+    for first in nearest:
+        if not first.has_victim:
+            deaths += [first] if contests else []
+        elif first.killer.picks_among_pods:
+            deaths += in_turn(state, first, keys)
+        grows = next((growing for growing in first.growing if growing.key in keys), None)
+        if grows is not None:
+            frees = grows.used_bytes + first.distance_bytes
+            itself = _victim_instead(first, grows, frees)
+            deaths.append(itself._replace(grown_bytes=grows.size_bytes))
+        rival = first.rival
+        if contests and rival is not None and first.qos is not None and rival.key in keys:
+            used_bytes, size_bytes = first.frees_bytes or 0, rival.size_bytes
+            other = Contender(*first.key, first.container, first.qos, used_bytes, size_bytes)
+            deaths.append(_victim_instead(first, rival, rival.used_bytes)._replace(unless=other))
+    return sorted(deaths, key=attrgetter("urgency"))
+
+
+def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Iterator[NextDeath]:
+    """Yield when a killer reaches one of these pods, one victim after another."""
+    distance, before = first.distance_bytes, 0
+    run = Run(_state_at_death(state, first.killer.scope, first.key, distance), Scenario())
+    without_stats = {pod.key for pod in state.without_stats}
+    while (step := run.act(LimitHit(0.0, first.mechanism))) is not None:
+        freed = step.freed.available_bytes if step.evicts else step.freed.free_bytes
+        if step.key in keys:
+            yield first._replace(
+                distance_bytes=distance,
+                key=step.key,
+                container=step.container,
+                qos=step.qos,
+                frees_bytes=None if state.lacks_usage(step.key) else freed,
+                before=before,
+                tied=step.tied,
+                seconds=None if before else first.seconds,
+                rival=step.rival,
+                growing=() if before else first.growing,
+            )
+            return
+        distance += freed
+        before += step.key not in without_stats
+
+
+def seconds_by_victim(snapshot: Snapshot, node: str) -> dict[object, float]:
+    """Return the seconds until victims die at the growth in the metrics history.
+
+    A death is in it by (mechanism, pod, container), the earliest of a container by (pod, container), and that
+    of a pod by (pod, ""). Times count from the present usage even if the snapshot has peaks.
+    """
+    history = snapshot.history
+    if history.stat:
+        snapshot = replace(snapshot, usage=history.now, history=replace(history, stat=""))
+    times: dict[object, float] = {}
+    try:
+        state = state_of_node(snapshot, node)
+    except InputError:
+        return times
+    for death in next_deaths(state) if state.growth.containers else ():
+        if death.seconds is not None:
+            of_death = death.mechanism, death.key, death.container
+            for key in ((death.key, ""), (death.key, death.container), of_death):
+                times[key] = min(death.seconds, times.get(key, death.seconds))
+    return times
+
+
+def seconds_until(death: NextDeath, growth: Growth) -> float | None:
+    """Return when a death comes if growth goes on linearly; None without growth.
+
+    A killer of the node is reached by the node's growth, a limit by its container's or pod's.
+    """
+    rate = _rate(growth, death.killer.scope, death.key, death.container)
+    return max(death.distance_bytes, 0) / rate + (death.grace_seconds or 0) if rate > 0 else None
+
+
+def _rate(growth: Growth, scope: Scope, key: PodKey, container: str = "") -> float:
+    if scope.is_wide:
+        return growth.node
+    if scope is Scope.POD:
+        return growth.pods.get(key, 0.0)
+    return growth.containers.get((key, container), 0.0)
+
+
 def _most_urgent(
     run: Run, reached: Iterable[tuple[Ceiling, Sequence[int]]], *, contests: bool = False
 ) -> list[NextDeath]:
     if run.timeline.state.is_unmeasured:
         return []
     at_ceilings = (_death_at(run, ceiling, alone, contests=contests) for ceiling, alone in reached)
-    deaths = sorted(filter(None, at_ceilings), key=attrgetter("urgency"))
-    anybody = next((place for place, death in enumerate(deaths) if not death.has_victim), len(deaths))
-    later = (
-        death._replace(earlier=deaths[anybody].mechanism) if death.killer.picks_among_pods else death
-        for death in deaths[anybody + 1 :]
-    )
-    return [*deaths[: anybody + 1], *later]
+    deaths, earlier = list[NextDeath](), None
+    for death in sorted(filter(None, at_ceilings), key=attrgetter("urgency")):
+        deaths.append(death._replace(earlier=earlier) if death.killer.picks_among_pods else death)
+        if not death.has_victim:
+            earlier = earlier or death.mechanism
+    return deaths
 
 
 def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple[Ceiling, Sequence[int]]]:
     """Yield reachable ceilings, nearest first, with the containers that can reach them alone.
 
-    They are those of the node and of all pods, or of pods with these keys. A container does not reach its
-    limit if its pod's is as near, and a pod does not reach its own if its containers' limits always end them
-    before.
+    These are ceilings of the node and of all its pods, or of the pods with these keys. A container does not
+    reach its limit if the limit of its pod is as near. A pod does not reach its limit if the limits of its
+    containers always end them before. Ceilings of unmeasured containers are not reached.
     """
     state, members = run.timeline.state, run.timeline.pod_containers
-    containers, unmeasured = state.containers, state.use.unmeasured
     pods = {index for index, pod in enumerate(state.pods) if keys is None or pod.key in keys}
-    parts = {part for index in pods for part in members[index]}
-    ceilings = sorted(
-        [
-            (ceiling.distance_bytes, place, ceiling)
-            for place, ceiling in enumerate(chain.from_iterable(run.ceilings.values()))
-            if ceiling.owner < 0 or ceiling.owner in (pods if ceiling.scope is Scope.POD else parts)
-        ]
-    )
-    own, of_pod, of_node = dict[int, int](), dict[int, int](), set[object]()
-    for distance, _, ceiling in ceilings:
-        if ceiling.owner >= 0 and unmeasured.isdisjoint(_bounded(run, ceiling)):
-            (of_pod if ceiling.scope is Scope.POD else own)[ceiling.owner] = distance
-    for distance, _, ceiling in ceilings:
-        owner, alone = ceiling.owner, list[int]()
+    containers = {index for pod in pods for index in members[pod]}
+    ceilings = [
+        ceiling
+        for ceiling in chain.from_iterable(run.ceilings.values())
+        if ceiling.owner < 0 or ceiling.owner in (pods if ceiling.scope is Scope.POD else containers)
+    ]
+    ceilings.sort(key=attrgetter("distance_bytes"))
+    to_container, to_pod, of_node = dict[int, int](), dict[int, int](), set[object]()
+    for ceiling in ceilings:
+        if ceiling.owner >= 0 and state.use.unmeasured.isdisjoint(_bounded(run, ceiling)):
+            distances = to_pod if ceiling.scope is Scope.POD else to_container
+            distances[ceiling.owner] = ceiling.distance_bytes
+    for ceiling in ceilings:
+        owner, distance, alone = ceiling.owner, ceiling.distance_bytes, list[int]()
         if owner < 0:
             kind = ceiling.killer, ceiling.is_soft
             is_reached = kind not in of_node
             of_node.add(kind)
         elif ceiling.scope is Scope.CONTAINER:
-            is_reached = owner in own and distance < of_pod.get(containers[owner].pod_index, inf)
-        elif owner in of_pod:
-            alone = [index for index in members[owner] if own.get(index, inf) >= distance]
-            is_reached = bool(alone) or sum(max(own[index], 0) for index in members[owner]) > distance
+            to_limit_of_pod = to_pod.get(state.containers[owner].pod_index, inf)
+            is_reached = owner in to_container and distance < to_limit_of_pod
+        elif owner in to_pod:
+            alone = [index for index in members[owner] if to_container.get(index, inf) >= distance]
+            of_all = sum(max(to_container[index], 0) for index in members[owner]) if not alone else inf
+            is_reached = of_all > distance
         else:
             is_reached = False
         if is_reached:
@@ -289,19 +326,19 @@ def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple
 def _full_enough(
     run: Run, reached: Sequence[tuple[Ceiling, Sequence[int]]], by: Collection[Killer]
 ) -> list[tuple[Ceiling, Sequence[int]]]:
-    """Drop what is too empty to come first, of all or by these killers, even with precedent."""
-    most: dict[Mechanism, float] = {}
+    """Drop ceilings too empty for the first death, of all or by these killers, even with precedent."""
+    fullest: dict[Mechanism, float] = {}
     for ceiling, _ in reached:
         if not run.timeline.immune.issuperset(_bounded(run, ceiling)):
             fullness = ceiling.used_bytes / ceiling.latest_bytes
-            most[ceiling.killer] = max(fullness, most.get(ceiling.killer, 0.0))
-    least = dict.fromkeys(PRECEDENCE, max(most.values(), default=0.0))
-    least |= {killer.id: most.get(killer.id, 0.0) for killer in by}
+            fullest[ceiling.killer] = max(fullness, fullest.get(ceiling.killer, 0.0))
+    needed = dict.fromkeys(PRECEDENCE, max(fullest.values(), default=0.0))
+    needed |= {killer.id: fullest.get(killer.id, 0.0) for killer in by}
     return [
         (ceiling, alone)
         for ceiling, alone in reached
         if ceiling.distance_bytes <= 0
-        or ceiling.used_bytes >= (least[ceiling.killer] - PRECEDENT_POINTS) * ceiling.latest_bytes
+        or ceiling.used_bytes >= (needed[ceiling.killer] - PRECEDENT_POINTS) * ceiling.latest_bytes
     ]
 
 
@@ -353,6 +390,46 @@ def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: boo
     )
 
 
+def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: Choice) -> NextDeath:
+    mechanism, more_bytes = ceiling.killer, ceiling.distance_bytes
+    victim, tied = choice.victim, choice.tied
+    if victim is None:
+        return NextDeath(mechanism, more_bytes, ("", ""), "", None, None)
+    if isinstance(victim, NodeProcess):
+        return NextDeath(mechanism, more_bytes, ("", victim.name), "", None, victim.used_bytes, tied=tied)
+    killer = BY_ID[mechanism]
+    if killer.ends_pods:
+        pod = state.pods[victim]
+        level = run.usage_of(run.timeline.pod_containers[victim])
+        freed = level.available_bytes if killer.evicts else level.free_bytes
+        grace = ceiling.grace_seconds
+        frees_bytes = None if state.lacks_usage(pod.key) else freed
+        return NextDeath(mechanism, more_bytes, pod.key, "", pod.qos, frees_bytes, grace_seconds=grace)
+    container = state.containers[victim]
+    pod = state.pods[container.pod_index]
+    is_own, limit_bytes, used_bytes = ceiling.scope is Scope.CONTAINER, None, None
+    if is_own:
+        limit_bytes, used_bytes = container.limit_bytes, container.working_set_bytes
+    elif ceiling.scope is Scope.POD:
+        limit_bytes = pod.limit_bytes
+        # Of a pod with one container, both limits are the same.
+        members = run.timeline.pod_containers[ceiling.owner]
+        is_own = [state.containers[index].limit_bytes for index in members] == [limit_bytes]
+    return NextDeath(
+        mechanism,
+        more_bytes,
+        pod.key,
+        container.name,
+        pod.qos,
+        container.used_bytes if container.has_usage else None,
+        limit_bytes,
+        used_bytes,
+        tied=tied,
+        is_own=is_own,
+        rival=choice.rival,
+    )
+
+
 def _precedent(
     state: NodeState, death: NextDeath, ceiling: Ceiling, victim: int | NodeProcess | None
 ) -> Precedent | None:
@@ -375,34 +452,6 @@ def _ended_before(run: Run, room_bytes: int) -> set[int]:
     return set(chain.from_iterable(_bounded(run, ceiling) for ceiling in near))
 
 
-def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = False) -> list[NextDeath]:
-    """Return the deaths of one pod, or of the first of several: by own limits, and by killers of the node.
-
-    Most urgent first. A killer of the node reaches the pod after all victims before it, and after their
-    freed memory is used again; with `contests` also sooner: if the pod grows alone, if processes of the
-    victim before it are small, or if the killer's victim is unknown.
-    """
-    run = Run(state, Scenario())
-    nearest = _most_urgent(run, _reached(run, keys), contests=contests)
-    deaths = [death for death in nearest if not death.killer.picks_among_pods and death.key in keys]
-    for first in nearest:
-        if not first.has_victim:
-            deaths += [first] if contests else []
-        elif first.killer.picks_among_pods:
-            deaths += in_turn(state, first, keys)
-        grows = next((growing for growing in first.growing if growing.key in keys), None)
-        if grows is not None:
-            frees = grows.used_bytes + first.distance_bytes
-            itself = _victim_instead(first, grows, frees)
-            deaths.append(itself._replace(grown_bytes=grows.size_bytes))
-        rival = first.rival
-        if contests and rival is not None and first.qos is not None and rival.key in keys:
-            used_bytes, size_bytes = first.frees_bytes or 0, rival.size_bytes
-            other = Contender(*first.key, first.container, first.qos, used_bytes, size_bytes)
-            deaths.append(_victim_instead(first, rival, rival.used_bytes)._replace(unless=other))
-    return sorted(deaths, key=attrgetter("urgency"))
-
-
 def _victim_instead(death: NextDeath, victim: Contender, frees_bytes: int) -> NextDeath:
     """Return the death with another victim."""
     key, container, qos = victim.key, victim.container, victim.qos_class
@@ -410,70 +459,23 @@ def _victim_instead(death: NextDeath, victim: Contender, frees_bytes: int) -> Ne
     return other._replace(rival=None, growing=())
 
 
-def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: Choice) -> NextDeath:
-    mechanism, more_bytes = ceiling.killer, ceiling.distance_bytes
-    victim, tied = choice.victim, choice.tied
-    if victim is None:
-        return NextDeath(mechanism, more_bytes, ("", ""), "", None, None)
-    if isinstance(victim, NodeProcess):
-        return NextDeath(mechanism, more_bytes, ("", victim.name), "", None, victim.used_bytes, tied=tied)
-    killer = BY_ID[mechanism]
-    if killer.ends_pods:
-        pod = state.pods[victim]
-        level = run.held(run.timeline.pod_containers[victim])
-        freed = level.available_bytes if killer.evicts else level.free_bytes
-        grace = ceiling.grace_seconds
-        frees_bytes = None if state.lacks_usage(pod.key) else freed
-        return NextDeath(mechanism, more_bytes, pod.key, "", pod.qos, frees_bytes, grace_seconds=grace)
-    container = state.containers[victim]
-    pod = state.pods[container.pod_index]
-    is_own, limit_bytes, used_bytes = ceiling.scope is Scope.CONTAINER, None, None
-    if is_own:
-        limit_bytes, used_bytes = container.limit_bytes, container.working_set_bytes
-    elif ceiling.scope is Scope.POD:
-        limit_bytes = pod.limit_bytes
-        is_own = _is_alone(run, state, ceiling.owner)
-    return NextDeath(
-        mechanism,
-        more_bytes,
-        pod.key,
-        container.name,
-        pod.qos,
-        container.used_bytes if container.has_usage else None,
-        limit_bytes,
-        used_bytes,
-        tied=tied,
-        is_own=is_own,
-        rival=choice.rival,
-    )
+def _state_at_death(state: NodeState, scope: Scope, key: PodKey, more_bytes: int) -> NodeState:
+    """Return the node after known growth by `more_bytes`; a container grows up to its limit."""
+    growth, rate = state.growth, _rate(state.growth, scope, key)
+    if rate <= 0:
+        return state
+    seconds, grown = max(more_bytes, 0) / rate, {}
+    for index, container in enumerate(state.containers):
+        more = int(growth.containers.get((state.pod_for(container).key, container.name), 0.0) * seconds)
+        room = max(container.most_bytes - container.used_bytes, 0) if container.limit_bytes else more
+        grown[index] = min(more, room)
+    return _grown(state, grown)
 
 
-def _is_alone(run: Run, state: NodeState, pod: int) -> bool:
-    """Return whether a pod's limit equals that of its only container."""
-    limits = [state.containers[index].limit_bytes for index in run.timeline.pod_containers[pod]]
-    return limits == [state.pods[pod].limit_bytes]
-
-
-def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Iterator[NextDeath]:
-    """Yield when a killer reaches one of these pods, one victim after another."""
-    distance, before = first.distance_bytes, 0
-    run = Run(_state_at_death(state, first.killer.scope, first.key, distance), Scenario())
-    without_stats = {pod.key for pod in state.without_stats}
-    while (step := run.act(LimitHit(0.0, first.mechanism))) is not None:
-        freed = step.freed.available_bytes if step.evicts else step.freed.free_bytes
-        if step.key in keys:
-            yield first._replace(
-                distance_bytes=distance,
-                key=step.key,
-                container=step.container,
-                qos=step.qos,
-                frees_bytes=None if state.lacks_usage(step.key) else freed,
-                before=before,
-                tied=step.tied,
-                seconds=None if before else first.seconds,
-                rival=step.rival,
-                growing=() if before else first.growing,
-            )
-            return
-        distance += freed
-        before += step.key not in without_stats
+def _grown(state: NodeState, grown: Mapping[int, int]) -> NodeState:
+    """Return the node with more usage of containers, by index."""
+    containers = list(state.containers)
+    for index, more in grown.items():
+        used, working_set = containers[index].used_bytes + more, containers[index].working_set_bytes + more
+        containers[index] = structs.replace(containers[index], used_bytes=used, working_set_bytes=working_set)
+    return replace(state, containers=tuple(containers))
