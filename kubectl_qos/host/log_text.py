@@ -218,7 +218,8 @@ def _is_unread(text: str) -> bool:
 
 def _columns(header: str) -> list[str]:
     """Return the names of the columns, if a line is the heading of a table with messages, else none."""
-    cells = next(csv.reader([header]), []) if header.isprintable() else []
+    is_text = header.isprintable() and len(header) < csv.field_size_limit()
+    cells = next(csv.reader([header]), []) if is_text else []
     names = [cell.partition(" [")[0] for cell in cells]
     is_table = len(names) > 1 and entry_message(dict.fromkeys(names, "")) is not None
     return names if is_table else []

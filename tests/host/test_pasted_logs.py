@@ -477,6 +477,12 @@ def test_a_row_that_is_none(tmp_path: Path) -> None:
         read_file(str(tmp_path / "log.csv"))
 
 
+def test_a_first_line_too_long_for_a_heading(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("x" * 140_000)
+    with pytest.raises(InputError, match="no line is the kernel's"):
+        read_file(str(tmp_path / "log.csv"))
+
+
 def test_the_table_of_a_query() -> None:
     columns = [{"name": name} for name in ("TimeGenerated", "Computer", "Facility", "SyslogMessage")]
     rows = [["2026-11-20T12:00:07Z", "aks-1", "kern", message] for message in MESSAGES]
