@@ -101,7 +101,7 @@ def deaths_on_nodes(
     """
     rows, problems, states = list[DeathRow](), list[str](), dict[str, NodeState]()
     others_first = list[str]()
-    profiles: ProfileCache = {}
+    profiles = ProfileCache()
     only_next = only_next or len(nodes) > 1
     for name in nodes:
         try:

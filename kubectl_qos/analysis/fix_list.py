@@ -36,7 +36,7 @@ from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import kubelet_kill
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.ranking import ProfileCache, Profiles
+from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import Urgency
 from kubectl_qos.qos.simulation.node_state import NodeState, growth_on
@@ -160,7 +160,7 @@ def _waiting(
 ) -> tuple[list[_Waiting], list[str]]:
     """Return the nodes to search (by urgency those without a death first), and why others are unknown."""
     waiting, problems = list[_Waiting](), list[str]()
-    profiles: ProfileCache = {}
+    profiles = ProfileCache()
     for name in nodes:
         model = node_model(snapshot, name, profiles)
         keys = keys_in_scope(model, scope)
@@ -262,7 +262,6 @@ def node_model(snapshot: Snapshot, node: str, profiles: ProfileCache | None = No
     scalers = ((pod, targets.get(find_workload(pod))) for pod in pods if targets)
     recommending = {(pod.namespace, pod.name): scaler for pod, scaler in scalers if scaler is not None}
     setup = snapshot.setup(node)
-    key = setup.node.memory_capacity_bytes, setup.release
     return NodeModel(
         setup,
         pods,
@@ -272,7 +271,7 @@ def node_model(snapshot: Snapshot, node: str, profiles: ProfileCache | None = No
         recommending=recommending,
         growth=growth_on(snapshot, node),
         own_bytes=own,
-        profiles=None if profiles is None else profiles.setdefault(key, Profiles(*key)),
+        profiles=None if profiles is None else profiles.for_node(setup),
     )
 
 

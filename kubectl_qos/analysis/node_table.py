@@ -149,7 +149,7 @@ def build_node_rows(
     by_node = snapshot.by_node()
     cached = before.nodes if before is not None else {}
     nodes: dict[str, CachedRow] = {}
-    profiles: ProfileCache = {}
+    profiles = ProfileCache()
     for name in {**snapshot.nodes, **by_node}:
         node = snapshot.nodes.get(name)
         if not name or not shown(name, node):
@@ -158,8 +158,7 @@ def build_node_rows(
         row = cached.get(name)
         if row is None or not all(map(is_, row.made_from, made_from)):
             setup = snapshot.setup(name)
-            key = setup.node.memory_capacity_bytes, setup.release
-            row = _build_row(name, snapshot, setup, profiles.setdefault(key, Profiles(*key)), made_from)
+            row = _build_row(name, snapshot, setup, profiles.for_node(setup), made_from)
         nodes[name] = row
     rows = sorted((cached_row.row for cached_row in nodes.values()), key=worst_node_first)
     return NodeRows(tuple(rows), nodes)
@@ -168,8 +167,7 @@ def build_node_rows(
 def build_node_row(snapshot: Snapshot, name: str) -> NodeRow:
     """Return the row of one node."""
     setup = snapshot.setup(name)
-    profiles = Profiles(setup.node.memory_capacity_bytes, setup.release)
-    return _build_row(name, snapshot, setup, profiles, ()).row
+    return _build_row(name, snapshot, setup, ProfileCache().for_node(setup), ()).row
 
 
 def _build_row(

@@ -60,7 +60,11 @@ def pod_facts(
     events: Mapping[str, Mapping[str, int]] = NO_COUNTS,
 ) -> PodFacts:
     """Return the facts of a pod, or of a workload by its template; `sampled` summarizes known usage."""
-    pods = _replicas(pod, snapshot) or [pod]
+    pods: Sequence[Pod] = [pod]
+    if pod.kind != "Pod":
+        from kubectl_qos.edit.compare import replicas_of
+
+        pods = replicas_of(pod, snapshot.pods) or pods
     nodes = sorted({other.node_name for other in pods})
     neighbours = {name: snapshot.by_node().get(name, ()) for name in nodes}
     before = PodRows((), sampled=sampled)
@@ -87,14 +91,6 @@ def pod_facts(
         events=events,
         score=score_parts(row, snapshot),
     )
-
-
-def _replicas(pod: Pod, snapshot: Snapshot) -> Sequence[Pod]:
-    if pod.kind == "Pod":
-        return ()
-    from kubectl_qos.edit.compare import replicas_of
-
-    return replicas_of(pod, snapshot.pods)
 
 
 def _on_nodes(pod: Pod, places: Sequence[str], snapshot: Snapshot) -> Prediction:

@@ -188,7 +188,7 @@ def build_rows(
     """
     nodes: dict[str, RankedNode] = {}
     cached = before.nodes if before is not None else {}
-    profiles: ProfileCache = {}
+    profiles = ProfileCache()
     for name, pods in snapshot.by_node().items():
         node_and_kubelet = snapshot.nodes.get(name), snapshot.kubelets.get(name)
         setup_from = (*node_and_kubelet, snapshot.overrides, snapshot.server_version)
@@ -199,9 +199,8 @@ def build_rows(
                 continue
             same_setup = node is not None and all(map(is_, node.made_from, setup_from))
             setup = node.setup if node is not None and same_setup else snapshot.setup(name)
-            key = setup.node.memory_capacity_bytes, setup.release
-            alike = profiles.setdefault(key, Profiles(*key))
-            new = _rank_node(pods, setup, snapshot.usage, scope, alike, containers=containers)
+            shared = profiles.for_node(setup)
+            new = _rank_node(pods, setup, snapshot.usage, scope, shared, containers=containers)
             new = msgspec.structs.replace(new, made_from=made_from)
             if snapshot.history.containers:
                 new = _with_history(new, snapshot, name)
@@ -269,12 +268,12 @@ def _rank_node(
     setup: NodeSetup,
     usage: Mapping[PodKey, PodUsage],
     scope: Scope,
-    alike: Profiles,
+    profiles: Profiles,
     *,
     containers: bool,
 ) -> RankedNode:
     running = [running_pod(pod, setup.release) for pod in pods]
-    ranking = rank_node(running, setup.node, setup.release, usage, alike)
+    ranking = rank_node(running, setup.node, setup.release, usage, profiles)
     evicted = node_eviction_ranks(ranking)
     container_ranks = _container_ranks(ranking) if containers else {}
     rows: list[PodRow] = []

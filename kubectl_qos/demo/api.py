@@ -158,7 +158,10 @@ class ObjectApi:
         if match is None or objects is None:
             return Reply(404, b"404 page not found\n", "text/plain; charset=utf-8")
         if match["name"]:
-            return _single(resource, objects, match["namespace"], match["name"])
+            key = match["namespace"] or "", match["name"]
+            raw = next((raw for raw in objects if key_of(raw) == key), None)
+            not_found = f'{resource} "{match["name"]}" not found'
+            return _json(raw) if raw is not None else refusal(404, "NotFound", not_found)
         chosen = [
             raw
             for raw in objects
@@ -286,14 +289,6 @@ def list_page(resource: str, items: Iterable[Json], metadata: Json) -> Reply:
     return _json(
         {"kind": kind, "apiVersion": "v1", "metadata": metadata, "items": [*map(without_kind, items)]}
     )
-
-
-def _single(resource: str, objects: Iterable[Json], namespace: str | None, name: str) -> Reply:
-    for raw in objects:
-        metadata = raw["metadata"]
-        if metadata["name"] == name and metadata.get("namespace") == namespace:
-            return _json(raw)
-    return refusal(404, "NotFound", f'{resource} "{name}" not found')
 
 
 def parse_path(path: str) -> re.Match[str] | None:

@@ -45,7 +45,6 @@ from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.node_memory import node_memory
 from kubectl_qos.qos.ranking import (
     ProfileCache,
-    Profiles,
     RankedPod,
     Ranking,
     is_inverted,
@@ -146,10 +145,8 @@ def node_samples(
     `per_pod` limits pod metrics to the first pods in scope of the kill order; None is no limit.
     """
     setup = snapshot.setup(name)
-    key = setup.node.memory_capacity_bytes, setup.release
     running = [running_pod(pod, setup.release) for pod in snapshot.by_node().get(name, ())]
-    alike = profiles.setdefault(key, Profiles(*key))
-    ranking = rank_node(running, setup.node, setup.release, snapshot.usage, alike)
+    ranking = rank_node(running, setup.node, setup.release, snapshot.usage, profiles.for_node(setup))
     lines: dict[str, list[str]] = {family.name: [] for family in FAMILIES}
     node = labels(node=name)
     ranked = [row for row in ranking.pods if row.rank is not None and scope.matches(row.pod)]
@@ -260,7 +257,7 @@ class ClusterSamples:
 
     def update(self, snapshot: Snapshot, scope: Scope) -> int:
         """Compute the nodes that have changed, and return how many there were."""
-        profiles: ProfileCache = {}
+        profiles = ProfileCache()
         computed, by_node, shard = 0, snapshot.by_node(), scope.shard
         names = [
             name

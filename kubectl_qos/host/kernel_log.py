@@ -34,22 +34,10 @@ _RELEVANT: Final = re.compile(
 )
 """What only a report has: a line with it and an unknown prefix is not read, and that is said."""
 _WORDS: Final = (
-    *(
-        "oom",
-        "ill",
-        "ask",
-        "emory",
-        "total_vm",
-        "Mem-Info",
-        "SIG",
-        "victim",
-        "usage",
-        "panic",
-        "CPU: ",
-        "OOM",
-        "signal ",
-    ),
+    *("oom", "ill", "ask", "emory", "total_vm", "Mem-Info", "SIG", "victim", "usage", "panic", "CPU: "),
+    *("OOM", "signal "),
 )
+"""Every line of a report but those of tables has one of them."""
 _ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d{1,10} +\d")
 _UNFILTERED: Final = re.compile(r" *(?:Call Trace:|Hardware name: |R\w\w: |</?TASK>)")
 """Lines that nobody searches a log for."""
@@ -73,11 +61,46 @@ _LOST: Final = re.compile(r"Missed \d+ kernel messages|printk messages dropped|m
 """What journald, rsyslog and the kernel say about lines that the log lacks."""
 
 
-def _is_gap(text: str) -> bool:
-    if "messages" in text and _LOST.search(text) is not None:
-        return True
-    text = text.strip()
-    return len(text) <= _LONGEST_GAP and _GAP.fullmatch(text) is not None
+KMSG: Final = Path("/dev/kmsg")
+
+
+_RECORD_BYTES: Final = 16_384
+"""More than a record of /dev/kmsg has; a shorter read fails."""
+
+
+def read_file(path: str, node: str = "") -> KernelLog:
+    """Read the reports in a file, compressed or not; `-` is standard input. Raises InputError."""
+    title = "standard input" if path == "-" else path
+    try:
+        with open(sys.stdin.fileno() if path == "-" else path, "rb", closefd=path != "-") as file:
+            log = read_log(read_lines(file), datetime.now(UTC))
+    except InputError as error:
+        raise InputError(f"the kernel log {title} is not understood: {error}", hint=error.hint) from None
+    except (OSError, EOFError) as error:
+        raise InputError(
+            f"the kernel log {title} cannot be read: {getattr(error, 'strerror', None) or error}", hint=_HINT
+        ) from None
+    _check_understood(log, title)
+    return replace(log, node=node, title=title)
+
+
+def read_kmsg(path: Path = KMSG, node: str = "") -> KernelLog:
+    """Read the log in the buffer of this node's kernel. Raises InputError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be opened: {error.strerror}",
+            hint="run as root on the node, or give a log with --kernel-log",
+        ) from None
+    try:
+        log = read_log(_lines_of_kmsg(handle))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    finally:
+        os.close(handle)
+    booted = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)
+    return replace(log.with_boot_time(booted), node=node, title=str(path))
 
 
 def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
@@ -115,6 +138,33 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
     )
 
 
+def _check_understood(log: KernelLog, title: str) -> None:
+    """Raise InputError unless a log without reports has lines of the kernel, which prove that it has none."""
+    if log.reports or log.first_line == _NO_ENTRIES:
+        return
+    if not log.first_line:
+        raise InputError(f"the kernel log {title} is empty", hint=_HINT)
+    other = next((other for other in _OTHER_FORMATS if other[0].match(log.first_line)), None)
+    if log.is_kernel or other is None:
+        if log.fragments:
+            where, hint = f"{title} line {log.fragments[0]}", "give the lines that follow as well"
+            raise InputError(f"{where}: an OOM report breaks off before its cause and its victim", hint=hint)
+        if log.unread:
+            where = f"{title} line {log.unread[0]}"
+            raise InputError(f"{where}: part of an OOM report comes after an unknown prefix", hint=_HINT)
+    if not log.is_kernel:
+        _, what, hint = other or (None, "text in which no line is the kernel's", _HINT)
+        what = f"it is {what}, and begins with {log.first_line[:60]!r}"
+        raise InputError(f"the kernel log {title} is not understood: {what}", hint=hint)
+
+
+def _is_gap(text: str) -> bool:
+    if "messages" in text and _LOST.search(text) is not None:
+        return True
+    text = text.strip()
+    return len(text) <= _LONGEST_GAP and _GAP.fullmatch(text) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class _Pending:
     """A message that may continue: its text, its parsed record, and its last line."""
@@ -130,8 +180,10 @@ class _Pending:
         if record is None:
             return None
         if record.is_bare:
-            return _Pending(text, replace(self.record, message=record.message), line)
-        return _Pending(text, replace(record, line=self.record.line, place=self.record.place), line)
+            whole = replace(self.record, message=record.message)
+        else:
+            whole = replace(record, line=self.record.line, place=self.record.place)
+        return _Pending(text, whole, line)
 
 
 class _Lines:
@@ -332,7 +384,7 @@ class _LogReader:
         near = [report for report in (near if record.has_time else near[:1]) if type(report) is kind]
         for report in near:
             if report.add_line(record):
-                self._open = report.absorb_group(self._open)
+                self._open = report.merge_victims(self._open)
                 return
             if _MARKS[0] in record.message:
                 report.note_continuation()
@@ -350,48 +402,7 @@ class _LogReader:
         return self._open.popleft().report(is_filtered=self.lines.is_filtered)
 
 
-KMSG: Final = Path("/dev/kmsg")
-_RECORD_BYTES: Final = 16_384
-"""More than a record of /dev/kmsg has; a shorter read fails."""
-
-
-def read_file(path: str, node: str = "") -> KernelLog:
-    """Read the reports in a file, compressed or not; `-` is standard input. Raises InputError."""
-    title = "standard input" if path == "-" else path
-    try:
-        with open(sys.stdin.fileno() if path == "-" else path, "rb", closefd=path != "-") as file:
-            log = read_log(read_lines(file), datetime.now(UTC))
-    except InputError as error:
-        raise InputError(f"the kernel log {title} is not understood: {error}", hint=error.hint) from None
-    except (OSError, EOFError) as error:
-        raise InputError(
-            f"the kernel log {title} cannot be read: {getattr(error, 'strerror', None) or error}", hint=_HINT
-        ) from None
-    _check_understood(log, title)
-    return replace(log, node=node, title=title)
-
-
 _HINT: Final = "write it on the node: journalctl -k -o short-iso > FILE, or dmesg > FILE"
-
-
-def _check_understood(log: KernelLog, title: str) -> None:
-    """Raise InputError unless a log without reports has lines of the kernel, which prove that it has none."""
-    if log.reports or log.first_line == _NO_ENTRIES:
-        return
-    if not log.first_line:
-        raise InputError(f"the kernel log {title} is empty", hint=_HINT)
-    other = next((other for other in _OTHER_FORMATS if other[0].match(log.first_line)), None)
-    if log.is_kernel or other is None:
-        if log.fragments:
-            where, hint = f"{title} line {log.fragments[0]}", "give the lines that follow as well"
-            raise InputError(f"{where}: an OOM report breaks off before its cause and its victim", hint=hint)
-        if log.unread:
-            where = f"{title} line {log.unread[0]}"
-            raise InputError(f"{where}: part of an OOM report comes after an unknown prefix", hint=_HINT)
-    if not log.is_kernel:
-        _, what, hint = other or (None, "text in which no line is the kernel's", _HINT)
-        what = f"it is {what}, and begins with {log.first_line[:60]!r}"
-        raise InputError(f"the kernel log {title} is not understood: {what}", hint=hint)
 
 
 _NO_ENTRIES: Final = "-- No entries --"
@@ -428,25 +439,6 @@ _OTHER_FORMATS: Final = (
     ),
 )
 """By the first line; the hint is the remedy."""
-
-
-def read_kmsg(path: Path = KMSG, node: str = "") -> KernelLog:
-    """Read the log in the buffer of this node's kernel. Raises InputError."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be opened: {error.strerror}",
-            hint="run as root on the node, or give a log with --kernel-log",
-        ) from None
-    try:
-        log = read_log(_lines_of_kmsg(handle))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    finally:
-        os.close(handle)
-    booted = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)
-    return replace(log.with_boot_time(booted), node=node, title=str(path))
 
 
 def _lines_of_kmsg(handle: int) -> Iterator[str]:

@@ -23,7 +23,7 @@ EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 HUGEPAGES_PREFIX: Final = "hugepages-"
 PIDS: Final = "pids"
 UNKNOWN_CONTAINER: Final = "<unknown>"
-"""The name of a container that a text shows without its name, and perhaps without the others of its pod."""
+"""Stands for a container whose name a text does not show."""
 LEAST_MEMORY: Final = 1 << 20
 """Bytes: no process of a container starts with less."""
 QUANTITY_MAPS: Final = frozenset(

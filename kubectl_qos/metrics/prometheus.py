@@ -155,7 +155,12 @@ class Prometheus:
         self.warnings |= dict.fromkeys(answer.warnings or ())
         if answer.is_partial:
             self.warnings["some of its storage nodes did not answer"] = None
-        self._require_one_cluster([series.metric for series in answer.data.result])
+        clusters = sorted({series.metric.get("cluster", "") for series in answer.data.result} - {""})
+        if len(clusters) > 1:
+            raise InputError(
+                f"{self.name} has series of several clusters: {', '.join(clusters[:8])}",
+                hint=f"--prometheus-selector cluster={clusters[0]} takes those of one",
+            )
         return answer.data.result
 
     def _error(self, status: int, answer: _Answer, body: bytearray) -> QosError:
@@ -174,15 +179,6 @@ class Prometheus:
         is_late = answer.error_type in {"timeout", "canceled"} or "timeout" in why or "deadline" in why
         hint = _LESS if is_much or is_late else ""
         return QosError(f"{self.name} refuses the query ({status} {answer.error_type}): {why}".rstrip(), hint)
-
-    def _require_one_cluster(self, several: Sequence[Labels]) -> None:
-        clusters = sorted({labels.get("cluster", "") for labels in several} - {""})
-        if len(clusters) > 1:
-            names = ", ".join(clusters[:8])
-            raise InputError(
-                f"{self.name} has series of several clusters: {names}",
-                hint=f"--prometheus-selector cluster={clusters[0]} takes those of one",
-            )
 
 
 _LESS: Final = "a shorter --over, or fewer series with --prometheus-selector"

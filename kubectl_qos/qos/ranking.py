@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from kubectl_qos.k8s import resources
 from kubectl_qos.k8s.allocation import ResizingPod, other_pod_limit
-from kubectl_qos.k8s.kubelet import Node
+from kubectl_qos.k8s.kubelet import Node, NodeSetup
 from kubectl_qos.k8s.objects import MEMORY, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Release
@@ -188,7 +188,7 @@ def rank_node(
 
 
 def with_pods(ranking: Ranking, pods: Mapping[PodKey, Pod], release: Release) -> Ranking:
-    """Return the ranking with these pods (defaulted) in place of those of the same name; usage stays."""
+    """Return the ranking with these pods (defaulted), each in place of its namesake; usage stays."""
     scorer = _Scorer(ranking.node)
     profile_for = Profiles(ranking.node.memory_capacity_bytes, release).profile_for
     changed = ((row, pods.get(_name(row))) for row in ranking.pods)
@@ -205,20 +205,6 @@ def with_pod(
     row = scorer.pod(pod, profile, (usage or {}).get((pod.namespace, pod.name)))
     others = [row for row in ranking.pods if (row.pod.kind, *_name(row)) != key]
     return _ranking(scorer, [row, *others])
-
-
-def _ranking(scorer: _Scorer, rows: list[RankedPod]) -> Ranking:
-    running = [row for row in rows if row.worst is not None]
-    if scorer.node.is_windows:
-        basis = Basis.NO_KERNEL_ORDER
-    elif not scorer.total_pages:
-        basis = Basis.NOTHING
-    elif any(row.usage is not None for row in running):
-        basis = Basis.USAGE
-    else:
-        basis = Basis.ADJ
-    without_usage = sum(1 for row in running if row.lacks_usage)
-    return Ranking(scorer.node, basis, tuple(_in_order(rows)), without_usage)
 
 
 def with_adj(ranking: Ranking, pod: Pod, adj: Mapping[str, int | None]) -> Ranking:
@@ -255,6 +241,20 @@ def has_processes(pod: Pod) -> bool:
         return True
     is_started = phase != "Pending" or bool(pod.status.every_container)
     return is_started and bool(pod.spec.node_name) and not pod.is_terminal
+
+
+def _ranking(scorer: _Scorer, rows: list[RankedPod]) -> Ranking:
+    running = [row for row in rows if row.worst is not None]
+    if scorer.node.is_windows:
+        basis = Basis.NO_KERNEL_ORDER
+    elif not scorer.total_pages:
+        basis = Basis.NOTHING
+    elif any(row.usage is not None for row in running):
+        basis = Basis.USAGE
+    else:
+        basis = Basis.ADJ
+    without_usage = sum(1 for row in running if row.lacks_usage)
+    return Ranking(scorer.node, basis, tuple(_in_order(rows)), without_usage)
 
 
 class Profiles:
@@ -311,8 +311,16 @@ class Profiles:
         return ContainerProfile(container, container.name, kind, adj_of, limit)
 
 
-ProfileCache = dict[tuple[int | None, Release], Profiles]
-"""Profiles by memory capacity and release."""
+class ProfileCache:
+    """Profiles that nodes share: those of the same memory and release."""
+
+    def __init__(self) -> None:
+        self._profiles: dict[tuple[int | None, Release], Profiles] = {}
+
+    def for_node(self, setup: NodeSetup) -> Profiles:
+        """Return the profiles for a node."""
+        key = setup.node.memory_capacity_bytes, setup.release
+        return self._profiles.setdefault(key, Profiles(*key))
 
 
 class _Scorer:
@@ -358,7 +366,7 @@ def _danger(score: ContainerScore) -> int:
 
 
 def _alive(pod: Pod, scores: tuple[ContainerScore, ...]) -> tuple[ContainerScore, ...]:
-    """The containers that have processes: one that waits or has ended has none.
+    """Return the containers that have processes: not those that wait or have ended.
 
     A manifest has no statuses, so every container that keeps running counts.
     """

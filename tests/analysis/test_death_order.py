@@ -26,6 +26,7 @@ from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, ContainerKey, ContainerUsage, History, PodKey, PodUsage
+from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, Precedent, next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
@@ -113,7 +114,7 @@ def some_cluster(seed: int) -> Snapshot:
 
 
 def named_in_metrics(snapshot: Snapshot, node: str) -> Named | None:
-    text = node_samples(snapshot, node, Scope(), None, {})[FAMILY].decode()
+    text = node_samples(snapshot, node, Scope(), None, ProfileCache())[FAMILY].decode()
     if not text:
         return None
     labels = dict(part.split("=", 1) for part in text.partition("{")[2].rpartition("}")[0].split(","))

@@ -62,7 +62,6 @@ EXCEPTIONS: Final = (
     Allowed("tests/distribution/test_glossary.", "", "the list itself"),
     Allowed("", r"\bfeed\b", "the method of an incremental parser, as in html.parser"),
     Allowed("", r"\.tell\(\)", "the method of a file"),
-    Allowed("", r"\basked(:|=|`|\.)", "the public ContainerPrediction.asked: what the runtime is asked for"),
     Allowed("tests/qos", "oc-crit-grower", "the name of a recorded container"),
 )
 

@@ -21,6 +21,7 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 from kubectl_qos.present.next_death import distance, killed_by
 from kubectl_qos.qos.eviction import Due
+from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.tui.view_model import build_view_model
@@ -112,7 +113,7 @@ def test_every_surface_takes_the_kubelets_word_for_it(
     row = build_node_row(found, "worker-1")
     assert (row.death, row.to_eviction) == (death, 0 if is_due else 14236 << 20)
     names = [family.name for family in FAMILIES]
-    texts = dict(zip(names, node_samples(found, "worker-1", Scope(), None, {}), strict=True))
+    texts = dict(zip(names, node_samples(found, "worker-1", Scope(), None, ProfileCache()), strict=True))
     for name in ("node_eviction_distance_bytes", "node_next_death_distance_bytes"):
         assert texts[name].split()[-1] == str(row.to_eviction).encode(), name
     for words in (

@@ -16,6 +16,7 @@ from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.exporter.collector import FAMILIES, node_samples
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.next_death import distance
+from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.tui.screens.fixes import suggested_line
 from kubectl_qos.tui.view_model import build_view_model
@@ -190,7 +191,7 @@ def test_no_metric_and_no_screen_has_them_either(tmp_path: Path) -> None:
     samples = dict(
         zip(
             [family.name for family in FAMILIES],
-            node_samples(snapshot, "worker-1", Scope(), None, {}),
+            node_samples(snapshot, "worker-1", Scope(), None, ProfileCache()),
             strict=True,
         )
     )

@@ -22,6 +22,7 @@ from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Missing, NodeOverrides, Scope, Shard, Snapshot, Usage
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
+from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.reason import Mechanism
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.following import Follow, follow, has, held, names
@@ -265,7 +266,7 @@ def test_daemons_and_rivals_have_samples() -> None:
     for daemon, victim in (("talos", "crunch-x2k9f"), ("systemd-oomd", "")):
         overrides = NodeOverrides(settings=(NodeOverride.parse(f"userspaceOOMKiller={daemon}"),))
         snapshot = DemoSource(overrides).snapshot(EVERYTHING)
-        lines = b"".join(node_samples(snapshot, "worker-2", EVERYTHING, 0, {}))
+        lines = b"".join(node_samples(snapshot, "worker-2", EVERYTHING, 0, ProfileCache()))
         found = {one["mechanism"]: one for one, _ in named(parsed([lines]), "node_killer_distance_bytes")}
         assert found[{"talos": "Talos"}.get(daemon, daemon)]["pod"] == victim
         assert found["node"]["rival_pod"] == "crunch-x2k9f"

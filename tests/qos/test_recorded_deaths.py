@@ -65,7 +65,7 @@ def test_a_node_uses_what_kubectl_top_nodes_says() -> None:
 def test_a_full_node_is_as_far_as_its_available_memory_and_the_swap_that_pods_may_use(name: str) -> None:
     snapshot = snapshot_of(name)
     state = state_of_node(snapshot, "node1")
-    swap = min(state.may_swap(state.containers) + (state.own_bytes or 0), state.swap_bytes)
+    swap = min(state.use.may_swap + (state.own_bytes or 0), state.swap_bytes)
     used = sum(usage.swap_bytes or 0 for usage in snapshot.usage.values())
     found = death(snapshot, Mechanism.NODE)
     assert found.distance_bytes - (swap - used) == pytest.approx(AVAILABLE[name], rel=0.02)

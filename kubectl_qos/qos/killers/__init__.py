@@ -12,24 +12,12 @@ from kubectl_qos.qos.killers.container_limit import CONTAINER_LIMIT
 from kubectl_qos.qos.killers.earlyoom import EARLYOOM
 from kubectl_qos.qos.killers.eviction import EVICTION
 from kubectl_qos.qos.killers.full_node import FULL_NODE
-from kubectl_qos.qos.killers.killer import Killer
+from kubectl_qos.qos.killers.killer import Killer as Killer
 from kubectl_qos.qos.killers.kubepods_limit import KUBEPODS_LIMIT
 from kubectl_qos.qos.killers.pod_limit import POD_LIMIT
 from kubectl_qos.qos.killers.systemd_oomd import SYSTEMD_OOMD
 from kubectl_qos.qos.killers.talos import TALOS
 from kubectl_qos.qos.reason import Mechanism
-
-__all__ = (
-    "BY_ID",
-    "BY_RANK",
-    "EVICTING",
-    "KILLERS",
-    "OWN_LIMITS",
-    "PRECEDENCE",
-    "Killer",
-    "daemon_on",
-    "killers_on",
-)
 
 KILLERS: Final[tuple[Killer, ...]] = (
     EVICTION,

@@ -162,6 +162,27 @@ def without_repeats(older: Iterable[Kill], newer: Sequence[Kill]) -> list[Kill]:
     ]
 
 
+def with_seen(kills: Iterable[Kill], seen: Sequence[Kill]) -> list[Kill]:
+    """Replace kills that only a log still has by the same kills as an earlier status described them."""
+    with_status = [kill for kill in seen if kill.exit_code is not None]
+    return [
+        kill if kill.exit_code is not None else next(filter(partial(_is_same, kill), with_status), kill)
+        for kill in kills
+    ]
+
+
+def is_since(kill: Kill, moment: datetime) -> bool:
+    """Return whether a kill may have been since a moment, also if its time is unknown."""
+    when = parse_time(kill.time)
+    return when is None or when >= moment
+
+
+def newest_first(kill: Kill) -> tuple[bool, float, str, str, str]:
+    """Return a sort key: newest first, unknown times last."""
+    when = parse_time(kill.time)
+    return when is None, -(when.timestamp() if when else 0), kill.namespace, kill.pod, kill.container
+
+
 def _ended_since(before: Snapshot, snapshot: Snapshot) -> dict[str, float]:
     """Return the UIDs of pods with new ends, and the time of the last earlier end."""
     nodes, ended = before.by_node(), dict[str, float]()
@@ -184,15 +205,6 @@ def _ends(pod: Pod) -> set[tuple[str, str]]:
         (status.name, end.finished_at or "") for status in pod.status.every_container for end in status.ends
     }
     return ends | {("", pod.status.reason)} if pod.is_terminal else ends
-
-
-def with_seen(kills: Iterable[Kill], seen: Sequence[Kill]) -> list[Kill]:
-    """Replace kills that only a log still has by the same kills as an earlier status described them."""
-    with_status = [kill for kill in seen if kill.exit_code is not None]
-    return [
-        kill if kill.exit_code is not None else next(filter(partial(_is_same, kill), with_status), kill)
-        for kill in kills
-    ]
 
 
 def _is_same(kill: Kill, other: Kill) -> bool:
@@ -610,15 +622,3 @@ def _is_silent(log: KernelLog, time: str) -> bool:
         return False
     nameless = [report for report in log.reports if not (report.task_memcg or report.group_kill)]
     return not any(not report.time or _is_of_time(report, time) for report in nameless)
-
-
-def is_since(kill: Kill, moment: datetime) -> bool:
-    """Return whether a kill may have been since a moment, also if its time is unknown."""
-    when = parse_time(kill.time)
-    return when is None or when >= moment
-
-
-def newest_first(kill: Kill) -> tuple[bool, float, str, str, str]:
-    """Return a sort key: newest first, unknown times last."""
-    when = parse_time(kill.time)
-    return when is None, -(when.timestamp() if when else 0), kill.namespace, kill.pod, kill.container

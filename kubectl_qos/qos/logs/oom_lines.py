@@ -58,7 +58,7 @@ _NUMBERS: Final = {
 _MEMCG_WORDS: Final = "Memory cgroup out of memory"
 _SEARCHED: Final = re.compile(r"oom|kill|memory", re.IGNORECASE)
 """Words that people search a log for."""
-_HAND: Final = "kworker"
+_SYSRQ_THREAD: Final = "kworker"
 """Kernel thread that calls the OOM killer for a person (SysRq f)."""
 
 
@@ -230,16 +230,19 @@ class ReportBuilder:
         """Note that the log continues after its victim, of which it has the beginning."""
         self._is_followed |= bool(self._victims) and self._has_summary and not self.has_gap
 
-    def absorb_group(self, reports: deque[ReportBuilder]) -> deque[ReportBuilder]:
-        """Return reports for victims of others: until the first of a group is killed again, all are of it."""
+    def merge_victims(self, reports: deque[ReportBuilder]) -> deque[ReportBuilder]:
+        """Return the reports without those that turn out to be about further victims of this group.
+
+        A group is known by the second kill of its first process, after a report for each of the others.
+        """
         if self._report.group_kill != CUT:
             return reports
-        return deque(report for report in reports if not self._absorb(report))
+        return deque(report for report in reports if not self._merge(report))
 
-    def _absorb(self, other: ReportBuilder) -> bool:
+    def _merge(self, other: ReportBuilder) -> bool:
+        """Take over the victims of a report, if it is only about victims of this group; else return False."""
         is_only_kill = other._stage == Stage.KILLED and not (other._has_summary or other._table.tasks)
-        is_only_kill = is_only_kill and other._memory.is_empty and other is not self
-        if not is_only_kill:
+        if other is self or not is_only_kill or not other._memory.is_empty:
             return False
         if self.is_near(other._last) and other._report.line > self._report.line:
             self._victims += other._victims
@@ -277,7 +280,7 @@ class ReportBuilder:
         is_manual = None
         if order is not None:
             is_manual = order[1] == "-1"
-        if is_manual is False and comm.startswith(_HAND) and "(" not in rest:
+        if is_manual is False and comm.startswith(_SYSRQ_THREAD) and "(" not in rest:
             is_manual = None  # Before 4.4 the order of a call by hand is 0.
         invoker = Invoker(comm, None, int(adj[1]) if adj is not None else None)
         self._set(invoker=invoker, is_manual=is_manual)

@@ -34,7 +34,6 @@ from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
     NodeState,
     Scenario,
-    SimulatedPod,
 )
 
 
@@ -244,7 +243,18 @@ class Run:
         """Kill or evict at a limit; return None if there is no victim, or it is unknown."""
         killer = BY_ID[hit.mechanism]
         if killer.evicts and self._without_stats:
-            return self._evict_without_stats(killer, self._without_stats.pop(0))
+            # No container of the pod runs: nothing is freed.
+            pod = self._without_stats.pop(0)
+            return self._add(
+                SimulationStep(
+                    mechanism=killer.id,
+                    key=pod.key,
+                    qos=pod.qos,
+                    freed=MemoryLevel(0, 0),
+                    level=self.timeline.level(),
+                    important=(*pod.important, *self._violated_budgets(pod.key)),
+                )
+            )
         choice = self.choose(hit.mechanism, hit.owner)
         if self.order(hit.mechanism) is None and self._unforeseen is None:
             self._unforeseen = Unforeseen(hit.mechanism, len(self.steps) + 1)
@@ -255,21 +265,12 @@ class Run:
             return None
         self.timeline.reclaiming.add(hit.mechanism)
         if isinstance(choice.victim, NodeProcess):
-            step = self._kill_process(killer, choice.victim, choice)
-        elif killer.ends_pods:
-            step = self._end_pod(killer, choice.victim, new)
-        else:
-            step = self._kill_container(killer, choice.victim, choice)
-        self.steps.append(step if self._is_still else structs.replace(step, grown=self.timeline.now))
-        return self.steps[-1]
+            return self._add(self._kill_process(killer, choice.victim, choice))
+        if killer.ends_pods:
+            return self._add(self._end_pod(killer, choice.victim, new))
+        return self._add(self._kill_container(killer, choice.victim, choice))
 
-    def _evict_without_stats(self, killer: Killer, pod: SimulatedPod) -> SimulationStep:
-        """Evict a pod of which no container runs: nothing is freed."""
-        important = (*pod.important, *self._violated_budgets(pod.key))
-        level, nothing = self.timeline.level(), MemoryLevel(0, 0)
-        step = SimulationStep(
-            mechanism=killer.id, key=pod.key, qos=pod.qos, freed=nothing, level=level, important=important
-        )
+    def _add(self, step: SimulationStep) -> SimulationStep:
         self.steps.append(step if self._is_still else structs.replace(step, grown=self.timeline.now))
         return self.steps[-1]
 

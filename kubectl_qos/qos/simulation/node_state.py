@@ -38,7 +38,6 @@ from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import (
     ContainerScore,
     ProfileCache,
-    Profiles,
     RankedPod,
     Ranking,
     rank_node,
@@ -133,7 +132,7 @@ class SimulatedContainer(msgspec.Struct, frozen=True):
     limit_bytes: int = 0
     """memory.max, 0 without one."""
     swap_bytes: int = 0
-    """Swap that it may use besides."""
+    """Swap that it may use in addition."""
     restart: Restart = Restart.CONTAINER
     has_usage: bool = True
     processes: int = 1
@@ -204,16 +203,11 @@ def growth_on(snapshot: Snapshot, node: str) -> Growth:
     if not rates and not peaks and not of_node:
         return NO_GROWTH
     starting = {key for pod in pods for key in _starting(pod, snapshot.usage_of(pod)) if key in rates}
-    growth = growth_of({key: rate for key, rate in rates.items() if key not in starting})
-    return growth._replace(node=growth.node + of_node, starting=frozenset(starting), peaks=peaks)
-
-
-def growth_of(rates: Mapping[ContainerKey, float]) -> Growth:
-    """Return the growth of one node's pods, by the rates of their containers."""
-    pods: dict[PodKey, float] = {}
-    for (pod, _), rate in rates.items():
-        pods[pod] = pods.get(pod, 0.0) + rate
-    return Growth(sum(pods.values()), pods, rates) if pods else NO_GROWTH
+    steady = {key: rate for key, rate in rates.items() if key not in starting}
+    of_pods: dict[PodKey, float] = {}
+    for (key, _), rate in steady.items():
+        of_pods[key] = of_pods.get(key, 0.0) + rate
+    return Growth(sum(of_pods.values()) + of_node, of_pods, steady, frozenset(starting), peaks)
 
 
 def _starting(pod: Pod, usage: PodUsage | None) -> Iterator[ContainerKey]:
@@ -237,7 +231,7 @@ class Thresholds(NamedTuple):
     node_bytes: int | None
     kubepods_bytes: int | None
     reclaim_bytes: int
-    """Minimum reclaim besides."""
+    """What the kubelet frees in addition (minimum reclaim)."""
     hugepages_bytes: int = 0
     """Subtracted from available memory (1.37 and later)."""
     soft_bytes: int | None = None
@@ -246,40 +240,44 @@ class Thresholds(NamedTuple):
 
 
 class MemoryUse(NamedTuple):
-    """Memory in use on a node, in bytes: by the kernel's count, as working sets, and by the node itself.
+    """Memory in use on a node, in bytes, by the kernel's count and as working sets (the kubelet's count).
 
-    `members` are the containers of each pod by index, `unmeasured` those of unknown usage, `immune` those
-    that the kernel never kills. `pod_swap` is the swap that each pod may use. `most_bytes` is the node's
-    capacity in RAM and in the swap that its containers and its own processes may use.
+    Lists are in the order of `NodeState.containers` and `NodeState.pods`, and containers are their indices.
     """
 
     containers: list[int]
     working_sets: list[int]
     members: list[list[int]]
+    """The containers of each pod."""
     pods: list[int]
     pod_working_sets: list[int]
     pod_swap: list[int]
+    """Swap that each pod may use."""
     total: int
     working_set: int
     own: int
+    """Usage outside pods."""
     may_swap: int
     most_bytes: int
+    """RAM, and the swap that containers and the node's own processes may use."""
     unmeasured: frozenset[int]
+    """Containers of unknown usage."""
     immune: frozenset[int]
+    """Containers that the kernel never kills."""
 
     @classmethod
     def of(cls, state: NodeState) -> Self:
         """Add up the containers of a node."""
         members: list[list[int]] = [[] for _ in state.pods]
         pods, working, swap = ([0] * len(state.pods) for _ in range(3))
-        for index, container in enumerate(state.containers):
-            place = container.pod_index
-            members[place].append(index)
-            pods[place] += container.used_bytes
-            working[place] += container.working_set_bytes
-            swap[place] += container.swap_bytes
-        may_swap, own = min(sum(swap), state.swap_bytes), state.own_bytes or 0
         every = list(enumerate(state.containers))
+        for index, container in every:
+            pod = container.pod_index
+            members[pod].append(index)
+            pods[pod] += container.used_bytes
+            working[pod] += container.working_set_bytes
+            swap[pod] += container.swap_bytes
+        may_swap, own = min(sum(swap), state.swap_bytes), state.own_bytes or 0
         return cls(
             [container.used_bytes for container in state.containers],
             [container.working_set_bytes for container in state.containers],
@@ -375,10 +373,6 @@ class NodeState:
         """Return whether a container of the pod has unknown usage."""
         return any(self.pod_for(self.containers[index]).key == key for index in self.use.unmeasured)
 
-    def may_swap(self, containers: Iterable[SimulatedContainer]) -> int:
-        """Return how much swap these containers can use."""
-        return min(sum([container.swap_bytes for container in containers]), self.swap_bytes)
-
     def pod_for(self, container: SimulatedContainer) -> SimulatedPod:
         """Return the pod of a container."""
         return self.pods[container.pod_index]
@@ -438,11 +432,10 @@ def state_of_node(
     Nodes of a snapshot share `profiles`. Raises InputError for a node that runs Windows.
     """
     setup = snapshot.setup(node)
-    key = setup.node.memory_capacity_bytes, setup.release
-    alike = ({} if profiles is None else profiles).setdefault(key, Profiles(*key))
+    shared = (profiles or ProfileCache()).for_node(setup)
     pods = snapshot.by_node().get(node, ()) if pods is None else pods
     running = [running_pod(pod, setup.release) for pod in pods]
-    ranking = rank_node(running, setup.node, setup.release, snapshot.usage, alike)
+    ranking = rank_node(running, setup.node, setup.release, snapshot.usage, shared)
     state = ranked_node_state(ranking, setup, rules, own_bytes=snapshot.own_bytes(node))
     return replace(state, growth=growth_on(snapshot, node))
 
@@ -464,8 +457,12 @@ def ranked_node_state(
 
     Raises InputError for a node that runs Windows.
     """
-    _refuse_windows(setup)
     node, kubelet = setup.node, setup.kubelet
+    if node.is_windows:
+        raise InputError(
+            f"{node.name or 'the node'} runs Windows, which has no OOM killer: nothing is killed there",
+            hint="kubectl qos top pods --sort-by eviction shows the order in which its kubelet evicts",
+        )
     capacity = node.memory_capacity_bytes or 0
     if capacity < node.page_size_bytes:
         capacity = 0
@@ -490,7 +487,15 @@ def ranked_node_state(
         own_bytes=own_bytes,
         own_processes=tuple(own_processes),
         due=eviction_due(node, ((row.pod, row.usage) for row in ranking.pods), own_bytes),
-        budgets=tuple(_allowed_disruptions(budget, simulated) for budget in rules.budgets),
+        budgets=tuple(
+            AllowedDisruptions(
+                budget.metadata.name,
+                # Nobody has counted the pods of a budget in a manifest, which allows none.
+                budget.status.disruptions_allowed or 0,
+                frozenset(pod.key for pod in simulated if budget.covers(pod.pod)),
+            )
+            for budget in rules.budgets
+        ),
         without_stats=tuple(
             sorted(
                 (_build_pod(row, setup, rules) for row in ranking.pods if is_without_stats(row)),
@@ -498,14 +503,6 @@ def ranked_node_state(
             )
         ),
     )
-
-
-def _refuse_windows(setup: NodeSetup) -> None:
-    if setup.node.is_windows:
-        raise InputError(
-            f"{setup.node.name or 'the node'} runs Windows, which has no OOM killer: nothing is killed there",
-            hint="kubectl qos top pods --sort-by eviction shows the order in which its kubelet evicts",
-        )
 
 
 def _build_parts(
@@ -590,12 +587,6 @@ def _build_pod(row: RankedPod, setup: NodeSetup, rules: ImportanceRules) -> Simu
     is_ordered = len(row.alive) == 1 or all(score.adj is not None for score in row.alive)
     limit = row.profile.limit_bytes if setup.kubelet.cgroups_per_qos and is_ordered else 0
     return SimulatedPod(pod, row.qos, limit, row.profile.eviction_request, critical, tuple(important))
-
-
-def _allowed_disruptions(budget: DisruptionBudget, pods: Iterable[SimulatedPod]) -> AllowedDisruptions:
-    """Count a budget; a manifest without a status allows none, because no controller has counted its pods."""
-    covered = frozenset(pod.key for pod in pods if budget.covers(pod.pod))
-    return AllowedDisruptions(budget.metadata.name, budget.status.disruptions_allowed or 0, covered)
 
 
 def _thresholds(setup: NodeSetup, capacity: int, kubepods: int | None) -> Thresholds:
