@@ -59,8 +59,7 @@ def read_clusters(
     connection = source.connection
     refuse(source, {"--demo": source.demo, "-f": source.files, "-k": source.kustomize, "--at": source.at})
     refuse(source, {"--contexts": source.contexts if source.all_contexts else ()})
-    of_one = ("context", "cluster", "user", "server", "token", "username", "password", "tls_server_name")
-    refuse(source, {f"--{name.replace('_', '-')}": getattr(connection, name) for name in of_one})
+    refuse(source, connection.cluster_flags)
     patterns = None if source.all_contexts else [name for text in source.contexts for name in text.split(",")]
     contexts = find_contexts(connection, patterns)
     answers: dict[str, T] = {}

@@ -164,15 +164,17 @@ def _files(options: SourceOptions, overrides: NodeOverrides, needs: SourceNeeds)
 
 
 def _require_one_source(options: SourceOptions) -> None:
-    flags = {
+    other = "--demo" if options.demo else "-f" if options.files else "-k"
+    of_cluster = {
         "--at": options.at,
         "--usage=prometheus": options.has_history,
         "--prometheus": options.prometheus,
+        "--kubeconfig": options.connection.kubeconfig,
+        **options.connection.cluster_flags,
     }
-    history = next((flag for flag, value in flags.items() if value), "")
-    if history and not options.is_cluster:
-        other = "--demo" if options.demo else "-f" if options.files else "-k"
-        raise UsageError(f"{history} and {other} cannot be used together: only a cluster has a Prometheus")
+    flag = next((flag for flag, value in of_cluster.items() if value), "")
+    if flag and not options.is_cluster:
+        raise UsageError(f"{flag} and {other} cannot be used together: {other} replaces the cluster")
     if options.has_files and options.demo:
         raise UsageError(f"--demo and {'-f' if options.files else '-k'} cannot be used together")
     if options.files and options.kustomize is not None:
@@ -314,7 +316,7 @@ def _past(options: SourceOptions) -> Source:
     from kubectl_qos.metrics.series import rfc3339
 
     past = Past(options)
-    ahead, at = past.ahead.total_seconds(), _parse_at(str(options.at), past.present())
+    at, ahead = _parse_at(str(options.at), past), past.ahead.total_seconds()
     output.note(f"THE PAST: the cluster at {rfc3339(at)}, rebuilt from {past.store}, not as it is now")
     if abs(ahead) > _CLOCK_SECONDS:
         where = "ahead of" if ahead > 0 else "behind"
@@ -322,19 +324,22 @@ def _past(options: SourceOptions) -> Source:
     return past.source(at)
 
 
-def _parse_at(text: str, present: datetime) -> datetime:
-    """Return the time of --at by the store's clock. Raises UsageError."""
-    from datetime import timedelta
+def _parse_at(text: str, past: Past) -> datetime:
+    """Return the time of --at by the store's clock, which is read last. Raises QosError."""
+    from datetime import UTC, datetime, timedelta
 
     from kubectl_qos.k8s.quantity import parse_duration, parse_time
 
     at = parse_time(text)
     if at is None:
         try:
-            at = present - timedelta(microseconds=parse_duration(text.removesuffix(" ago"), days=True) / 1000)
+            ago = abs(parse_duration(text.removesuffix(" ago"), days=True)) / 1000
+            at = datetime.now(UTC) - timedelta(microseconds=ago)
         except (InputError, OverflowError):
             hint = "write 2h for two hours ago, or 2026-11-20T14:59:00Z"
             raise UsageError(f"--at {text!r} is not a time", hint=hint) from None
+        at -= past.ahead
+    present = past.present()
     if at > present:
         raise UsageError(f"--at {text} is in the future: Prometheus has {present:%Y-%m-%dT%H:%M:%SZ}")
     return at

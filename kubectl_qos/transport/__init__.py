@@ -28,6 +28,20 @@ class ConnectionOptions:
     insecure_skip_tls_verify: bool = False
     disable_compression: bool = False
 
+    @property
+    def cluster_flags(self) -> dict[str, str | None]:
+        """Return the values of the flags that choose one cluster and its user."""
+        return {
+            "--context": self.context,
+            "--cluster": self.cluster,
+            "--user": self.user,
+            "--server": self.server,
+            "--token": self.token,
+            "--username": self.username,
+            "--password": self.password,
+            "--tls-server-name": self.tls_server_name,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:

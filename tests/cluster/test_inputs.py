@@ -156,6 +156,14 @@ def test_without_kubectl_the_remedy_is_named(run: Run) -> None:
     [
         (["-f", "x", "-k", "y"], "error: only one of -f or -k can be specified"),
         (["-k", "y", "--demo"], "error: --demo and -k cannot be used together"),
+        (
+            ["--demo", "--context", "x"],
+            "error: --context and --demo cannot be used together: --demo replaces the cluster",
+        ),
+        (
+            ["-f", "x", "--kubeconfig", "y"],
+            "error: --kubeconfig and -f cannot be used together: -f replaces the cluster",
+        ),
     ],
 )
 def test_sources_that_exclude_each_other(run: Run, words: list[str], message: str) -> None:

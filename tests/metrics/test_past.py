@@ -200,10 +200,12 @@ def test_kills_finds_deaths_that_no_status_has(run: Run, store: Store) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "problem"),
     [
-        (("top", "--demo", "--at", "2h"), 2, "--at and --demo cannot be used together: only a cluster has"),
+        (("top", "--demo", "--at", "2h"), 2, "--at and --demo cannot be used together: --demo replaces the"),
         (("top", "-f", "x", "--usage=prometheus"), 2, "--usage=prometheus and -f cannot be used together"),
         (("kills", "--demo", "--prometheus", "auto"), 2, "--prometheus and --demo cannot be used together"),
         (("top", "--at", "2h"), 1, "no kubeconfig found"),
+        (("top", "--at", "tomorrow"), 2, "--at 'tomorrow' is not a time"),
+        (("top", "--at", "-2h"), 1, "no kubeconfig found"),
         (("next", "--at", "2h", "--prometheus", "http://127.0.0.1:1"), 1, "127.0.0.1:1 was refused"),
         (("fix", "--at", "2h"), 2, "unknown flag: --at"),
         (("top", "--over", "0s"), 2, "is not a duration"),
