@@ -22,7 +22,8 @@ def add_shared_flags(parser: argparse.ArgumentParser) -> None:
     `parse_options` applies the defaults.
     """
     pods = _add_group(parser, "which pods")
-    pods.add_argument("-n", "--namespace", metavar="NS", help="the namespace")
+    # An empty name is none, as for kubectl.
+    pods.add_argument("-n", "--namespace", type=lambda name: name or None, metavar="NS", help="the namespace")
     add_switch(pods, "-A", "--all-namespaces", help="every namespace")
     pods.add_argument("-l", "--selector", metavar="LABELS", help="label selector such as app=web,tier!=db")
     pods.add_argument(

@@ -33,6 +33,8 @@ _MISSING_ARGUMENT: Final = re.compile(r"argument (\S+): expected one argument")
 _UNKNOWN_LETTER: Final = re.compile(r"argument \S+: ignored explicit argument '((.).*)'")
 _KUBECTL_EQUIVALENTS: Final = {"get": "top", "describe": "explain", "patch": "set"}
 """Our nearest command for commands of kubectl."""
+_NEGATIVE: Final = re.compile(r"-\d")
+"""Values such as `-1h`, which argparse takes for flags."""
 EXAMPLES: Final = """\
 examples:
   kubectl qos                                             # the terminal UI
@@ -101,6 +103,7 @@ class Parser(argparse.ArgumentParser):
         end = words.index("--") if "--" in words else len(words)
         self._last_word = words[-1] if words else ""
         words[:end] = [part for word in words[:end] for part in self._with_switch_value(word)]
+        self._negative_number_matcher = _NEGATIVE
         return super().parse_known_args(words, namespace)
 
     def _with_switch_value(self, word: str) -> Iterator[str]:
@@ -119,9 +122,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise UsageError for an unknown command, with the nearest one, and for an unknown format."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:  # noqa: SLF001
-            raise UsageError(
-                f'unknown command "{value}" for "{self.prog}"', hint=self._suggestion(value, action.choices)
-            )
+            hint = _resource_hint(value) or self._suggestion(value, action.choices)
+            raise UsageError(f'unknown command "{value}" for "{self.prog}"', hint)
         if isinstance(action.choices, Formats) and value not in action.choices:
             if value.startswith("go-template"):
                 raise UsageError("Go templates are not supported", hint="-o jsonpath='{.items[*].pod}'")
@@ -163,6 +165,19 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unexpected arguments: {' '.join(words)}")
         for operand in operands:
             setattr(namespace, operand.dest, [*getattr(namespace, operand.dest), *words])
+
+
+def _resource_hint(word: str) -> str:
+    """Return the command that shows a resource such as `pods` or `deploy/api`, or "" if it is none."""
+    from kubectl_qos.cli.resources import parse_group, parse_kind
+
+    type_, slash, _ = word.partition("/")
+    kind = parse_kind(type_)
+    if slash and kind:
+        return f"did you mean {'next' if kind == 'Node' else 'explain'} {word}?"
+    if kind in {"Pod", "Node"} or parse_group([word]):
+        return f"did you mean top {word}?"
+    return "did you mean top workloads?" if kind else ""
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

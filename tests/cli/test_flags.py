@@ -50,6 +50,10 @@ def test_what_go_reads_as_false(text: str) -> None:
     assert parse(["top", "--no-headers", f"--no-headers={text}"]).headers is True
 
 
+def test_an_empty_namespace_is_none() -> None:
+    assert parse(["top", "-n", ""]).namespace is None
+
+
 def test_words_may_stand_between_flags() -> None:
     assert parse(["top", "pods", "-A", "web", "--no-headers", "api"]).names == ["pods", "web", "api"]
     assert parse(["top", "pods", "-A", "--", "-odd"]).names == ["pods", "-odd"]
@@ -69,6 +73,11 @@ def test_words_may_stand_between_flags() -> None:
         ("top -Z", "unknown shorthand flag: 'Z' in -Z", "see 'kubectl-qos top --help'"),
         ("top -AZ", "unknown shorthand flag: 'Z' in -Z", "see 'kubectl-qos top --help'"),
         ("top -n", "flag needs an argument: 'n' in -n", "see 'kubectl-qos top --help'"),
+        (
+            "kills --since -1h",
+            "argument --since: '-1h' is not a duration: write 30m, 2h, 1d12h",
+            "see 'kubectl-qos kills --help'",
+        ),
         ("--min-risk", "unknown flag: --min-risk", "--min-risk is a flag of top"),
         ("edit pod/a --min-risk", "unknown flag: --min-risk", "--min-risk is a flag of top"),
         ("top --since", "unknown flag: --since", "--since is a flag of kills, report"),
@@ -101,7 +110,20 @@ def test_help_shows_a_switch_once() -> None:
     assert "--watch=" not in text
 
 
-@pytest.mark.parametrize(("word", "near"), [("get", "top"), ("describe", "explain"), ("explian", "explain")])
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("get", "top"),
+        ("describe", "explain"),
+        ("explian", "explain"),
+        ("po", "top po"),
+        ("nodes", "top nodes"),
+        ("ns", "top ns"),
+        ("deployments", "top workloads"),
+        ("po/web", "explain po/web"),
+        ("no/worker-1", "next no/worker-1"),
+    ],
+)
 def test_a_mistyped_command_is_answered_with_the_nearest(word: str, near: str) -> None:
     assert refused(word, "pods").hint == f"did you mean {near}?"
 
