@@ -354,6 +354,12 @@ def _limit_ranges(case: Case) -> Iterator[Hit]:
         for text in dict.fromkeys(limit_range_refusals(case.created, [limit_range], case.release)):
             facts = {"name": limit_range.metadata.name, "text": text}
             yield Hit(RuleId.LIMIT_RANGE_REFUSES, case.prefix, facts)
+    refused = {*pod_refusals(case.defaulted, case.release)} if case.limit_ranges else set()
+    for refusal in pod_refusals(case.created, case.release) if case.limit_ranges else ():
+        if refusal not in refused:
+            names = ", ".join(limit_range.metadata.name for limit_range in case.limit_ranges)
+            facts = {"name": names, "text": f"its default gives {refusal}"}
+            yield Hit(RuleId.LIMIT_RANGE_REFUSES, case.prefix, facts, refusal.owner)
     if case.created_class is not case.qos:
         facts = {"becomes": case.created_class.value, "expected": case.qos.value}
         yield Hit(RuleId.LIMIT_RANGE_CHANGES_CLASS, case.prefix, facts)

@@ -234,6 +234,7 @@ def with_limit_ranges(
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
     from kubectl_qos.edit.server_response import as_created
+    from kubectl_qos.k8s.validation import pod_refusals
 
     source, snapshot = resolved.source, resolved.source.snapshot(scope)
     if not isinstance(source, FileSource) or all(pod.metadata.uid for pod in snapshot.pods):
@@ -244,8 +245,12 @@ def with_limit_ranges(
             continue
         own = [limits for limits in ranges if limits.metadata.namespace == pod.namespace]
         if own:
-            pods[index] = as_created(pod, own, snapshot.setup(pod.node_name).release)
-            names[pod.kind, pod.namespace, pod.name] = ", ".join(limits.metadata.name for limits in own)
+            release = snapshot.setup(pod.node_name).release
+            pods[index] = as_created(pod, own, release)
+            text = ", ".join(limits.metadata.name for limits in own)
+            for refusal in pod_refusals(pods[index], release)[:1]:
+                text += f", with which the API server refuses it: {refusal}"
+            names[pod.kind, pod.namespace, pod.name] = text
     return replace(snapshot, pods=tuple(pods)), names
 
 

@@ -91,7 +91,9 @@ spec: {priorityClassName: system-cluster-critical, containers: [{name: a}]}
 def test_limit_ranges_come_before_the_rules(run: Run) -> None:
     """A stored pod has what they added when it was created: those of today add nothing."""
     stored = MARKED.replace("namespace: shop", "namespace: shop, uid: u")
+    above = MARKED.replace("{name: a}", "{name: a, resources: {requests: {cpu: 1, memory: 1Gi}}}")
     for manifest, rules in (
+        (RANGE + above, {"QOS016"}),
         (MARKED, {"QOS006", "QOS011"}),
         (RANGE + MARKED, {"QOS017"}),
         (RANGE + stored, {"QOS006", "QOS011", "QOS017"}),
@@ -111,6 +113,10 @@ def test_explain_applies_the_limit_ranges_of_the_input(run: Run) -> None:
     assert "Burstable, oom_score_adj 993" in done.out
     assert "memory.max = 536870912" in done.out
     assert done.err == "pod/web has the defaults of LimitRange caps\n"
+    above = MARKED.replace("{name: a}", "{name: a, resources: {requests: {memory: 1Gi}}}")
+    (run.home / "x.yaml").write_text(RANGE + above)
+    done = run("explain", "pod/web", "-n", "shop", "-f", "x.yaml", "--node-memory", "16Gi")
+    assert "with which the API server refuses it: spec.containers[0].resources.requests: Invalid" in done.err
 
 
 def test_the_kinds_of_openshift_are_its_own_in_v1(run: Run) -> None:

@@ -307,6 +307,20 @@ def test_a_kubelet_that_stopped_it(found: Pod, mechanism: Mechanism, confidence:
     assert Fact.EVENT in facts(kill)
 
 
+@pytest.mark.parametrize(
+    ("message", "mechanism"),
+    [
+        ("Container a failed liveness probe, will be restarted", Mechanism.SIGKILL),
+        ("Container ab failed startup probe, will be restarted", Mechanism.CONTAINER_LIMIT),
+        ("Stopping container a", Mechanism.CONTAINER_LIMIT),
+    ],
+)
+def test_an_event_without_a_time_names_the_container_that_a_probe_stopped(
+    message: str, mechanism: Mechanism
+) -> None:
+    assert only(pod(), event("Killing", message, time="")).diagnosis.mechanism is mechanism
+
+
 def replace_time(found: Event, time: str) -> Event:
     return msgspec.structs.replace(found, last_timestamp=time)
 

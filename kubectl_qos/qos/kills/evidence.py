@@ -525,13 +525,7 @@ def diagnosis_without_kernel(
     if end.is_made_up:
         return Diagnosis(Mechanism.UNKNOWN, Confidence.POSSIBLE, tuple(evidence), needs)
     is_oom_killed = is_named or end.reason == OOM_KILLED
-    stops = [
-        event
-        for event in context.pod_events
-        if event.reason == "Killing"
-        and event.container in {"", container}
-        and is_near(event, time, before=STOPPING_SECONDS, after=1)
-    ]
+    stops = [event for event in context.pod_events if _is_stop(event, container, time)]
     evidence += map(event_evidence, stops)
     is_deleted = context.being_deleted and state == "state"
     if is_deleted:
@@ -548,6 +542,15 @@ def diagnosis_without_kernel(
     if confidence is Confidence.POSSIBLE and not is_oom_killed:
         evidence.append(Evidence(Fact.NOT_COUNTED))
     return Diagnosis(mechanism, confidence, (*evidence, *more), needs)
+
+
+def _is_stop(event: Event, container: str, time: str) -> bool:
+    """Return whether the kubelet stopped the container then; texts of kubectl have no times, only its name."""
+    if event.reason != "Killing" or event.container not in {"", container}:
+        return False
+    if not event.last:
+        return f"Container {container} failed " in event.message
+    return is_near(event, time, before=STOPPING_SECONDS, after=1)
 
 
 def _mechanism_by_events(
