@@ -30,8 +30,8 @@ class Earlyoom(Killer):
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
         """Yield the ceiling: 10 % of RAM and swap left; none if that much swap cannot be used."""
-        at_bytes = state.total_bytes * _PERCENT_IN_USE // 100
-        if state.use.most_bytes >= state.capacity_bytes + state.swap_bytes * _PERCENT_IN_USE // 100:
+        at_bytes = state.total_bytes * _PERCENT_IN_USE // 100 - (state.capacity_bytes - state.regular_bytes)
+        if state.use.most_bytes >= state.regular_bytes + state.swap_bytes * _PERCENT_IN_USE // 100:
             yield Ceiling(self.id, self.scope, -1, state.use.own + state.use.total, at_bytes, is_polled=True)
 
     def order(self, memory: MemoryTimeline) -> BadnessOrder:

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
-from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, NodeSetup
+from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, NodeSetup, hugepages_bytes
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.quantity import Quantity, parse_duration, parse_time
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
@@ -259,7 +259,7 @@ class MemoryUse(NamedTuple):
     """Usage outside pods."""
     may_swap: int
     most_bytes: int
-    """RAM, and the swap that containers and the node's own processes may use."""
+    """RAM without hugepages, and the swap that containers and the node's own processes may use."""
     unmeasured: frozenset[int]
     """Containers of unknown usage."""
     immune: frozenset[int]
@@ -289,7 +289,7 @@ class MemoryUse(NamedTuple):
             sum(working),
             own,
             may_swap,
-            state.capacity_bytes + min(may_swap + own, state.swap_bytes),
+            state.regular_bytes + min(may_swap + own, state.swap_bytes),
             frozenset([index for index, container in every if not container.has_usage]),
             frozenset([index for index, container in every if container.adj == OOM_SCORE_ADJ_MIN]),
         )
@@ -333,6 +333,11 @@ class NodeState:
     def kernel(self) -> Kernel:
         """Formula of the node's kernel."""
         return kernel_formula(self.setup.node.kernel)
+
+    @property
+    def regular_bytes(self) -> int:
+        """RAM that is not set aside for hugepages, which no memory cgroup counts."""
+        return max(self.capacity_bytes - hugepages_bytes(self.setup.node.capacity), 0)
 
     @property
     def swap_bytes(self) -> int:
