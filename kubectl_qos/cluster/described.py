@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise, product
 from textwrap import dedent
 from typing import Any, Final
 
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import NODE_MEMORY_REASONS
 from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER
+from kubectl_qos.k8s.quantity import Quantity
 
 MORE: Final = "kubectl get pods,nodes,events -A -o json"
 """The command whose output is complete."""
@@ -245,12 +248,17 @@ def _summed_pod(row: Mapping[str, str], node: str) -> dict[str, Any]:
     """Return a pod as if it had one container with the sums that its node's description shows.
 
     Pods in kube-system may be critical, which the text does not say: without a process they have no rank.
+    Limits below the requests are not those of all containers, so that the pod has none.
     """
     resources: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
     for side, resource in product(resources, ("cpu", "memory")):
         amount = row.get(f"{resource}{side}".upper(), "0").partition(" ")[0]
         if amount != "0":
             resources[side][resource] = amount
+    for resource, limit in [*resources["limits"].items()]:
+        with suppress(QosError):
+            if Quantity.parse(limit) < Quantity.parse(resources["requests"].get(resource, "0")):
+                del resources["limits"][resource]
     state = "waiting" if row["NAMESPACE"] == "kube-system" else "running"
     status = {"name": UNKNOWN_CONTAINER, "state": {state: {}}}
     return {
