@@ -8,7 +8,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from kubectl_qos.k8s.events import Event, is_of_memory
 from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, full_name, in_mi
 from kubectl_qos.present.killers import WORDS
@@ -50,6 +52,27 @@ def nothing_sentence(namespace: str | None, pods: Collection[str] = ()) -> str:
     of = f" of {first_few(sorted(pods))}" if pods else ""
     where = f" in {escape(namespace)} namespace." if namespace else ""
     return f"No OOM kills or evictions{of} found{where}"
+
+
+def shortage_note(snapshot: Snapshot, events: Iterable[Event]) -> Iterator[str]:
+    """Yield which nodes say that memory is short, and where kills on them are found."""
+    short = {
+        name
+        for name, node in snapshot.nodes.items()
+        if any(condition.is_memory_pressure for condition in node.status.conditions or ())
+    }
+    events = [event for event in events if event.reason in _SHORT and is_of_memory(event)]
+    short |= {event.involved_object.name for event in events} - {"", UNKNOWN}
+    if short or events:
+        where = first_few(sorted(map(escape, short))) if short else "the node"
+        yield (
+            f"memory is short on {where}, but what was read has no kill in it:"
+            " evictions are in kubectl get pods,events -A -o json, OOM kills in the node's kernel log"
+            " (--kernel-log NODE=FILE)"
+        )
+
+
+_SHORT: Final = frozenset({"EvictionThresholdMet", "NodeHasInsufficientMemory"})
 
 
 def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:

@@ -13,7 +13,7 @@ from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.kills import detail_lines
+from kubectl_qos.present.kills import detail_lines, shortage_note
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.reason import Confidence, Mechanism
 
@@ -321,6 +321,26 @@ def test_a_message_of_two_lines_hides_no_event() -> None:
     (event,) = [event for event in read(text).events if event.reason == "OOMKilling"]
     assert event.message.endswith("child\nKilled process 8 (py) total-vm:9kB, anon-rss:2048kB")
     assert read(text).events[-1].reason == "Starting"
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        (NODE.partition("Events:")[0], "worker-2"),
+        (
+            "  Warning  EvictionThresholdMet  2m (x3 over 5m)  kubelet  Attempting to reclaim memory",
+            "the node",
+        ),
+        ("  Warning  EvictionThresholdMet  2m (x3 over 5m)  kubelet  Attempting to reclaim inodes", ""),
+    ],
+)
+def test_a_text_that_has_pressure_and_no_kill(text: str, where: str) -> None:
+    parsed = read(text)
+    assert kills(text) == []
+    notes = [*shortage_note(Snapshot(nodes=parsed.nodes), parsed.events)]
+    assert [note.startswith(f"memory is short on {where}, but") for note in notes] == (
+        [True] if where else []
+    )
 
 
 def test_several_pods_and_one_that_was_evicted() -> None:

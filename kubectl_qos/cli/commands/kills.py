@@ -377,11 +377,18 @@ def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
 
 
 def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_detail: bool) -> None:
-    from kubectl_qos.present.kills import HIDDEN_FIRST, columns, detail_lines, nothing_sentence
+    from kubectl_qos.present.kills import (
+        HIDDEN_FIRST,
+        columns,
+        detail_lines,
+        nothing_sentence,
+        shortage_note,
+    )
     from kubectl_qos.present.output import fit_columns, table
 
     if not kills:
         output.note(nothing_sentence(facts.scope.namespace, facts.scope.names))
+        output.notes(shortage_note(facts.snapshot, facts.event_list.events))
         return
     is_wide = format_.output == "wide"
     if format_.output is not None or not in_detail:

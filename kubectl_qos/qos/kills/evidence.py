@@ -545,7 +545,7 @@ def diagnosis_without_kernel(
 
 
 def _is_stop(event: Event, container: str, time: str) -> bool:
-    """Return whether the kubelet stopped the container then; texts of kubectl have no times, only its name."""
+    """Return whether the kubelet stopped the container then; texts have its name and no time."""
     if event.reason != "Killing" or event.container not in {"", container}:
         return False
     if not event.last:
