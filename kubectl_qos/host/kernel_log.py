@@ -34,7 +34,7 @@ _RELEVANT: Final = re.compile(
 )
 """What only a report has: a line with it and an unknown prefix is not read, and that is said."""
 _WORDS: Final = (
-    *("oom", "ill", "ask", "emory", "total_vm", "Mem-Info", "SIG", "victim", "usage", "panic", "CPU: "),
+    *("oom", "ill", "ask", "emory", "total_vm", "Mem-Info", "SIG", "ictim", "usage", "panic", "CPU: "),
     *("OOM", "signal "),
 )
 """Every line of a report but those of tables has one of them."""
@@ -429,8 +429,8 @@ _OTHER_FORMATS: Final = (
     ),
     (
         re.compile(r".*(?:\bnohang\b|implement_corrective_action|(?<!-)\boomd(?:\[\d+\])?: |\boomd kill: )"),
-        "a log of nohang or oomd, which kill before the kernel does and say whom",
-        "their kills are not read: only those of the kernel, Talos, systemd-oomd and earlyoom",
+        "a log of nohang or oomd without a kill",
+        "give the lines that follow as well",
     ),
     (
         re.compile(r"(?!.*oom[-_]kill|.*Killed process)[^,\s]*(?:,[^,]+){2}|[^\t]*\t[^\t]*\t"),

@@ -45,7 +45,8 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
             fields["node"], position = fields.get("node") or stream["name"], stream.end()
     if text.startswith("{", position):
         return _json_record(text[position:], fields, now)
-    if fields.get("program") == _USER and not text.startswith(_TALOS, position):
+    fields["program"] = "oomd" if text.startswith(_OOMD, position) else fields.get("program", "")
+    if fields["program"] == _USER and not text.startswith(_TALOS, position):
         return None
     return LogRecord(text[position:], **fields, is_bare=not position)
 
@@ -55,7 +56,9 @@ def _add_time(fields: dict[str, Any], kind: str, piece: re.Match[str], now: date
     if kind != "syslog" or not fields.get("time"):
         fields["time"] = _parse_time(kind, piece[kind], now) or fields.get("time", "")
         fields["year_is_guessed"] = kind == "syslog" or (kind == "ctime" and ":" in piece[kind][-5:])
-    fields["is_kernel"] = fields.get("is_kernel") or piece[0][0] == "[" or "," in piece[0]
+    fields["is_kernel"] = (
+        fields.get("is_kernel") or piece[0][0] == "[" or ("," in piece[0] and "T" in piece[0])
+    )
 
 
 def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
@@ -267,7 +270,11 @@ _USER: Final = "user"
 """The facility of lines that programs write to the kernel's log, as Talos does."""
 _TALOS: Final = "[talos] "
 _TALOS_CONTROLLER: Final = "runtime.OOMController"
-_PROGRAMS_READ: Final = frozenset({"kernel", "systemd-oomd", "earlyoom", "systemd"})
+_OOMD: Final = "oomd kill: "
+"""oomd writes its kills to the kernel's log, as the facility of users."""
+_PROGRAMS_READ: Final = frozenset(
+    {"kernel", "systemd-oomd", "earlyoom", "systemd", "nohang", "nohang-desktop", "oomd"}
+)
 _OF_KERNEL: Final = frozenset({"", "kern", "0"})
 _FIRST_EPOCH: Final = 1e8
 _LAST_EPOCH: Final = 1e11
@@ -311,7 +318,7 @@ _HOST: Final = re.compile(
 )
 _AFTER_UPTIME: Final = re.compile(
     r"(?:(?P<host>[\w.:-]{0,252}[\w.-]) )?"
-    r"(?P<program>(?<= )kernel|(?:earlyoom|systemd(?:-oomd)?)(?=\[))(?:\[\d+\])?: ",
+    r"(?P<program>(?<= )kernel|(?:earlyoom|systemd(?:-oomd)?|nohang(?:-desktop)?|oomd)(?=\[))(?:\[\d+\])?: ",
     re.ASCII,
 )
 _NEVER: Final = re.compile("(?!)")

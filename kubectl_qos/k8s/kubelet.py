@@ -58,6 +58,8 @@ class Daemon(StrEnum):
     TALOS = "Talos"
     SYSTEMD_OOMD = "systemd-oomd"
     EARLYOOM = "earlyoom"
+    NOHANG = "nohang"
+    OOMD = "oomd"
 
     @property
     def setting(self) -> str:

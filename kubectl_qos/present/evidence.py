@@ -9,6 +9,7 @@ from kubectl_qos.edit.status import LOW_POD_LIMIT
 from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
 from kubectl_qos.present.format import count, escape, in_mi
+from kubectl_qos.qos.cgroup.names import pod_cgroup
 from kubectl_qos.qos.kills.evidence import OOM_KILLED, SIGKILLED, WAITING, Evidence, Fact
 
 
@@ -121,12 +122,12 @@ def _daemon(details: Details) -> str:
     names = ", ".join(escape(str(name)) for name in details["processes"])
     whom = f" in {escape(str(details['cgroup']))}" if details["cgroup"] else ""
     why = f": {_one_line(details['why'])}" if details["why"] else ""
-    code = "143 (SIGTERM) or 137" if details["daemon"] == Daemon.EARLYOOM else "137"
-    whose = f"{names or 'all processes'}{whom}"
-    return (
-        f"{details['daemon']} killed {whose}{why} ({title}line {details['line']}); the container ends"
-        f" as Error with exit code {code}, not as OOMKilled: the kernel counts no kill"
-    )
+    code = "143 (SIGTERM) or 137" if details["daemon"] in {Daemon.EARLYOOM, Daemon.NOHANG} else "137"
+    whose = f"{names or ('all processes' if whom else 'a process that the log does not name')}{whom}"
+    ends = f"; the container ends as Error with exit code {code}, not as OOMKilled: the kernel counts no kill"
+    is_of_host = "/" in whom and pod_cgroup(details["cgroup"]) is None
+    text = f"{details['daemon']} killed {whose}{why} ({title}line {details['line']})"
+    return text if is_of_host else text + ends
 
 
 def _event_victim(details: Details) -> str:

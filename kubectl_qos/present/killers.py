@@ -108,6 +108,22 @@ WORDS: Final = {
         first={"": "the highest oom_score first (--prefer and --avoid are not known)"},
         acts="kills before the kernel, when 10 % of RAM and of swap are left",
     ),
+    Mechanism.NOHANG: Words(
+        "killed by nohang as memory became scarce, not by the kernel",
+        name="nohang",
+        by="nohang: 5% free",
+        order="nohang kills the highest oom_score first",
+        first={"": "the highest oom_score first (its settings for single processes are not known)"},
+        acts="kills before the kernel, when 5 % of RAM and 10 % of swap are left",
+    ),
+    Mechanism.OOMD: Words(
+        "killed by oomd by a rule of its configuration, not by the kernel",
+        name="oomd",
+        by="oomd: its rules",
+        order="oomd chooses cgroups by its rules",
+        first={"": "by the rules of its configuration, which no API reports"},
+        acts="kills whole cgroups before the kernel, by the rules of its configuration",
+    ),
     Mechanism.MEMORY_NODES: Words(
         "killed by the kernel because NUMA nodes of a cpuset or memory policy ran out"
     ),

@@ -132,6 +132,8 @@ class Mechanism(StrEnum):
     """The OOM controller of Talos, before the kernel."""
     SYSTEMD_OOMD = "systemd-oomd"
     EARLYOOM = "earlyoom"
+    NOHANG = "nohang"
+    OOMD = "oomd"
     UNKNOWN = "unknown"
 
     def __new__(cls, value: str, verb: str = KILLED) -> Self:

@@ -1,4 +1,4 @@
-"""Kills by Talos, systemd-oomd and earlyoom: lines of their own kills in the logs of nodes."""
+"""Kills by Talos, systemd-oomd, oomd, earlyoom and nohang: lines of their own kills in the logs of nodes."""
 
 import json
 from pathlib import Path
@@ -159,6 +159,75 @@ def test_earlyoom() -> None:
     oldest = 'killing process 43 "bash" with signal 15: badness 550, VmRSS 7609 MiB'
     assert kill_of([oldest, "process 43 exited after 1.9 seconds"]).freed_bytes == 7609 << 20
     assert not kills_of([f"[ 77.1] {newer}"]), "a kernel writes no such line"
+
+
+NOHANG = [
+    "Victim status (found in 4ms):",
+    "  PID:       71, name: my app, state: S (sleeping), EUID: 0, SID: 71 (my app), lifetime: 2h",
+    "  badness:   849, oom_score:  849, oom_score_adj:  5",
+    "  Vm, MiB:   Size: 900, RSS: 500 (Anon: 490, File: 10, Shmem: 0), Swap: 0",
+    "  cgroup_v1: ",
+    f"  cgroup_v2: {SCOPE}",
+    "Implementing a corrective action:",
+    "  Sending SIGTERM to the victim",
+]
+OLDER_NOHANG = [
+    NOHANG[0],
+    "  Name:      my app",
+    "  PID:       71",
+    NOHANG[2],
+    "  VmRSS:     500 MiB  (Anon: 490 MiB, File: 10 MiB, Shmem: 0 MiB)",
+    f"  CGroup_v1: {SCOPE}",
+    "  CGroup_v2: /",
+    "Implement a corrective action:",
+    "  Send SIGTERM to the victim; total response time: 24 ms",
+]
+
+
+@pytest.mark.parametrize("lines", [NOHANG, OLDER_NOHANG])
+@pytest.mark.parametrize(
+    "form", ["Mar 24 16:04:39 n1 nohang-desktop[7]: {}", "2026-03-24 16:04:39,470: {}", "{}"]
+)
+def test_nohang(lines: list[str], form: str) -> None:
+    """In a file of its own only the first line of a message has a time."""
+    is_file = form.startswith("2026")
+    log = [line if is_file and line[0] == " " else form.format(line) for line in lines]
+    kill = kill_of(log)
+    assert (kill.diagnosis.mechanism, kill.freed_bytes, kill.container_id) == (
+        Mechanism.NOHANG,
+        500 << 20,
+        ID,
+    )
+    text = text_of(kill)
+    assert f"nohang killed my app (71) in {SCOPE}" in text
+    assert "process 71, oom_score_adj 5, 500Mi in memory" in text
+    assert "exit code 143 (SIGTERM) or 137" in text
+    again = [line.replace("71", "72").replace(":39", ":49") for line in log]
+    assert len(kills_of([*log[:-1], *again])) == 1, "whom it does not kill, lives"
+    assert "nohang killed a process that the log does not name" in text_of(kill_of(log[-1:]))
+
+
+OOMD = "62.10 41.03 12.99 {} 734003200 ruleset:[pods] detectorgroup:[60 for 30s] killer:{}kill_by_pressure v2"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "[ 8812.1] oomd kill: {}",
+        "<12>[ 8812.1] oomd kill: {}",
+        "Mar 24 16:04:39 n1 oomd[7]: [../Log.cpp:9] {}",
+    ],
+)
+def test_oomd(form: str) -> None:
+    lines = [form.format(OOMD.format(SCOPE[1:], dry)) for dry in ("", "", "(dry)")]
+    kill = kill_of(lines)
+    assert (kill.diagnosis.mechanism, kill.container_id) == (Mechanism.OOMD, ID)
+    assert "killed by oomd by a rule of its configuration, not by the kernel" in text_of(kill)
+    assert f"oomd killed all processes in {SCOPE}: 60 for 30s" in text_of(kill)
+    assert not kills_of(lines[2:]), "a dry run kills nothing"
+    outside = text_of(kill_of([form.format(OOMD.format("system.slice/a.service", ""))]))
+    assert "/system.slice/a.service: 60 for 30s (line 1)" in outside
+    assert "container" not in outside
 
 
 @pytest.mark.parametrize("program", ["kubelet", "app", "sshd"])

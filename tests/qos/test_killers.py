@@ -39,7 +39,7 @@ from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos import killers
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.killers import KILLERS, Killer, daemon_on
-from kubectl_qos.qos.killers.earlyoom import EARLYOOM
+from kubectl_qos.qos.killers.earlyoom import EARLYOOM, NOHANG, Earlyoom
 from kubectl_qos.qos.killers.full_node import FULL_NODE
 from kubectl_qos.qos.killers.killer import Candidate
 from kubectl_qos.qos.killers.systemd_oomd import SYSTEMD_OOMD
@@ -222,14 +222,21 @@ GIB = 1 << 30
 
 
 @pytest.mark.parametrize(
-    ("swap", "usable", "at"),
-    [(0, 0, 9 * GIB), (2 * GIB, 2 * GIB, 108 * GIB // 10), (2 * GIB, GIB, None)],
+    ("killer", "swap", "usable", "at"),
+    [
+        (EARLYOOM, 0, 0, 9 * GIB),
+        (EARLYOOM, 2 * GIB, 2 * GIB, 108 * GIB // 10),
+        (EARLYOOM, 2 * GIB, GIB, None),
+        (NOHANG, 2 * GIB, 2 * GIB, 113 * GIB // 10),
+    ],
 )
-def test_earlyoom_acts_at_a_tenth_of_ram_and_of_swap(swap: int, usable: int, at: int | None) -> None:
-    """Both have to fall so far: swap that containers may not use stays free."""
-    state = state_of_node(demo("userspaceOOMKiller=earlyoom"), "worker-2")
+def test_earlyoom_acts_at_a_tenth_of_ram_and_of_swap(
+    killer: Earlyoom, swap: int, usable: int, at: int | None
+) -> None:
+    """Both have to fall so far: swap that containers may not use stays free. nohang waits for 5 % of RAM."""
+    state = state_of_node(demo(f"userspaceOOMKiller={killer.daemon}"), "worker-2")
     state = replace(state, capacity_bytes=10 * GIB, total_bytes=10 * GIB + swap, own_bytes=usable)
-    ceilings = [ceiling.at_bytes for ceiling in EARLYOOM.ceilings(state)]
+    ceilings = [ceiling.at_bytes for ceiling in killer.ceilings(state)]
     assert ceilings == ([] if at is None else [at])
 
 

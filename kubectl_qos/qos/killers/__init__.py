@@ -1,4 +1,4 @@
-"""Registry of killers: everything that ends containers or pods for memory, one file each.
+"""Registry of killers: everything that ends containers or pods for memory, a file for each kind.
 
 Lists, simulation, fixes and exporter ask a killer here; its words are in present/killers.py. Ends for other
 reasons are no killers (qos/kills/).
@@ -9,13 +9,13 @@ from typing import Final
 
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.qos.killers.container_limit import CONTAINER_LIMIT
-from kubectl_qos.qos.killers.earlyoom import EARLYOOM
+from kubectl_qos.qos.killers.earlyoom import EARLYOOM, NOHANG
 from kubectl_qos.qos.killers.eviction import EVICTION
 from kubectl_qos.qos.killers.full_node import FULL_NODE
 from kubectl_qos.qos.killers.killer import Killer as Killer
 from kubectl_qos.qos.killers.kubepods_limit import KUBEPODS_LIMIT
 from kubectl_qos.qos.killers.pod_limit import POD_LIMIT
-from kubectl_qos.qos.killers.systemd_oomd import SYSTEMD_OOMD
+from kubectl_qos.qos.killers.systemd_oomd import OOMD, SYSTEMD_OOMD
 from kubectl_qos.qos.killers.talos import TALOS
 from kubectl_qos.qos.reason import Mechanism
 
@@ -25,7 +25,9 @@ KILLERS: Final[tuple[Killer, ...]] = (
     CONTAINER_LIMIT,
     KUBEPODS_LIMIT,
     EARLYOOM,
+    NOHANG,
     SYSTEMD_OOMD,
+    OOMD,
     TALOS,
     FULL_NODE,
 )

@@ -1,11 +1,12 @@
-"""earlyoom, which kills the process with the highest oom_score before memory runs out.
+"""earlyoom and nohang, which kill the process with the highest oom_score before memory runs out.
 
-It acts when MemAvailable and free swap are both down to 10 % of their totals: SIGTERM, and SIGKILL from 5 %.
-Sources: earlyoom(1), its meminfo.c and kill.c. No API returns `--prefer` and `--avoid`: ignored.
+They act when MemAvailable and free swap are both down to 10 % of their totals, nohang to 5 % of memory: with
+SIGTERM, later with SIGKILL. Sources: earlyoom(1), its meminfo.c and kill.c; nohang(8), its nohang.conf and
+find_victim_info. No API returns what they prefer and avoid: ignored.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import ClassVar, Final
 
 from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.qos.killers.badness import BadnessOrder
@@ -14,7 +15,7 @@ from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
-_PERCENT_IN_USE: Final = 90
+_SWAP_PERCENT: Final = 90
 _LINE: Final = r"(?:earlyoom(?:\[\d{1,10}\])?: )?(?:sending SIG\w+ to|killing) process "
 _WHOM: Final = r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)"(?: with signal \d+)?: (?P<why>.*)'
 
@@ -27,11 +28,14 @@ class Earlyoom(Killer):
     measures = frozenset({Scope.NODE})
     daemon = Daemon.EARLYOOM
     log_lines = (_LINE + _WHOM,)
+    memory_percent: ClassVar[int] = 90
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
-        """Yield the ceiling: 10 % of RAM and swap left; none if that much swap cannot be used."""
-        at_bytes = state.total_bytes * _PERCENT_IN_USE // 100 - (state.capacity_bytes - state.regular_bytes)
-        if state.use.most_bytes >= state.regular_bytes + state.swap_bytes * _PERCENT_IN_USE // 100:
+        """Yield the ceiling, as RAM and swap in use; none if that much swap cannot be used."""
+        swap_bytes = state.swap_bytes * _SWAP_PERCENT // 100
+        at_bytes = (state.capacity_bytes * self.memory_percent + state.swap_bytes * _SWAP_PERCENT) // 100
+        at_bytes -= state.capacity_bytes - state.regular_bytes
+        if state.use.most_bytes >= state.regular_bytes + swap_bytes:
             yield Ceiling(self.id, self.scope, -1, state.use.own + state.use.total, at_bytes, is_polled=True)
 
     def order(self, memory: MemoryTimeline) -> BadnessOrder:
@@ -39,4 +43,21 @@ class Earlyoom(Killer):
         return BadnessOrder(memory, self.scope, lambda state, _: state.total_bytes)
 
 
+class Nohang(Earlyoom):
+    """nohang with its defaults, if it is assumed."""
+
+    id = Mechanism.NOHANG
+    daemon = Daemon.NOHANG
+    memory_percent = 95
+    log_lines = (r"Send(?:ing)? SIG\w+ to the victim",)
+    log_details = (
+        r"(?P<begins>Victim status) ",
+        r"PID: +(?P<pid>\d{1,10})(?:, name: (?P<comm>.*?), state: .*)?$",
+        r"Name: +(?P<comm>\S.*)",
+        r"(?:cgroup|CGroup)_v[12]: (?P<cgroup>/\S+)",
+        r"(?:badness|Vm, MiB|VmRSS): ",
+    )
+
+
 EARLYOOM: Final = Earlyoom()
+NOHANG: Final = Nohang()

@@ -79,7 +79,7 @@ class Killer(Protocol):
     otherwise its distance is an upper bound. `ends_pods`: it ends whole pods. `evicts`: they come back on
     another node only. `has_ranks`: RANK is its order. `delay_seconds`: how long it may take to notice.
     `daemon`: the program of the node, None for kernel and kubelet. Logs: the kernel names cgroups of
-    `levels`, a daemon writes `log_lines`.
+    `levels`, a daemon writes `log_lines`, after `log_details`.
     """
 
     id: ClassVar[Mechanism]
@@ -92,6 +92,7 @@ class Killer(Protocol):
     daemon: ClassVar[Daemon | None] = None
     levels: ClassVar[frozenset[PathLevel]] = frozenset()
     log_lines: ClassVar[tuple[str, ...]] = ()
+    log_details: ClassVar[tuple[str, ...]] = ()
 
     def applies(self, setup: NodeSetup) -> bool:
         """Return whether it is active on a node, as reported or assumed."""

@@ -1,17 +1,19 @@
-"""systemd-oomd, which kills whole cgroups by swap use or reclaim, which no API returns.
+"""systemd-oomd and Meta's oomd, which kill whole cgroups by swap, pressure or reclaim, which no API returns.
 
-It acts below units with ManagedOOMSwap or ManagedOOMMemoryPressure. Sources: systemd-oomd(8), oomd.conf(5),
-systemd.resource-control(5).
+systemd-oomd acts below units with ManagedOOMSwap or ManagedOOMMemoryPressure, oomd by rules of its own.
+Sources: systemd-oomd(8), oomd.conf(5), systemd.resource-control(5); oomd's BaseKillPlugin.cpp.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import ClassVar, Final
 
 from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.qos.killers.killer import Killer
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
+
+_PRESSURE: Final = r"(?:oomd kill: |\[\S+\] )?(?:\d+\.\d+ ){3}"
 
 
 class SystemdOomd(Killer):
@@ -22,7 +24,7 @@ class SystemdOomd(Killer):
     measures = frozenset({Scope.NODE})
     ends_pods = True
     daemon = Daemon.SYSTEMD_OOMD
-    log_lines = (
+    log_lines: ClassVar[tuple[str, ...]] = (
         r"(?:Killed|Marked) (?P<cgroup>/\S+)(?: for killing)? due to (?P<why>.*)",
         r"(?P<cgroup>\S+\.(?:scope|service|slice)): systemd-oomd killed \d+ process",
     )
@@ -36,4 +38,15 @@ class SystemdOomd(Killer):
         return
 
 
+class Oomd(SystemdOomd):
+    """oomd, if it is assumed; a dry run kills nothing."""
+
+    id = Mechanism.OOMD
+    daemon = Daemon.OOMD
+    log_lines = (
+        _PRESSURE + r"(?P<cgroup>\S+) \d+ ruleset:.* detectorgroup:\[(?P<why>.*)\] killer:(?!\(dry\))",
+    )
+
+
 SYSTEMD_OOMD: Final = SystemdOomd()
+OOMD: Final = Oomd()
