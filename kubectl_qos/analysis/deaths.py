@@ -113,8 +113,9 @@ def deaths_on_nodes(
             continue
         of_scope = {pod.key for pod in state.pods if scope.matches(pod.pod)}
         is_whole = len(of_scope) == len(state.pods)
-        waiting = (first_deaths if only_next and is_whole else next_deaths)(state, contests=True)
-        states[name] = replace(state)  # A copy: what was added up of it is let go.
+        find_deaths = first_deaths if only_next and is_whole else next_deaths
+        waiting = find_deaths(state, contests=True)
+        states[name] = replace(state)  # A copy without cached values, which take memory.
         deaths = [death for death in waiting if is_whole or death.key in of_scope or not death.has_victim]
         rows += death_rows(snapshot, name, deaths[:1] if only_next else deaths)
         others_first += [name] if waiting and not deaths else []

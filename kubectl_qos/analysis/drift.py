@@ -126,7 +126,9 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
     reader. Raises ValueError for invalid numbers.
     """
     own = sections.get("/proc/self/cgroup", "")
-    path = _visible_path(own)
+    path: str | None = memory_path(own).strip()
+    if path in {"", "/"} or (path or "").startswith("/.."):
+        path = None  # It is in a private cgroup namespace.
     scope = container_scope(path) if path else None
     reader = sections.get("$$", "").strip()
     processes = tuple(
@@ -158,12 +160,6 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
 
 def _integer(text: str) -> int | None:
     return int(text) if text.strip().isdecimal() else None
-
-
-def _visible_path(text: str) -> str | None:
-    """Return the path in `/proc/PID/cgroup`, or None in a private cgroup namespace."""
-    path = memory_path(text).strip()
-    return None if path in {"", "/"} or path.startswith("/..") else path
 
 
 def _is_in_container(text: str | None, own: str) -> bool:

@@ -66,16 +66,11 @@ def namespace_rows(rows: Iterable[PodRow]) -> list[GroupRow[str]]:
 
 def workload_rows(rows: Iterable[PodRow]) -> list[GroupRow[Workload]]:
     """Return a row for each workload with pods, next victims first."""
-    groups = grouped(rows, lambda row: find_workload(row.pod))
-    return sorted(
-        (group_row(workload, pods, _words_of(workload)) for workload, pods in groups.items()),
-        key=lambda row: rank_order(row.worst),
-    )
-
-
-def _words_of(workload: Workload) -> tuple[str, ...]:
-    kind, namespace, name = workload
-    return f"{namespace}/{name}", name, f"{kind}/{name}"
+    group_rows = []
+    for workload, pods in grouped(rows, lambda row: find_workload(row.pod)).items():
+        kind, namespace, name = workload
+        group_rows.append(group_row(workload, pods, (f"{namespace}/{name}", name, f"{kind}/{name}")))
+    return sorted(group_rows, key=lambda row: rank_order(row.worst))
 
 
 def grouped(rows: Iterable[PodRow], key_of: Callable[[PodRow], KeyT]) -> dict[KeyT, list[PodRow]]:

@@ -78,6 +78,12 @@ def pod_facts(
     )
     in_memory = [name for name, medium in with_medium if medium == "Memory" and name in volumes]
     row = next((row for row in rows.rows if row.pod.metadata == pod.metadata), None)
+    resize = None
+    if is_resizing(pod):
+        from kubectl_qos.edit.preview import preview
+
+        setup = snapshot.setup(pod.node_name)
+        resize = preview(pod, (), setup, neighbours[nodes[0]], snapshot.usage).effects
     return PodFacts(
         prediction=_on_nodes(pod, nodes, snapshot),
         row=row,
@@ -87,7 +93,7 @@ def pod_facts(
         usage=usage,
         pressure={name: pressure for name, pressure in waits.items() if pressure is not None},
         tmpfs={name: volumes[name] for name in in_memory},
-        resize=_resize_effects(pod, neighbours[nodes[0]], snapshot),
+        resize=resize,
         events=events,
         score=score_parts(row, snapshot),
     )
@@ -109,14 +115,6 @@ def _on_nodes(pod: Pod, places: Sequence[str], snapshot: Snapshot) -> Prediction
     setup = predictions[0].setup
     nowhere = replace(setup, node=replace(setup.node, name=""))
     return replace(predictions[0], setup=nowhere, containers=tuple(containers))
-
-
-def _resize_effects(pod: Pod, neighbours: Sequence[Pod], snapshot: Snapshot) -> Effects | None:
-    if not is_resizing(pod):
-        return None
-    from kubectl_qos.edit.preview import preview
-
-    return preview(pod, (), snapshot.setup(pod.node_name), neighbours, snapshot.usage).effects
 
 
 class ScoreParts(NamedTuple):

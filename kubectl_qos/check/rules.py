@@ -315,6 +315,8 @@ def _memory_volumes(case: Case) -> Iterator[Hit]:
     """Yield tmpfs volumes, which count against the writer's limit (pkg/volume/emptydir/empty_dir.go)."""
     for index, volume in enumerate(nested_list(_spec(case), "volumes")):
         size, name, directory = ZERO, volume.get("name"), nested(volume, "emptyDir")
+        if directory.get("medium") != "Memory":
+            continue
         with suppress(QosError):
             size = Quantity.from_json(directory.get("sizeLimit"))
         writers = [
@@ -324,8 +326,9 @@ def _memory_volumes(case: Case) -> Iterator[Hit]:
             if mount.get("name") == name and mount.get("readOnly") is not True
         ]
         limit, owner = min((writer for writer in writers if writer[0].sign > 0), default=(ZERO, ""))
-        is_small = size.sign > 0 and not 0 < limit.nano <= size.nano * 2
-        if directory.get("medium") != "Memory" or not writers or is_small:
+        # A volume of less than half of the limit leaves enough for the processes.
+        is_small = size.sign > 0 and (limit.sign <= 0 or size.nano * 2 < limit.nano)
+        if not writers or is_small:
             continue
         bound = f" of up to {size}" if size.sign > 0 else " without a sizeLimit"
         whose = f"limit of {owner}, {limit}" if owner else "of the container that writes"
@@ -514,16 +517,17 @@ def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
     own = [(case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)]
     refused = {id(case) for case, hit in own if hit.rule in _REFUSALS}
     hits = chain(own, _inversions(running), _quotas([case for case in running if id(case) not in refused]))
-    owners = {(id(case), (case.workload, hit.rule, hit.owner)) for case, hit in own}
-    having = Counter(owner for _, owner in owners)
-    sizes = Counter(case.workload for case in cases if case.is_stored)
+    pods_with = Counter(
+        key for _, key in {(id(case), (case.workload, hit.rule, hit.owner)) for case, hit in own}
+    )
+    pods = Counter(case.workload for case in cases if case.is_stored)
     findings: dict[object, Finding] = {}
     for case, hit in hits:
         level = case.settings.level(hit.rule)
         if level is not None and hit.rule not in case.settings.levels:
             level = hit.level or level
         if level is not None:
-            is_alone = 0 < having[case.workload, hit.rule, hit.owner] < sizes[case.workload]
+            is_alone = 0 < pods_with[case.workload, hit.rule, hit.owner] < pods[case.workload]
             subject = case.alone if is_alone else case.subject
             finding = Finding(hit.rule, level, subject, hit.path, hit.facts, hit.owner)
             # An object of a file is its own, whatever it is called.

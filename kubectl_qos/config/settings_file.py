@@ -85,7 +85,10 @@ class SettingsFile:
         # msgspec writes [...] for any key of a mapping.
         steps = re.findall(r"[^.\[\]]+", inner.rstrip("`").partition("[...]")[0])
         if unknown := re.match("Object contains unknown field `(.*)`$", message):
-            return self.choice(unknown[1], _field_names(type_), "setting", *field, unknown[1])
+            names = [
+                item.encode_name for struct in _structs(type_) for item in msgspec.structs.fields(struct)
+            ]
+            return self.choice(unknown[1], names, "setting", *field, unknown[1])
         if missing := re.match("Object missing required field `(.*)`$", message):
             raise self.error(field, f"{_text(field)} needs {missing[1]}")
         if not message.startswith(("Expected", "Invalid enum value")):
@@ -157,10 +160,6 @@ def _structs(type_: Any) -> list[type[msgspec.Struct]]:
     if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
         return [type_]
     return [struct for argument in get_args(type_) for struct in _structs(argument)]
-
-
-def _field_names(type_: Any) -> list[str]:
-    return [field.encode_name for struct in _structs(type_) for field in msgspec.structs.fields(struct)]
 
 
 def _description(type_: Any, message: str, *name: str) -> str:

@@ -250,9 +250,10 @@ class _Lines:
         times = [when for record in parsed if (when := _when(record)) is not None]
         is_falling = all(time >= next_time for time, next_time in pairwise(times))
         has_times = len(set(times)) > 1
-        is_reversed = is_falling and (falls > rises and falls > (not has_times) if steps else has_times)
+        # Two marks alone may be of two reports: times have to fall too, or more marks.
+        is_reversed = falls > rises and (has_times or falls > 1) if steps else has_times
         lines = chain(head, numbered)
-        if not is_reversed:
+        if not (is_falling and is_reversed):
             return lines
         is_bare = all(record.is_bare for record in parsed)
         records: list[list[Numbered]] = []

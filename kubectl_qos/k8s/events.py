@@ -157,9 +157,9 @@ def last_shortages(events: Iterable[Event]) -> dict[str, str]:
         text = _SHORTAGES.get(event.reason)
         if text is None or text not in event.message:
             continue
-        node = event.involved_object.name if event.is_of_node else event.source.host if event.source else ""
+        host = event.source.host if event.source is not None else ""
         if event.last:
-            shortages[node] = event.last
+            shortages[event.involved_object.name if event.is_of_node else host] = event.last
     return shortages
 
 

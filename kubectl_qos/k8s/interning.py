@@ -48,6 +48,10 @@ class Interner:
         if len(self._parts) > MOST_PARTS:
             self._parts.clear()
         metadata, spec, shared = pod.metadata, pod.spec, self._shared
+        # No prediction needs volumes with only a name here, such as claims.
+        needed_volumes = tuple(
+            [volume for volume in spec.volumes or () if volume != Volume(name=volume.name)]
+        )
         return msgspec.structs.replace(
             pod,
             metadata=msgspec.structs.replace(
@@ -67,7 +71,7 @@ class Interner:
                 node_name=shared(spec.node_name),
                 priority_class_name=shared(spec.priority_class_name),
                 restart_policy=shared(spec.restart_policy),
-                volumes=self._volumes(spec.volumes),
+                volumes=spec.volumes and shared(needed_volumes),
                 os=shared(spec.os),
                 node_selector=shared(spec.node_selector),
             ),
@@ -87,11 +91,6 @@ class Interner:
     def _shared(self, part: T, key: Hashable = None) -> T:
         """Return the first equal part, or the first with this key (of the identities of its own parts)."""
         return self._parts.setdefault(part if key is None else key, part)  # type: ignore[return-value]
-
-    def _volumes(self, volumes: tuple[Volume, ...] | None) -> tuple[Volume, ...] | None:
-        """Return the volumes that have more than a name; no prediction needs the others, such as claims."""
-        needed = [volume for volume in volumes or () if volume != Volume(name=volume.name)]
-        return volumes and self._shared(tuple(needed))
 
     def _pod_status(self, status: PodStatus) -> PodStatus:
         shared, has_failed = self._shared, status.phase == "Failed"

@@ -208,8 +208,12 @@ class Release:
         enabled = set(self.gates)
         for name, on in gates.items():
             gate = _GATE_OF_NAME.get(name)
-            if gate is not None and _refusal(gate, on, self.minor) is None:
-                (enabled.add if on else enabled.discard)(gate)
+            if gate is None or _refusal(gate, on, self.minor) is not None:
+                continue
+            if on:
+                enabled.add(gate)
+            else:
+                enabled.discard(gate)
         return Release(self.minor, self.patch, frozenset(enabled), self.changes, self.assumed)
 
     def ignored_gates(self, gates: Mapping[str, bool]) -> dict[str, str]:

@@ -116,18 +116,10 @@ NO_OVERRIDES: Final = NodeOverrides()
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Pods (the requested ones, and of ranked nodes all that could be read), their nodes and their usage.
-
-    `pressure` is that of nodes by name, if kubelets report it; `node_usage` the working set of the whole
-    node, its own processes included, in bytes; `node_swap` the size of its swap by its kubelet's summary, as
-    a Node object still has that of before swapoff; `shortages` is when memory was last short by its events.
-    `at` is the time of a snapshot of the past, RFC 3339, else empty. `autoscalers` are known once
-    `Source.with_autoscalers` has read them. `rates` are the bytes a second by which the containers of some
-    pods grow, by the samples seen since the program started; `node_rates` the growth of what nodes use beside
-    pods. `offers` are the limits in bytes that fixes have offered since then.
-    """
+    """The pods, nodes and usage of a cluster at one time; mappings without another key are by node."""
 
     pods: Sequence[Pod] = ()
+    """The requested ones, and of ranked nodes all that could be read."""
     nodes: Mapping[str, NodeObject] = field(default_factory=dict)
     usage: Mapping[PodKey, PodUsage] = field(default_factory=dict)
     kubelets: Mapping[str, Kubelet] = field(default_factory=dict)
@@ -135,17 +127,26 @@ class Snapshot:
     server_version: str = ""
     overrides: NodeOverrides = NO_OVERRIDES
     pressure: Mapping[str, Pressure] = field(default_factory=dict)
+    """If kubelets report it."""
     node_usage: Mapping[str, int] = field(default_factory=dict)
+    """Working set of the whole node, its own processes included, in bytes."""
     node_swap: Mapping[str, int] = field(default_factory=dict)
+    """Size of its swap by the kubelet's summary: a Node object still has the size before a swapoff."""
     shortages: Mapping[str, str] = field(default_factory=dict)
+    """When memory was last short, by events of the node."""
     history: History = NO_HISTORY
     at: str = ""
+    """Time of a snapshot of the past (RFC 3339), else empty."""
     autoscalers: tuple[VerticalAutoscaler, ...] = ()
+    """Empty until `Source.with_autoscalers` reads them."""
     rates: Callable[[Iterable[PodKey]], Mapping[ContainerKey, float]] = field(
         default=lambda _: {}, repr=False, compare=False
     )
+    """Returns the growth of containers in bytes per second, by the samples since the program started."""
     node_rates: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
+    """Growth of memory outside pods in bytes per second."""
     offers: Mapping[ContainerKey, int] = field(default_factory=dict, repr=False, compare=False)
+    """Limits in bytes that fixes have offered since then."""
     _index: dict[str, list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def own_bytes(self, node_name: str) -> int | None:

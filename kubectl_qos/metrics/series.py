@@ -319,7 +319,9 @@ class UsageHistory:
             for key, pod in most.items()
             for name in pod.names
         }
-        usage = {} if not self._stat else most if self._stat == "max" else self._over_time(self._stat, end)
+        usage: dict[PodKey, PodUsage] = {}
+        if self._stat:
+            usage = most if self._stat == "max" else self._over_time(self._stat, end)
         return History(containers, {}, _duration(self._over), self._stat, drawn), usage
 
     def _over_time(self, stat: str, end: float) -> dict[PodKey, PodUsage]:

@@ -376,14 +376,16 @@ def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -
     of_pod = [match for match in matches if match["of"] == "Pod"]
     above = dict(_amounts(of_pod or matches)) if resource in {MEMORY, EPHEMERAL_STORAGE} else {}
     names = {container.name for container in pod.containers}
-    named = pod.spec.priority_class_name
-    # Of a pod of which only events tell the priority is unknown.
-    assumed = f"of PriorityClass {named}" if named else 0 if pod.containers else None
+    priority: int | str | None = pod.spec.priority
+    if priority is None and pod.spec.priority_class_name:
+        priority = f"of PriorityClass {pod.spec.priority_class_name}"
+    elif priority is None and pod.containers:
+        priority = 0  # It stays unknown for a pod that only events name.
     details: dict[str, Any] = {
         "resource": resource,
         "above": above or (None if is_old else {}),
         "is_all": bool(of_pod) or bool(names and names <= above.keys()),
-        "priority": assumed if pod.spec.priority is None else pod.spec.priority,
+        "priority": priority,
     }
     return Evidence(Fact.EXCESS, details)
 

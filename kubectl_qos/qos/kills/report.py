@@ -204,44 +204,43 @@ NOTHING_PRINTED: Final = MemoryState()
 
 @dataclass(frozen=True, slots=True)
 class OomReport:
-    """A report, as far as the log has it; missing texts are "".
-
-    `time` is RFC 3339 if the log has wall-clock times (UTC if it names no zone), `uptime` seconds since boot
-    if it has those. `node` is the host name before the line. `kernel` is the release in the line with the
-    processor. `chosen` is the pid in the oom-kill line.
-
-    `incomplete`: the log lacks its beginning, which the kernel's rate limit or buffer size cut off, or its
-    end. `is_table_whole`: no process is missing in the table. `older_than` is the release that changed its
-    words. `is_manual`: a person asked for it (SysRq f), None if the log lacks the beginning. `is_alone`: more
-    lines follow, and none of them kills the rest of the container.
-
-    A `daemon` other than the kernel says `why`, and at most the `names` of the processes of a cgroup.
-    """
+    """A report, as far as the log has it; missing texts are ""."""
 
     time: str = ""
+    """RFC 3339, if the log has wall-clock times; UTC if it names no zone."""
     uptime: float | None = None
+    """Seconds since boot, if the log has those."""
     node: str = ""
+    """The host name before the line."""
     kernel: str = ""
+    """The release in the line with the processor."""
     invoker: Invoker | None = None
     constraint: Constraint | None = None
     oom_memcg: str = ""
     task_memcg: str = ""
     tasks: tuple[OomTask, ...] = ()
     is_table_whole: bool = False
+    """No process is missing in the table."""
     memory: MemoryState = NOTHING_PRINTED
     chosen: int | None = None
+    """The pid in the oom-kill line."""
     victims: tuple[Killed, ...] = ()
     group_kill: str = ""
     reaped: tuple[int, ...] = ()
     took_the_allocating: bool = False
     incomplete: bool = False
+    """The log lacks its end, or its beginning, which the kernel's rate limit or buffer size cut off."""
     is_alone: bool = False
+    """More lines follow, and none of them kills the rest of the container."""
     is_manual: bool | None = None
+    """A person asked for it (SysRq f); None if the log lacks the beginning."""
     outcome: Outcome = Outcome.KILLED
     daemon: Daemon | None = None
+    """The killer, if it is not the kernel; it says `why`, and at most the `names` of the processes."""
     why: str = ""
     names: tuple[str, ...] = ()
     older_than: tuple[int, int] | None = None
+    """The kernel's release that changed the words of the report."""
     year_is_guessed: bool = False
     line: int = field(default=0, compare=False)
 
@@ -282,14 +281,9 @@ class OomReport:
     @property
     def cgroup(self) -> str:
         """Path of the victim's cgroup, from the line that has most of it."""
-
-        def detail(path: str) -> int:
-            pod = pod_cgroup(path)
-            return 0 if pod is None else 2 if pod.container_id else 1
-
-        paths = self.task_memcg, self.group_kill, self.oom_memcg
-        best = max(paths, key=detail)
-        return best if detail(best) else self.task_memcg or self.group_kill
+        paths = [path for path in (self.task_memcg, self.group_kill, self.oom_memcg) if pod_cgroup(path)]
+        of_containers = (path for path in paths if (pod := pod_cgroup(path)) and pod.container_id)
+        return next(of_containers, paths[0] if paths else self.task_memcg or self.group_kill)
 
     @property
     def oldest(self) -> OomTask | None:

@@ -485,7 +485,9 @@ class ReportBuilder:
 
 
 def _constraint_of(why: str | None) -> Constraint | None:
-    return Constraint.MEMCG if why == _MEMCG_WORDS else Constraint.NONE if why else None
+    if not why:
+        return None
+    return Constraint.MEMCG if why == _MEMCG_WORDS else Constraint.NONE
 
 
 def _parse_killed(pid: int, rest: str) -> Killed:
