@@ -43,8 +43,9 @@ from kubectl_qos.k8s.objects import JsonDecoder, NodeObject, Pod
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Scope, Snapshot, Usage
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 from kubectl_qos.present.timeline import timeline
+from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.simulation.next_death import next_deaths
-from kubectl_qos.qos.simulation.node_state import build_node_state
+from kubectl_qos.qos.simulation.node_state import ranked_node_state
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 
@@ -248,7 +249,8 @@ def _picture(snapshot: Snapshot) -> float:
     name = next(iter(snapshot.nodes))
     setup = snapshot.setup(name)
     pods = [running_pod(pod, setup.release) for pod in islice(snapshot.pods, 500)]
-    state = build_node_state(pods, setup, snapshot.usage)
+    ranking = rank_node(pods, setup.node, setup.release, snapshot.usage)
+    state = ranked_node_state(ranking, setup)
     times = []
     for _ in range(20):
         began = time.process_time()

@@ -282,8 +282,9 @@ def _rank_node(
     lowest = lowest_priorities_after(ranking.pods)
     for row, after, percent in zip(ranking.pods, lowest, percents, strict=True):
         if scope.matches(row.pod):
-            place = evicted.get((row.pod.namespace, row.pod.name))
-            pod_row = _pod_row(row, setup, after, place, nearest=percent > 0 and percent == fullest)
+            eviction_rank = evicted.get((row.pod.namespace, row.pod.name))
+            is_nearest = percent > 0 and percent == fullest
+            pod_row = _pod_row(row, setup, after, eviction_rank, nearest=is_nearest)
             if containers:
                 rows += [_container_row(pod_row, row, score, container_ranks) for score in row.containers]
             else:
@@ -305,7 +306,7 @@ def to_own_limit(row: RankedPod) -> int | None:
 
 
 def _pod_row(
-    row: RankedPod, setup: NodeSetup, lowest_after: int | None, evicted: int | None, *, nearest: bool
+    row: RankedPod, setup: NodeSetup, lowest_after: int | None, eviction_rank: int | None, *, nearest: bool
 ) -> PodRow:
     pod = row.pod
     percent, limited = limit_percent(row)
@@ -337,7 +338,7 @@ def _pod_row(
         restarts=sum([status.restart_count for status in statuses]),
         oom_kills=sum([status.was_oom_killed for status in statuses]),
         flags=pod_flags,
-        eviction_rank=evicted,
+        eviction_rank=eviction_rank,
         desired=desired,
         worst=worst.name if worst is not None else "",
         nearest=nearest,

@@ -104,6 +104,7 @@ class Script:
         self.logs = self._kernels.logs
         """Lines of the kernel log by node."""
         self._own: dict[str, int] = {}
+        """Bytes that the host process uses, by node."""
         self.version = (0, 0)
         """Changes with every object and sample."""
         self._kubelets, self._controllers = Kubelets(self.world), Controllers(self.world)
@@ -114,12 +115,15 @@ class Script:
             for sample in self.world.api.metrics or ()
             for container in sample["containers"]
         }
-        self._first = dict(self._used)
+        self._baseline = dict(self._used)
         self.killed_at: dict[Container, str] = {}
         """Limit at the container's last kill; "" if it had none."""
         self._starts: dict[Container, int] = {}
+        """Second in which a container that waits starts."""
         self._backoff: dict[Container, tuple[int, int]] = {}
+        """Seconds of the next delay, and second of the last start."""
         self._pressed: dict[str, int] = {}
+        """Second of the last shortage, by node."""
         self._capacities = {
             raw["metadata"]["name"]: Quantity.parse(raw["status"]["capacity"]["memory"]).value()
             for raw in self.world.api.nodes
@@ -222,7 +226,7 @@ class Script:
         self._kernels.node_full(node, invoker, process, processes.values())
         message = f"System OOM encountered, victim process: {process.name}, pid: {process.pid}"
         self.world.event(self._node(node), "SystemOOM", message)
-        self._used[killed] = self._first[killed] = process.used_bytes // 4
+        self._used[killed] = self._baseline[killed] = process.used_bytes // 4
         self._kill(killed)
 
     def _evict(self, node: str, left: int) -> None:
@@ -289,7 +293,7 @@ class Script:
         for container in [container for container in self._used if container not in self._starts]:
             digest = int(self.world.digest(container, self.world.second)[:4], 16)
             if container.creep is None and digest % 4 == 0:
-                self._used[container] = self._first[container] * (1000 + digest // 4 % 21 - 10) // 1000
+                self._used[container] = self._baseline[container] * (1000 + digest // 4 % 21 - 10) // 1000
             usage = {"cpu": "12m", "memory": f"{self._used[container] // _KIB}Ki"}
             pods.setdefault(container[:2], []).append({"name": container.name, "usage": usage})
         self.world.api.metrics = [
@@ -325,10 +329,10 @@ class Script:
             for container in gone:
                 self._starts.pop(container, None)
                 self._backoff.pop(container, None)
-            used = {item.name: (self._used.pop(item), self._first.pop(item)) for item in gone}
+            used = {item.name: (self._used.pop(item), self._baseline.pop(item)) for item in gone}
             for status in [status for _, status in container_statuses(new) if "running" in status["state"]]:
                 begun = Container(*key_of(new), status["name"])
-                now, self._first[begun] = used.get(begun.name, (_UNKNOWN, _UNKNOWN))
+                now, self._baseline[begun] = used.get(begun.name, (_UNKNOWN, _UNKNOWN))
                 self._used[begun] = begun.creep.least if begun.creep is not None else now * 7 // 10
         self._controllers.replaced.clear()
 

@@ -62,10 +62,10 @@ from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
     NodeState,
     Scenario,
-    build_node_state,
 )
 from tests.edit.test_edit_laws import Cluster, clusters, edits_of
 from tests.edit.test_rank_goals import pod, using
+from tests.node_states import build_node_state
 from tests.qos import test_recorded_kills as recorded
 from tests.qos import test_simulation as simulated
 from tests.recordings.files import read_json

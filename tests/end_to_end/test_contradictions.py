@@ -45,7 +45,7 @@ from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
 from kubectl_qos.qos.ranking import Flag
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import Scenario, build_node_state, state_of_node
+from kubectl_qos.qos.simulation.node_state import Scenario, state_of_node
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.screens.browse import list_definitions
@@ -67,6 +67,7 @@ from tests.end_to_end.claims import (
     table_rows,
 )
 from tests.end_to_end.command import Run
+from tests.node_states import build_node_state
 from tests.qos.recorded import node_of, pods_c, processes_c, rows_of, setup_c
 
 ROOT: Final = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from kubectl_qos.edit.preview import Effects, StrategyKind, When, preview
 from kubectl_qos.present.moments import deaths_section, heading, moment_table
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import next_deaths
-from kubectl_qos.qos.simulation.node_state import build_node_state
+from tests.node_states import build_node_state
 from tests.tui.sources import API, demo, pod_named
 
 DEMO = demo()

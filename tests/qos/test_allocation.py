@@ -24,7 +24,7 @@ from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.ranking import RankedPod, rank_node
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import next_deaths
-from kubectl_qos.qos.simulation.node_state import build_node_state
+from tests.node_states import build_node_state
 from tests.qos.recorded import pods_c, processes_c, rows_of, setup_c, setup_of
 from tests.recordings.files import read_json
 

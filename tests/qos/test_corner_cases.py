@@ -17,7 +17,8 @@ from kubectl_qos.qos.process_order import HostProcess, process_order
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import ContainerGrowth, Scenario, build_node_state
+from kubectl_qos.qos.simulation.node_state import ContainerGrowth, Scenario
+from tests.node_states import build_node_state
 from tests.qos.corner import GI, MACHINE, TIERED, UID, UID_, adj, file_of, on, one, pod_file, spec
 
 G, B, E = QosClass.GUARANTEED, QosClass.BURSTABLE, QosClass.BEST_EFFORT

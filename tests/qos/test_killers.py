@@ -55,9 +55,9 @@ from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
     NodeState,
     Scenario,
-    build_node_state,
     state_of_node,
 )
+from tests.node_states import build_node_state
 
 
 def demo(*assumed: str) -> Snapshot:

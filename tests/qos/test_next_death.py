@@ -20,8 +20,8 @@ from kubectl_qos.qos.simulation.node_state import (
     Scenario,
     SimulatedContainer,
     Thresholds,
-    build_node_state,
 )
+from tests.node_states import build_node_state
 from tests.qos.test_simulation import MIB, container, node_state, node_states
 
 ONE_BYTE = Scenario(free_bytes=1)

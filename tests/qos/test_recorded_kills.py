@@ -24,8 +24,8 @@ from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
     NodeState,
     Scenario,
-    build_node_state,
 )
+from tests.node_states import build_node_state
 from tests.qos.recorded import Json
 from tests.recordings.files import read_json
 

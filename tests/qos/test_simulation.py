@@ -34,8 +34,8 @@ from kubectl_qos.qos.simulation.node_state import (
     SimulatedContainer,
     SimulatedPod,
     Thresholds,
-    build_node_state,
 )
+from tests.node_states import build_node_state
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -90,12 +90,7 @@ class LimitHit(NamedTuple):
 
 
 class MemoryTimeline:
-    """Usage over time, and when it reaches the ceilings; containers and pods by their index in `state`.
-
-    `living` containers may be killed; `present` ones hold memory, also after a kill and a restart. The kernel
-    never kills `immune` ones; `kills` counts killed ones. `own_processes` are known processes of the node.
-    `reclaiming` killers have acted, and go on until `reclaim_bytes` more are free.
-    """
+    """Usage over time, and when it reaches the ceilings; containers and pods by their index in `state`."""
 
     def __init__(self, node_state: NodeState, scenario: Scenario) -> None:
         use = node_state.use
@@ -112,10 +107,13 @@ class MemoryTimeline:
         self._pod_rate = [sum([self._rate[index] for index in members]) for members in use.members]
         self.now = 0.0
         self.living = dict.fromkeys(range(len(use.containers)))
+        """Containers that may be killed."""
         self.present = set(self.living)
+        """Containers that hold memory, also after a kill and a restart."""
         self.immune = use.immune
         self.own_processes = list(node_state.own_processes)
         self.reclaiming: set[Mechanism] = set()
+        """Killers that have acted, and go on until `reclaim_bytes` more are free."""
         self._most = use.most_bytes
         self.kills = 0
         self._container_hits: list[LimitHit] = []

@@ -411,20 +411,6 @@ class NodeState:
         )
 
 
-def build_node_state(
-    pods: Iterable[Pod],
-    setup: NodeSetup,
-    usage: Mapping[PodKey, PodUsage],
-    rules: ImportanceRules = NO_RULES,
-    *,
-    own_bytes: int | None = None,
-    own_processes: Sequence[NodeProcess] = (),
-) -> NodeState:
-    """Build the state of the node's pods (defaulted); a pod without usage counts as using nothing."""
-    ranking = rank_node(pods, setup.node, setup.release, usage)
-    return ranked_node_state(ranking, setup, rules, own_bytes=own_bytes, own_processes=own_processes)
-
-
 def state_of_node(
     snapshot: Snapshot,
     node: str,
