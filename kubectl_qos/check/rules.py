@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Final, cast
 
 import msgspec
@@ -442,25 +443,23 @@ def _inversions(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
         if not memory:
             continue
         profiles = Profiles(memory, group[0].release)
-        ranked: list[tuple[int, int, Case]] = []
+        by_priority: dict[int, list[tuple[int, Case]]] = {}
         for case in group:
             containers = profiles.profile_for(case.defaulted).containers
             apps = (container for container in containers if container.kind is not ContainerKind.INIT)
             adjs = [container.adj for container in apps if container.adj is not None]
-            ranked.append((case.priority, max(adjs, default=0), case))
-        ranked.sort(key=lambda row: row[0])
-        safest: tuple[int, int, Case] | None = None
-        below: tuple[int, int, Case] | None = None
-        for index, (priority, adj, case) in enumerate(ranked):
-            if index and priority > ranked[index - 1][0]:
-                safest = min(filter(None, (safest, below)), key=lambda row: row[1])
-                below = None
-            below = min(filter(None, (below, ranked[index])), key=lambda row: row[1])
-            if safest is not None and adj > safest[1]:
-                kind, name = safest[2].subject.kind_and_name
-                facts = {"adj": str(adj), "other_adj": str(safest[1]), "other": f"{kind.lower()}/{name}"}
-                facts["place"] = f"node {node}" if node else "one node"
-                yield case, Hit(RuleId.PRIORITY_INVERSION, case.prefix, facts)
+            by_priority.setdefault(case.priority, []).append((max(adjs, default=0), case))
+        safest: tuple[int, Case] | None = None  # Of all lower priorities.
+        for _, pods in sorted(by_priority.items()):
+            for adj, case in pods:
+                if safest is not None and adj > safest[0]:
+                    kind, name = safest[1].subject.kind_and_name
+                    facts = {"adj": str(adj), "other_adj": str(safest[0]), "other": f"{kind.lower()}/{name}"}
+                    facts["place"] = f"node {node}" if node else "one node"
+                    yield case, Hit(RuleId.PRIORITY_INVERSION, case.prefix, facts)
+            best = min(pods, key=itemgetter(0))
+            if safest is None or best[0] < safest[0]:
+                safest = best
 
 
 def _quotas(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:

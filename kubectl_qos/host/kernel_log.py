@@ -112,8 +112,10 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
     tasks = left_out = 0
     for report in reader.reports(messages(lines, now)):
         if not report.has_cause:
-            fragments += [report.line] if report.invoker is not None or report.tasks else []
-            tables += [report] if report.tasks and len(tables) < _MOST_OPEN else []
+            if report.invoker is not None or report.tasks:
+                fragments.append(report.line)
+            if report.tasks and len(tables) < _MOST_OPEN:
+                tables.append(report)
             continue
         reports.append(report)
         tasks += len(report.tasks)
