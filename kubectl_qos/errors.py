@@ -15,8 +15,9 @@ No IO and no formatting beyond the sentence here. The shells turn these into exi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final, Self
 
 EXIT_ERROR = 1
@@ -28,6 +29,8 @@ EXIT_DID_NOT_HOLD = 4
 EXIT_INTERRUPTED = 130
 
 
+_MOST_COMPARED: Final = 5000
+"""The most names that are compared with a mistyped one."""
 _CREDENTIALS: Final = re.compile(r"""(?<=://)(?:[^\s/@"']*:[^\s"']*|[^\s/"']*)@""")
 _QUERY: Final = re.compile(r"""(?<=://)([^\s"'?]+)\?(?!ref=)[^\s"']*""")
 
@@ -35,6 +38,18 @@ _QUERY: Final = re.compile(r"""(?<=://)([^\s"'?]+)\?(?!ref=)[^\s"']*""")
 def without_secrets(text: str) -> str:
     """Remove the passwords of URLs, and their queries, which may be signatures."""
     return _CREDENTIALS.sub("", _QUERY.sub(r"\1", text)) if "://" in text else text
+
+
+def nearest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the word most like a mistyped one, or "" if none is like it."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, list(islice(words, _MOST_COMPARED)), 1, cutoff)), "")
+
+
+def did_you_mean(word: str) -> str:
+    """Return a hint that names a word, or "" for ""."""
+    return word and f"did you mean {word}?"
 
 
 class QosError(Exception):

@@ -234,7 +234,7 @@ def add_bundle(parser: argparse.ArgumentParser) -> None:
         " every read-only command then gives the same answers as now",
     )
     add_switch(
-        parser, "--anonymize", help="replace names in the bundle, the same word always by the same one"
+        parser, "--anonymize", help="replace names in the bundle, each word always by the same other word"
     )
 
 

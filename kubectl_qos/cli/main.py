@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from kubectl_qos.cli import output
 from kubectl_qos.cli.commands import COMMANDS, module_name
 from kubectl_qos.cli.flags import Formats, Switch, add_at, add_readonly, add_shared_flags, add_switch
-from kubectl_qos.errors import EXIT_INTERRUPTED, QosError, UsageError
+from kubectl_qos.errors import EXIT_INTERRUPTED, QosError, UsageError, did_you_mean, nearest
 from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise UsageError for an unknown command, with the nearest one, and for an unknown format."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:  # noqa: SLF001
-            hint = _resource_hint(value) or self._suggestion(value, action.choices)
+            hint = did_you_mean(_resource_command(value)) or self._suggestion(value, action.choices)
             raise UsageError(f'unknown command "{value}" for "{self.prog}"', hint)
         if isinstance(action.choices, Formats) and value not in action.choices:
             if value.startswith("go-template"):
@@ -133,13 +133,11 @@ class Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def _suggestion(self, word: str, names: Iterable[str]) -> str:
-        from difflib import get_close_matches
-
         name = word.lstrip("-")
         if word in _KUBECTL_EQUIVALENTS:
-            return f"did you mean {_KUBECTL_EQUIVALENTS[word]}?"
-        near = get_close_matches(name, [other.lstrip("-") for other in names], n=1)
-        return f"did you mean {word.removesuffix(name)}{near[0]}?" if near else f"see '{self.prog} --help'"
+            return did_you_mean(_KUBECTL_EQUIVALENTS[word])
+        near = nearest(name, (other.lstrip("-") for other in names))
+        return did_you_mean(near and word.removesuffix(name) + near) or f"see '{self.prog} --help'"
 
     def take_leftovers(self, words: Sequence[str], namespace: argparse.Namespace) -> None:
         """Give words that argparse has left over to the operand; they may stand between flags, as in kubectl.
@@ -167,17 +165,17 @@ class Parser(argparse.ArgumentParser):
             setattr(namespace, operand.dest, [*getattr(namespace, operand.dest), *words])
 
 
-def _resource_hint(word: str) -> str:
+def _resource_command(word: str) -> str:
     """Return the command that shows a resource such as `pods` or `deploy/api`, or "" if it is none."""
     from kubectl_qos.cli.resources import parse_group, parse_kind
 
     type_, slash, _ = word.partition("/")
     kind = parse_kind(type_)
     if slash and kind:
-        return f"did you mean {'next' if kind == 'Node' else 'explain'} {word}?"
+        return f"{'next' if kind == 'Node' else 'explain'} {word}"
     if kind in {"Pod", "Node"} or parse_group([word]):
-        return f"did you mean top {word}?"
-    return "did you mean top workloads?" if kind else ""
+        return f"top {word}"
+    return "top workloads" if kind else ""
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

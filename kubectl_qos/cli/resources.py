@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
-from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
+from kubectl_qos.errors import ApiError, InputError, QosError, UsageError, did_you_mean, nearest
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.sources import ResolvedSource
@@ -82,10 +82,10 @@ _NO_NAME: Final = "resource(s) were provided, but no name was specified"
 def _parse_reference(word: str, name: str, *, any_kind: bool, nodes: bool) -> Reference:
     kind = parse_kind(word) or (word.lower() if any_kind else None)
     if kind is None or (kind == "Node" and not nodes):
-        raise UsageError(
-            f'the server doesn\'t have a resource type "{word}" with pods',
-            hint="use pod, deployment, statefulset, daemonset, replicaset, job or cronjob",
-        )
+        hint = "use pod, deployment, statefulset, daemonset, replicaset, job or cronjob"
+        if kind == "Node":
+            hint = f"kubectl qos next node/{name}, fix and tree take nodes"
+        raise UsageError(f'the server doesn\'t have a resource type "{word}" with pods', hint)
     if not name:
         raise UsageError(_NO_NAME)
     return Reference(kind, name)
@@ -131,7 +131,7 @@ def parse_node(words: Sequence[str]) -> str | None:
         return None
     names = [name, *rest] if slash else rest
     if len(names) != 1 or not names[0]:
-        raise UsageError("one node can be shown at a time", hint="write node/worker-1; without a name, all")
+        raise UsageError("one node can be shown at a time", hint="write node/worker-1")
     return names[0]
 
 
@@ -163,8 +163,24 @@ def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource)
     except ApiError as error:
         if error.reason == "NotFound":
             elsewhere = error.hint or f"kubectl qos top lists what there is in {resolved.source.title}"
-            error.hint = _node_hint(reference.name) if reference.name in snapshot.nodes else elsewhere
+            error.hint = _near_hint(reference.name, snapshot, namespace) or elsewhere
         raise
+
+
+def _near_hint(name: str, snapshot: Snapshot, namespace: str | None) -> str:
+    """Return a hint that names the node, pod or workload that was most likely meant, or ""."""
+    from kubectl_qos.k8s.kinds import find_workload
+
+    if name in snapshot.nodes:
+        return _node_hint(name)
+    references: dict[str, Reference] = {}
+    for pod in snapshot.pods:
+        if namespace in {None, pod.namespace}:
+            workload = find_workload(pod)
+            references[pod.name] = Reference(pod.kind, pod.name)
+            references[workload.name] = Reference(workload.kind, workload.name)
+    near = nearest(name, references, 0.8)
+    return did_you_mean(str(references[near]) if near else "")
 
 
 def find_members(
@@ -254,9 +270,6 @@ def with_limit_ranges(
     return replace(snapshot, pods=tuple(pods)), names
 
 
-_TOP_NODES: Final = "kubectl qos top nodes lists them"
-
-
 @contextmanager
 def with_unreadable(snapshot: Snapshot) -> Iterator[None]:
     """Print what could not be read before an error that may result from it, usage first."""
@@ -274,7 +287,12 @@ def with_unreadable(snapshot: Snapshot) -> Iterator[None]:
 def require_node(name: str, snapshot: Snapshot) -> None:
     """Raise ApiError (NotFound) unless a snapshot has the node or pods on it."""
     if name not in snapshot.nodes and not snapshot.by_node().get(name):
-        raise ApiError.not_found("nodes", name, hint=_TOP_NODES)
+        raise _node_not_found(name, snapshot)
+
+
+def _node_not_found(name: str, snapshot: Snapshot) -> ApiError:
+    hint = did_you_mean(nearest(name, snapshot.nodes, 0.9)) or "kubectl qos top nodes lists them"
+    return ApiError.not_found("nodes", name, hint=hint)
 
 
 def require_places(resolved: ResolvedSource, snapshot: Snapshot, *, may_be_empty: bool = False) -> None:
@@ -287,7 +305,7 @@ def require_places(resolved: ResolvedSource, snapshot: Snapshot, *, may_be_empty
         return
     node = resolved.scope.node
     if node is not None and not resolved.source.has("nodes", node):
-        raise ApiError.not_found("nodes", node, hint=_TOP_NODES)
+        raise _node_not_found(node, snapshot)
     for error in () if may_be_empty else missing_namespace(resolved):
         raise error
 
@@ -327,4 +345,4 @@ def not_found(
 
 
 def _node_hint(name: str) -> str:
-    return f"did you mean node/{name}?"
+    return did_you_mean(f"node/{name}")

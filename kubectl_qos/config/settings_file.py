@@ -14,7 +14,7 @@ from typing import Any, Final, Self, get_args, get_type_hints
 
 import msgspec
 
-from kubectl_qos.errors import InputError, QuantityError
+from kubectl_qos.errors import InputError, QuantityError, did_you_mean, nearest
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.yaml_loader import YamlDocument, read_yaml
 
@@ -104,12 +104,9 @@ class SettingsFile:
         """Return the word of a field if it is one of these words. Raises InputError with a suggestion."""
         if word in words:
             return word
-        from difflib import get_close_matches
-
-        similar = get_close_matches(word.lower(), words, n=1)
         more = ", …" if len(words) > MAX_CHOICES else ""
         all_words = f"one of: {', '.join(islice(words, MAX_CHOICES))}{more}"
-        hint = f"did you mean {similar[0]}?" if similar else all_words
+        hint = did_you_mean(nearest(word.lower(), words)) or all_words
         raise self.error(field, f"unknown {kind} {word!r}", hint)
 
     def _line(self, field: Field) -> int:

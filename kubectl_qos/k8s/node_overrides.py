@@ -55,7 +55,8 @@ class NodeOverride(NamedTuple):
         """Parse `cgroupDriver=cgroupfs` or `featureGates.MemoryQoS=true`. Raises UsageError."""
         key, equals, text = (part.strip() for part in assignment.partition("="))
         if not equals or not key or not text or not assignment.isprintable():
-            raise UsageError(f"{assignment!r} is not KEY=VALUE", hint="write it as cgroupVersion=1")
+            hint = "add =true or =false" if key.startswith(FEATURE_GATES) else "write it as cgroupVersion=1"
+            raise UsageError(f"{assignment!r} is not KEY=VALUE", hint)
         override = NodeOverride(key, text)
         override.value()
         return override

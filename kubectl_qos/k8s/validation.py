@@ -450,11 +450,11 @@ def odd_size(resource: str, quantity: Quantity, unit: str = "Mi") -> str:
     number = text.rstrip("numkKMGTPEi")
     if resource == MEMORY and 0 < quantity.milli_value() < LEAST_MEMORY * 1000:
         size = f"{quantity.milli_value() / 1000:,.3f}".rstrip("0").rstrip(".")
-        return f"{text} is {size} bytes; {number}{unit} was meant?"
+        return f"{text} is {size} byte{'' if size == '1' else 's'}; {number}{unit} was meant?"
     if resource == CPU and quantity.format is Format.BINARY_SI and quantity.sign > 0:
         return f"{text} is {quantity.value():,} cores; is it a size of memory?"
     if resource == CPU and quantity.milli_value() >= MOST_CPU_MILLI:
-        return f"{text} is {quantity.value():,} cores; {number}m was meant?"
+        return f"{text} is {quantity.value():,} cores; {quantity.value()}m was meant?"
     return ""
 
 

@@ -9,11 +9,11 @@ from functools import partial
 from itertools import chain, pairwise, repeat
 from typing import Final, NamedTuple
 
-from kubectl_qos.analysis.deaths import Deaths
+from kubectl_qos.analysis.deaths import DeathRow, Deaths
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, eta, rounded, shortened
 from kubectl_qos.present.next_death import columns, distance, killer_words, nothing, short_victim
-from kubectl_qos.present.output import fit_columns, table
+from kubectl_qos.present.output import Column, fit_columns, table
 from kubectl_qos.qos.killers import PRECEDENCE
 from kubectl_qos.qos.simulation.ceiling import Scope
 from kubectl_qos.qos.simulation.next_death import NextDeath
@@ -45,15 +45,21 @@ Line = tuple[Span, ...]
 _Cell = tuple[Line, ...]
 
 
-def lines(on_nodes: Deaths, width: int, *, headers: bool = True, fits: bool = False) -> Iterator[str]:
-    """Yield the picture of one node and a table, or only the table; `fits` fits it into the width."""
+def table_columns(on_nodes: Deaths, width: int | None) -> list[Column[DeathRow]]:
+    """Return the columns of the table, fitted into a width if given, of a single node without NODE."""
+    rows, state = on_nodes.rows, on_nodes.state
+    shown = [column for column in columns(rows) if state is None or column.key != "node"]
+    return shown if width is None else fit_columns(rows, shown, ("frees", "before"), width)
+
+
+def lines(
+    on_nodes: Deaths, shown: Sequence[Column[DeathRow]], width: int, *, headers: bool = True
+) -> Iterator[str]:
+    """Yield the picture of one node and a table, or only the table."""
     rows, state = on_nodes.rows, on_nodes.state
     if not rows:
         yield nothing(on_nodes)
         return
-    shown = [column for column in columns(rows) if state is None or column.key != "node"]
-    if fits:
-        shown = fit_columns(rows, shown, ("frees", "before"), width)
     if state is not None:
         head = f"{escape(rows[0].node)}  {binary(state.used_bytes + (state.own_bytes or 0))}  "
         yield from map(text, timeline([row.death for row in rows], width, head=head))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import islice
 from typing import Final
 
 from kubectl_qos.analysis.pod_table import PodRow
-from kubectl_qos.errors import InputError
+from kubectl_qos.errors import InputError, did_you_mean, nearest
 from kubectl_qos.k8s.kinds import WORKLOADS
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import ViewModel
@@ -109,8 +108,6 @@ _COMMANDS: Final = (
 """The commands after `:`, in the order of completion."""
 _BY_WORD: Final = {word: command for command in _COMMANDS for word in command.words}
 _ALL: Final = frozenset({"", "all", "-A", "--all-namespaces"})
-_MOST_COMPARED: Final = 5000
-"""The most names that are compared with a mistyped one."""
 
 COMMAND_HELP: Final = tuple(
     (
@@ -130,7 +127,8 @@ def parse_go_to(text: str, view_model: ViewModel | None) -> GoTo:
     if command is None:
         names = ", ".join(command.words[0] for command in _COMMANDS)
         raise InputError(
-            f'unknown command "{word}"', hint=_near(word.lower(), _BY_WORD) or f"commands: {names}"
+            f'unknown command "{word}"',
+            hint=did_you_mean(nearest(word.lower(), _BY_WORD)) or f"commands: {names}",
         )
     if name and not command.argument:
         raise InputError(f"nothing can follow {word}")
@@ -166,26 +164,24 @@ def _pod(command: _Command, name: str, view_model: ViewModel | None) -> GoTo:
     if pod_row is None:
         pod_row = next((row for row in rows if row.name.startswith(name)), None)
     if pod_row is None:
-        raise InputError(f'pod "{name}" not found', hint=_near(name, (row.name for row in rows)))
+        raise InputError(
+            f'pod "{name}" not found', hint=did_you_mean(nearest(name, (row.name for row in rows)))
+        )
     return GoTo(command.destination, pod=pod_row)
 
 
 def _check_node(name: str, view_model: ViewModel | None) -> None:
     names = _names("NODE", view_model)
     if name not in names:
-        raise InputError(f'node "{name}" not found', hint=_near(name, names))
+        raise InputError(f'node "{name}" not found', hint=did_you_mean(nearest(name, names)))
 
 
 def _check_namespace(name: str | None, view_model: ViewModel | None) -> None:
     if name is not None and (view_model is None or name not in view_model.namespaces):
-        raise InputError(f'namespace "{name}" has no pods', hint=_near(name, _names("NAMESPACE", view_model)))
-
-
-def _near(word: str, words: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
-    similar = get_close_matches(word, list(islice(words, _MOST_COMPARED)), n=1)
-    return f"did you mean {similar[0]}?" if similar else ""
+        raise InputError(
+            f'namespace "{name}" has no pods',
+            hint=did_you_mean(nearest(name, _names("NAMESPACE", view_model))),
+        )
 
 
 def go_to_completions(text: str, view_model: ViewModel | None) -> Iterator[str]:

@@ -57,6 +57,16 @@ def test_the_victims_now_and_then_fit_side_by_side(
     assert max(map(len, lines)) <= 80
 
 
+def test_a_column_that_does_not_fit_has_no_note(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for line, has_column in {"next notebook-0": False, "next notebook-0 -o wide": True}.items():
+        monkeypatch.setattr(output, "terminal_width", lambda: 80)
+        assert run([*line.split(), "--demo"], open_ui=lambda _: 0) == 0
+        done = capsys.readouterr()
+        assert ("BEFORE" in done.out, "BEFORE" in done.err) == (has_column, has_column)
+
+
 def test_permissions_fit_with_what_is_missing_below_them() -> None:
     reviews = {permission: AccessReview(None, "no answer") for permission in PERMISSIONS}
     lines = [*tier_lines(reviews, 60)]

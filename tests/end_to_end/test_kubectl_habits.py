@@ -140,9 +140,15 @@ def test_fields_that_no_pod_has(run: Run, selector: str, sentence: str) -> None:
         ("kills worker-2", "did you mean node/worker-2?"),
         ("next pod/worker-2", "did you mean node/worker-2?"),
         ("next pod/none", "kubectl qos top lists what there is in demo"),
+        ("next api-7d9c5b6f8", "did you mean pod/api-7d9c5b6f8-x2mzq?"),
+        ("explain api", "did you mean deployment/api?"),
+        ("fix sts/notebok -n ml", "did you mean statefulset/notebook?"),
+        ("explain node/worker-2", "kubectl qos next node/worker-2, fix and tree take nodes"),
+        ("next node/worker2", "did you mean worker-2?"),
+        ("top --node worker-9", "kubectl qos top nodes lists them"),
     ],
 )
-def test_a_node_without_its_type_is_hinted_at(run: Run, words: str, hint: str) -> None:
+def test_a_wrong_name_is_answered_with_a_near_one(run: Run, words: str, hint: str) -> None:
     assert run(*words.split(), "--demo").err.splitlines()[-1] == f"hint: {hint}"
 
 

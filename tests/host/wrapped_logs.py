@@ -267,6 +267,7 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     "broken zstd": (zstd.compress(b"x" * 9000)[:12], "cannot be read"),
     "zstd with a fault": (b"\x28\xb5\x2f\xfd" + b"\xff" * 80, "cannot be read"),
     "a program": (b"\x7fELF\2\1\1" + bytes(500), "it is binary data"),
+    "noise": (b"\xb5\x0fx,\xd4$2\x1f,\xf0+,", "it is binary data"),
     "gcloud's YAML": (
         b"---\ninsertId: x\njsonPayload:\n  MESSAGE: memhog invoked oom-killer: x\n",
         "it is YAML",

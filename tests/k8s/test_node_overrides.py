@@ -128,6 +128,7 @@ def test_without_a_release_the_patch_stays() -> None:
         ("kernel=new", "must be a kernel version", ""),
         ("cgroupRoot=a\x1b[31m", "is not KEY=VALUE", "cgroupVersion=1"),
         ("cgroupVersion", "is not KEY=VALUE", "cgroupVersion=1"),
+        ("featureGates.MemoryQoS", "is not KEY=VALUE", "add =true or =false"),
         ("=1", "is not KEY=VALUE", "cgroupVersion=1"),
         ("kernel=", "is not KEY=VALUE", "cgroupVersion=1"),
     ],

@@ -136,6 +136,8 @@ def test_unknown_fields(kind: str, text: str, fields: list[str]) -> None:
         ("memory", "134217728", ""),
         ("cpu", "1Gi", "1Gi is 1,073,741,824 cores; is it a size of memory?"),
         ("cpu", "500", "500 is 500 cores; 500m was meant?"),
+        ("cpu", "1000", "1k is 1,000 cores; 1000m was meant?"),
+        ("memory", "1", "1 is 1 byte; 1Mi was meant?"),
         ("cpu", "128", ""),
         ("cpu", "1m", ""),
         ("ephemeral-storage", "1", ""),

@@ -175,7 +175,8 @@ def _parse_rule(text: str) -> tuple[RuleId, Level | None]:
     if name not in rules:
         raise UsageError(f"--rule {text!r}: unknown rule {name!r}", hint=", ".join(rules))
     if level not in {*Level, "off"}:
-        raise UsageError(f"--rule {text!r}: no level", hint=f"write {name}=error, warning, note or off")
+        hint = f"write {name}=error, warning, note or off"
+        raise UsageError(f"--rule {text!r}: unknown level {level!r}", hint)
     return rules[name], None if level == "off" else Level(level)
 
 

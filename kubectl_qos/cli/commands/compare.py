@@ -73,7 +73,8 @@ def run(options: Options) -> int:
     if options.release is not None:
         flag_value(Release.of, options.release)
     elif not settings:
-        raise UsageError("nothing to compare with", hint="add --to 1.37, or --assume cgroupDriver=cgroupfs")
+        hint = "add --to 1.37 or --assume cgroupDriver=cgroupfs; next pod/a pod/b compares two pods"
+        raise UsageError("nothing to compare with", hint)
     node, reference = parse_node_or_reference(
         options.target,
         "one pod, workload or node can be compared at a time",

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos.cli import flags, output, resources, sources
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from kubectl_qos.analysis.deaths import DeathRow, Deaths
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
+    from kubectl_qos.present.output import Column
 
 WIDTH: Final = 100
 """The width of the picture if stdout is not a terminal."""
@@ -94,13 +96,13 @@ def run(options: Options) -> int:
         from kubectl_qos.present import timeline
 
         width = output.terminal_width()
-        fits = width is not None and options.output != "wide"
         near, far = command.near(deaths)
         left_out = len(near.rows) - MOST_ROWS
         if left_out > 0 and width is not None and near.state is None and not options.all:
             near, far = replace(near, rows=near.rows[:MOST_ROWS]), [f"and {left_out} more: --all"]
-        output.print_lines(timeline.lines(near, width or WIDTH, headers=options.headers, fits=fits))
-        output.notes((*far, *_notes(near, snapshot)))
+        shown = timeline.table_columns(near, width if options.output != "wide" else None)
+        output.print_lines(timeline.lines(near, shown, width or WIDTH, headers=options.headers))
+        output.notes((*far, *_notes(near, snapshot, shown)))
     return command.resolved.print_notes()
 
 
@@ -139,9 +141,9 @@ class NextTable:
         near, far = self.near(self._deaths(snapshot))
         # Notes on who else may die would change with every sample.
         rows = [row._replace(death=row.death._replace(rival=None, growing=())) for row in near.rows]
-        view = _view(replace(near, rows=tuple(rows)), snapshot)
         columns = [column for column in COLUMNS if column.key != "before"]
-        return replace(view, columns=columns, notes=(*far, *view.notes))
+        view = _view(replace(near, rows=tuple(rows)), snapshot, columns)
+        return replace(view, notes=(*far, *view.notes))
 
     def near(self, deaths: Deaths) -> tuple[Deaths, list[str]]:
         """Return the deaths without far limits of a single node, and a note that counts those."""
@@ -166,17 +168,21 @@ class NextTable:
         return deaths_on_nodes(snapshot, nodes, wanted, only_next=is_fleet and wanted.node is None)
 
 
-def _view(deaths: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
-    """Return the deaths of one of several clusters."""
+def _view(
+    deaths: Deaths, snapshot: Snapshot, columns: Sequence[Column[DeathRow]] | None = None
+) -> TableView[DeathRow]:
+    """Return the deaths as a table, with all columns that have values unless some are given."""
     from kubectl_qos.cli.watch import TableView
-    from kubectl_qos.present.next_death import columns, nothing
+    from kubectl_qos.present.next_death import columns as all_columns
+    from kubectl_qos.present.next_death import nothing
     from kubectl_qos.present.values.incidents import death_values
 
+    columns = columns or all_columns(deaths.rows)
     return TableView(
         kind="Death",
         rows=deaths.rows,
-        columns=columns(deaths.rows),
-        notes=_notes(deaths, snapshot),
+        columns=columns,
+        notes=_notes(deaths, snapshot, columns),
         key=lambda row: (row.node, row.death.mechanism, row.death.key, row.death.container),
         reference=lambda row: row.node,
         nothing=nothing(deaths),
@@ -185,11 +191,11 @@ def _view(deaths: Deaths, snapshot: Snapshot) -> TableView[DeathRow]:
     )
 
 
-def _notes(deaths: Deaths, snapshot: Snapshot) -> tuple[str, ...]:
+def _notes(deaths: Deaths, snapshot: Snapshot, columns: Iterable[Column[DeathRow]]) -> tuple[str, ...]:
     from kubectl_qos.present.next_death import BEFORE, notes
     from kubectl_qos.present.reasons import missing_notes
 
-    before = [BEFORE] if any(row.death.before for row in deaths.rows) else []
+    before = [BEFORE for column in columns if column.key == "before"]
     of_deaths = tuple(notes(deaths))
     shown = of_deaths if deaths.rows else of_deaths[1:]
     return (*missing_notes(snapshot.missing, of_deaths), *before, *shown)
