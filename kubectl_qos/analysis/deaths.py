@@ -152,7 +152,7 @@ def by_node(
 def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
     """Return the deaths of these pods. Raises InputError if the memory of a node is unknown."""
     states = {name: state_of_node(snapshot, name) for name in sorted({pod.node_name for pod in pods})}
-    keys, rows = {(pod.namespace, pod.name) for pod in pods}, list[DeathRow]()
+    keys, rows = {pod.key for pod in pods}, list[DeathRow]()
     for name, state in states.items():
         rows += death_rows(snapshot, name, deaths_of(state, keys, contests=True))
     return Deaths(_in_order(rows), snapshot, pods, states)
@@ -172,7 +172,7 @@ def most_important(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
 
 def deaths_of_pod(snapshot: Snapshot, pod: Pod) -> NodeDeaths | None:
     """Return a pod's deaths with its rivals; None if its node is unknown, or it has ended."""
-    key = pod.namespace, pod.name
+    key = pod.key
     try:
         state = state_of_node(snapshot, pod.node_name)
     except InputError:

@@ -185,7 +185,7 @@ def fixes_for_pods(
     InputError if a node's memory is unknown.
     """
     wanted = set(keys)
-    pods = [pod for pod in snapshot.pods if pod.kind == "Pod" and (pod.namespace, pod.name) in wanted]
+    pods = [pod for pod in snapshot.pods if pod.kind == "Pod" and pod.key in wanted]
     ended = pods[0] if len(pods) == 1 and pods[0].is_terminal else None
     if ended is not None and kubelet_kill(ended, ()) is not None:
         return FixList((), (), snapshot, ended=(ended,))
@@ -222,7 +222,7 @@ def _lost_resources(pod: Pod) -> bool:
 
 def _managers_of(fixes: Iterable[Fix], models: Iterable[NodeModel]) -> tuple[Manager, ...]:
     """Return the autoscalers that set values of these pods."""
-    keys = [(fix.pod.namespace, fix.pod.name) for fix in fixes]
+    keys = [fix.pod.key for fix in fixes]
     advised = [model.recommending for model in models if model.recommending]
     setting = (scalers[key] for scalers in advised for key in keys if key in scalers)
     return tuple(dict.fromkeys(as_manager(scaler) for scaler in setting if scaler.mode != "Off"))
@@ -242,7 +242,7 @@ def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
     ]
     limits = {name: ContainerUsage(memory_value(pod, name, Side.LIMITS)) for name in failed}
     runs = structs.replace(pod, status=status)
-    usage = {**snapshot.usage, (pod.namespace, pod.name): PodUsage.of_containers(limits)}
+    usage = {**snapshot.usage, pod.key: PodUsage.of_containers(limits)}
     pods = tuple(runs if other is pod else other for other in snapshot.pods)
     return replace(snapshot, pods=pods, usage=usage)
 
@@ -260,7 +260,7 @@ def node_model(snapshot: Snapshot, node: str, profiles: ProfileCache | None = No
         if scaler.recommended
     }
     scalers = ((pod, targets.get(find_workload(pod))) for pod in pods if targets)
-    recommending = {(pod.namespace, pod.name): scaler for pod, scaler in scalers if scaler is not None}
+    recommending = {pod.key: scaler for pod, scaler in scalers if scaler is not None}
     setup = snapshot.setup(node)
     return NodeModel(
         setup,
@@ -277,7 +277,7 @@ def node_model(snapshot: Snapshot, node: str, profiles: ProfileCache | None = No
 
 def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:
     """Return the selected pods of a node, or None for all of them."""
-    keys = {(pod.namespace, pod.name) for pod in model.pods if scope.matches(pod)}
+    keys = {pod.key for pod in model.pods if scope.matches(pod)}
     return None if len(keys) == len(model.pods) else keys
 
 
@@ -287,7 +287,7 @@ def _throttled(
     history = snapshot.history
     for model in models if history.containers else ():
         for (key, name), past in history.of(model.pods).items():
-            pod = next(pod for pod in model.pods if (pod.namespace, pod.name) == key)
+            pod = next(pod for pod in model.pods if pod.key == key)
             limit = current_value(pod, name, Side.LIMITS, CPU)
             if past.throttled and limit is not None and (keys is None or key in keys):
                 edits = (Edit(name, Side.LIMITS, CPU, None),)

@@ -160,7 +160,7 @@ class Incident:
         snapshot = self.snapshot
         nodes = [name] if kind == "Node" else snapshot.nodes_of(self.scope)
         running = [pod for pod in self._pods if pod.node_name and not pod.is_terminal]
-        keys = [(pod.namespace, pod.name) for pod in running]
+        keys = [pod.key for pod in running]
         is_place = kind in {"Node", "Namespace", "Cluster"}
         if not running and not is_place:
             subject = "the pod is" if kind == "Pod" else "its pods are"
@@ -237,7 +237,7 @@ def _fixes_against(kill: Kill, snapshot: Snapshot) -> FixList | None:
     if pod is None or killer is None or not pod.node_name or (pod.is_terminal and not is_own):
         return None
     try:
-        return fixes_for_pods(snapshot, [(pod.namespace, pod.name)], by=OWN_LIMITS if is_own else (killer,))
+        return fixes_for_pods(snapshot, [pod.key], by=OWN_LIMITS if is_own else (killer,))
     except InputError as error:
         return FixList((), (), snapshot, problems=(str(error),))
 
@@ -261,7 +261,7 @@ def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]
     for kill in kills:
         kills_of.setdefault((kill.namespace, kill.pod), []).append(kill)
     for pod in pods:
-        of_pod = kills_of.get((pod.namespace, pod.name), [])
+        of_pod = kills_of.get(pod.key, [])
         killed = {(kill.container, kill.time) for kill in of_pod}
         evicted = [kill.time for kill in of_pod if kill.diagnosis.mechanism.verb != KILLED]
         for status in pod.status.every_container:

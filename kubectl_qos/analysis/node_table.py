@@ -255,7 +255,7 @@ def _victim(ranking: Ranking, deaths: Iterable[NextDeath]) -> Victim | None:
     if not first or first[0].worst is None or first[0].worst.usage is None:
         return None
     row, score = first[0], first[0].worst.oom_score
-    key = row.pod.namespace, row.pod.name
+    key = row.pod.key
     rivals = (death.rival for death in deaths if death.killer.has_ranks and death.key == key)
     rival = next(filter(None, rivals), None)
     return Victim(key, row.qos, score, len(first) - 1, rival.key if rival is not None else None)

@@ -69,8 +69,8 @@ def pod_facts(
     neighbours = {name: snapshot.by_node().get(name, ()) for name in nodes}
     before = PodRows((), sampled=sampled)
     rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope(), before=before)
-    keys = {(other.namespace, other.name) for other in pods if other is not pod}
-    usage = snapshot.usage.get((pod.namespace, pod.name))
+    keys = {other.key for other in pods if other is not pod}
+    usage = snapshot.usage.get(pod.key)
     waits = {"pod": usage.details.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
     volumes = dict(usage.details.volumes) if usage is not None else {}
     with_medium = (

@@ -219,7 +219,7 @@ def _with_history(node: RankedNode, snapshot: Snapshot, name: str) -> RankedNode
 
     times, rows = seconds_by_victim(snapshot, name), []
     for row in node.rows:
-        key = row.pod.namespace, row.pod.name
+        key = row.pod.key
         of_pod = snapshot.history.of([row.pod])
         histories = [history for (_, name), history in of_pod.items() if row.container in {"", name}]
         past = PastUsage(
@@ -282,7 +282,7 @@ def _rank_node(
     lowest = lowest_priorities_after(ranking.pods)
     for row, after, percent in zip(ranking.pods, lowest, percents, strict=True):
         if scope.matches(row.pod):
-            eviction_rank = evicted.get((row.pod.namespace, row.pod.name))
+            eviction_rank = evicted.get(row.pod.key)
             is_nearest = percent > 0 and percent == fullest
             pod_row = _pod_row(row, setup, after, eviction_rank, nearest=is_nearest)
             if containers:

@@ -220,7 +220,7 @@ def _pod_facts(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[_PodFacts]:
     by_pod: dict[PodKey, dict[str, ContainerHistory]] = {}
     for (pod, container), container_history in history.containers.items():
         by_pod.setdefault(pod, {})[container] = container_history
-    for key in dict.fromkeys((pod.namespace, pod.name) for pod in pods):
+    for key in dict.fromkeys(pod.key for pod in pods):
         yield _PodFacts(*key, snapshot.usage.get(key), history.now.get(key), by_pod.get(key, {}))
 
 

@@ -249,8 +249,8 @@ class LiveSource(Source):
                 raise
             missing.append(no_neighbours(error))
             return requested
-        seen = {(pod.namespace, pod.name) for pod in pods}
-        return pods + [pod for pod in requested if (pod.namespace, pod.name) not in seen]
+        seen = {pod.key for pod in pods}
+        return pods + [pod for pod in requested if pod.key not in seen]
 
     def _nodes(self, scope: Scope, names: Collection[str], missing: list[Missing]) -> dict[str, NodeObject]:
         """Read the nodes of these names, and the requested one; a pod may outlive its node for a while."""

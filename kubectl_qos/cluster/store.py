@@ -215,7 +215,7 @@ class Store:
         """Store a new or changed pod, or one that was bound to a node; an equal pod changes nothing."""
         with self._changed:
             node_pods = self._pods.setdefault(pod.node_name, {})
-            key = pod.metadata.namespace, pod.metadata.name
+            key = pod.key
             if node_pods.get(key) == pod:
                 return
             if key not in node_pods:
@@ -227,7 +227,7 @@ class Store:
     def drop_pod(self, pod: Pod) -> None:
         """Remove a deleted pod."""
         with self._changed:
-            if self._remove((pod.metadata.namespace, pod.metadata.name), pod.node_name):
+            if self._remove(pod.key, pod.node_name):
                 self.notify()
 
     def replace_nodes(self, nodes: Iterable[NodeObject]) -> None:

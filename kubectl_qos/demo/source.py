@@ -67,7 +67,7 @@ class LivingDemo(Source):
         self._metrics: object = None
         self._nodes: object = None
         self._events: object = None
-        self._decoded = {(pod.namespace, pod.name): (FIRST_REVISION, pod) for pod in self._first.pods}
+        self._decoded = {pod.key: (FIRST_REVISION, pod) for pod in self._first.pods}
         self._now = now or running_clock()
         self.tick_seconds = tick_seconds
 

@@ -285,7 +285,7 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
         rank_node([pair[side].pod for pair in pairs] + running, setup.node, setup.release, snapshot.usage)
         for side in (0, 1)
     )
-    keys, own = {(pod.namespace, pod.name) for pod in pods}, snapshot.own_bytes(name)
+    keys, own = {pod.key for pod in pods}, snapshot.own_bytes(name)
     growth = growth_on(snapshot, name)
     (deaths_before, own_deaths_before), (deaths_after, own_deaths_after) = (
         _deaths(ranking, setup, own, keys, growth) for ranking in (before, after)

@@ -32,7 +32,6 @@ from kubectl_qos.edit.fixes import (
     least_units,
     memory_value,
     order_of_fixes,
-    pod_key,
     same_death,
     same_of_pod,
     strategy_for,
@@ -139,13 +138,13 @@ def _loops(
         loops = dict[PodKey, set[str]]()
         for pod in model.pods:
             names = {loop.container for loop in oom_loops(pod)}
-            usage = model.usage.get(pod_key(pod))
+            usage = model.usage.get(pod.key)
             for status in () if pod.is_terminal else pod.status.every_container:
                 if status.has_processes and (usage is None or usage.of(status.name) is None):
                     names.add(status.name)
             killed = {name for name in names if was_killed_since_resize(pod, name)}
-            if killed and pod_key(pod) in keys:
-                loops[pod_key(pod)] = killed
+            if killed and pod.key in keys:
+                loops[pod.key] = killed
         if loops:
             search = _Search(as_started(model, loops), keys, workload, real=model)
             for key, names in loops.items():
@@ -210,7 +209,7 @@ class _Search:
         self._real = real or self._model
         self._group = frozenset(group) if workload is not None else frozenset()
         self._workload = workload
-        self.pods = {pod_key(pod): pod for pod in self._real.pods}
+        self.pods = {pod.key: pod for pod in self._real.pods}
         self.node = model.setup.node.name
         self.state = self._model.state()
         # The edits that are offered are among those that were tried.
@@ -591,7 +590,7 @@ class _Search:
         seen = self._real.preview(pod, edits)
         if seen.refusals or not edits:
             return None
-        workload = self._workload if pod_key(pod) in self._group else None
+        workload = self._workload if pod.key in self._group else None
         strategy = strategy_for(pod, seen) if workload is None else StrategyKind.TEMPLATE
         if seen.before.qos_class is not seen.after.qos_class and kind is not FixKind.RECOMMENDED:
             kind = FixKind.CLASS

@@ -283,7 +283,7 @@ class NodeModel:
 
         Raises InputError for a node that runs Windows.
         """
-        changed = {pod_key(pod): self.recreated(pod, edits) for pod in self.pods if pod_key(pod) in keys}
+        changed = {pod.key: self.recreated(pod, edits) for pod in self.pods if pod.key in keys}
         ranking = with_pods(self._ranking, changed, self.setup.release) if changed else self._ranking
         state = ranked_node_state(
             ranking,
@@ -300,12 +300,12 @@ class NodeModel:
 
     def evidence(self, pod: Pod, container: str) -> Evidence:
         """Return a container's need: from its history, unless it was killed above that, or from its usage."""
-        history = self.history.get((pod_key(pod), container))
+        history = self.history.get((pod.key, container))
         limit = limit_in_force(pod, container, self.setup.release)
         was_killed = limit and was_killed_since_resize(pod, container)
         if history is not None and not (was_killed and history.peak_bytes < limit):
             return history
-        usage = self.usage.get(pod_key(pod))
+        usage = self.usage.get(pod.key)
         used = usage.of(container) if usage is not None else None
         peak = used.kernel_bytes if used is not None else 0
         if was_killed:
@@ -356,7 +356,7 @@ def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> Nod
     """Return the node as if these containers ran, and used their limits, at which they were killed."""
     pods, usage = list(model.pods), dict(model.usage)
     for index, pod in enumerate(model.pods):
-        names, of_pod = loops.get(pod_key(pod), ()), model.usage.get(pod_key(pod))
+        names, of_pod = loops.get(pod.key, ()), model.usage.get(pod.key)
         if names:
             run = {
                 part: tuple(
@@ -374,13 +374,8 @@ def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> Nod
             }
             release = model.setup.release
             at_limit = {name: ContainerUsage(limit_in_force(pod, name, release)) for name in names}
-            usage[pod_key(pod)] = PodUsage.of_containers(used | at_limit)
+            usage[pod.key] = PodUsage.of_containers(used | at_limit)
     return replace(model, pods=pods, usage=usage)
-
-
-def pod_key(pod: Pod) -> PodKey:
-    """Return namespace and name."""
-    return pod.metadata.namespace, pod.metadata.name
 
 
 def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:

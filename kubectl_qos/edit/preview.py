@@ -177,7 +177,7 @@ class Effects:
         is_ranked = self.rank_before is not None and self.rank_after is not None
         for ranking, rank in ((self.ranking_before, self.rank_before), (self.ranking_after, self.rank_after)):
             earlier = [row.pod for row in ranking.pods if is_ranked and 0 < (row.rank or 0) < (rank or 0)]
-            yield {(pod.namespace, pod.name): None for pod in earlier}
+            yield {pod.key: None for pod in earlier}
 
     @property
     def changes_path(self) -> bool:
@@ -342,7 +342,7 @@ def preview(
     allocated = tuple(resize.node_fit(after.pod, others, setup))
     if kind is StrategyKind.IN_PLACE:
         restarts = resize.restarting(before.pod, after.pod)
-        used = (usage or {}).get((pod.namespace, pod.name))
+        used = (usage or {}).get(pod.key)
         outcome = resize.resize_outcome(before.pod, after.pod, setup, allocated, used)
         in_place = _in_place(effects, restarts, outcome.answer)
         loops = oom_loops(before.pod) if in_place.kept_pod_limit is not None else ()

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
-from kubectl_qos.edit.fixes import NodeModel, least_units, memory_value, pod_key, strategy_for
+from kubectl_qos.edit.fixes import NodeModel, least_units, memory_value, strategy_for
 from kubectl_qos.edit.goals import (
     UNIT_BYTES,
     Obstacle,
@@ -243,8 +243,8 @@ class _PlanSearch:
         self.model = model
         self._release = model.setup.release
         alive = [pod for pod in model.pods if not pod.is_terminal]
-        alive.sort(key=lambda pod: (priority_of(pod), pod_key(pod)))
-        self.pods = {pod_key(pod): pod for pod in alive}
+        alive.sort(key=lambda pod: (priority_of(pod), pod.key))
+        self.pods = {pod.key: pod for pod in alive}
         self.priorities = {key: priority_of(pod) for key, pod in self.pods.items()}
         self.before = {key: exposure(model, pod) for key, pod in self.pods.items()}
         self.all_before = set(inversions(self.priorities, self.before))
@@ -411,7 +411,7 @@ class _PlanSearch:
     def _raised(self, pod: Pod, edits: Sequence[Edit], owner: str) -> list[Edit]:
         running = self.model.recreated(pod, edits)
         request = memory_value(running, owner, Side.REQUESTS) // UNIT_BYTES
-        most = request + self.model.usage[pod_key(pod)].working_set_bytes // UNIT_BYTES + 1
+        most = request + self.model.usage[pod.key].working_set_bytes // UNIT_BYTES + 1
 
         def raised(units: int) -> list[Edit]:
             return [*edits, *raise_request(running, owner, units * UNIT_BYTES)]

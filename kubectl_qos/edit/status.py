@@ -427,7 +427,7 @@ class Trial:
         for pod in pods:
             if pod.metadata.uid in self.old:
                 continue
-            used = usage.get((pod.namespace, pod.name))
+            used = usage.get(pod.key)
             for status in pod.status.every_container:
                 key = pod.metadata.uid, status.name
                 earlier = outcomes.get(key, ContainerOutcome(status.name))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value, effective_edits
-from kubectl_qos.edit.fixes import NodeModel, pod_key
+from kubectl_qos.edit.fixes import NodeModel
 from kubectl_qos.edit.goals import ObstacleReason
 from kubectl_qos.edit.preview import StrategyKind, preview
 from kubectl_qos.edit.priorities import (
@@ -58,7 +58,7 @@ def plan_nodes(
 class _Search:
     def __init__(self, models: Sequence[NodeModel], keys: Sequence[Collection[PodKey] | None]) -> None:
         self._models, self._keys = models, keys
-        self._workloads = {pod_key(pod): find_workload(pod) for model in models for pod in model.pods}
+        self._workloads = {pod.key: find_workload(pod) for model in models for pod in model.pods}
         self._fixed: dict[PodKey, ObstacleReason] = {}
         self._most: dict[Workload, int] = {}
 
@@ -72,7 +72,7 @@ class _Search:
             free // count
             for model in self._models
             if (free := model.free_bytes) is not None
-            if (count := sum(self._workloads[pod_key(pod)] == workload for pod in model.pods))
+            if (count := sum(self._workloads[pod.key] == workload for pod in model.pods))
         ]
         self._most[workload] = min(shares, default=0)
 
@@ -81,7 +81,7 @@ class _Search:
         values: _Values = {}
         for _ in range(_MOST_ROUNDS):
             plans = [self._plan(*keys, values) for keys in zip(self._models, self._keys, strict=True)]
-            moves = [(self._workloads[pod_key(move.pod)], move) for plan in plans for move in plan.moves]
+            moves = [(self._workloads[move.pod.key], move) for plan in plans for move in plan.moves]
             grown = [(workload, move.edits) for workload, move in moves if workload.kind in ROLLED_OUT]
             if not grown:
                 return values, plans
@@ -92,12 +92,12 @@ class _Search:
         return self.common_values()
 
     def _plan(self, model: NodeModel, keys: Collection[PodKey] | None, values: _Values) -> PriorityPlan:
-        edits = {pod_key(pod): _edits(pod, values) for pod in model.pods}
-        edited = replace(model, pods=[apply_edits(pod, edits[pod_key(pod)]) for pod in model.pods])
+        edits = {pod.key: _edits(pod, values) for pod in model.pods}
+        edited = replace(model, pods=[apply_edits(pod, edits[pod.key]) for pod in model.pods])
         most = {
             key: self._most[workload] - model.more_bytes(pod, edits[key])
             for pod in model.pods
-            if (workload := self._workloads[key := pod_key(pod)]) in self._most
+            if (workload := self._workloads[key := pod.key]) in self._most
         }
         return plan_priorities(edited, keys, self._fixed, most)
 
@@ -106,7 +106,7 @@ class _Search:
             model.recreated(pod)
             for model in self._models
             for pod in model.pods
-            if self._workloads[pod_key(pod)] == workload
+            if self._workloads[pod.key] == workload
         ]
 
 
@@ -137,10 +137,10 @@ class _Node:
 
     def __init__(self, model: NodeModel, plan: PriorityPlan, values: _Values) -> None:
         self._model, self._found, self._values = model, plan, values
-        pods = sorted(model.pods, key=lambda pod: (priority_of(pod), pod_key(pod)))
-        self._pods = {pod_key(pod): pod for pod in pods if not pod.is_terminal}
+        pods = sorted(model.pods, key=lambda pod: (priority_of(pod), pod.key))
+        self._pods = {pod.key: pod for pod in pods if not pod.is_terminal}
         self._edits = {key: _edits(pod, values) for key, pod in self._pods.items()}
-        self._edits |= {pod_key(move.pod): move.edits for move in plan.moves}
+        self._edits |= {move.pod.key: move.edits for move in plan.moves}
         self._priorities = {key: priority_of(pod) for key, pod in self._pods.items()}
         self._before = self._exposures({})
         self._after = self._exposures(self._edits)
@@ -180,7 +180,7 @@ class _Node:
         return replace(self._found, moves=tuple(moves), free_bytes=self._model.free_bytes)
 
     def _move(self, key: PodKey) -> Move:
-        move = next((move for move in self._found.moves if pod_key(move.pod) == key), None)
+        move = next((move for move in self._found.moves if move.pod.key == key), None)
         if move is not None:
             return move
         pod, edits = self._pods[key], self._edits[key]

@@ -318,8 +318,8 @@ class KillCounter:
             pod for pod in pods if pod.status.reason or any(run.ends for run in pod.status.every_container)
         )
         changed = {id(pod) for pod in ended if id(pod) not in same}
-        left = {(pod.namespace, pod.name) for pod in pods}
-        self.forget(pod for pod in before if (pod.namespace, pod.name) not in left)
+        left = {pod.key for pod in pods}
+        self.forget(pod for pod in before if pod.key not in left)
         if not changed:
             return
         alone = replace(snapshot, pods=pods)
@@ -335,7 +335,7 @@ class KillCounter:
 
     def forget(self, pods: Iterable[Pod]) -> None:
         """Drop the counters of pods that are gone."""
-        gone = {(pod.namespace, pod.name) for pod in pods} & self._seen.keys()
+        gone = {pod.key for pod in pods} & self._seen.keys()
         for key in gone:
             del self._seen[key]
         if gone:

@@ -416,6 +416,11 @@ class Pod(ApiStruct, frozen=True):
         return self.metadata.namespace
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Return namespace and name (`types.NamespacedName`)."""
+        return self.metadata.namespace, self.metadata.name
+
+    @property
     def node_name(self) -> str:
         """Return the node that the pod is bound to, empty before scheduling."""
         return self.spec.node_name

@@ -183,11 +183,11 @@ class Snapshot:
 
     def usage_of(self, pod: Pod) -> PodUsage | None:
         """Return a pod's usage; workloads have none."""
-        return self.usage.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
+        return self.usage.get(pod.key) if pod.kind == "Pod" else None
 
     def usage_now(self, pod: Pod) -> PodUsage | None:
         """Return a pod's last usage, even if `usage` is a statistic of a time."""
-        now = self.history.now.get((pod.namespace, pod.name)) if pod.kind == "Pod" else None
+        now = self.history.now.get(pod.key) if pod.kind == "Pod" else None
         return now or self.usage_of(pod)
 
     def seen_of(self, pod: Pod) -> Mapping[str, ContainerHistory]:

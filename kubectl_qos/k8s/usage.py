@@ -224,7 +224,7 @@ class History:
         """Return the history of the containers of these pods."""
         if not self.containers:
             return {}
-        keys = (((pod.namespace, pod.name), item.name) for pod in pods for item in all_containers(pod))
+        keys = ((pod.key, item.name) for pod in pods for item in all_containers(pod))
         return {key: self.containers[key] for key in keys if key in self.containers}
 
 

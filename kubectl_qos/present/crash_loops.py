@@ -79,7 +79,7 @@ def loop_notes(
 def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], release: Release) -> str:
     limit, waiting = limit_in_loop(pod, status, release), status.state and status.state.waiting
     if not limit or not waiting:
-        return _running_text(pod, status, usage.get((pod.namespace, pod.name)), release)
+        return _running_text(pod, status, usage.get(pod.key), release)
     restarts = count(status.restart_count, "restart")
     waits = f"waits in {escape(waiting.reason)} ({restarts}): no process to rank"
     if is_refused(pod, status.name):

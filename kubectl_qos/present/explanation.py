@@ -127,7 +127,7 @@ def fix_text(pod: Pod, snapshot: Snapshot) -> str:
     from kubectl_qos.analysis.fix_list import fixes_for_pods
     from kubectl_qos.present.fixes import first_fix
 
-    return first_fix(fixes_for_pods(snapshot, [(pod.namespace, pod.name)]))
+    return first_fix(fixes_for_pods(snapshot, [pod.key]))
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:

@@ -316,7 +316,7 @@ def fix_summary(fix: Fix) -> str:
     kind, name = fix.workload or find_workload(fix.pod)[::2]
     is_in_place = fix.strategy is StrategyKind.IN_PLACE
     how = strategy_name(fix.strategy) if is_in_place else how_to_apply(fix.strategy, kind, name)
-    is_other = (fix.pod.namespace, fix.pod.name) != fix.death.key
+    is_other = fix.pod.key != fix.death.key
     waits = f"{resize_sentence(fix.pod)}; " if is_resizing(fix.pod) else ""
     whose = f"{fix_object(fix)} " if is_other else ""
     return f"{waits}{whose}{'; '.join(changes)}, {fix_when(fix)}, {how}"

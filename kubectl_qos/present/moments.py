@@ -117,7 +117,7 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
 
 def first_death(state: NodeState, pod: Pod) -> str:
     """Return the first death of a pod: `+118Mi own limit 94%`, `none` or `unknown`."""
-    key = pod.namespace, pod.name
+    key = pod.key
     return _first(deaths_of(state, {key}), "unknown" if state.lacks_usage(key) else "none")
 
 

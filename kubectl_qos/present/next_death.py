@@ -57,7 +57,7 @@ def notes(deaths: Deaths) -> Iterator[str]:
         if near:
             yield f"{first_few(near)}: {PAGE_CACHE}"
         evicting = {row.node for row in deaths.rows if row.death.killer.evicts}
-        unmeasured = (pod for pod in snapshot.pods if (pod.namespace, pod.name) not in snapshot.usage)
+        unmeasured = (pod for pod in snapshot.pods if pod.key not in snapshot.usage)
         first = [pod for pod in unmeasured if pod.spec.node_name in evicting and lacks_stats(pod)]
         if first:
             names = [full_name(pod.namespace, pod.name) for pod in first]

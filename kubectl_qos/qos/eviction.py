@@ -60,7 +60,7 @@ def node_eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
             rows.append(row)
             used.append(row.usage.working_set_bytes)
     ranks = eviction_ranks([row.pod for row in rows], used, [row.profile.eviction_request for row in rows])
-    return {(row.pod.namespace, row.pod.name): rank for row, rank in zip(rows, ranks, strict=True)}
+    return {row.pod.key: rank for row, rank in zip(rows, ranks, strict=True)}
 
 
 def eviction_key(priority: int, over_request: int | None) -> EvictionKey:

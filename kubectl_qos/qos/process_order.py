@@ -154,7 +154,7 @@ def with_largest(
             largest[cgroup.container_id] = max(size, largest.get(cgroup.container_id, 0))
     amended = dict(usage)
     for pod in pods if largest else ():
-        key = pod.metadata.namespace, pod.metadata.name
+        key = pod.key
         ids = {status.name: status.container_id.rpartition("://")[2] for status in pod.status.every_container}
         if key in amended:
             amounts = [(amended[key].of(name), largest.get(ids.get(name, ""))) for name in amended[key].names]

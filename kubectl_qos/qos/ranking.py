@@ -180,10 +180,7 @@ def rank_node(
     usage = usage or {}
     scorer = _Scorer(node)
     profile_for = (profiles or Profiles(node.memory_capacity_bytes, release)).profile_for
-    rows = [
-        scorer.pod(pod, profile_for(pod), usage.get((pod.metadata.namespace, pod.metadata.name)))
-        for pod in pods
-    ]
+    rows = [scorer.pod(pod, profile_for(pod), usage.get(pod.key)) for pod in pods]
     return _ranking(scorer, rows)
 
 
@@ -191,7 +188,7 @@ def with_pods(ranking: Ranking, pods: Mapping[PodKey, Pod], release: Release) ->
     """Return the ranking with these pods (defaulted), each in place of its namesake; usage stays."""
     scorer = _Scorer(ranking.node)
     profile_for = Profiles(ranking.node.memory_capacity_bytes, release).profile_for
-    changed = ((row, pods.get(_name(row))) for row in ranking.pods)
+    changed = ((row, pods.get(row.pod.key)) for row in ranking.pods)
     rows = [scorer.pod(pod, profile_for(pod), row.usage) if pod is not None else row for row, pod in changed]
     return _ranking(scorer, rows)
 
@@ -202,8 +199,8 @@ def with_pod(
     """Return the ranking with one more pod (defaulted), in place of one of the same kind and name."""
     scorer, key = _Scorer(ranking.node), (pod.kind, pod.namespace, pod.name)
     profile = Profiles(ranking.node.memory_capacity_bytes, release).profile_for(pod)
-    row = scorer.pod(pod, profile, (usage or {}).get((pod.namespace, pod.name)))
-    others = [row for row in ranking.pods if (row.pod.kind, *_name(row)) != key]
+    row = scorer.pod(pod, profile, (usage or {}).get(pod.key))
+    others = [row for row in ranking.pods if (row.pod.kind, *row.pod.key) != key]
     return _ranking(scorer, [row, *others])
 
 
@@ -384,17 +381,12 @@ def _in_order(rows: list[RankedPod]) -> list[RankedPod]:
     result: list[RankedPod] = []
     for points in sorted(ranked, reverse=True):
         alike = ranked[points]
-        alike.sort(key=_name)
+        alike.sort(key=lambda row: row.pod.key)
         rank, tied = len(result) + 1, len(alike) > 1
         for pod, qos, _, _, worst, containers, alive, usage, profile in alike:
             result.append(RankedPod(pod, qos, rank, tied, worst, containers, alive, usage, profile))
-    others.sort(key=lambda row: (row.worst is None, -_danger(row.worst) if row.worst else 0, _name(row)))
+    others.sort(key=lambda row: (row.worst is None, -_danger(row.worst) if row.worst else 0, row.pod.key))
     return result + others
-
-
-def _name(row: RankedPod) -> tuple[str, str]:
-    metadata = row.pod.metadata
-    return metadata.namespace, metadata.name
 
 
 class Flag(StrEnum):

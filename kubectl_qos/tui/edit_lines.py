@@ -124,7 +124,7 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
     used = f"{binary(deaths[0].state.used_bytes)}  " if deaths else ""
     headings = [heading(effects, at.when) for at in deaths] if len(deaths) > 1 else [used] * len(deaths)
     column, pod = max(map(len, headings), default=0) + 2, effects.before.pod
-    key = pod.namespace, pod.name
+    key = pod.key
 
     def layout(width: int) -> Iterator[TextLine]:
         if not deaths:

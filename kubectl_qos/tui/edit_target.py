@@ -84,7 +84,7 @@ class EditTarget:
     def _sampled(self, trends: Trends) -> dict[str, MemoryUse]:
         if self.usage is None:
             return {}
-        key = self.pod.namespace, self.pod.name
+        key = self.pod.key
         peak = max(trends.of(key), default=0) * _KIB or None
         whole = MemoryUse(self.usage.working_set_bytes, peak)
         if len(self.usage.names) == 1:
@@ -120,8 +120,8 @@ class EditTarget:
     def others(self) -> list[PodRow]:
         ranked = self.view_model.rows.nodes.get(self.pod.node_name)
         rows = ranked.rows if ranked is not None and self.pod.node_name else ()
-        key = (self.pod.namespace, self.pod.name)
-        return [row for row in rows if (row.pod.namespace, row.pod.name) != key]
+        key = self.pod.key
+        return [row for row in rows if row.pod.key != key]
 
     def outliving(self, pod: Pod, other: Pod) -> Goal:
         """Return the goal that `pod`, which is this one with edits, dies after another one of its node."""

@@ -188,11 +188,7 @@ class ViewModel:
 
     def pod_keys(self, node: str) -> list[PodKey]:
         """Return the pods of a node that have not ended."""
-        return [
-            (pod.metadata.namespace, pod.metadata.name)
-            for pod in self.snapshot.by_node().get(node, ())
-            if not pod.is_terminal
-        ]
+        return [pod.key for pod in self.snapshot.by_node().get(node, ()) if not pod.is_terminal]
 
     def pod_of(self, row: PodRow) -> Pod:
         """Return the stored pod of a row, which holds it with the server's defaults filled in."""
@@ -399,7 +395,7 @@ def _group(key: str, rows: Iterable[PodRow], used: int | None) -> PodGroup:
 def _used(pods: Iterable[Pod], snapshot: Snapshot) -> int | None:
     """Return the usage of pods that have not ended, in scope or not."""
     living = [pod for pod in pods if not pod.is_terminal]
-    usages = [snapshot.usage.get((pod.metadata.namespace, pod.metadata.name)) for pod in living]
+    usages = [snapshot.usage.get(pod.key) for pod in living]
     used = known_sum([usage.working_set_bytes for usage in usages if usage is not None])
     return used if living else 0
 

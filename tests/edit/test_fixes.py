@@ -27,7 +27,6 @@ from kubectl_qos.edit.fixes import (
     NoFixReason,
     friendly,
     least_units,
-    pod_key,
     same_death,
 )
 from kubectl_qos.edit.goals import in_bytes, raise_request
@@ -124,7 +123,7 @@ def is_kept(model: NodeModel, fix: Fix, edits: Sequence[Edit], keys: Collection[
 def check(model: NodeModel, found: Fixes, group: Collection[PodKey] = ()) -> None:
     for fix in found.fixes:
         event(fix.kind)
-        keys = group if fix.workload else {pod_key(fix.pod)}
+        keys = group if fix.workload else {fix.pod.key}
         assert is_kept(model, fix, fix.edits, keys)
         assert is_kept(model, fix, fix.minimal, keys)
         before, after = fix.effects.before.qos_class, fix.effects.after.qos_class
@@ -133,7 +132,7 @@ def check(model: NodeModel, found: Fixes, group: Collection[PodKey] = ()) -> Non
         if after is not QosClass.GUARANTEED or before is after:
             assert not any(is_kept(model, fix, less, keys) for less in one_mi_less(fix.minimal))
         requested = sum(
-            pod_requests(model.recreated(pod, fix.edits if pod_key(pod) in keys else ()), model.setup.release)
+            pod_requests(model.recreated(pod, fix.edits if pod.key in keys else ()), model.setup.release)
             .get(MEMORY, in_bytes(0))
             .value()
             for pod in model.pods
@@ -152,7 +151,7 @@ FEWER: Final = settings(max_examples=settings().max_examples // 3)
 def test_a_fix_has_the_effect_that_it_claims_and_one_mi_less_has_not(found: Cluster, threshold: str) -> None:
     model = model_of(found, threshold)
     check(model, fixes_of_node(model))
-    check(model, fixes_of_pods([model], [pod_key(model.pods[0])]))
+    check(model, fixes_of_pods([model], [model.pods[0].key]))
 
 
 @FEWER
@@ -162,7 +161,7 @@ def test_the_pods_of_a_workload_get_the_same_edits(found: Cluster) -> None:
     first, second, *others = model.pods
     twin = msgspec.structs.replace(second, spec=first.spec)
     model = replace(model, pods=[first, twin, *others])
-    group = {pod_key(first), pod_key(twin)}
+    group = {first.key, twin.key}
     fixes = fixes_of_pods([model], group, ("Deployment", "web"))
     check(model, fixes, group)
     assert all(fix.strategy is StrategyKind.TEMPLATE for fix in fixes.fixes if fix.workload)
@@ -174,10 +173,10 @@ def test_a_tried_edit_is_on_the_node_as_if_all_of_it_were_built_again(
 ) -> None:
     model = model_of(found, "100Mi")
     edits = data.draw(edits_of(model.pods[0]))
-    first = pod_key(model.pods[0])
+    first = model.pods[0].key
     assume(not pod_refusals(model.recreated(model.pods[0], edits), model.setup.release))
     pods = [
-        model.recreated(pod, edits) if pod_key(pod) == first else running_pod(pod, model.setup.release)
+        model.recreated(pod, edits) if pod.key == first else running_pod(pod, model.setup.release)
         for pod in model.pods
     ]
     assert model.state({first}, edits) == build_node_state(pods, model.setup, model.usage)
@@ -228,8 +227,8 @@ def recorded_model(run: Any, setup: NodeSetup, **own: Any) -> NodeModel:
     pods = [convert(found["pod"], Pod) for found in run["before"]["pods"].values()]
     usage: dict[PodKey, PodUsage] = {}
     for one_pod in pods:
-        mine = [one for one in state.containers if state.pod_for(one).key == pod_key(one_pod)]
-        usage[pod_key(one_pod)] = PodUsage.of_containers(
+        mine = [one for one in state.containers if state.pod_for(one).key == one_pod.key]
+        usage[one_pod.key] = PodUsage.of_containers(
             {one.name: ContainerUsage(one.working_set_bytes, one.used_bytes, 0) for one in mine}
         )
     return NodeModel(setup, pods, usage, **own)
@@ -237,7 +236,7 @@ def recorded_model(run: Any, setup: NodeSetup, **own: Any) -> NodeModel:
 
 def saves(model: NodeModel, fix: Fix, victim: str, scenario: Scenario) -> bool:
     """Whether the pod survives the run with that change; the index of what grows may be another one then."""
-    before, after = model.state(), model.state({pod_key(fix.pod)}, fix.edits)
+    before, after = model.state(), model.state({fix.pod.key}, fix.edits)
     (growth,) = scenario.growth
     if growth.container is not None:
         grows = before.containers[growth.container]
@@ -249,7 +248,7 @@ def saves(model: NodeModel, fix: Fix, victim: str, scenario: Scenario) -> bool:
 
 def fixed_by(model: NodeModel, victim: str, scenario: Scenario) -> list[Fix]:
     """The fixes for a pod after which that run does not kill it any more."""
-    key = next(pod_key(pod) for pod in model.pods if pod.name == victim)
+    key = next(pod.key for pod in model.pods if pod.name == victim)
     fixes = fixes_of_pods([model], [key]).fixes
     return [fix for fix in fixes if saves(model, fix, victim, scenario)]
 
@@ -324,14 +323,14 @@ def test_a_fixed_pod_survives_the_run_that_killed_it(
     for mine in (one for one in model.pods if one.name in lost):
         amounts = ((MEMORY, in_bytes(GIB)), (CPU, in_bytes(1)))
         guaranteed = [Edit("c", side, *one) for side in Side for one in amounts]
-        steps = simulate(model.state({pod_key(mine)}, guaranteed), scenario).steps
+        steps = simulate(model.state({mine.key}, guaranteed), scenario).steps
         assert mine.name not in {step.key[1] for step in steps}
     if lost:
         mine = next(one for one in model.pods if one.name == "oa-bu-over")
         free = model.free_bytes
         assert free is not None
         edits = list(raise_request(model.recreated(mine), "c", 64 * MIB + free))
-        steps = simulate(model.state({pod_key(mine)}, edits), scenario).steps
+        steps = simulate(model.state({mine.key}, edits), scenario).steps
         assert mine.name in {step.key[1] for step in steps}
 
 
@@ -345,11 +344,11 @@ def test_a_container_survives_with_the_limit_of_its_peak(name: str) -> None:
         names = tuple(one.name for one in pod.containers)
         usage = PodUsage(names, tuple(30 * MIB if one == "b" else 16 * MIB for one in names))
         peak = Evidence(EvidenceKind.HISTORY, 300 * MIB)
-        model = NodeModel(setup, [pod], {pod_key(pod): usage}, {(pod_key(pod), container): peak})
+        model = NodeModel(setup, [pod], {pod.key: usage}, {(pod.key, container): peak})
         growth = ContainerGrowth(model.state().find_container(pod_name, container), 300 * MIB)
         assert fixed_by(model, pod_name, Scenario(growth=(growth,)))
-        leak = replace(model, history={(pod_key(pod), container): replace(peak, grows_without_end=True)})
-        found = fixes_of_pods([leak], [pod_key(pod)])
+        leak = replace(model, history={(pod.key, container): replace(peak, grows_without_end=True)})
+        found = fixes_of_pods([leak], [pod.key])
         assert not [fix for fix in found.fixes if fix.kind is FixKind.LIMIT]
         assert NoFixReason.LEAK in {one.reason for one in found.unfixed}
 

@@ -11,7 +11,7 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.edit.edits import Edit, current_value, effective_edits
-from kubectl_qos.edit.fixes import NodeModel, pod_key
+from kubectl_qos.edit.fixes import NodeModel
 from kubectl_qos.edit.goals import ObstacleReason, in_bytes, keep_burstable, raise_request
 from kubectl_qos.edit.priorities import Inversion, PriorityPlan, plan_priorities
 from kubectl_qos.edit.workload_priorities import plan_nodes
@@ -47,11 +47,11 @@ Edits = Mapping[PodKey, Sequence[Edit]]
 def found_by_ranking(model: NodeModel, edits: Edits) -> set[Inversion]:
     """The inversions in the orders of the node with these edits."""
     setup = model.setup
-    pods = [model.recreated(one, edits.get(pod_key(one), ())) for one in model.pods]
+    pods = [model.recreated(one, edits.get(one.key, ())) for one in model.pods]
     ranking = rank_node(pods, setup.node, setup.release, model.usage)
-    kernel = {pod_key(row.pod): row.rank for row in ranking.pods if row.rank is not None}
+    kernel = {row.pod.key: row.rank for row in ranking.pods if row.rank is not None}
     orders: dict[Killer, dict[PodKey, int]] = {FULL_NODE: kernel, EVICTION: node_eviction_ranks(ranking)}
-    priority = {pod_key(one): one.spec.priority or 0 for one in pods}
+    priority = {one.key: one.spec.priority or 0 for one in pods}
     return {
         Inversion(killer, first, second)
         for killer, order in orders.items()
@@ -61,7 +61,7 @@ def found_by_ranking(model: NodeModel, edits: Edits) -> set[Inversion]:
 
 
 def edits_of(plan: PriorityPlan) -> dict[PodKey, tuple[Edit, ...]]:
-    return {pod_key(move.pod): move.edits for move in plan.moves}
+    return {move.pod.key: move.edits for move in plan.moves}
 
 
 def without_each(edits: Edits) -> Iterator[tuple[PodKey, dict[PodKey, Sequence[Edit]]]]:
@@ -90,7 +90,7 @@ def models(draw: st.DrawFn) -> NodeModel:
 
 @given(models(), st.booleans())
 def test_no_inversion_is_left_that_is_not_named_and_none_is_new(model: NodeModel, some: bool) -> None:
-    keys = {pod_key(one) for one in model.pods[::2]} if some else None
+    keys = {one.key for one in model.pods[::2]} if some else None
     plan = plan_priorities(model, keys)
     before, after = found_by_ranking(model, {}), found_by_ranking(model, edits_of(plan))
     assert after <= before
@@ -107,7 +107,7 @@ def test_no_edit_is_superfluous_and_nobody_loses(model: NodeModel) -> None:
     plan = plan_priorities(model)
     edits = edits_of(plan)
     left = found_by_ranking(model, edits)
-    pods = {pod_key(one): one for one in model.pods}
+    pods = {one.key: one for one in model.pods}
     for key, fewer in without_each(edits):
         changed = model.recreated(pods[key], fewer[key])
         is_possible = not pod_refusals(changed, model.setup.release)
@@ -145,9 +145,9 @@ def two_nodes(draw: st.DrawFn) -> list[NodeModel]:
                 one.metadata, name=f"{one.name}-{name}", owner_references=owners
             )
             pods.append(msgspec.structs.replace(one, metadata=metadata))
-            used = model.usage.get(pod_key(one))
+            used = model.usage.get(one.key)
             if used is not None:
-                usage[pod_key(pods[-1])] = draw(st.sampled_from([used, *model.usage.values()]))
+                usage[pods[-1].key] = draw(st.sampled_from([used, *model.usage.values()]))
         found.append(replace(model, pods=pods, usage=usage))
     return found
 

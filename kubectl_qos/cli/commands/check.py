@@ -300,7 +300,7 @@ def _subjects(
     whole = settings_of(next(iter((*options.source.files, *options.paths)), "."))
     every = {id(settings): settings for settings in by_file.values() or [whole]}
     if files is None or not files.objects:
-        pods = sorted(filter(scope.matches, snapshot.pods), key=lambda pod: (pod.namespace, pod.name))
+        pods = sorted(filter(scope.matches, snapshot.pods), key=lambda pod: pod.key)
         return [Subject(pod, settings=whole) for pod in pods], {}, [*every.values()]
     subjects: list[Subject] = []
     locations: dict[int, DocumentLocation] = {}

@@ -121,7 +121,7 @@ def _explain(
     add_fix = with_fix if references else _without_fix
     explanations = [
         add_fix(
-            explain_pod(pod, snapshot, now, events=events.get((pod.namespace, pod.name), {}), logs=logs),
+            explain_pod(pod, snapshot, now, events=events.get(pod.key, {}), logs=logs),
             snapshot,
         )
         for pod in pods
@@ -144,7 +144,7 @@ def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) 
     moment = at.timestamp() if at is not None else None
     try:
         store, _ = open_any_store(source)
-        keys = [key for pod in pods if (key := (pod.namespace, pod.name)) in usage]
+        keys = [key for pod in pods if (key := pod.key) in usage]
         usage |= {key: with_parts(store, key, usage[key], moment) for key in keys}
     except QosError as error:
         missing = Missing("what memory consists of", str(error), error.hint)
@@ -159,7 +159,4 @@ def _read_events(
     from kubectl_qos.cli.verify_readers import VerifiedPods, read_from_dump
 
     readings, _ = read_from_dump(dump, VerifiedPods(tuple(pods), snapshot, pods[0].node_name))
-    return {
-        (pod.namespace, pod.name): reading.observed.memory_events
-        for pod, reading in zip(pods, readings, strict=True)
-    }
+    return {pod.key: reading.observed.memory_events for pod, reading in zip(pods, readings, strict=True)}

@@ -269,7 +269,7 @@ def _find(
     if reference is None:
         return _find_on_nodes(node, snapshot, scope, resolved, options)
     members = resources.find_members(reference, snapshot, resolved, ended=True)
-    keys = [(pod.namespace, pod.name) for pod in members]
+    keys = [pod.key for pod in members]
     subject = resources.find_pod(reference, snapshot, resolved)
     workload, related = None if is_pod else reference, _related(subject, resolved)
     with resources.with_unreadable(snapshot):

@@ -147,7 +147,7 @@ def _without_kill(options: Options, facts: Facts, kills: Sequence[Kill]) -> Iter
     killed, references = {(kill.namespace, kill.pod) for kill in kills}, _named(options)
     for pod in facts.snapshot.pods:
         is_shown = facts.scope.matches(pod) and is_referenced(pod, references)
-        if is_shown and (pod.namespace, pod.name) not in killed:
+        if is_shown and pod.key not in killed:
             yield pod
 
 

@@ -159,7 +159,7 @@ class NextTable:
 
         if self._of_pods:
             groups = (resources.find_members(named, snapshot, self.resolved) for named in self._of_pods)
-            pods = {(pod.namespace, pod.name): pod for pod in chain.from_iterable(groups)}
+            pods = {pod.key: pod for pod in chain.from_iterable(groups)}
             return deaths_of_pods(snapshot, [*pods.values()])
         wanted, is_fleet = self._wanted, self._options.source.is_fleet
         for name in self._named_nodes:

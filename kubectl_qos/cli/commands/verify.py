@@ -164,7 +164,7 @@ def _find_pods(
     resources.require_node(node, snapshot)
     on_node = snapshot.by_node().get(node, ())
     pods = [pod for pod in on_node if scope.matches(pod) and not pod.is_terminal]
-    pods.sort(key=lambda pod: (pod.namespace, pod.name))
+    pods.sort(key=lambda pod: pod.key)
     return VerifiedPods(tuple(pods), snapshot, node)
 
 

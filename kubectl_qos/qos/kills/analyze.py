@@ -306,7 +306,7 @@ class _KillAnalyzer:
 
     def _gone_pods(self) -> Iterator[Pod]:
         """Yield pods that a kubelet ended or could not start according to events, and that the list lacks."""
-        listed = {(pod.namespace, pod.name) for pod in self._snapshot.pods}
+        listed = {pod.key for pod in self._snapshot.pods}
         gone = {}
         for event in self._event_list.events:
             involved = event.involved_object

@@ -115,7 +115,7 @@ class SimulatedPod(msgspec.Struct, frozen=True):
     @property
     def key(self) -> PodKey:
         """Namespace and name."""
-        return self.pod.metadata.namespace, self.pod.metadata.name
+        return self.pod.key
 
 
 class SimulatedContainer(msgspec.Struct, frozen=True):
@@ -197,7 +197,7 @@ def growth_on(snapshot: Snapshot, node: str) -> Growth:
     if seen:
         rates = {key: past.rate for key, past in seen.items() if past.rate > 0}
     else:
-        rates = dict(snapshot.rates([(pod.namespace, pod.name) for pod in pods]))
+        rates = dict(snapshot.rates([pod.key for pod in pods]))
     peaks = {key: past.peak_bytes for key, past in seen.items()}
     of_node = snapshot.node_rates.get(node, 0.0)
     if not rates and not peaks and not of_node:
@@ -222,7 +222,7 @@ def _starting(pod: Pod, usage: PodUsage | None) -> Iterator[ContainerKey]:
         if started is None or sampled is None or (sampled - started).total_seconds() >= START_SECONDS:
             continue
         if not was_killed_since_resize(pod, status.name):
-            yield (pod.namespace, pod.name), status.name
+            yield pod.key, status.name
 
 
 class Thresholds(NamedTuple):

@@ -357,7 +357,7 @@ def _eta_column(newest: Callable[[], ViewModel | None]) -> PodColumn:
 
 def _trend_column(trends: Trends) -> PodColumn:
     def samples(row: PodRow) -> Sequence[int]:
-        return trends.of((row.pod.namespace, row.pod.name))
+        return trends.of(row.pod.key)
 
     def growth(row: PodRow) -> int | None:
         kib = samples(row)

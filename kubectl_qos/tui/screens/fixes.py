@@ -17,7 +17,7 @@ from kubectl_qos.analysis.fix_list import FixList, fixes_for_pods, fixes_on_node
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.fix_search import fixes_of_node
-from kubectl_qos.edit.fixes import Fix, Fixes, FixKind, pod_key
+from kubectl_qos.edit.fixes import Fix, Fixes, FixKind
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload, find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -72,7 +72,7 @@ def suggested_line(snapshot: Snapshot, node: str) -> tuple[str, dict[ContainerKe
     """
     fixes = suggestion(snapshot, node)
     offers = {
-        (pod_key(fix.pod), edit.owner): edit.quantity.value()
+        (fix.pod.key, edit.owner): edit.quantity.value()
         for fix in fixes.fixes
         for edit in fix.edits
         if edit.side is Side.LIMITS and edit.quantity is not None and fix.kind is FixKind.LIMIT
@@ -190,7 +190,7 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
         table.most_height, table.further = _LINES, partial(_effect, longest)
         nothing = f"{nothing_sentence(fix_list).capitalize()}."
         table.load(fixes, partial(_fitting, fixes), datetime.now(UTC), empty=nothing)
-        own = next((fix for fix in fixes if pod_key(fix.pod) in self._keys), None)
+        own = next((fix for fix in fixes if fix.pod.key in self._keys), None)
         if own is not None:  # the first may be of another pod, whose death is the node's nearest
             table.move_to(_key(own))
         table.styles.height = _LINES * max(len(fixes), 1) + HEADER

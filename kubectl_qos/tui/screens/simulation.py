@@ -383,7 +383,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
 
     def _grows(self, row: PodRow | None) -> None:
         if row is not None and self._node_state is not None:
-            growing = find_growing(self._node_state, (row.pod.metadata.namespace, row.pod.metadata.name))
+            growing = find_growing(self._node_state, row.pod.key)
             self._change(lambda options: replace(options, mode=Mode.GROW, growing=growing))
 
     @on(LineTable.Selected)
