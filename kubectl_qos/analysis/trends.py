@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from operator import gt
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
@@ -27,6 +27,17 @@ _LASTING: Final = 3
 _KIB: Final = 1024
 
 
+class _Line(NamedTuple):
+    """The samples of a pod. `since` and `peaks` begin with a time in seconds, then have KiB per container."""
+
+    samples: array[int]
+    """KiB of the pod, newest last."""
+    since: array[int]
+    """Start point of the growth line."""
+    peaks: array[int] | None
+    """None for a pod with one container."""
+
+
 class Trends:
     """Samples of each pod, newest last, and its growth. Written by one thread, read by widgets.
 
@@ -36,11 +47,7 @@ class Trends:
     def __init__(self) -> None:
         self._history = NO_HISTORY
         self._last: Mapping[PodKey, PodUsage] = {}
-        self._samples: dict[PodKey, array[int]] = {}
-        self._since: dict[PodKey, array[int]] = {}
-        """Time in seconds and KiB per container: start point of the growth line."""
-        self._peaks: dict[PodKey, array[int]] = {}
-        """Time, and the peak KiB per container of pods with several."""
+        self._lines: dict[PodKey, _Line] = {}
         self._nodes: dict[str, list[array[int]]] = {}
         """Time and KiB used outside pods by node, since that last shrank."""
         self.offers: dict[ContainerKey, int] = {}
@@ -49,33 +56,18 @@ class Trends:
     def add(self, usage: Mapping[PodKey, PodUsage], history: History = NO_HISTORY) -> None:
         """Add samples, and forget pods without usage. The first sample is stored only with the second."""
         self._history = history
-        last, old_samples, old_since, old_peaks = self._last, self._samples, self._since, self._peaks
-        if usage is last:
+        if usage is self._last:
             return
-        new_samples: dict[PodKey, array[int]] = {}
-        new_since: dict[PodKey, array[int]] = {}
-        new_peaks: dict[PodKey, array[int]] = {}
+        lines: dict[PodKey, _Line] = {}
         for key, sample in usage.items():
-            before, samples, since = last.get(key), old_samples.get(key), old_since.get(key)
-            peaks = old_peaks.get(key)
+            before, line = self._last.get(key), self._lines.get(key)
             if before is None:
                 continue
             if before is not sample and (before.timestamp, before) != (sample.timestamp, sample):
-                samples = samples if samples is not None else array("Q", [_kibibytes(before)])
-                samples = array("Q", [*samples[1 - MOST :], _kibibytes(sample)])
-                was, now = _amounts(before), _amounts(sample)
-                since = _since(since if since is not None else was, now)
-                if before.names == sample.names and len(sample.names) > 1:
-                    peaks = array("Q", map(max, peaks if peaks is not None else was, now))
-                else:
-                    peaks = None
-            if samples is not None:
-                new_samples[key] = samples
-            if since is not None:
-                new_since[key] = since
-            if peaks is not None:
-                new_peaks[key] = peaks
-        self._last, self._samples, self._since, self._peaks = usage, new_samples, new_since, new_peaks
+                line = _longer(line, before, sample)
+            if line is not None:
+                lines[key] = line
+        self._last, self._lines = usage, lines
 
     def taken(self, snapshot: Snapshot) -> Snapshot:
         """Add the samples of a snapshot, and return it with growth rates of containers and nodes."""
@@ -107,23 +99,22 @@ class Trends:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._last, self._samples, self._since, self._peaks = {}, {}, {}, {}
-        self._nodes = {}
+        self._last, self._lines, self._nodes = {}, {}, {}
         self._history = NO_HISTORY
 
     def of(self, key: PodKey) -> Sequence[int]:
         """Return the usage of a pod in KiB, newest last; empty before its second sample without history."""
-        lines = self._history.lines
-        return lines[key] if key in lines else self._samples.get(key, ())
+        if key in self._history.lines:
+            return self._history.lines[key]
+        line = self._lines.get(key)
+        return line.samples if line is not None else ()
 
     def peaks(self, key: PodKey) -> Mapping[str, int]:
         """Return the peak in bytes of each container of a pod with several."""
-        peaks, usage = self._peaks.get(key, ()), self._last.get(key)
-        return (
-            {}
-            if usage is None
-            else {name: kib * _KIB for name, kib in zip(usage.names, peaks[1:], strict=False)}
-        )
+        line, usage = self._lines.get(key), self._last.get(key)
+        if line is None or line.peaks is None or usage is None:
+            return {}
+        return {name: kib * _KIB for name, kib in zip(usage.names, line.peaks[1:], strict=False)}
 
     def total(self, keys: Iterable[PodKey]) -> Sequence[int]:
         """Return the usage of several pods together in KiB, newest last."""
@@ -136,33 +127,37 @@ class Trends:
 
         Variation below STEADY is not growth, and growth that has levelled off does not count.
         """
-        return partial(_rates, self._last, self._since, self._samples)
+        return partial(_rates, self._last, self._lines)
+
+
+def _longer(line: _Line | None, before: PodUsage, sample: PodUsage) -> _Line:
+    """Return the line with one more sample."""
+    was, now = _amounts(before), _amounts(sample)
+    line = line or _Line(array("Q", [_kibibytes(before)]), was, None)
+    samples = array("Q", [*line.samples[1 - MOST :], _kibibytes(sample)])
+    has_several = before.names == sample.names and len(sample.names) > 1
+    peaks = array("Q", map(max, line.peaks or was, now)) if has_several else None
+    return _Line(samples, _since(line.since, now), peaks)
 
 
 def _rates(
-    last: Mapping[PodKey, PodUsage],
-    begins: Mapping[PodKey, array[int]],
-    samples: Mapping[PodKey, array[int]],
-    keys: Iterable[PodKey],
+    last: Mapping[PodKey, PodUsage], lines: Mapping[PodKey, _Line], keys: Iterable[PodKey]
 ) -> dict[ContainerKey, float]:
     containers: dict[ContainerKey, float] = {}
     for key in keys:
-        since, usage = begins.get(key), last.get(key)
-        if since is None or usage is None or len(since) != len(usage.names) + 1 or _is_level(samples[key]):
+        line, usage = lines.get(key), last.get(key)
+        if line is None or usage is None or len(line.since) != len(usage.names) + 1:
             continue
+        first, middle, newest = line.samples[0], line.samples[len(line.samples) // 2], line.samples[-1]
+        if len(line.samples) >= _FEW and newest - middle < (middle - first) * LEVEL:
+            continue  # Growth has nearly stopped in the later half.
         now = _amounts(usage)
-        seconds = now[0] - since[0]
-        for name, before, after in zip(usage.names, since[1:], now[1:], strict=True):
+        seconds = now[0] - line.since[0]
+        for name, before, after in zip(usage.names, line.since[1:], now[1:], strict=True):
             grown = after - before
             if seconds > 0 and grown > max(after * STEADY, _KIB):
                 containers[key, name] = grown * _KIB / seconds
     return containers
-
-
-def _is_level(samples: Sequence[int]) -> bool:
-    """Return whether growth has nearly stopped in the later half of the samples."""
-    first, middle, newest = samples[0], samples[len(samples) // 2], samples[-1]
-    return len(samples) >= _FEW and newest - middle < (middle - first) * LEVEL
 
 
 def _amounts(usage: PodUsage) -> array[int]:

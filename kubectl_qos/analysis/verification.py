@@ -125,17 +125,13 @@ def verify_levels(
         name = directory.qos.value if directory.qos is not None else label
         cause_of = partial(cause_above, tree.setup, directory)
         checks += _check_files(level, name, computed, directories[path], cause_of)
-    checks += _left_hierarchy(tree, directories)
-    return tuple(checks)
-
-
-def _left_hierarchy(tree: CgroupTree, directories: Mapping[str, Files]) -> Iterator[CheckedValue]:
-    """Report the other driver's tree, which the kubelet leaves behind when the driver is switched."""
+    # The kubelet leaves the tree of the other driver behind when the driver is switched.
     roots = {root.path for root in tree.roots if root.level is CgroupLevel.KUBEPODS}
     for path in ("/kubepods", "/kubepods.slice"):
         if path in directories and roots and roots <= directories.keys() and path not in roots:
             cause = DriftCause(DriftReason.LEFT_HIERARCHY, Confidence.LIKELY, {"path": path})
-            yield CheckedValue(CgroupLevel.KUBEPODS, "", DIRECTORY, None, path, cause=cause)
+            checks.append(CheckedValue(CgroupLevel.KUBEPODS, "", DIRECTORY, None, path, cause=cause))
+    return tuple(checks)
 
 
 def _pod_path(prediction: Prediction, measured: Observed) -> str | None:

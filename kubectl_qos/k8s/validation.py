@@ -392,23 +392,23 @@ def _version_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
 
 
 def _refusals(pod: Pod) -> Iterable[Refusal]:
-    """Yield the first refusal of each field, without those of a request that is defaulted from its limit."""
+    """Return the first refusal of each field, without those of a request that is defaulted from its limit.
+
+    Names of earlier containers are refused too (`validateContainers`, `validateInitContainers`).
+    """
     written = {refusal.path for refusal in pod_refusals(pod, _RELEASE)}
     refusals: dict[str, Refusal] = {}
     for refusal in pod_refusals(default_pod(pod, _RELEASE), _RELEASE):
         if ".requests[" not in refusal.path or refusal.path in written:
             refusals.setdefault(refusal.path, refusal)
-    return (*refusals.values(), *_taken_names(pod))
-
-
-def _taken_names(pod: Pod) -> Iterator[Refusal]:
-    """Yield names that earlier containers have (`validateContainers`, `validateInitContainers`)."""
     names: set[str] = set()
     for kind, containers in (("containers", pod.containers), ("initContainers", pod.init_containers)):
         for index, name in enumerate(container.name for container in containers):
+            path = f"spec.{kind}[{index}].name"
             if name and name in names:
-                yield Refusal(f"spec.{kind}[{index}].name", f'Duplicate value: "{name}"', name)
+                refusals[path] = Refusal(path, f'Duplicate value: "{name}"', name)
             names.add(name)
+    return refusals.values()
 
 
 def _unknown_in_containers(raw: Any, pod: Pod) -> Iterator[str]:

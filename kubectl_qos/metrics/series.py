@@ -343,20 +343,14 @@ class UsageHistory:
         lines = self._store.query_range(expression, end - seconds, end, seconds / _POINTS)
         named = [(key, line.points) for line in lines if (key := container_of(line.labels)) is not None]
         grows = {key: line for key, points in named if (line := growth_line(points)) is not None}
-        return grows, _drawn(named, end, seconds)
-
-
-def _drawn(
-    named: Iterable[tuple[ContainerKey, Sequence[tuple[float, float]]]], end: float, seconds: int
-) -> Mapping[PodKey, Sequence[int]]:
-    """Return what pods used at the end of each of some equal steps, in KiB."""
-    pods: dict[PodKey, array[int]] = {}
-    for (pod, _), points in named:
-        steps = {_STEPS - 1 - int((end - at) * _STEPS / seconds): int(value) // 1024 for at, value in points}
-        line = pods.setdefault(pod, array("Q", [0] * _STEPS))
-        for step, used in steps.items():
-            line[max(step, 0)] += used
-    return pods
+        drawn: dict[PodKey, array[int]] = {}
+        for (pod, _), points in named:
+            # The last value of each step counts.
+            steps = {_STEPS - 1 - int((end - at) * _STEPS / seconds): int(used) >> 10 for at, used in points}
+            kib = drawn.setdefault(pod, array("Q", [0] * _STEPS))
+            for step, used in steps.items():
+                kib[max(step, 0)] += used
+        return grows, drawn
 
 
 def growth_line(points: Sequence[tuple[float, float]]) -> tuple[float, bool] | None:

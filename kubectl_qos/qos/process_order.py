@@ -124,7 +124,13 @@ def process_order(
     `total_pages` is RAM and swap in pages of `page` bytes. `is_whole`: process 1 is the machine's init, not
     that of a PID namespace.
     """
-    rows = [_row(process, total_pages, page, kernel, is_whole=is_whole) for process in processes]
+    rows = []
+    for process in processes:
+        pages = counted_pages(process, page)
+        points = badness(pages, process.adj, total_pages, kernel, admin=process.admin)
+        expected = proc_oom_score(points, total_pages, kernel)
+        spared = _spared(process, expected, is_whole=is_whole)
+        rows.append(RankedProcess(process, None, False, points, 0 if spared else expected, spared))
     candidates = sorted(
         (row for row in rows if row.spared is None), key=lambda row: (-row.points, row.process.pid)
     )
@@ -189,15 +195,6 @@ def formula_in_use(processes: Sequence[HostProcess], release: str, total_pages: 
     if sum(score >= IDLE_SCORE for score in idle) * 2 > len(idle):
         return Kernel.SIGNED
     return Kernel.FLOORED if by_version is Kernel.SIGNED else by_version
-
-
-def _row(
-    process: HostProcess, total_pages: int, page: int, kernel: Kernel, *, is_whole: bool
-) -> RankedProcess:
-    points = badness(counted_pages(process, page), process.adj, total_pages, kernel, admin=process.admin)
-    expected = proc_oom_score(points, total_pages, kernel)
-    spared = _spared(process, expected, is_whole=is_whole)
-    return RankedProcess(process, None, False, points, expected if spared is None else 0, spared)
 
 
 def _spared(process: HostProcess, expected: int, *, is_whole: bool) -> Spared | None:

@@ -300,7 +300,12 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
         hugepage_limits=updated.settings.hugepage_limits,
         unified={**created.unified, **updated.settings.unified},
     )
-    unknown = _unknown_files(settings, node.cgroup_version)
+    if node.cgroup_version == 1:
+        files = ("cpu/cpu.shares", "memory/memory.limit_in_bytes", "pids/pids.max")
+    else:
+        files = ("cpu.weight", "memory.max", "pids.max")
+    amounts = (settings.cpu_shares, settings.memory_limit_bytes, settings.pids_limit)
+    unknown = tuple(name for name, amount in zip(files, amounts, strict=True) if amount is None)
     directory = _directory(updated.name, CgroupLevel.KUBEPODS, settings, setup)
     return replace(
         directory,
@@ -310,15 +315,6 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
             for qos, write in ((QosClass.BURSTABLE, burstable), (QosClass.BEST_EFFORT, best_effort))
         ),
     ), unknown
-
-
-def _unknown_files(settings: values.CgroupSettings, cgroup_version: int) -> tuple[str, ...]:
-    files = {
-        1: ("cpu/cpu.shares", "memory/memory.limit_in_bytes", "pids/pids.max"),
-        2: ("cpu.weight", "memory.max", "pids.max"),
-    }[cgroup_version]
-    amounts = (settings.cpu_shares, settings.memory_limit_bytes, settings.pids_limit)
-    return tuple(name for name, amount in zip(files, amounts, strict=True) if amount is None)
 
 
 def _with_pods(above_pods: Directory, pods: Iterable[Pod], setup: NodeSetup) -> Directory:
