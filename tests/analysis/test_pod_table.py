@@ -6,11 +6,12 @@ import pytest
 
 from kubectl_qos.analysis.pod_table import PodRow, build_rows, is_at_risk, row_risk
 from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
+from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.output import aligned, table
+from kubectl_qos.present.output import aligned, find_column, table
 from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY
 from kubectl_qos.present.reasons import WITHOUT_USAGE, pod_table_notes
 from kubectl_qos.qos.ranking import Flag, Risk
@@ -208,6 +209,13 @@ def test_every_column_has_cells_values_and_an_order(column: object) -> None:
     known = [value is not None for value in values]
     if found.key not in {"rank", "age"}:
         assert known == sorted(known, reverse=True), "unknown values come last"
+
+
+def test_a_column_is_named_by_key_header_or_short_form() -> None:
+    for name in ("OOM_SCORE", "score"):
+        assert find_column(name, BY_KEY) is BY_KEY["oom_score"]
+    with pytest.raises(UsageError, match="no column 'nope'"):
+        find_column("nope", BY_KEY)
 
 
 def test_tables_align_numbers_right_and_leave_no_space_at_the_end() -> None:
