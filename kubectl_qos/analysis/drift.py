@@ -216,20 +216,17 @@ class DriftCause:
     inputs: Mapping[str, object] = field(default_factory=dict)
 
 
-_SETTINGS: Final[tuple[tuple[str, ...], ...]] = (
-    *(("cgroupDriver=cgroupfs",), ("cgroupDriver=systemd",)),
-    *(("ociRuntime=runc-1.2",), ("ociRuntime=runc",)),
-    *(("cpuManagerPolicy=static",), ("cpuManagerPolicy=none",)),
-    *(("cpuCFSQuota=false",), ("cpuCFSQuota=true",)),
-    *(("singleProcessOOMKill=true",), ("singleProcessOOMKill=false",)),
-    ("ociRuntime=crun-1.22",),
-    *(("memorySwap.swapBehavior=NoSwap",), ("memorySwap.swapBehavior=LimitedSwap",)),
-    *(("featureGates.MemoryQoS=false",), ("featureGates.MemoryQoS=true",)),
-    ("featureGates.MemoryQoS=true", "memoryReservationPolicy=TieredReservation"),
-    ("featureGates.MemoryQoS=true", "memoryReservationPolicy=None"),
-    *(("pageSize=16Ki",), ("pageSize=64Ki",)),
+_SETTINGS: Final = (
+    *("cgroupDriver=cgroupfs", "cgroupDriver=systemd", "ociRuntime=runc-1.2", "ociRuntime=runc"),
+    *("cpuManagerPolicy=static", "cpuManagerPolicy=none", "cpuCFSQuota=false", "cpuCFSQuota=true"),
+    *("singleProcessOOMKill=true", "singleProcessOOMKill=false", "ociRuntime=crun-1.22"),
+    *("memorySwap.swapBehavior=NoSwap", "memorySwap.swapBehavior=LimitedSwap"),
+    *("featureGates.MemoryQoS=false", "featureGates.MemoryQoS=true"),
+    "featureGates.MemoryQoS=true memoryReservationPolicy=TieredReservation",
+    "featureGates.MemoryQoS=true memoryReservationPolicy=None",
+    *("pageSize=16Ki", "pageSize=64Ki"),
 )
-"""Settings to try, most specific first."""
+"""Settings to try, most specific first; those of one text together."""
 
 _RELEASES_BACK: Final = 4
 _PROTECTION: Final = frozenset({MEMORY_MIN, MEMORY_LOW, MEMORY_HIGH})
@@ -350,8 +347,8 @@ class CauseFinder:
         runtime_class = pod.spec.runtime_class_name
         key = f"ociRuntime.{runtime_class}=" if runtime_class else "ociRuntime="
         unlikely = "runc" if setup.node.oci_runtime.name == "crun" else "crun"
-        for settings in sorted(_SETTINGS, key=lambda alternative: unlikely in alternative[0]):
-            texts = tuple(text.replace("ociRuntime=", key) for text in settings)
+        for settings in sorted(_SETTINGS, key=lambda text: unlikely in text):
+            texts = tuple(settings.replace("ociRuntime=", key).split())
             other = _with_settings(setup, texts)
             if other is not None:
                 yield _Alternative(_predict(pod, other), _setting_cause(setup, texts))
