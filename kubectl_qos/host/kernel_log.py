@@ -19,7 +19,7 @@ from kubectl_qos.host.log_text import Numbered, messages, read_lines
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import CUT
 from kubectl_qos.qos.kills.report import KernelLog, OomReport
-from kubectl_qos.qos.logs.oom_lines import REAPED, DaemonKill, ReportBuilder, is_daemon_line
+from kubectl_qos.qos.logs.oom_lines import OF_UNIT, REAPED, DaemonKill, ReportBuilder, is_daemon_line
 from kubectl_qos.qos.logs.record import LogRecord, begin_in, between, goes_on, is_whole
 
 MOST_REPORTS: Final = 5_000
@@ -52,7 +52,7 @@ _LEAST_INDENT: Final = 2
 _LONGEST_GAP: Final = 80
 _GAP: Final = re.compile(
     r"\W*(?:\.(?: ?\.){2,}|…+|-{2,}|={3,}|\*{3,}|#{2,}|~{3,}|`{3,}\w*)\W*"
-    r"|(?!</?TASK>|\[<)(?:<.*>|\[(?! *\d).*\]|\(.*\)|([-=*#~+])\1+ ?[^/:=]* ?\1+|(?://|#) .*|-+8<-+)"
+    r"|(?!</?TASK>|\[<)(?:<[^<>]*>|\[(?! *\d).*\]|\(.*\)|([-=*#~+])\1+ ?[^/:=]* ?\1+|(?://|#) .*|-+8<-+)"
     r"|.{0,40}\b(?:snip(?:ped)?|omitted|truncated|skipped|removed|more lines|lines later)\b.{0,40}",
     re.IGNORECASE,
 )
@@ -379,6 +379,9 @@ class _LogReader:
         if reaped is not None and any(
             report.add_reaped(record, int(reaped["pid"])) for report in reversed(self._open)
         ):
+            return
+        of_unit = OF_UNIT.match(record.message)
+        if of_unit is not None and any(report.is_about(record, of_unit["unit"]) for report in self._open):
             return
         is_daemon = bool(record.program) or (not record.is_kernel and is_daemon_line(record.message))
         kind = DaemonKill if is_daemon else ReportBuilder

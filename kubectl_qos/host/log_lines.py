@@ -45,10 +45,17 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
             fields["node"], position = fields.get("node") or stream["name"], stream.end()
     if text.startswith("{", position):
         return _json_record(text[position:], fields, now)
-    fields["program"] = "oomd" if text.startswith(_OOMD, position) else fields.get("program", "")
+    fields["program"] = _program(text[position:], fields.get("program", ""))
     if fields["program"] == _USER and not text.startswith(_TALOS, position):
         return None
     return LogRecord(text[position:], **fields, is_bare=not position)
+
+
+def _program(message: str, program: str) -> str:
+    """Return whose kill a message is about: oomd writes to the kernel's log, systemd repeats the kernel's."""
+    if message.startswith(_OOMD):
+        return "oomd"
+    return "" if program == "systemd" and message.endswith(_BY_KERNEL) else program
 
 
 def _add_time(fields: dict[str, Any], kind: str, piece: re.Match[str], now: datetime | None) -> None:
@@ -193,7 +200,7 @@ def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogR
     program, facility = _first(entry, _PROGRAMS), _first(entry, _FACILITIES)
     fields = outer | _json_times(entry, now)
     if program in _PROGRAMS_READ - {"kernel"} or message.startswith(_TALOS):
-        fields["program"] = program or _USER
+        fields["program"] = _program(message, program or _USER)
     # In syslog's format anything can claim to be the kernel; the journal's own transport is proof.
     elif (transport or program or "kernel") != "kernel" or (not transport and facility not in _OF_KERNEL):
         return None
@@ -272,6 +279,7 @@ _TALOS: Final = "[talos] "
 _TALOS_CONTROLLER: Final = "runtime.OOMController"
 _OOMD: Final = "oomd kill: "
 """oomd writes its kills to the kernel's log, as the facility of users."""
+_BY_KERNEL: Final = "has been killed by the OOM killer."
 _PROGRAMS_READ: Final = frozenset(
     {"kernel", "systemd-oomd", "earlyoom", "systemd", "nohang", "nohang-desktop", "oomd"}
 )
@@ -312,7 +320,7 @@ _PIECE: Final = re.compile(
 )
 _HOST: Final = re.compile(
     r"(?!CPU: |oom-kill:|oom_reaper: |memory(?:\+swap)?: |swap: |kmem: |Mem-Info:|Workqueue: |[a-z_]+:\d)"
-    r"(?:(?P<host>[\w.:-]{0,252}[\w.-]) )?(?:[a-z]{3,8}\.[a-z]{3,7} )?"
+    r"(?:(?P<host>[\w.:*-]{0,252}[\w.*-]) )?(?:[a-z]{3,8}\.[a-z]{3,7} )?"
     r"(?P<program>[\w@./-]{1,64})(?:\[\d+\]: ?|: ?| - - - )",
     re.ASCII,
 )

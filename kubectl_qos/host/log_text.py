@@ -127,6 +127,8 @@ _OF_DETECTOR: Final = re.compile(
     r".{0,200} Timestamp:(\S{10} \S{8,18}) ([+-]\d{4}) .{0,60} Reason:OOMKilling Message:(.{1,2000}?)\}\].*"
 )
 """A line of node-problem-detector, which repeats one of the kernel."""
+_OF_EVENT: Final = re.compile(r".{0,300}\bOOMKilling:?\s+(?=(?:Memory cgroup out|Out) of memory)", re.ASCII)
+"""What stands before its message in a copy of an event."""
 _EXPORT_BEGINS: Final = ("__CURSOR=", "__REALTIME_TIMESTAMP=")
 _VERBOSE_BEGINS: Final = re.compile(r"[A-Z]\w\w \d{4}-\d\d-\d\d [\d:.]{8,16} [A-Z+\-\d:]{1,9} \[s=")
 _HUMAN: Final = re.compile(
@@ -186,8 +188,8 @@ def _clean(line: str) -> str:
         line = _QUOTED.sub("", line)
     if line.lstrip()[:1] == "[":
         line = _NO_TIME.sub("", line)
-    if "Reason:OOMKilling" in line:
-        line = _OF_DETECTOR.sub(r"\1\2 kernel: \3", line)
+    if "OOMKilling" in line:
+        line = _OF_EVENT.sub("", _OF_DETECTOR.sub(r"\1\2 kernel: \3", line))
     return line
 
 

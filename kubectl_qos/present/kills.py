@@ -25,8 +25,8 @@ from kubectl_qos.qos.kills.choice import (
     first_of_table,
     memory_users,
 )
-from kubectl_qos.qos.kills.evidence import Need
-from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome
+from kubectl_qos.qos.kills.evidence import RUNTIME_INIT, Need
+from kubectl_qos.qos.kills.report import Constraint, OomReport, OomTask, Outcome
 from kubectl_qos.qos.oom_score import (
     BEST_EFFORT_ADJ,
     GUARANTEED_ADJ,
@@ -177,6 +177,8 @@ def mechanism_sentence(kill: Kill) -> str:
         text = text.replace("memory limit", f"limit of {report.memory.full[0]}")
     if report.outcome is Outcome.NOBODY:
         text = text.replace("killed by the kernel", "nothing was killed, as no process may be,")
+    if report.outcome is Outcome.PANIC and report.is_manual:
+        text = text.replace("as memory ran out", "on request (SysRq f)")
     if report.oom_memcg:
         qos = class_of_path(report.oom_memcg)
         text = text.replace(_OF_ANY_PODS, f"of all {qos.value} pods together" if qos else "of all pods")
@@ -218,10 +220,11 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
         yield ", ".join(parts)
         if named.pid != victim.pid:
             yield f"the kernel names its thread {escape(named.comm)} ({named.pid})"
+        elif report.chosen not in {None, victim.pid, *(task.pid for task in report.tasks)}:
+            yield f"the kernel chose process {report.chosen}: a parent of this one, or one of its threads"
         if victim.is_only_chosen:
             yield "up to kernel 5.0 a child of it may have died in its place: the log lacks that line"
-        if row is not None and (row.name, row.adj) == ("pause", SANDBOX_ADJ):
-            yield "pause is the pod's sandbox, which holds hardly any memory; its end ends the whole pod"
+        yield from _of_this_name(victim.comm, row)
         beside = ", ".join(map(str, adjs_beside_own(report)))
         if beside:
             yield f"it set its own oom_score_adj of {adj}: the others have {beside} from the kubelet"
@@ -233,6 +236,14 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
         yield f"{escape(invoker.comm)}{pid} triggered the OOM; this does not affect victim selection"
     if report.incomplete and report.daemon is None:
         yield "the log has only part of the kernel's report"
+
+
+def _of_this_name(name: str, row: OomTask | None) -> Iterator[str]:
+    """Yield what the name of the victim says about its death."""
+    if row is not None and (row.name, row.adj) == ("pause", SANDBOX_ADJ):
+        yield "pause is the pod's sandbox, which holds hardly any memory; its end ends the whole pod"
+    if RUNTIME_INIT.match(name) is not None:
+        yield f"{escape(name)} is the runtime as it starts a container, or a command in one (exec, probe)"
 
 
 def candidates(kill: Kill) -> tuple[list[tuple[str, ...]], int]:
@@ -264,7 +275,7 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
         return
     if isinstance(choice, VictimChoice):
         yield from _ranking(choice)
-    elif choice is Unranked.ALLOCATING:
+    elif choice in {Unranked.ALLOCATING, Unranked.SWAPOFF}:
         yield f"the other candidates did not matter: {choice.value}"
     elif report.outcome is Outcome.KILLED:
         yield from _reason_by_adj(report, is_outside=_is_outside_pods(kill))

@@ -13,7 +13,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from tests.host.broken_reports import NOW
-from tests.host.test_pasted_logs import ID, SCOPE, UID, kill_of, kills_of, text_of
+from tests.host.test_pasted_logs import ID, MESSAGES, SCOPE, UID, kill_of, kills_of, text_of
 
 POD = f"/kubepods/burstable/pod{UID}"
 COMPONENT = '"component": "controller-runtime", "controller": "runtime.OOMController"'
@@ -137,6 +137,20 @@ def test_systemd_oomd(message: str) -> None:
     assert kill_of(lines[1:]).cgroup == unit
     monotonic = [f"  [   77.7495{number}] {line.split(' ', 2)[2]}" for number, line in enumerate(lines)]
     assert kill_of(monotonic).pod_uid == UID
+
+
+def test_what_systemd_says_of_a_kill_by_the_kernel() -> None:
+    unit = SCOPE.rpartition("/")[2]
+    said = f"{unit}: A process of this unit has been killed by the OOM killer."
+    entry = {"_TRANSPORT": "journal", "SYSLOG_IDENTIFIER": "systemd", "MESSAGE": said, "_HOSTNAME": "n1"}
+    line = f"2026-03-24T16:04:40Z n1 systemd[1]: {said}"
+    for form in (line, json.dumps(entry)):
+        kill = kill_of([form])
+        assert (kill.diagnosis.mechanism, kill.cgroup, kill.node) == (Mechanism.KERNEL, unit, "n1")
+    kernel = [f"2026-03-24T16:04:39Z n1 kernel: {message}" for message in MESSAGES]
+    kill = kill_of([*kernel, line])
+    assert (kill.diagnosis.mechanism, kill.container_id) == (Mechanism.POD_LIMIT, ID)
+    assert len(kills_of([*kernel, line.replace("cri-containerd-7f", "cri-containerd-8f")])) == 2
 
 
 def test_earlyoom() -> None:

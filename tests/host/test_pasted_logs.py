@@ -73,6 +73,19 @@ def test_a_slow_console_spreads_a_report_over_seconds() -> None:
     assert (report.line, report.victims[0].pid, report.memory.limit_kb) == (1, 4711, 131072)
 
 
+@pytest.mark.parametrize("head", [MESSAGES[:3], []])
+def test_a_report_that_ends_within_its_stack(head: list[str]) -> None:
+    """mem_cgroup_out_of_memory may be inlined; a frame after `?` may be of an earlier call."""
+    stack = [
+        " oom_kill_process+0x10a/0x220",
+        " ? try_charge_memcg+0x1/0xa90",
+        " try_charge_memcg+0x827/0xa90",
+    ]
+    log = [f"[ 8523.300000] {line}" for line in (*head, *stack)]
+    assert kill_of(log).diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+    assert not read_log(log[:-1], NOW).reports
+
+
 def kills_of(lines: list[str], *pods: Pod) -> list[Kill]:
     return find_kills(Snapshot(pods=pods), EventList(), [read_log(lines, NOW)])
 
@@ -351,6 +364,11 @@ def test_a_group_of_which_only_the_kills_are_in_the_log(form: str) -> None:
     assert "a process in an unknown cgroup" in text_of(kill)
 
 
+@pytest.mark.parametrize("form", ["1 OOMKilling: {}", "kernel-monitor, node-a\t\tWarning\t\tOOMKilling\t{}"])
+def test_the_message_of_an_event(form: str) -> None:
+    assert kill_of([form.format(KILLED)]).diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+
+
 @pytest.mark.parametrize(
     "prefix",
     [
@@ -365,6 +383,7 @@ def test_a_group_of_which_only_the_kills_are_in_the_log(form: str) -> None:
         "févr.  7 12:00:07 worker-a kernel: ",
         "8月 20 12:00:07 worker-a kernel: ",
         "Nov 20 12:00:07 ... kernel: ",
+        "Nov 20 12:00:07 n4.*** kernel: ",
         "I1120 12:00:07.446437   13604 utils.go:240] > [  +0.000036] ",
         "2026-11-20T12:00:07.400Z In(05) vcpu-5 - Guest: <6>[ 8523.300000] ",
     ],
@@ -373,7 +392,7 @@ def test_what_stands_before_a_line(prefix: str) -> None:
     report = report_of([f"{prefix}{message}" for message in MESSAGES])
     assert (report.is_table_whole, len(report.tasks), report.incomplete) == (True, 3, False)
     assert bool(report.time) == ("20" in prefix and "I1120" not in prefix)
-    assert report.node in {"worker-a", "worker-a.example", "dmesg-x9k", ""}
+    assert report.node in {"worker-a", "worker-a.example", "dmesg-x9k", "n4.***", ""}
 
 
 @pytest.mark.parametrize("prefix", ["2026-11-20T12:00:07Z ", ""])
@@ -566,7 +585,9 @@ def test_a_call_by_hand() -> None:
         "oom-kill:constraint=CONSTRAINT_NONE,global_oom,task_memcg=/system.slice/a.service,task=a,pid=7,uid=0",
         "Out of memory: Killed process 7 (a) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB",
     ]
-    for log in (lines, [lines[0].replace("-1", "0"), "Workqueue: events moom_callback", *lines[1:]]):
+    older = lines[0].replace("-1", "0")
+    said = "sysrq: SysRq : Manual OOM execution"
+    for log in (lines, [older, "Workqueue: events moom_callback", *lines[1:]], [said, older, *lines[1:]]):
         kill = kill_of(log)
         assert kill.diagnosis.mechanism is Mechanism.SYSRQ
         assert "on request (SysRq f): memory had not run out" in text_of(kill)
@@ -599,6 +620,15 @@ def test_an_oom_without_a_victim() -> None:
     text = text_of(panic)
     assert (panic.diagnosis.mechanism, text.split(" certain")[0]) == (Mechanism.PANIC, "the whole machine")
     assert "the kernel panicked: system-wide panic_on_oom is enabled: the kubelet sets it to 0" in text
+    by_hand = text_of(kill_of(["[ 910.06] SysRq : Manual OOM execution", f"[ 910.11] {why}"]))
+    assert "the kernel panicked on request (SysRq f)" in by_hand
+
+
+def test_what_the_name_of_a_victim_tells() -> None:
+    swapoff = text_of(kill_of([line.replace("leaky", "swapoff") for line in LINES]))
+    assert "swapoff is always killed first, as it fills the memory with what is in swap" in swapoff
+    runtime = text_of(kill_of([line.replace("leaky", "runc:[2:INIT]") for line in LINES]))
+    assert "runc:[2:INIT] is the runtime as it starts a container, or a command in one" in runtime
 
 
 def test_the_likely_victim_of_a_report_without_one() -> None:
@@ -733,6 +763,8 @@ def test_a_child_that_was_killed_for_its_parent_is_no_number_two(length: int) ->
         assert "its parent leaky (4711) had the most points of 2 processes" in text
         assert "the parent used the most memory" in text
     assert explain_choice(report_of([MESSAGES[3], header, *tasks, killed])) is Unranked.NOT_CHOSEN
+    without = text_of(kill_of([chosen, killed]))
+    assert "the kernel chose process 4711: a parent of this one, or one of its threads" in without
 
 
 def test_a_thread_of_rhel_7_stands_for_its_process() -> None:

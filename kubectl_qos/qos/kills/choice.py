@@ -81,6 +81,7 @@ class Unranked(Enum):
     NO_TOTAL = "the log does not say how much memory oom_score_adj was scaled by"
     NOT_CHOSEN = "the log does not have the process that was chosen: up to 5.0 a child may be killed instead"
     NOT_LISTED = "the victim is not in the task table"
+    SWAPOFF = "swapoff is always killed first, as it fills the memory with what is in swap"
     ALLOCATING = "vm.oom_kill_allocating_task is set: the process that triggers the OOM is killed"
 
 
@@ -137,6 +138,9 @@ class VictimChoice:
         return tuple(scored for scored in self.ranked if scored is not self.chosen)
 
 
+_SWAPOFF: Final = "swapoff"
+
+
 def explain_choice(report: OomReport, machine_bytes: int | None = None) -> VictimChoice | Unranked:
     """Explain how the kernel chose its victim.
 
@@ -145,8 +149,8 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
     victim = report.victim
     if victim is None:
         return Unranked.NO_VICTIM
-    if report.took_the_allocating:
-        return Unranked.ALLOCATING
+    if report.took_the_allocating or victim.comm == _SWAPOFF:
+        return Unranked.SWAPOFF if victim.comm == _SWAPOFF else Unranked.ALLOCATING
     if not report.tasks:
         return Unranked.NO_TABLE
     row = report.row(victim)

@@ -163,7 +163,7 @@ _AT_LEVEL: Final = {
 _OF_DAEMON: Final = {killer.daemon: killer.id for killer in KILLERS if killer.daemon is not None}
 
 
-_INIT: Final = re.compile(r"(?:runc|youki):\[")
+RUNTIME_INIT: Final = re.compile(r"(?:runc|youki):\[")
 """Name of a runtime's process before it becomes the container's first."""
 
 
@@ -173,7 +173,11 @@ def reported_mechanism(report: OomReport) -> Mechanism:
         return _OF_DAEMON[report.daemon]
     if report.outcome is Outcome.PANIC:
         return Mechanism.PANIC
-    if report.outcome is Outcome.NOBODY and report.invoker is not None and _INIT.match(report.invoker.comm):
+    if (
+        report.outcome is Outcome.NOBODY
+        and report.invoker is not None
+        and RUNTIME_INIT.match(report.invoker.comm)
+    ):
         return Mechanism.START_LIMIT
     if report.is_manual or (report.is_manual is None and report.memory.is_short is False):
         return Mechanism.SYSRQ

@@ -247,7 +247,9 @@ class OomReport:
     @property
     def has_cause(self) -> bool:
         """Whether it says what ran out of memory or who was killed; otherwise it is useless."""
-        is_known = bool(self.constraint or self.daemon) or self.outcome is not Outcome.KILLED
+        is_known = (
+            bool(self.constraint or self.daemon or self.task_memcg) or self.outcome is not Outcome.KILLED
+        )
         return not self.incomplete or is_known or bool(self.victims or self.group_kill)
 
     @property

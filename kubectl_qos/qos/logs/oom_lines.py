@@ -78,9 +78,10 @@ class Stage(IntEnum):
 _GRAMMAR: Final = r"""
 HEAD invoked (?P<comm>.{0,15}?) invoked oom-killer: (?P<rest>.*)
 HEAD processor CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,10}) Comm: (?P<rest>.{0,400})
-HEAD manual (?:Workqueue: events )?moom_callback
+HEAD manual (?:Workqueue: events )?moom_callback|(?:sysrq: )?(?:SysRq ?: )?Manual OOM execution
 HEAD trace Hardware name:|Call [Tt]race:|</?TASK>|(?:\[<[\da-f]{1,16}>\] )?(?:\? )?
-    (?:(?P<memcg>mem_cgroup_out_of_memory)|[\w.]{1,100})\+0x[\da-f]+/0x
+    (?:(?P<memcg>(?<!\? )(?:mem_cgroup_o|try_charge))|(?P<begins>dump_header|oom_kill_process)|)
+    [\w.]{0,100}\+0x[\da-f]+/0x
 DOMAIN domain Task in ?(?P<task>\S+) ?killed as a result of limit of ?(?P<domain>\S+)
 COUNTERS counter (?P<what>memory|swap|memory\+swap|kmem): usage (?P<usage>\d{1,18})kB,
      limit (?P<limit>\d{1,18})kB
@@ -99,6 +100,7 @@ TABLE broken_row \[ *\d{0,10}\]? *(?:…|$)
 SUMMARY summary oom-kill: ?constraint=(?P<constraint>[A-Z_]*)(?P<rest>.*)
 KILLED killed WHY Kill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)? ?\((?P<rest>.*)
 KILLED skipped WHY OOM victim (?P<pid>\d{1,10}) \(.{0,64}?\) is already exiting
+KILLED unit (?P<unit>\S{1,255}): A process of this unit has been killed by the OOM killer
 KILLED group Tasks in ?(?P<group>\S*)(?P<rest>.*)
 KILLED reaped oom_reaper: reaped process (?P<pid>\d{1,10}) \((?P<comm>.{0,64}?)\)(?:,|$)
 KILLED nobody Out of memory and no killable processes
@@ -113,6 +115,7 @@ _FORMS: Final = {
     )
 }
 REAPED: Final = _FORMS["reaped"][1]
+OF_UNIT: Final = _FORMS["unit"][1]
 _REST_OF_ROW: Final = re.compile(r"-?\d|[^\s=]+$", re.ASCII)
 _CONTEXT: Final = frozenset({"trace", "statistic", "zone"})
 """Kinds of lines that nobody searches a log for."""
@@ -227,6 +230,12 @@ class ReportBuilder:
         self.note_continuation()
         return True
 
+    def is_about(self, record: LogRecord, unit: str) -> bool:
+        """Return whether systemd's line about its unit repeats this kill."""
+        path = self._report.task_memcg or self._report.group_kill
+        is_here = record.node == self._last.node and self._is_close(record, _REAPED_SECONDS)
+        return is_here and (not path or unit in path or CUT in path)
+
     def note_continuation(self) -> None:
         """Note that the log continues after its victim, of which it has the beginning."""
         self._is_followed |= bool(self._victims) and self._has_summary and not self.has_gap
@@ -275,7 +284,7 @@ class ReportBuilder:
         return (current is Constraint.MEMCG) == (constraint is Constraint.MEMCG)
 
     def _parse_invoked(self, comm: str, rest: str) -> bool:
-        if self._stage:
+        if self._stage and self._kind != "manual":
             return False
         adj, order = _SCORE_ADJ.search(rest), _ORDER.search(rest)
         is_manual = None
@@ -284,7 +293,7 @@ class ReportBuilder:
         if is_manual is False and comm.startswith(_SYSRQ_THREAD) and "(" not in rest:
             is_manual = None  # Before 4.4 the order of a call by hand is 0.
         invoker = Invoker(comm, None, int(adj[1]) if adj is not None else None)
-        self._set(invoker=invoker, is_manual=is_manual)
+        self._set(invoker=invoker, is_manual=self._report.is_manual or is_manual)
         return True
 
     def _parse_processor(self, pid: str, rest: str) -> bool:
@@ -298,11 +307,15 @@ class ReportBuilder:
 
     def _parse_manual(self) -> bool:
         self._set(is_manual=True)
-        return self._stage > 0
+        return True
 
-    def _parse_trace(self, memcg: str | None) -> bool:
+    def _parse_trace(self, memcg: str | None, begins: str | None) -> bool:
         """Parse the allocating process's stack, which a slow console spreads over seconds."""
-        return self._stage > 0 and not self.has_gap and self._constrain(Constraint.MEMCG if memcg else None)
+        return (
+            bool(self._stage or begins)
+            and not self.has_gap
+            and self._constrain(Constraint.MEMCG if memcg else None)
+        )
 
     def _parse_domain(self, task: str, domain: str) -> bool:
         """Parse the domain, which has its own line up to 4.20; some vendors print `host` for the node."""
@@ -438,6 +451,10 @@ class ReportBuilder:
     def _parse_reaped(self, pid: str, comm: str) -> bool:
         self._victims.append(Killed(int(pid), comm))
         self._reaped.append(int(pid))
+        return not self._stage
+
+    def _parse_unit(self, unit: str) -> bool:
+        self._set(task_memcg=unit)
         return not self._stage
 
     def _parse_nobody(self) -> bool:
