@@ -29,6 +29,17 @@ from kubectl_qos.k8s.objects import (
 )
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.qos.qos_class import QosClass
+
+
+def low_limit_sentence(limit: str, namespace: str, pod: str, container: str, qos: str) -> str:
+    """Say that a resize left the limit of a pod's cgroup too low, and which command raises it."""
+    both = " --requests memory=+1Mi" if qos == QosClass.GUARANTEED else ""
+    command = f"kubectl qos set pod/{pod} -n {namespace} -c {container} --limits memory=+1Mi{both}"
+    return (
+        f"the memory limit of the whole pod is still {limit} (kubernetes#138760): any resize while the"
+        f" container runs raises it to that of its spec ({command}); a new pod has it too"
+    )
 
 
 class Stage(StrEnum):
@@ -90,10 +101,6 @@ def _conditions(raw: Json) -> dict[str, Json]:
     return {text(condition, "type"): condition for condition in nested_list(raw, "status", "conditions")}
 
 
-LOW_POD_LIMIT: Final = (
-    "the memory limit of the whole pod is still {limit} (kubernetes#138760): recreate the pod, or change a"
-    " limit again while its container runs"
-)
 _PENDING: Final = {"Deferred": Stage.DEFERRED, "Infeasible": Stage.INFEASIBLE}
 _BEFORE_CONDITIONS: Final = {"Proposed": Stage.WAITING, "InProgress": Stage.IN_PROGRESS, **_PENDING}
 _LEAST_CPU_MILLI: Final = {Side.REQUESTS: 2, Side.LIMITS: 10}
@@ -122,7 +129,8 @@ def _resize_progress(request: PatchRequest, pod: Pod, now: Json) -> Progress:
     if not all(_is_actual(pod, edit) for edit in request.edits) or other_pod_limit(pod) is not None:
         limit = low_pod_limit(pod)
         if limit is not None and any(status.ends for status in pod.status.every_container):
-            return Progress(Stage.ERROR, settled=True, message=LOW_POD_LIMIT.format(limit=limit))
+            who = pod.namespace, pod.name, pod.containers[0].name, pod.status.qos_class
+            return Progress(Stage.ERROR, settled=True, message=low_limit_sentence(str(limit), *who))
         return Progress(Stage.IN_PROGRESS, settled=False)
     return Progress(Stage.DONE, settled=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kubectl_qos.edit.status import LOW_POD_LIMIT
+from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
 from kubectl_qos.present.format import count, escape, in_mi
@@ -170,7 +170,10 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.POD_LIMIT: lambda details: (
         f"the memory limit of its pod's cgroup is {in_mi(details['limit_bytes'])} now"
     ),
-    Fact.LOW_POD_LIMIT: lambda details: LOW_POD_LIMIT.format(limit=in_mi(details["limit_bytes"])),
+    Fact.LOW_POD_LIMIT: lambda details: low_limit_sentence(
+        in_mi(details["limit_bytes"]),
+        *(escape(details[name]) for name in ("namespace", "pod", "container", "class")),
+    ),
     Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
     Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
     Fact.PEAK: lambda details: (

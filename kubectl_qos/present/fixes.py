@@ -21,7 +21,7 @@ from kubectl_qos.edit.fixes import (
 )
 from kubectl_qos.edit.kubelet_settings import POLL_SECONDS, RESERVE_PERCENT, KubeletFix
 from kubectl_qos.edit.preview import StrategyKind
-from kubectl_qos.edit.status import LOW_POD_LIMIT
+from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.kinds import find_workload
@@ -285,7 +285,6 @@ NO_FIX: Final = {
     NoFixReason.LEAK: "it grows without bound, so no limit is enough: look for a leak",
     NoFixReason.HAS_ROOM: "its limit is far enough above its known usage",
     NoFixReason.RESIZING: "the resize under way gives it enough room",
-    NoFixReason.LOW_POD_LIMIT: LOW_POD_LIMIT.format(limit="the old one"),
     NoFixReason.NO_USAGE: "its memory usage is unknown",
     NoFixReason.NOT_BY_EDITS: "no memory request delays it",
 }
@@ -293,6 +292,10 @@ NO_FIX: Final = {
 
 def no_fix_sentence(unfixed: Unfixed) -> str:
     """Say why there is no fix."""
+    death = unfixed.death
+    if unfixed.reason is NoFixReason.LOW_POD_LIMIT:
+        low = binary(death.limit_bytes or 0)
+        return low_limit_sentence(low, *map(escape, (*death.key, death.container, death.qos or "")))
     seen = f" ({evidence_text(unfixed.evidence)})" if unfixed.evidence is not None else ""
     return f"{NO_FIX[unfixed.reason]}{seen}"
 

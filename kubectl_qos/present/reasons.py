@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kubectl_qos.edit.status import LOW_POD_LIMIT
+from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.k8s.allocation import RESIZE_PENDING, low_pod_limit, resize_condition
 from kubectl_qos.k8s.node_overrides import PROFILES
 from kubectl_qos.k8s.quantity import parse_time, truncating_div
@@ -363,7 +363,10 @@ def resize_sentence(pod: Pod) -> str:
     condition = resize_condition(pod)
     if condition is None:
         limit = low_pod_limit(pod)
-        return "a resize waits for the kubelet" if limit is None else LOW_POD_LIMIT.format(limit=limit)
+        if limit is None:
+            return "a resize waits for the kubelet"
+        who = pod.namespace, pod.name, pod.containers[0].name, pod.status.qos_class
+        return low_limit_sentence(str(limit), *who)
     waits = "waits" if condition.type == RESIZE_PENDING else "is in progress"
     return _RESIZES.get(condition.reason, f"a resize {waits}")
 
@@ -439,13 +442,15 @@ def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
     full = [
         f"{escape(row.name)} uses {binary(row.whole)}, {row.whole / row.capacity:.0%} of its capacity"
         for row in nodes.rows
-        if row.whole and row.capacity and row.whole >= _FULL * row.capacity
+        if row.whole
+        and row.capacity
+        and (row.whole >= _FULL * row.capacity or row.whole > (row.allocatable or row.capacity))
     ]
     if full:
         yield (
             f"{first_few(full)}: this is the working set, by which the kubelet evicts. It includes page cache"
-            " in use and kernel memory, which free shows as available; MEMORY% of kubectl top nodes is of"
-            " allocatable memory"
+            " in use and kernel memory, which free shows as available; %USED, like MEMORY% of kubectl top"
+            " nodes, is of allocatable memory: above 100% the node uses what is reserved on it"
         )
     own = {row.name: row.own for row in nodes.rows if row.memory.used_bytes}
     yield from own_memory_notes(own, snapshot.usage)

@@ -128,9 +128,13 @@ def test_a_full_node_counts_page_cache_that_free_does_not() -> None:
         replace(snapshot_of(nodes=(node("n1"),)), node_usage={"n1": used * MI}) for used in (15_900, 9_000)
     )
     assert any(
-        "n1 uses 15.5Gi" in note and "free shows as available; MEMORY%" in note for note in notes_on(busy)
+        "n1 uses 15.5Gi" in note and "free shows as available; %USED" in note for note in notes_on(busy)
     )
     assert all("free shows" not in note for note in notes_on(idle))
+    half = node("n1", "8Gi").status.allocatable
+    reserved = replace_struct(node("n1"), status=replace_struct(node("n1").status, allocatable=half))
+    small = replace(idle, nodes={"n1": reserved})
+    assert any("n1 uses 8.8Gi, 55% of its capacity" in note for note in notes_on(small))
 
 
 def test_a_node_that_is_not_known_has_what_its_pods_say() -> None:

@@ -645,7 +645,8 @@ def test_a_resize_that_left_the_pod_at_its_old_limit_has_a_remedy_and_no_edit() 
     found = fixes_of_pods([model], [("oom", "loop")])
     own = next(one for one in found.unfixed if one.death.mechanism is Mechanism.POD_LIMIT)
     assert (own.reason, own.death.distance_bytes) == (NoFixReason.LOW_POD_LIMIT, 10 * MIB)
-    assert "recreate the pod" in unfixed_sentence(own)
+    assert "still 60Mi" in unfixed_sentence(own)
+    assert "kubectl qos set pod/loop -n oom -c c --limits memory=+1Mi" in unfixed_sentence(own)
     assert said(found) == []
 
 

@@ -18,6 +18,7 @@ from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.reasons import resize_sentence
 from kubectl_qos.qos.kills.evidence import Fact, memory_limits
 from kubectl_qos.qos.prediction import predict_running
@@ -167,7 +168,9 @@ def test_kills_and_explain_name_the_limit_that_was_left() -> None:
     limits = memory_limits(LOW, "c", setup)
     assert (limits.pod, limits.own, limits.nearest) == (60 << 20, 200 << 20, Mechanism.POD_LIMIT)
     assert [one.fact for one in limits.evidence()] == [Fact.OWN_LIMIT, Fact.POD_LIMIT, Fact.LOW_POD_LIMIT]
-    assert "the whole pod is still 60Mi (kubernetes#138760): recreate the pod" in resize_sentence(LOW)
+    command = "(kubectl qos set pod/loop -n oom -c c --limits memory=+1Mi)"
+    assert command in resize_sentence(LOW)
+    assert command in evidence_sentence([*limits.evidence()][-1])
 
 
 def test_while_a_limit_is_raised_the_pods_comes_first() -> None:

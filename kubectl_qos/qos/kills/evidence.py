@@ -68,7 +68,9 @@ class Fact(Enum):
     BEING_DELETED = "the pod is being deleted"
     OWN_LIMIT = "the container has a memory limit: bytes"
     POD_LIMIT = "its pod has a memory limit: bytes"
-    LOW_POD_LIMIT = "a resize has not raised the limit of the pod (kubernetes#138760): limit_bytes"
+    LOW_POD_LIMIT = (
+        "a resize has not raised the limit of the pod (kubernetes#138760): limit_bytes, and of what"
+    )
     SAME_LIMIT = "the pod's limit is no larger than the container's, and holds the pause container too"
     NO_LIMIT = "neither container nor pod has a memory limit"
     PEAK = "the most memory that a store of metrics has of it, from the minutes before: bytes, title"
@@ -420,14 +422,14 @@ UNLIMITED_BYTES: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimits:
-    """Memory limits of a container and of its pod's cgroup; `is_low`: a resize did not raise the pod's.
+    """Memory limits of a container and of its pod's cgroup; `low` is whose limit a resize did not raise.
 
     Unknown for a container with only a status.
     """
 
     own: int | None
     pod: int | None
-    is_low: bool = False
+    low: Mapping[str, str] | None = None
     is_known: bool = True
 
     @property
@@ -457,8 +459,8 @@ class MemoryLimits:
             yield Evidence(Fact.OWN_LIMIT, {"limit_bytes": self.own})
         if self.pod is not None:
             yield Evidence(Fact.POD_LIMIT, {"limit_bytes": self.pod})
-        if self.is_low:
-            yield Evidence(Fact.LOW_POD_LIMIT, {"limit_bytes": self.pod})
+        if self.low is not None:
+            yield Evidence(Fact.LOW_POD_LIMIT, {"limit_bytes": self.pod, **self.low})
         elif self.own is not None and self.is_of_pod:
             yield Evidence(Fact.SAME_LIMIT)
         if self.nearest is None and self.is_known:
@@ -481,7 +483,9 @@ def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
         return MemoryLimits(own or stated, None)
     # The kernel cuts a few bytes to no page at all.
     is_cut = of_pod == 0
-    return MemoryLimits(own or stated, stated if is_cut else of_pod, low_pod_limit(pod) is not None)
+    who = {"namespace": pod.namespace, "pod": pod.name, "container": container, "class": pod.status.qos_class}
+    low = who if low_pod_limit(pod) is not None else None
+    return MemoryLimits(own or stated, stated if is_cut else of_pod, low)
 
 
 def _memory_limit(files: Mapping[str, str]) -> int | None:
