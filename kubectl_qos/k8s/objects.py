@@ -104,6 +104,7 @@ class Annotations(ApiStruct, frozen=True):
     config_source: str | None = msgspec.field(name="kubernetes.io/config.source", default=None)
     config_mirror: str | None = msgspec.field(name="kubernetes.io/config.mirror", default=None)
     config_hash: str | None = msgspec.field(name="kubernetes.io/config.hash", default=None)
+    limit_ranger: str | None = msgspec.field(name="kubernetes.io/limit-ranger", default=None)
     required_class: str | None = msgspec.field(name="kubectl-qos/class", default=None)
     waived: str | None = msgspec.field(name="kubectl-qos/waive", default=None)
 

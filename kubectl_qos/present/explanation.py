@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -146,12 +146,19 @@ def _class(prediction: Prediction) -> Section:
     lines.append(Line(reasons.sentence(decided)))
     if qos is not QosClass.GUARANTEED:
         lines += [Line(text) for text in reasons.class_lacks(reason)]
+    lines += [Line(escape(text)) for text in (prediction.pod.annotations.limit_ranger,) if text]
     for target in QosClass:
         steps = steps_to(prediction.pod, target, release)
         if steps:
             lines.append(Line(f"to become {target.value}:"))
             lines += [Line(reasons.step_sentence(step), depth=1) for step in steps]
     return Section("Class", reasons.class_sentence(prediction), tuple(lines))
+
+
+def _unscheduled(pod: Pod) -> Iterator[Line]:
+    for condition in pod.status.conditions or ():
+        if condition.is_unscheduled:
+            yield Line(f"the scheduler says: {escape(condition.message)}")
 
 
 def _oom(
@@ -169,6 +176,7 @@ def _oom(
     lines += _restarts(prediction)
     if prediction.node_critical:
         lines.append(Line("system-node-critical is the only priority class that affects the kernel's order"))
+    lines += _unscheduled(prediction.pod)
     if row is None:
         answer = _ranks(pod_rows, rows, "rank") if pod_rows else reasons.NOT_SCHEDULED
         return Section("OOM", answer, (*lines, *who_kills))

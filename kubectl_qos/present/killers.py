@@ -132,7 +132,7 @@ WORDS: Final = {
     Mechanism.VOLUME_LIMIT: Words("evicted by the kubelet because an emptyDir was above its sizeLimit"),
     Mechanism.STORAGE_LIMIT: Words("evicted by the kubelet at an ephemeral-storage limit of its own"),
     Mechanism.UNKNOWN_EVICTION: Words("evicted by the kubelet; its status does not say for what"),
-    Mechanism.REJECTION: Words("not admitted by the kubelet: it never ran"),
+    Mechanism.REJECTION: Words("not admitted by the kubelet: it never ran; no OOM"),
     Mechanism.PREEMPTION: Words(
         "ended by the kubelet for a critical pod, by requests and not by usage; no OOM"
     ),

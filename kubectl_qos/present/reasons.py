@@ -154,7 +154,7 @@ def step_sentence(step: ClassStep) -> str:
     if step.kind is ClassStepKind.REMOVE_ALL:
         return f"{where}: remove every cpu and memory request and limit"
     if step.kind is ClassStepKind.ADD_ANY_REQUEST:
-        return "add a cpu or memory request or limit to any container"
+        return f"add a cpu or memory request or limit to {where or 'any container'}"
     return "make any cpu or memory request smaller than its limit, or remove a limit"
 
 

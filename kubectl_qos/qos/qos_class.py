@@ -184,7 +184,7 @@ def steps_to(pod: Pod, target: QosClass, release: Release) -> list[ClassStep]:
     any_step = (
         ClassStepKind.ADD_ANY_REQUEST if computed is QosClass.BEST_EFFORT else ClassStepKind.LOWER_A_REQUEST
     )
-    return [ClassStep(any_step, "")]
+    return [ClassStep(any_step, SPEC_RESOURCES if is_decided_at_pod_level(pod, release) else "")]
 
 
 def _equalize(owner: str, requests: ResourceList, limits: ResourceList) -> Iterator[ClassStep]:

@@ -229,6 +229,19 @@ def test_a_pod_without_a_node_has_no_unknown_capacity() -> None:
     assert "capacity is unknown" not in text
 
 
+def test_who_decided_before_the_node_is_quoted() -> None:
+    """LimitRanger says what it set, the scheduler why there is no node; an empty spec.resources decides."""
+    pod = pod_of(
+        "resources: {}, containers: [{name: c, resources: {requests: {cpu: 100m}}}]",
+        annotations="{kubernetes.io/limit-ranger: 'LimitRanger plugin set: cpu request for container c'}",
+        status="{conditions: [{type: PodScheduled, status: 'False', message: 3 Insufficient memory.}]}",
+    )
+    text = "\n".join(text_lines(explain_pod(pod, Snapshot(pods=(pod,)), DEMO_TIME)))
+    assert "LimitRanger plugin set: cpu request for container c" in text
+    assert "the scheduler says: 3 Insufficient memory." in text
+    assert "add a cpu or memory request or limit to spec.resources" in text
+
+
 def test_a_workload_is_its_template_with_the_nodes_and_ranks_of_its_pods() -> None:
     def of(workload: str, name: str, kind: str) -> str:
         pod = next(pod for pod in DEMO.pods if pod.name == name)

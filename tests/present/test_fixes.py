@@ -80,7 +80,7 @@ USED = "Container c was using {}, request is {}, has larger consumption of x. "
         ),
         (
             {"reason": "Evicted", "message": "Pod was rejected: The node had condition: [MemoryPressure]. "},
-            "not admitted by the kubelet: it never ran: Pod was rejected",
+            "not admitted by the kubelet: it never ran; no OOM: Pod was rejected",
         ),
         (
             {"containerStatuses": [{"name": "c", "state": {"terminated": OOM_END}}]},
