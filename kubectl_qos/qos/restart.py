@@ -95,10 +95,11 @@ class OomLoop(NamedTuple):
 
 
 def oom_loops(pod: Pod) -> tuple[OomLoop, ...]:
-    """Return the containers of a pod that wait to restart because of their memory limit."""
+    """Return the containers that wait to restart because of their memory limit; ephemeral ones never do."""
+    restarted = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
     return tuple(
         OomLoop(status.name, status.restart_count, waiting.reason if waiting is not None else "", never_ran)
-        for status in (() if pod.is_terminal else pod.status.every_container)
+        for status in (() if pod.is_terminal else restarted)
         if status.state is not None and not status.has_processes
         for waiting in (status.state.waiting,)
         for never_ran in (is_refused(pod, status.name),)

@@ -24,6 +24,7 @@ from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Fact, Need
 from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.restart import oom_loops
 from tests.host.kernel_logs import FORMS, RUNS, recorded_log, recorded_run, rewritten
 from tests.qos.recorded import pods_c
 from tests.recordings.files import read, read_json, read_lines
@@ -267,6 +268,12 @@ def test_containers_of_every_kind(kind: str, state: str) -> None:
     assert kill.diagnosis.confidence is Confidence.LIKELY
 
 
+def test_an_ephemeral_container_does_not_restart() -> None:
+    kinds = "ephemeralContainerStatuses", "containerStatuses"
+    ended = [pod(reason="OOMKilled", kind=kind, state="state") for kind in kinds]
+    assert [len(oom_loops(one)) for one in ended] == [0, 1]
+
+
 def test_its_own_limit_among_several_containers() -> None:
     kill = only(pod(reason="OOMKilled"), OLD)
     assert kill.diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
@@ -394,6 +401,7 @@ CONTAINER_LIMIT = 'Container app exceeded its local ephemeral storage limit "2Gi
 VOLUME_LIMIT = 'Usage of EmptyDir volume "cache" exceeds the limit "64Mi". '
 NOT_ADMITTED = "Pod was rejected: The node had condition: [MemoryPressure]. "
 NO_ROOM = "Node didn't have enough resource: memory, requested: 9, used: 1, capacity: 5"
+NO_NUMA = "Allocate failed due to [memorymanager] no NUMA nodes with enough memory is available, unexpected"
 PREEMPTED = "Preempted in order to admit critical pod"
 DISK = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 1Mi. "
 TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
@@ -412,6 +420,12 @@ TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationBy
         ({"reason": "Evicted", "message": CONTAINER_LIMIT}, (), Mechanism.STORAGE_LIMIT, Confidence.CERTAIN),
         ({"reason": "Evicted", "message": NOT_ADMITTED}, (), Mechanism.REJECTION, Confidence.CERTAIN),
         ({"reason": "OutOfmemory", "message": NO_ROOM}, (), Mechanism.REJECTION, Confidence.LIKELY),
+        (
+            {"reason": "UnexpectedAdmissionError", "message": NO_NUMA},
+            (),
+            Mechanism.REJECTION,
+            Confidence.LIKELY,
+        ),
         ({"conditions": [{**TARGET, "message": EVICTED}]}, (), Mechanism.EVICTION, Confidence.LIKELY),
         ({}, (event("Evicted", EVICTED),), Mechanism.EVICTION, Confidence.CERTAIN),
         ({"reason": "Evicted"}, (), Mechanism.UNKNOWN_EVICTION, Confidence.CERTAIN),

@@ -264,7 +264,9 @@ _OWN_STORAGE: Final = re.compile(
     r"|(?P<pod>Pod) ephemeral local storage usage exceeds the total limit of containers (?P<total>\d\w*)"
     r'|(?P<volume>Usage of EmptyDir volume) "(?P<mount>[^"]*)" exceeds the limit "(?P<size>[^"]*)"'
 )
-_REJECTED: Final = re.compile(r"The node had condition|didn't have enough resource")
+_REJECTED: Final = re.compile(
+    r"The node had condition|didn't have enough resource|no NUMA nodes with enough memory"
+)
 _CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
 _SHUTDOWN: Final = re.compile(r"imminent node shutdown|^Node is shutting")
 MESSAGE_PATTERNS: Final = (
