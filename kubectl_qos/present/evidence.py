@@ -174,6 +174,10 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         in_mi(details["limit_bytes"]),
         *(escape(details[name]) for name in ("namespace", "pod", "container", "class")),
     ),
+    Fact.MEMORY_VOLUME: lambda details: (
+        f"what is written to the volume {escape(', '.join(details['volumes']))} is memory: it counts to that"
+        " limit, and stays when the container restarts, until the pod is deleted"
+    ),
     Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
     Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
     Fact.PEAK: lambda details: (

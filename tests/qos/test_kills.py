@@ -274,6 +274,15 @@ def test_an_ephemeral_container_does_not_restart() -> None:
     assert [len(oom_loops(one)) for one in ended] == [0, 1]
 
 
+@pytest.mark.parametrize(("medium", "is_said"), [("Memory", True), ("", False)])
+def test_a_volume_in_memory_stays_when_the_container_restarts(medium: str, *, is_said: bool) -> None:
+    raw = pod(reason="OOMKilled")
+    volumes = (Volume(name="shm", empty_dir=EmptyDir(medium=medium)),)
+    kill = only(msgspec.structs.replace(raw, spec=msgspec.structs.replace(raw.spec, volumes=volumes)), OLD)
+    text = " ".join(" ".join(detail_lines(kill)).split())
+    assert ("what is written to the volume shm is memory: it counts to that limit" in text) is is_said
+
+
 def test_its_own_limit_among_several_containers() -> None:
     kill = only(pod(reason="OOMKilled"), OLD)
     assert kill.diagnosis.mechanism is Mechanism.CONTAINER_LIMIT

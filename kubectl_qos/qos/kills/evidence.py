@@ -71,6 +71,7 @@ class Fact(Enum):
     LOW_POD_LIMIT = (
         "a resize has not raised the limit of the pod (kubernetes#138760): limit_bytes, and of what"
     )
+    MEMORY_VOLUME = "volumes of the pod are memory, which outlives a restart: volumes"
     SAME_LIMIT = "the pod's limit is no larger than the container's, and holds the pause container too"
     NO_LIMIT = "neither container nor pod has a memory limit"
     PEAK = "the most memory that a store of metrics has of it, from the minutes before: bytes, title"
@@ -399,14 +400,16 @@ def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -
 
 
 def _own_storage(pod: Pod, match: re.Match[str]) -> Evidence:
-    volumes = [volume for volume in pod.spec.volumes or () if volume.name == match["mount"]]
-    is_memory = any(
-        volume.empty_dir is not None and volume.empty_dir.medium == "Memory" for volume in volumes
-    )
+    is_memory = match["mount"] in _memory_volumes(pod)
     what = next(kind for kind in ("container", "pod", "volume") if match[kind])
     name, limit = match["name"] or match["mount"] or "", match["limit"] or match["total"] or match["size"]
     details = {"of": what, "name": name, "limit": limit, "is_memory": is_memory}
     return Evidence(Fact.OWN_STORAGE_LIMIT, details)
+
+
+def _memory_volumes(pod: Pod) -> tuple[str, ...]:
+    volumes = ((volume.name, volume.empty_dir) for volume in pod.spec.volumes or ())
+    return tuple(name for name, directory in volumes if directory and directory.medium == "Memory")
 
 
 def _amounts(matches: Iterable[re.Match[str]]) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -432,6 +435,7 @@ class MemoryLimits:
     own: int | None
     pod: int | None
     low: Mapping[str, str] | None = None
+    volumes: tuple[str, ...] = ()
     is_known: bool = True
 
     @property
@@ -467,6 +471,8 @@ class MemoryLimits:
             yield Evidence(Fact.SAME_LIMIT)
         if self.nearest is None and self.is_known:
             yield Evidence(Fact.NO_LIMIT)
+        if self.nearest is not None and self.volumes:
+            yield Evidence(Fact.MEMORY_VOLUME, {"volumes": self.volumes})
 
 
 def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
@@ -487,7 +493,7 @@ def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
     is_cut = of_pod == 0
     who = {"namespace": pod.namespace, "pod": pod.name, "container": container, "class": pod.status.qos_class}
     low = who if low_pod_limit(pod) is not None else None
-    return MemoryLimits(own or stated, stated if is_cut else of_pod, low)
+    return MemoryLimits(own or stated, stated if is_cut else of_pod, low, volumes=_memory_volumes(pod))
 
 
 def _memory_limit(files: Mapping[str, str]) -> int | None:
