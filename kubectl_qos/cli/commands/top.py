@@ -20,8 +20,8 @@ OUTPUTS: Final = ("wide", "json", "yaml", "csv", "name")
 RISKS: Final = ("none", "low", "medium", "high", "next")
 DESCRIPTION: Final = (
     "List pods by OOM kill priority, node by node: the node of the next death and its next victim first.\n"
-    "Or list namespaces or workloads, those with the next victims first, or nodes, those in trouble first,"
-    " then the fullest."
+    "Or list namespaces or workloads, those with the next victims first, or nodes, those under pressure"
+    " first, then the fullest."
 )
 EXAMPLES: Final = """\
 examples:
@@ -31,7 +31,7 @@ examples:
   kubectl qos top workloads -A --sort-by memory  # Deployments and so on, the largest first
   kubectl qos top nodes                      # nodes: memory by class, requests, limits, worst case, pressure
   kubectl qos top nodes -o wide              # and in Mi, with the kubelets' eviction thresholds
-  kubectl qos top nodes --contexts 'prod-*'  # the nodes of several clusters, those in trouble first
+  kubectl qos top nodes --contexts 'prod-*'  # the nodes of several clusters, those under pressure first
   kubectl qos top nodes -l pool=a            # nodes with this label, as in kubectl
   kubectl qos top deploy/api -n shop -L app  # the pods of a Deployment, with a label
 
