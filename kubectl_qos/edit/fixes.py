@@ -51,7 +51,7 @@ class EvidenceKind(StrEnum):
     """How a container's need is known, from the least certain."""
 
     NONE = "no usage"
-    SAMPLE = "one sample"
+    SAMPLE = "usage seen"
     NEVER_STARTED = "limit too small to start, need unknown"
     KILLED_EACH_TIME = "OOMKilled, need unknown"
     OOM_KILLED = "OOMKilled, perhaps at its limit"

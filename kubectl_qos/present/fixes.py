@@ -257,12 +257,12 @@ def how_to_apply(strategy: StrategyKind, kind: str, name: str) -> str:
 
 
 def fix_evidence(fix: Fix) -> str:
-    """Say how the need is known: `one sample: 115Mi`."""
+    """Say how the need is known: `usage seen: 115Mi`."""
     return evidence_text(fix.evidence)
 
 
 def evidence_text(evidence: Evidence) -> str:
-    """Say how a need is known: `one sample: 115Mi`."""
+    """Say how a need is known: `usage seen: 115Mi`."""
     kind, peak = evidence.kind, evidence.peak_bytes
     lower, upper = evidence.lower_bytes, evidence.upper_bytes
     between = f" ({binary(lower)} to {binary(upper)})" if lower and upper else ""

@@ -251,8 +251,11 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
         when = f"in {eta(death.seconds)}"
     elif not is_first:
         far, when = turn(death), f"at {distance(death)}"
-    by = f"{killer_words(death)}{far}{_precedent(death)}"
-    return f"{who}{where} {verb} {when}: {by}{death_condition(death) if with_else else ''}"
+    by = f": {killer_words(death)}"
+    if death.killer.evicts and death.grace_seconds is None:
+        by = by.removeprefix(f": {WORDS[death.mechanism].by}")  # the verb says it
+    by += f"{far}{_precedent(death)}"
+    return f"{who}{where} {verb} {when}{by}{death_condition(death) if with_else else ''}"
 
 
 def how(death: NextDeath) -> str:

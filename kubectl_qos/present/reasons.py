@@ -341,10 +341,13 @@ def pod_subject(prediction: Prediction) -> str:
     return f"{pod.kind.lower()} {full_name(pod.namespace, pod.name)}{where}, kubelet {setup.release}"
 
 
-def why_lines(prediction: Prediction, row: PodRow, rows: PodRows) -> Iterator[str]:
-    """Yield a pod's rank, the numbers behind it, and what its flags mean; `rows` include its node's."""
+def why_lines(prediction: Prediction, row: PodRow, rows: PodRows, *, is_named: bool = False) -> Iterator[str]:
+    """Yield a pod's rank, the numbers behind it, and what its flags mean; `rows` include its node's.
+
+    A pod that is named already is not named again.
+    """
     rank = _rank_clause(row, rows.nodes[row.node])
-    yield f"{full_name(row.pod.namespace, row.name)} is {row.qos.value}, {rank}"
+    yield f"{'' if is_named else f'{full_name(row.pod.namespace, row.name)} is '}{row.qos.value}, {rank}"
     yield _numbers(prediction, row)
     if row.flags:
         meanings = FLAG_MEANINGS | {Flag.RESIZING: resize_sentence(row.pod)}

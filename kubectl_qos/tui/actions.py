@@ -325,7 +325,7 @@ _BY_GROUP: Final = {
         _move("previous_death", "shift+tab up k", "the minute before it"),
         _action("take", "enter", "go to that time", "go there"),
         _action("present", "end G", "back to the cluster as it is", "the present"),
-        _action("leave", "escape q", "cancel"),
+        _action("leave", "escape q", "cancel", footer=True),
     ),
     BindingGroup.SAVE: (_action("leave", "escape", "cancel without saving", "cancel", footer=True),),
     BindingGroup.READ: (

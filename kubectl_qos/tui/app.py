@@ -493,7 +493,7 @@ class QosApp(Shell):
     def action_help(self) -> None:
         """Show the keys, the active ones first."""
         screen = self.screen
-        if isinstance(screen, QosScreen):
+        if isinstance(screen, SingleDismissScreen) and not isinstance(screen, HelpScreen):
             bound = (BY_NAME.get(active.binding.id or "") for active in screen.active_bindings.values())
             active = {action.group for action in bound if action is not None}
             here = [group for group in BindingGroup if group in active]

@@ -114,7 +114,7 @@ def view_from_values(values: Mapping[str, Any]) -> View | None:
     return view if all(text is None or isinstance(text, str) for text in texts) else None
 
 
-_ORDERS: Final = {"RANK": "in kill order", "EVICTION": "in eviction order", "IN": "the most urgent first"}
+_ORDERS: Final = {"RANK": "in kill order", "EVICTION": "in eviction order", "ETA": "the most urgent first"}
 """The title's words for the order of a column."""
 
 

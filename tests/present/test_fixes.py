@@ -111,7 +111,7 @@ def test_a_raised_limit(found: FixList) -> None:
         "data/importer-5f7b9c-2vtxk c limits.memory 117.7Mi → 144Mi, now, in place until the pod is replaced"
     )
     assert fix_effect(fix) == "own limit 98%: +2Mi → +29Mi"
-    assert (fix_requests(fix), fix_evidence(fix)) == ("unchanged", "one sample: 115Mi")
+    assert (fix_requests(fix), fix_evidence(fix)) == ("unchanged", "usage seen: 115Mi")
     guaranteed = next(fix for fix in found.fixes if fix.pod.name == "db-0")
     assert fix_change(guaranteed) == "a limits.memory and a requests.memory 4Gi → 4608Mi (at least 4425Mi)"
 
@@ -171,7 +171,7 @@ def test_evidence_in_words(found: FixList) -> None:
     fix = found.fixes[0]
     texts = [fix_evidence(replace(fix, evidence=Evidence(kind, 300 << 20))) for kind in EvidenceKind]
     known = [
-        "one sample: 300Mi",
+        "usage seen: 300Mi",
         "limit too small to start, need unknown",
         "OOMKilled, need unknown: 300Mi",
         "OOMKilled, perhaps at its limit: 300Mi",
@@ -259,7 +259,7 @@ def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
 
 def test_a_limit_with_room_for_more_is_no_fix_and_comes_last(snapshot: Snapshot) -> None:
     own = fixes_for_pods(snapshot, [("sandboxed", "vm-runner-0")]).unfixed[0]
-    room = "its limit is far enough above its known usage (one sample: 24Mi)"
+    room = "its limit is far enough above its known usage (usage seen: 24Mi)"
     assert unfixed_sentence(own) == f"sandboxed/vm-runner-0:c: own limit 75%, +8Mi: {room}"
     leak = own._replace(
         reason=NoFixReason.LEAK, evidence=None, death=own.death._replace(distance_bytes=1 << 40)
@@ -276,7 +276,7 @@ def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Sn
     of_pod = replace(of_pod, unfixed=(unfixed._replace(death=unfixed.death._replace(seconds=40.0)),))
     [line] = nearer(of_pod)
     assert line == (
-        "data/db-0:b: own limit 75%, +32Mi: its limit is far enough above its known usage (one sample: 96Mi)"
+        "data/db-0:b: own limit 75%, +32Mi: its limit is far enough above its known usage (usage seen: 96Mi)"
     )
     assert of_pod.fixes[0].death.distance_bytes > of_pod.unfixed[0].death.distance_bytes
     said = list(unfixed_lines(of_pod))

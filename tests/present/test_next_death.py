@@ -29,7 +29,7 @@ from kubectl_qos.present.next_death import (
 from kubectl_qos.present.timeline import lines
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.incidents import death_list_values
-from kubectl_qos.qos.eviction import lacks_stats
+from kubectl_qos.qos.eviction import Due, lacks_stats
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
@@ -55,6 +55,19 @@ def test_a_line_that_is_cut_keeps_the_distance_and_what_is_due_holds_in_the_past
     assert how(own) == "own limit 75%, +100Mi, killed there before"
     due = own._replace(distance_bytes=0, precedent=None)
     assert foretold(due, "worker-2") == "shop/api:c on worker-2 dies at any moment: own limit 100%"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "is evicted next, +100Mi"),
+        ({"grace_seconds": 90}, "is evicted next: kubelet evicts after 90s, +100Mi"),
+        ({"distance_bytes": 0, "due": Due.NOW}, "is evicted at any moment, unless pressure just ended"),
+    ],
+)
+def test_a_sentence_names_an_eviction_once(changes: dict[str, Any], words: str) -> None:
+    evicted = DEATH._replace(mechanism=Mechanism.EVICTION, container="", **changes)
+    assert foretold(evicted, "worker-2") == f"shop/api on worker-2 {words}"
 
 
 @pytest.mark.parametrize(

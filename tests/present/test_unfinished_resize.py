@@ -129,5 +129,5 @@ async def test_the_fixes_of_others_say_so_too() -> None:
     async with running(ScriptedSource(demo.later(1)), "F", size=(150, 45)) as pilot:
         await pilot.seen("What to change")
         label = pilot.app.screen.query_one(Label)
-        await pilot.until(lambda: "known from one sample" in str(label.content))
+        await pilot.until(lambda: "known from usage seen" in str(label.content))
         assert str(label.content).endswith("\n" + RESIZING)

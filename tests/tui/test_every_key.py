@@ -507,6 +507,8 @@ tour(
         )
     ),
     Step("main.fix", screen_name, "FixDialog"),
+    Step("app.help", screen_name, "HelpScreen"),
+    leave("guide.close", "FixDialog"),
     leave("select.leave", "MainScreen"),
     Step("main.kills", screen_name, "KillsScreen"),
     leave("kills.back"),

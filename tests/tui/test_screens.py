@@ -80,7 +80,7 @@ async def gone(pilot: Run, text: str) -> None:
 
 async def test_lists(screen_text: Look) -> None:
     async with shown() as pilot:
-        await screen_text(pilot, "main", sizes=(*ALL, (100, 30)))
+        await screen_text(pilot, "main", sizes=(*ALL, (100, 30), (160, 45)))
         for key, name in LISTS.items():
             await pilot.press_each(key)
             await screen_text(pilot, "list", name, sizes=ALL)

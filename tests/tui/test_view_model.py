@@ -21,7 +21,7 @@ from kubectl_qos.qos.node_memory import schedulable_bytes
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.lists.base import RowSelection
-from kubectl_qos.tui.lists.panes import with_more
+from kubectl_qos.tui.lists.panes import in_one_line, with_more
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import (
     FollowStatus,
@@ -188,6 +188,31 @@ def test_crumbs() -> None:
 )
 def test_what_is_cut_is_no_half_word_or_parenthesis(line: str, shown: str) -> None:
     assert with_more(line, 48) == shown
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (
+            "data/importer-5f7b9c-2vtxk:c on worker-2 dies next: own limit 98%, +2Mi",
+            "data/importer-5f7b9c-2vtxk:c on worker-2 dies next: own limit 98%, +2Mi",
+        ),
+        (
+            "K why  12:00:41 data/importer-5f7b9c-2vtxk:c killed by the kernel at the pod's memory limit",
+            "K why  12:00:41 data/im…2vtxk:c killed by the kernel at the pod's memory limit",
+        ),
+        (
+            "then  data/importer-5f7b9c-2vtxk:c on worker-2 dies in ~2 min: own limit 93%, +7Mi, as before",
+            "then  data/import…9c-2vtxk:c on worker-2 dies in ~2 min: own limit 93%, +7Mi …",
+        ),
+        (
+            "K  12:00:41 data/importer-5f7b9c-2vtxk:m killed by the kernel at the memory limit of all pods",
+            "K  12:00:41 data/im…2vtxk:m killed by the kernel at the memory limit of all …",
+        ),
+    ],
+)
+def test_a_line_loses_its_last_clause_and_the_middle_of_a_name_first(line: str, shown: str) -> None:
+    assert in_one_line(line, 78) == shown
 
 
 @pytest.mark.parametrize(

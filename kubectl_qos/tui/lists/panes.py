@@ -19,7 +19,7 @@ from kubectl_qos.analysis.deaths import NodeDeaths
 from kubectl_qos.analysis.node_table import NodeRow, build_node_row
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.usage import ContainerKey
-from kubectl_qos.present.format import binary, escape, psi_text, rounded
+from kubectl_qos.present.format import binary, escape, psi_text, rounded, shortened
 from kubectl_qos.present.next_death import foretold
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.output import NUMBER, Align, Column, column
@@ -210,10 +210,9 @@ def with_more(text: str, width: int) -> str:
 
 def _no_death(view_model: ViewModel, node: str) -> str:
     """Return why a node has no headline."""
-    unknown = "no next death is known"
     if view_model.snapshot.usage:
-        return f"{escape(node)}: {unknown}"
-    return f"{unknown}: {no_usage_reason(view_model.snapshot)}"
+        return f"{escape(node)}: no next death is known"
+    return no_usage_reason(view_model.snapshot)
 
 
 _FILLED: Final[Mapping[QosClass | None, str]] = {
@@ -224,6 +223,8 @@ _FILLED: Final[Mapping[QosClass | None, str]] = {
 }
 """A large field of colour is calmer than a word in the same colour."""
 _MIN_BAR: Final = 12
+_LEAST_NAME: Final = 15
+"""The cells that a name keeps in a line that is cut."""
 
 
 class MemoryLine(Widget):
@@ -273,10 +274,21 @@ class MemoryLine(Widget):
         return Content.assemble(line, "\n", Content.styled(ticks, "$secondary"))
 
 
-class OneLine(Static):
-    """A line whose text is cut at its end, and whose height never changes."""
+def in_one_line(text: str, width: int) -> str:
+    """Leave out the last clauses of a long line, and the middle of its longest word, which is a name."""
+    name = max(text.partition(", ")[0].split(" "), key=len)
+    least, more = min(len(name), _LEAST_NAME), ""
+    while cell_len(text + more) - len(name) + least > width and ", " in text:
+        text, more = text.rpartition(", ")[0], " …"
+    room = max(len(name) + width - cell_len(text + more), least)
+    text = text.replace(name, shortened(name, room), 1) + more
+    return text if cell_len(text) <= width else with_more(text, width)
 
-    DEFAULT_CSS = "OneLine { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }"
+
+class OneLine(Static):
+    """A line that is cut to its width, and whose height never changes."""
+
+    DEFAULT_CSS = "OneLine { height: 1; text-wrap: nowrap; }"
 
     def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, markup=False)
@@ -284,6 +296,9 @@ class OneLine(Static):
     def show(self, text: str) -> None:
         if text != self.content:
             self.update(text, layout=False)
+
+    def render(self) -> Content:
+        return Content(in_one_line(str(self.content), self.content_size.width))
 
 
 class NodePanel(Vertical):

@@ -68,7 +68,7 @@ SQUEEZED: Final = {"container": 16, "pod": 20, "node": 12, "namespace": 11, "fla
 
 COMPACT_BELOW: Final = 120
 """Narrower tables have shorter headers."""
-BARS_FROM: Final = 80
+BARS_FROM: Final = 82
 """Wider tables have a bar beside memory."""
 
 _FIRST: Final = ("rank", "namespace", "pod", "node")
@@ -308,17 +308,18 @@ class PodList(_RankedList):
             return paragraphs((f"{escape('/'.join(row.key[:2]))}: {NO_RANK_YET}", "answer"))
         setup = view_model.rows.nodes[row.node].setup
         prediction = predict_running(row.pod, setup)
-        answer, *others = *why_lines(prediction, row, view_model.rows), *self._lately(row)
         on_node = view_model.known_deaths(row.node)
         deaths = [death for death in on_node if death.key == row.key[:2]]
+        lines = why_lines(prediction, row, view_model.rows, is_named=bool(deaths))
+        answer, *others = *lines, *self._lately(row)
         if not deaths:
             return paragraphs((answer, "answer"), *((line, "") for line in others))
         is_next = deaths[0] is on_node[0]
         token = "wrong" if is_next and view_model.is_in_danger(row.node) else "answer"
         later = ", ".join(f"{distance(death)} ({killer_words(death)})" for death in deaths[1:])
-        lines = [answer, *([f"then at {later}"] if later else []), *others]
+        others = [answer, *([f"also at {later}"] if later else []), *others]
         dies = foretold(deaths[0], is_first=is_next, with_else=False)
-        return paragraphs((dies, token), *((line, "") for line in lines))
+        return paragraphs((dies, token), *((line, "") for line in others))
 
     def _lately(self, row: PodRow) -> Iterator[str]:
         """Draw the memory that was seen to change, from the least to the most."""
@@ -443,7 +444,7 @@ class DeathList(ListDefinition[DeathRow]):
 
     kind = ListKind.DEATHS
     name = "victim"
-    natural = "full"
+    natural = "eta"
     columns = MappingProxyType({column.key: column for column in _DEATHS})
     fields = Fields(columns, None)
     importance = "victim distance by eta full node by victim frees before node"

@@ -239,6 +239,11 @@ class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
         entered = [("enter", self.enter_does)] if self.enter_does else []
         return [*entered, *((self.qos.keys.first(action.name), action.label) for action in actions)]
 
+    def on_key(self, event: events.Key) -> None:
+        """Open the help: keys of the app do not reach a dialog."""
+        if event.key in self.qos.keys.of(BY_NAME["app.help"]):
+            self.qos.action_help()
+
     def action_leave(self) -> None:
         self.dismiss()
 

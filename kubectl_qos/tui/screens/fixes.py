@@ -37,7 +37,6 @@ from kubectl_qos.present.fixes import (
 )
 from kubectl_qos.present.format import count
 from kubectl_qos.present.output import Column, column
-from kubectl_qos.present.reasons import unmeasured_notes
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.screens.base import Dialog
@@ -66,7 +65,7 @@ def suggestion(snapshot: Snapshot, node: str) -> Fixes:
 
 
 def suggested_line(snapshot: Snapshot, node: str) -> tuple[str, dict[ContainerKey, int]]:
-    """Say the suggestion for a node, or why there is none, and return the limits that it offers.
+    """Say the suggestion for a node, or why no edit helps, and return the limits that it offers.
 
     The words are empty without deaths. Raises InputError.
     """
@@ -77,7 +76,7 @@ def suggested_line(snapshot: Snapshot, node: str) -> tuple[str, dict[ContainerKe
         for edit in fix.edits
         if edit.side is Side.LIMITS and edit.quantity is not None and fix.kind is FixKind.LIMIT
     }
-    return first_fix(fixes) or "".join(unmeasured_notes(snapshot, fixes.states)), offers
+    return first_fix(fixes), offers
 
 
 def find_fixes(
@@ -134,7 +133,7 @@ def _open_fixes(
 
     find = partial(find_fixes, qos.source, view_model.snapshot, node, keys, named)
     chosen = keys if qos.has_chosen_row else ()
-    qos.push_screen(FixDialog(find, chosen), take)
+    qos.push_screen(FixDialog(find, chosen, f"What to change{qos.as_of(view_model)}"), take)
 
 
 def fix_workload_of(qos: Shell, view_model: ViewModel, key: PodKey) -> None:
@@ -162,14 +161,14 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
 
     enter_does = "try it"
 
-    def __init__(self, find: Callable[[], FixList], keys: Collection[PodKey] = ()) -> None:
+    def __init__(self, find: Callable[[], FixList], keys: Collection[PodKey], title: str) -> None:
         super().__init__()
-        self._find, self._keys = find, keys
+        self._find, self._keys, self._title = find, keys, title
         self._nearer: list[str] = []
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog-table") as dialog:
-            dialog.border_title = "What to change"
+            dialog.border_title = self._title
             yield LineTable[Fix](natural="", key=_key, token=_token)
             yield Label("Looking for fixes …", markup=False)
 

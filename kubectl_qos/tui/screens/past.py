@@ -121,7 +121,8 @@ class TimeSlider(InputDialog[datetime | Literal["present"] | None], group=Bindin
             yield Label("reading the last day from Prometheus …", id="finding", markup=False)
             yield Slider("", "now")
             yield TextView(id="deaths")
-            shown = [f"{keys(action.name)} {action.label}" for action in actions_in_group(BindingGroup.PAST)]
+            actions = [action for action in actions_in_group(BindingGroup.PAST) if not action.footer]
+            shown = [f"{keys(action.name)} {action.label}" for action in actions]
             yield Static("   ".join(shown), id="keys", markup=False)
 
     def on_mount(self) -> None:

@@ -137,6 +137,7 @@ _COMMAND_COLUMNS: Final[tuple[Column[Command], ...]] = (
 class Palette(SearchDialog[Command]):
     """Commands by some letters of their names, or by words of their help."""
 
+    enter_does = "run it"
     dialog_title = "Commands"
     placeholder = "what to do"
 
@@ -323,6 +324,8 @@ class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
 
 class Menu(SelectDialog):
     """The actions on a row: each name begins with the key that does it, here too."""
+
+    enter_does = "do it"
 
     def on_key(self, event: events.Key) -> None:
         name = next((name for name in self._names if name.split()[0] == event.character), None)
