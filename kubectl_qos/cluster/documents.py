@@ -27,6 +27,7 @@ from kubectl_qos.k8s.usage import (
     PodKey,
     PodMetrics,
     PodUsage,
+    Pressure,
     Summary,
     usage_by_node,
     usage_by_pod,
@@ -50,6 +51,8 @@ _READ_LATER: Final = {
 }
 _SUMMARY: Final = "Summary"
 """Our name for a kubelet's `/stats/summary`, which has no kind."""
+_OF_OBJECTS: Final = b"apiVersion", b"kind", b"nodeName"
+"""Words of which a file of a folder has one, if it is read; the last is one of a summary."""
 
 _OnProblem = Callable[[InputError], object]
 _Json = memoryview | msgspec.Raw
@@ -248,6 +251,7 @@ class ParsedObjects:
     pods: list[Pod] = field(default_factory=list)
     nodes: dict[str, NodeObject] = field(default_factory=dict)
     usage: dict[PodKey, PodUsage] = field(default_factory=dict)
+    pressure: dict[str, Pressure] = field(default_factory=dict)
     node_usage: dict[str, int] = field(default_factory=dict)
     node_swap: dict[str, int] = field(default_factory=dict)
     processes: list[HostProcess] = field(default_factory=list)
@@ -265,7 +269,7 @@ class ParsedObjects:
         """Add every object of a file; problems of documents are collected."""
         if not self.is_walked and not content.removeprefix(BYTE_ORDER_MARK).strip():
             self.problems.append(InputError(f"{name}: empty", _NO_OBJECTS).at(name))
-        elif self.is_walked and not (_kind_by_name(name) or b"apiVersion" in content or b"kind" in content):
+        elif self.is_walked and not (_kind_by_name(name) or any(word in content for word in _OF_OBJECTS)):
             self.skipped += 1
         elif _is_json(content):
             for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
@@ -339,7 +343,8 @@ class ParsedObjects:
         words = {*raw} if isinstance(raw, Mapping) else set()
         is_of_helm = "values" in PurePath(location.name).name and "apiVersion" not in words
         needed = {"apiVersion"} if is_of_helm else {"apiVersion", "kind"}
-        is_object = default_kind or location.path or (needed & words and "$patch" not in words)
+        is_summary = self.objects is None and {"node", "pods"} <= words
+        is_object = default_kind or location.path or is_summary or (needed & words and "$patch" not in words)
         if self.is_walked and not is_object:
             self.skipped += 1
             return
@@ -347,7 +352,6 @@ class ParsedObjects:
             actual = {list: "a list", str: "a text", type(None): "null"}.get(type(raw), repr(raw))
             self.problems.append(location.error(f"an object was expected, not {actual}"))
             return
-        is_summary = self.objects is None and {"node", "pods"} <= words
         kind = raw.get("kind") or default_kind or (_SUMMARY if is_summary else "")
         if not isinstance(kind, str) or not kind:
             self.problems.append(location.error(*(_VALUES if is_of_helm else _NO_KIND)))
@@ -374,6 +378,14 @@ class ParsedObjects:
             texts = self.refused if mistake.is_refused else self.warnings
             texts.append(f"{location.field(mistake.path)}: {subject}: {mistake.message}")
 
+    def _add_summary(self, summary: Summary) -> None:
+        node = summary.node
+        self.usage |= usage_from_summary(summary)
+        self.node_usage[node.node_name] = node.working_set_bytes or 0
+        self.node_swap |= node.swap_of(node.node_name)
+        if node.pressure is not None:
+            self.pressure[node.node_name] = node.pressure
+
     def _add_object(self, kind: str, raw: Mapping[str, Any]) -> Sequence[Pod]:
         if kind == "Pod":
             return [self._add_pod(convert({**raw, "kind": kind}, Pod))]
@@ -387,10 +399,7 @@ class ParsedObjects:
         elif kind == "NodeMetrics":
             self.node_usage |= usage_by_node([convert(raw, NodeMetrics)])
         elif kind == _SUMMARY:
-            summary = msgspec.convert(raw, Summary, strict=False)
-            self.usage |= usage_from_summary(summary)
-            self.node_usage |= {summary.node.node_name: summary.node.working_set_bytes or 0}
-            self.node_swap |= summary.node.swap_of(summary.node.node_name)
+            self._add_summary(msgspec.convert(raw, Summary, strict=False))
         elif kind == "HostView" and self.objects is None:
             self.processes += msgspec.convert(raw, HostView).processes
         elif kind == "Event" and raw.get("apiVersion", "v1") == "v1":

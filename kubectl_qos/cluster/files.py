@@ -136,6 +136,7 @@ class FileSource(Source):
             pods=tuple(parsed.pods),
             nodes=parsed.nodes,
             usage=with_largest(parsed.usage, parsed.pods, parsed.processes) if self.has_usage else {},
+            pressure=parsed.pressure if self.has_usage else {},
             node_usage=parsed.node_usage if self.has_usage else {},
             node_swap=parsed.node_swap,
             shortages=last_shortages(parsed.events),

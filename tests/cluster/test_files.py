@@ -19,6 +19,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import JsonDecoder, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import memory_psi
 from tests.cluster.cluster_objects import metrics, pod, recorded_node, recorded_pods
 from tests.recordings.files import read
 
@@ -270,10 +271,11 @@ def test_samples_of_nodes_and_a_kubelets_summary_are_read(tmp_path: Path) -> Non
     summary.write_bytes(read("node-1.36-d/node-set-summary.json"))
     sample = {"kind": "NodeMetrics", "metadata": {"name": "node2"}, "usage": {"memory": "1Gi"}}
     (tmp_path / "nodes.json").write_text(json.dumps({"kind": "List", "items": [sample]}))
-    found = FileSource([str(tmp_path / "pods.json"), str(summary), str(tmp_path / "nodes.json")])
-    snapshot = found.snapshot(Scope())
-    assert found.notes == ()
+    source = FileSource([str(tmp_path)])
+    snapshot = source.snapshot(Scope())
+    assert source.notes == (), "in a folder too it is no file of something else"
     assert snapshot.node_usage == {"node1": 1787060224, "node2": 1 << 30}
+    assert memory_psi(snapshot.pressure["node1"]).avg60 is not None
     assert snapshot.usage["oom", "be-kids"].details.processes == 5
     with pytest.raises(InputError, match="no pods found"):
         FileSource([str(summary)])
