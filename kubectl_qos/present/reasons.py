@@ -19,6 +19,7 @@ from kubectl_qos.present.format import (
     escape,
     first_few,
     full_name,
+    psi_text,
 )
 from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.qos.cgroup.values import MIN_QUOTA_US
@@ -349,9 +350,16 @@ def why_lines(prediction: Prediction, row: PodRow, rows: PodRows, *, is_named: b
     rank = _rank_clause(row, rows.nodes[row.node])
     yield f"{'' if is_named else f'{full_name(row.pod.namespace, row.name)} is '}{row.qos.value}, {rank}"
     yield _numbers(prediction, row)
+    yield from stalls(row.psi60)
     if row.flags:
         meanings = FLAG_MEANINGS | {Flag.RESIZING: resize_sentence(row.pod)}
         yield "; ".join(f"{flag}: {meanings[flag]}" for flag in row.flags)
+
+
+def stalls(psi60: float | None) -> Iterator[str]:
+    """Say how long tasks waited for memory, if that was 1 % of the last minute or more."""
+    if psi60 is not None and psi60 >= 1:
+        yield f"tasks waited for memory in {psi_text(psi60)} of the last minute (PSI)"
 
 
 _RESIZES: Final = {

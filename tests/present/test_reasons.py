@@ -1,18 +1,20 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.usage import NO_PSI, PsiData
 from kubectl_qos.present.reasons import why_lines
 from kubectl_qos.qos.prediction import predict
 
 
-def why(name: str, snapshot: Snapshot | None = None) -> list[str]:
+def why(name: str, snapshot: Snapshot | None = None, psi: PsiData = NO_PSI) -> list[str]:
     snapshot = snapshot or DemoSource().snapshot(Scope())
     rows = build_rows(snapshot, Scope())
-    row = next(row for row in rows.rows if row.name.startswith(name))
+    row = structs.replace(next(row for row in rows.rows if row.name.startswith(name)), psi=psi)
     setup = snapshot.setup(row.node)
     prediction = predict(row.pod, setup.node, kubelet=setup.kubelet, release=setup.release)
     return list(why_lines(prediction, row, rows))
@@ -41,6 +43,13 @@ def test_one_further_down_without_flags() -> None:
 
 def test_what_a_death_frees_is_said_where_it_is_not_the_whole_pod() -> None:
     assert why("cart-6c7fd9b5d-9qj4t")[1].endswith("the pod uses 890Mi, its death frees 41Mi")
+
+
+def test_pressure_speaks_from_one_percent_on() -> None:
+    assert len(why("crunch-", psi=PsiData(avg60=0.9))) == 2
+    assert why("crunch-", psi=PsiData(avg60=12.34))[2] == (
+        "tasks waited for memory in 12.3% of the last minute (PSI)"
+    )
 
 
 def test_a_shared_rank_says_so() -> None:

@@ -33,7 +33,7 @@ from kubectl_qos.present.node_columns import (
 )
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
-from kubectl_qos.present.reasons import CLASSES, no_usage_reason, node_table_notes, pod_table_notes
+from kubectl_qos.present.reasons import CLASSES, no_usage_reason, node_table_notes, pod_table_notes, stalls
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
@@ -321,6 +321,7 @@ def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:
     sentences = []
     if row.death is not None:
         sentences.append(f"{name}: {foretold(row.death)}")
+    sentences += stalls(row.psi60)
     if row.victim is None:
         sentences += [f"{name}: {_why_no_victim(row, view_model.snapshot)}"]
     else:

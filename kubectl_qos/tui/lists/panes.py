@@ -222,7 +222,7 @@ _FILLED: Final[Mapping[QosClass | None, str]] = {
     QosClass.BEST_EFFORT: "$warning",
 }
 """A large field of colour is calmer than a word in the same colour."""
-_MIN_BAR: Final = 12
+_MIN_BAR: Final = 8
 _LEAST_NAME: Final = 15
 """The cells that a name keeps in a line that is cut."""
 
