@@ -456,3 +456,13 @@ async def test_the_summary_and_the_cheapest_changes_come_first() -> None:
         left, right = (pilot.app.screen.query_one(name).region for name in ("#left", "#right"))
         assert left.width == 99
         assert right.y >= left.bottom
+
+
+async def test_the_next_death_is_in_sight_also_where_no_change_is_cheap() -> None:
+    async with running(None, size=(80, 24)) as pilot:
+        screen = await explain(pilot, "db-0")
+        await pilot.until(lambda: not screen._is_building)
+        await pilot.pause()
+        assert not screen.query_one("#cheapest").display
+        assert screen.query_one(TextScroll).scroll_y == 0
+        assert isinstance(screen.focused, CollapsibleTitle)

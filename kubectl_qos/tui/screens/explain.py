@@ -57,7 +57,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
     The pod of a template, which only files have, does not change.
     """
 
-    AUTO_FOCUS = "CollapsibleTitle"
+    AUTO_FOCUS = ""
     HORIZONTAL_BREAKPOINTS = [*QosScreen.HORIZONTAL_BREAKPOINTS, (TWO_COLUMNS, "-two")]  # noqa: RUF012
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
@@ -98,6 +98,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         return fold
 
     def on_mount(self) -> None:
+        self.set_focus(self.query(CollapsibleTitle).first(), scroll_visible=False)  # the answer is above it
         self.start_building()
         if self._pod.kind == "Pod":
             self._load_events()
@@ -247,8 +248,6 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         dies.show(text_view.stacked(answer, text_view.section_layout(first, "")))
         self.query_one("#summary", text_view.TextView).show(self._summary_layout)
         if self._cheapest is not None:
-            if not cheapest.display:
-                self.query_one(text_view.TextScroll).scroll_home(animate=False)
             cheapest.border_title = self._cheapest.title
             cheapest.show(text_view.section_layout(self._cheapest, ""))
         cheapest.display = self._cheapest is not None
