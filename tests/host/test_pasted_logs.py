@@ -624,7 +624,7 @@ def test_an_oom_without_a_victim() -> None:
     assert "the kernel panicked on request (SysRq f)" in by_hand
 
 
-def test_what_the_name_of_a_victim_tells() -> None:
+def test_what_the_name_of_a_victim_shows() -> None:
     swapoff = text_of(kill_of([line.replace("leaky", "swapoff") for line in LINES]))
     assert "swapoff is always killed first, as it fills the memory with what is in swap" in swapoff
     runtime = text_of(kill_of([line.replace("leaky", "runc:[2:INIT]") for line in LINES]))
