@@ -271,7 +271,8 @@ class Past:
         """Return the present time by the store's clock."""
         from datetime import UTC, datetime
 
-        return datetime.now(UTC) - self.ahead
+        ahead = self.ahead  # Reading it takes time, which has not passed at the store.
+        return datetime.now(UTC) - ahead
 
     @property
     def store(self) -> str:
@@ -334,11 +335,12 @@ def _parse_at(text: str, past: Past) -> datetime:
     if at is None:
         try:
             ago = abs(parse_duration(text.removesuffix(" ago"), days=True)) / 1000
-            at = datetime.now(UTC) - timedelta(microseconds=ago)
+            now = datetime.now(UTC)
+            at = now - timedelta(microseconds=ago)
         except (InputError, OverflowError):
             hint = "write 2h for two hours ago, or 2026-11-20T14:59:00Z"
             raise UsageError(f"--at {text!r} is not a time", hint=hint) from None
-        at -= past.ahead
+        at += past.present() - now
     present = past.present()
     if at > present:
         raise UsageError(f"--at {text} is in the future: Prometheus has {present:%Y-%m-%dT%H:%M:%SZ}")
