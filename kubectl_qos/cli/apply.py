@@ -144,7 +144,7 @@ class ApplyShell(Driver):
 
     def _drive(self, step: Step) -> None:
         """Take a step and all that follow from it. Raises what `show` raises."""
-        self.take(step)
+        self.advance(step)
         timeout = self.options.timeout_seconds
         while self._next is not None:
             (work, then, pause), self._next = self._next, None
@@ -247,7 +247,7 @@ class ApplyShell(Driver):
                 raise QosError(f"{self._name} is changed, but no pod with the new values has appeared")
             self._print([f"{self._name} held for {duration(int(self.elapsed))}"])
 
-    def show(self, before: Apply) -> None:
+    def show_state(self, before: Apply) -> None:
         """Print the result of a step. Raises the error that ends a change."""
         if before.phase is Phase.DRY_RUN:
             self._show_dry_run()
@@ -284,7 +284,7 @@ class ApplyShell(Driver):
             question = f"Apply this to {context}{present.although(change, strategy)}? Type {what}:"
             if output.prompt(question) != (context if by_name else "yes"):
                 raise QosError(f"aborted: {dry_run.request.reference} is not changed")
-        self.take(state.confirm(yes=True))
+        self.advance(state.confirm(yes=True))
 
     def _show_sent(self) -> None:
         self._sent_at = time.monotonic()

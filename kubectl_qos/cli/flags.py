@@ -5,7 +5,7 @@ little.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kubectl_qos.errors import InputError, QosError, UsageError
@@ -371,6 +371,18 @@ def add_at(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="show the cluster at a past time, rebuilt from Prometheus: 2h (ago), 2026-11-20T14:59:00Z",
     )
+
+
+def whole_number(meaning: str, least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return a parser of whole numbers. It raises ArgumentTypeError, with the meaning, for other texts."""
+
+    def parse(text: str) -> int:
+        number = int(text) if text.isascii() and text.isdecimal() else -1
+        if number < least or (most is not None and number > most):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {meaning}")
+        return number
+
+    return parse
 
 
 def parse_past_seconds(text: str) -> int:

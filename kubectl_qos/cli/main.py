@@ -271,11 +271,7 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     for name, summary in COMMANDS.items():
         of_command = commands.add_parser(
-            name,
-            help=summary,
-            allow_abbrev=False,
-            add_help=False,
-            formatter_class=HelpFormatter,
+            name, help=summary, allow_abbrev=False, add_help=False, formatter_class=HelpFormatter
         )
         of_command.command = name
     return parser

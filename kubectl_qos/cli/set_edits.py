@@ -163,9 +163,7 @@ def _find_outlived(outlived: PodKey, pod: Pod, snapshot: Snapshot) -> Pod:
     near = [other for other in named if other.namespace == pod.namespace] or named
     if not near:
         raise ApiError.not_found(
-            "pods",
-            name,
-            hint="it must run on the same node: kubectl qos top --node lists its pods",
+            "pods", name, hint="it must run on the same node: kubectl qos top --node lists its pods"
         )
     if len(near) > 1:
         places = ", ".join(other.namespace for other in near)

@@ -253,10 +253,7 @@ class GroupTable:
             rows=rows,
             columns=[
                 *_with_kinds(
-                    self._options,
-                    [self._columns[key] for key in keys],
-                    self._kind.lower(),
-                    self._reference,
+                    self._options, [self._columns[key] for key in keys], self._kind.lower(), self._reference
                 )
             ],
             notes=tuple(pod_table_notes(snapshot, table)),

@@ -149,10 +149,7 @@ def watch_reads(read: Callable[[], TableView[Any]], title: str, format_: TableFo
 
 
 def _follow(
-    stream: UpdateStream,
-    command: TableCommand,
-    resolved: ResolvedSource,
-    printer: _Redrawn | _Appended,
+    stream: UpdateStream, command: TableCommand, resolved: ResolvedSource, printer: _Redrawn | _Appended
 ) -> None:
     trends = Trends()
     while (update := stream.next()) is not None:

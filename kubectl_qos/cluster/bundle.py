@@ -167,24 +167,6 @@ def collect(
     if scope == Scope():
         nodes |= snapshot.nodes.keys()
     pods = [pod for pod in snapshot.pods if pod.node_name in nodes or scope.matches(pod)]
-
-    def is_in_place(namespace: object) -> bool:
-        return scope.namespace is None or namespace in {None, "", scope.namespace}
-
-    objects: list[tuple[str, ApiStruct]] = [
-        *(("Pod", pod) for pod in pods if pod.kind == "Pod"),
-        *(("Node", node) for node in snapshot.nodes.values() if node.name in nodes),
-        *(("Event", event) for event in events.events if is_in_place(event.involved_object.namespace)),
-    ]
-    raws = source.raw_objects() if isinstance(source, FileSource) else _around(source, snapshot, scope)
-    seen = set()
-    for raw in raws:
-        kind, metadata = str(raw.get("kind")), nested(raw, "metadata")
-        key = kind, str(metadata.get("namespace")), str(metadata.get("name"))
-        if kind in _TYPES and key not in seen and is_in_place(metadata.get("namespace")):
-            seen.add(key)
-            with suppress(msgspec.ValidationError, QosError):
-                objects.append((kind, convert(raw, _TYPES[kind])))
     facts = Facts(
         version=VERSION,
         written_by=f"kubectl-qos {__version__}",
@@ -212,7 +194,30 @@ def collect(
         events_missing=events.missing,
         kernel_logs=tuple(replace(log, first_line="") for log in kernel_logs),
     )
+    objects: list[tuple[str, ApiStruct]] = [
+        *(("Pod", pod) for pod in pods if pod.kind == "Pod"),
+        *(("Node", node) for node in snapshot.nodes.values() if node.name in nodes),
+        *(("Event", event) for event in events.events if _is_in(scope, event.involved_object.namespace)),
+        *_other_objects(source, snapshot, scope),
+    ]
     return Contents(facts, [{"apiVersion": "v1", **_plain(raw), "kind": kind} for kind, raw in objects])
+
+
+def _is_in(scope: Scope, namespace: object) -> bool:
+    return scope.namespace is None or namespace in {None, "", scope.namespace}
+
+
+def _other_objects(source: Source, snapshot: Snapshot, scope: Scope) -> Iterator[tuple[str, ApiStruct]]:
+    """Yield the objects of other kinds that commands read, each once and with the fields that are read."""
+    raws = source.raw_objects() if isinstance(source, FileSource) else _around(source, snapshot, scope)
+    seen = set()
+    for raw in raws:
+        kind, metadata = str(raw.get("kind")), nested(raw, "metadata")
+        key = kind, str(metadata.get("namespace")), str(metadata.get("name"))
+        if kind in _TYPES and key not in seen and _is_in(scope, metadata.get("namespace")):
+            seen.add(key)
+            with suppress(msgspec.ValidationError, QosError):
+                yield kind, convert(raw, _TYPES[kind])
 
 
 def _pod_facts(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[_PodFacts]:

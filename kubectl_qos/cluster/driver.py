@@ -54,41 +54,41 @@ class Driver(ABC):
         """Wait for `pause` seconds, run `work`, and call `then` with its result or its QosError."""
 
     @abstractmethod
-    def show(self, before: Apply) -> None:
+    def show_state(self, before: Apply) -> None:
         """Show the state that follows `before`."""
 
     @abstractmethod
     def confirm(self, dry_run: DryRunResult) -> None:
         """Ask a person to confirm, and take the answer with `Apply.confirm`."""
 
-    def take(self, step: Step) -> None:
+    def advance(self, step: Step) -> None:
         """Go to the next state, show it, and execute its command."""
         before = self.state
         self.state, command = step
         if self.state is not before:
-            self.show(before)
+            self.show_state(before)
         match command:
             case Load():
                 self.run(self.read_related, self._loaded)
             case DryRun(request):
                 self.run(
                     partial(self.writer.dry_run, request),
-                    lambda answer: self.take(self.state.dry_run_answered(request, answer)),
+                    lambda answer: self.advance(self.state.dry_run_answered(request, answer)),
                 )
             case Confirm(dry_run):
                 self.confirm(dry_run)
             case Send(dry_run, undoes):
                 work = partial(self._send, dry_run, undoes)
-                self.run(work, lambda answer: self.take(self.state.sent(answer, self.elapsed)))
+                self.run(work, lambda answer: self.advance(self.state.sent(answer, self.elapsed)))
             case Check(result, pause):
-                self.run(partial(self._look, result), self._checked, pause)
+                self.run(partial(self._read_progress, result), self._checked, pause)
 
     def read_related(self) -> tuple[RelatedObjects, Pod, Preview]:
         """Read the related objects, for the object and its preview. Raises QosError."""
         return related_to(self.source, self.state.pod), self.state.pod, self.state.preview
 
     def _loaded(self, answer: tuple[RelatedObjects, Pod, Preview] | QosError) -> None:
-        self.take(self.state.loaded(*answer) if isinstance(answer, tuple) else self.state.loaded(answer))
+        self.advance(self.state.loaded(*answer) if isinstance(answer, tuple) else self.state.loaded(answer))
 
     def _send(self, dry_run: DryRunResult, undoes: str) -> ApplyResult:
         plan, request, trial = self.state.plan, dry_run.request, NO_TRIAL
@@ -105,7 +105,7 @@ class Driver(ABC):
             result = replace(result, entry=entry, trial=trial)
         return result
 
-    def _look(self, result: ApplyResult) -> tuple[Progress, Snapshot]:
+    def _read_progress(self, result: ApplyResult) -> tuple[Progress, Snapshot]:
         """Read the progress, and on trial the containers."""
         progress = self.writer.progress(result, self.history)
         if self.state.plan is None or progress.stage is Stage.GONE:
@@ -114,4 +114,4 @@ class Driver(ABC):
 
     def _checked(self, answer: tuple[Progress, Snapshot] | QosError) -> None:
         progress, changed = (answer, Snapshot()) if isinstance(answer, QosError) else answer
-        self.take(self.state.checked(progress, self.elapsed, changed))
+        self.advance(self.state.checked(progress, self.elapsed, changed))

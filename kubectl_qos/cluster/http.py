@@ -52,7 +52,10 @@ _CLOCK_TOLERANCE: Final = timedelta(seconds=5)
 
 
 class RestClient:
-    """Sends GETs to one server, again after its Retry-After; an error is an ApiError in kubectl's words."""
+    """Sends GETs to one server, and repeats them after its Retry-After.
+
+    An error is an ApiError in kubectl's words.
+    """
 
     def __init__(self, connection: Connection, *, retries: bool = True) -> None:
         self._connection = connection

@@ -13,13 +13,7 @@ import msgspec
 
 from kubectl_qos.errors import InputError, QuantityError, UsageError
 from kubectl_qos.k8s.defaulting import with_containers
-from kubectl_qos.k8s.objects import (
-    EMPTY_RESOURCES,
-    Container,
-    Pod,
-    ResourceList,
-    ResourceRequirements,
-)
+from kubectl_qos.k8s.objects import EMPTY_RESOURCES, Container, Pod, ResourceList, ResourceRequirements
 from kubectl_qos.k8s.quantity import ZERO, Quantity, parse_typed
 from kubectl_qos.k8s.resources import is_container_resource
 from kubectl_qos.k8s.validation import odd_size

@@ -59,13 +59,7 @@ from kubectl_qos.qos.resize import ResizeStatus
 from kubectl_qos.qos.restart import is_refused, oom_loops, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import LimitHit, Scope
 from kubectl_qos.qos.simulation.engine import Run, SimulationStep, simulate
-from kubectl_qos.qos.simulation.next_death import (
-    NextDeath,
-    Urgency,
-    deaths_of,
-    next_deaths,
-    own_deaths,
-)
+from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_of, next_deaths, own_deaths
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, SimulatedContainer
 
 MOST_GUARANTEED_EDITS: Final = 2

@@ -286,11 +286,7 @@ class NodeModel:
         changed = {pod.key: self.recreated(pod, edits) for pod in self.pods if pod.key in keys}
         ranking = with_pods(self._ranking, changed, self.setup.release) if changed else self._ranking
         state = ranked_node_state(
-            ranking,
-            self.setup,
-            own_bytes=self.own_bytes,
-            own_processes=self.own_processes,
-            built=self._built,
+            ranking, self.setup, own_bytes=self.own_bytes, own_processes=self.own_processes, built=self._built
         )
         return replace(state, growth=self.growth)
 

@@ -52,11 +52,7 @@ class KubeletFix:
     @property
     def configuration(self) -> dict[str, Any]:
         """Return a KubeletConfiguration with only these fields."""
-        return {
-            "apiVersion": "kubelet.config.k8s.io/v1beta1",
-            "kind": "KubeletConfiguration",
-            **self.fields,
-        }
+        return {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", **self.fields}
 
 
 def late_state(state: NodeState, growth_bytes: int) -> NodeState:

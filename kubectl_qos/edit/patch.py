@@ -216,16 +216,13 @@ def _edit_spec(spec: dict[str, Any], edit: Edit) -> None:
     if edit.quantity is None:
         values.pop(edit.resource, None)
     else:
-        values[edit.resource] = _like(values.get(edit.resource), str(edit.quantity))
+        text = str(edit.quantity)
+        was_number = type(values.get(edit.resource)) is int
+        values[edit.resource] = int(text) if was_number and text.isdecimal() else text
     resources = {**resources, edit.side.value: values}
     if not values:
         del resources[edit.side.value]
     owner["resources"] = resources
-
-
-def _like(old: object, new: str) -> str | int:
-    """Keep a number a number if it was written as one."""
-    return int(new) if type(old) is int and new.isdecimal() else new
 
 
 def _find_container(spec: Mapping[str, Any], name: str) -> Any:

@@ -288,20 +288,16 @@ def _how_to_apply(preview: Preview, workload: Json) -> Section:
         lines += [f"in place, the server would answer: {refusal}" for refusal in refusals]
         lines += [f"not in place: {escape(obstacle)}" for obstacle in loop_obstacles(preview)]
     elif kind is StrategyKind.TEMPLATE:
-        lines += _template_lines(preview.before.pod.kind, workload)
+        template = preview.before.pod.kind, workload
+        if replaced_pods(*template) != 0:
+            lines.append("running pods keep their values until the rollout replaces them")
+        lines += filter(None, [unchanged_pods_note(*template)])
     else:
         lines.append(never_sentence(preview))
     lines += _owner(preview)
     warns = kind is StrategyKind.NEVER or bool(preview.endless_loops)
     warns = warns or preview.outcome.answer is not ResizeStatus.ACTUATED
     return Section(title, kind.value, sentences(*lines), warns=warns)
-
-
-def _template_lines(kind: str, workload: Json) -> Iterator[str]:
-    if replaced_pods(kind, workload) != 0:
-        yield "running pods keep their values until the rollout replaces them"
-    if note := unchanged_pods_note(kind, workload):
-        yield note
 
 
 OF_FILE: Final = "a static pod comes from a file on its node: change that file"

@@ -190,8 +190,11 @@ def _oom(
             by_rank = (death for death in on_node.deaths if death.killer.has_ranks) if on_node else ()
             first = next((death for death in by_rank if death.rival is not None and not death.before), None)
             lines.append(Line(f"{reasons.next_victim(tied=row.tied)}{death_condition(first)}"))
-        ranked = ((other.rank, _name_with_score(other)) for other in node.rows)
-        named = [(rank, name) for rank, name in ranked if rank is not None]
+        named = [
+            (other.rank, _name(other) if other.score is None else f"{_name(other)} ({other.score})")
+            for other in node.rows
+            if other.rank is not None
+        ]
         lines += _neighbours("killed", row.rank, named)
         if node.basis is Basis.ADJ:
             lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
@@ -199,10 +202,6 @@ def _oom(
             lines.append(Line(reasons.PAGE_CACHE))
     lines += _daemon_lines(row, rows, prediction.setup)
     return Section("OOM", reasons.rank_sentence(row, node), (*lines, *who_kills))
-
-
-def _name_with_score(row: PodRow) -> str:
-    return _name(row) if row.score is None else f"{_name(row)} ({row.score})"
 
 
 def _ranks(pod_rows: Sequence[PodRow], rows: PodRows, order: str) -> str:

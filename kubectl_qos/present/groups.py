@@ -156,13 +156,7 @@ _OF_CLUSTERS: Final[tuple[Column[ClusterRow], ...]] = (
         names=("worst",),
     ),
     column("used_percent", _used_percent, "its memory in use", PERCENT, header="%USED"),
-    column(
-        "kills",
-        lambda row: row.kills,
-        "OOM kills and evictions of the last day",
-        NUMBER,
-        empty=_NOTHING,
-    ),
+    column("kills", lambda row: row.kills, "OOM kills and evictions of the last day", NUMBER, empty=_NOTHING),
     _updated(),
     column("error", lambda row: row.error and str(row.error), "why there is nothing newer"),
     column(

@@ -230,11 +230,6 @@ def killer_words(death: NextDeath) -> str:
     return f"{by}{full}{grace}{_DUE[death.due]}"
 
 
-def _by(death: NextDeath) -> str:
-    """Return the killer with its condition, and the precedent that makes the death likely."""
-    return f"{killed_by(death)}{_precedent(death)}"
-
-
 def _precedent(death: NextDeath) -> str:
     return f", {death.precedent.value}" if death.precedent else ""
 
@@ -301,7 +296,7 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
         field="fullnessPercent",
         cell=lambda row: f"{100 * row.death.fullness:.0f}%{'+' if row.death.is_upper_bound else ''}",
     ),
-    column("by", lambda row: _by(row.death), "which limit or which killer"),
+    column("by", lambda row: f"{killed_by(row.death)}{_precedent(row.death)}", "which limit or which killer"),
     column("frees", lambda row: row.death.frees_bytes, "what the node gets back", BYTES),
     column(
         "before", lambda row: row.death.before, "how many are killed before it by the same killer", NUMBER

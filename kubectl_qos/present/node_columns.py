@@ -51,11 +51,6 @@ def _at_least(of: NodeColumn, is_known: Callable[[NodeRow], bool]) -> NodeColumn
     return replace(of, value=lambda row: of.value(row) if is_known(row) else None, cell=cell)
 
 
-def used_text(percent: float) -> str:
-    """Return a percent without its fraction, as kubectl prints it."""
-    return f"{int(percent)}%"
-
-
 def _no_victim(row: NodeRow) -> str:
     return UNKNOWN if row.memory.pods and not row.windows else NONE
 
@@ -123,7 +118,7 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
             lambda row: row.used_percent,
             "memory in use, of what is allocatable, as kubectl top nodes shows it",
             PERCENT,
-            cell=lambda row: UNKNOWN if row.used_percent is None else used_text(row.used_percent),
+            cell=lambda row: UNKNOWN if row.used_percent is None else f"{int(row.used_percent)}%",
             header="%USED",
         ),
         lambda row: row.is_used_known,

@@ -403,11 +403,11 @@ def text_columns(headers: Mapping[str, Align]) -> list[Column[Sequence[str]]]:
 
 
 def cell_table(
-    cells: Iterable[Sequence[str]], headers: Sequence[str], right: Collection[str] = (), *, shown: bool = True
+    cells: Iterable[Sequence[str]], headers: Sequence[str], right: Collection[str] = ()
 ) -> Iterator[str]:
     """Yield the lines of a table of ready cells; columns with headers in `right` are aligned to the right."""
     aligns = [Align.RIGHT if header in right else Align.LEFT for header in headers]
-    return _Cells(aligns, headers if shown else None).lines(cells)
+    return _Cells(aligns, headers).lines(cells)
 
 
 def fitted_cells(
@@ -471,13 +471,13 @@ _CONTROLS: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 """What JSON and YAML leave as it is: controls of terminals, lines and writing direction; lone surrogates."""
 
 
-def to_json(values: Any, *, ascii_only: bool = False) -> str:
+def to_json(values: Any) -> str:
     """Return indented JSON with a newline at the end, without characters that a terminal would act on."""
-    return "".join(json_parts(values, ascii_only=ascii_only))
+    return "".join(json_parts(values))
 
 
 def json_parts(values: Any, *, ascii_only: bool = False) -> Iterator[str]:
-    """Yield the same piece by piece: the whole text of a large cluster takes several times its size."""
+    """Yield such JSON in pieces: the whole text of a large cluster takes several times its size."""
     import json
 
     pieces = json.JSONEncoder(indent=4, ensure_ascii=ascii_only).iterencode(values)

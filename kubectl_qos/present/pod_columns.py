@@ -92,11 +92,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         sort_key=kill_order,
     ),
     column(
-        "namespace",
-        lambda row: row.pod.metadata.namespace,
-        "the pod's namespace",
-        width=11,
-        names=("ns",),
+        "namespace", lambda row: row.pod.metadata.namespace, "the pod's namespace", width=11, names=("ns",)
     ),
     column("pod", lambda row: row.name, "the pod's name", width=24, names=("name",)),
     column("container", lambda row: row.container, "the container's name", width=12, needs=Needs.CONTAINERS),

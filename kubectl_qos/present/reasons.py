@@ -197,12 +197,6 @@ def _cpu_quota(inputs: Inputs, result: object) -> str:
     return f"{text}, rounded up to whole percents by systemd" if written > exact else text
 
 
-def _no_quota(inputs: Inputs, _: object) -> str:
-    if not inputs["enforced"]:
-        return "cpuCFSQuota is off on this node"
-    return _no_limit("cpu", inputs, inputs["cpu_milli"])
-
-
 def _no_limit(what: str, inputs: Inputs, limit: object) -> str:
     if inputs.get("declared") is False and limit:
         return f"not every container has a {what} limit"
@@ -260,7 +254,11 @@ _SENTENCES: Final[Mapping[Rule, str | Callable[[Inputs, object], str]]] = {
     Rule.CPU_WEIGHT: _cpu_weight,
     Rule.CPU_QUOTA: _cpu_quota,
     Rule.CPU_PERIOD: "the quota is for each {result} µs",
-    Rule.CPU_UNLIMITED: _no_quota,
+    Rule.CPU_UNLIMITED: lambda inputs, _: (
+        _no_limit("cpu", inputs, inputs["cpu_milli"])
+        if inputs["enforced"]
+        else "cpuCFSQuota is off on this node"
+    ),
     Rule.MEMORY_LIMIT: _memory_limit,
     Rule.MEMORY_UNLIMITED: lambda inputs, _: _no_limit("memory", inputs, inputs["limit"]),
     Rule.MEMORY_PROTECTION: lambda inputs, result: (
@@ -347,7 +345,11 @@ def why_lines(prediction: Prediction, row: PodRow, rows: PodRows, *, is_named: b
 
     A pod that is named already is not named again.
     """
-    rank = _rank_clause(row, rows.nodes[row.node])
+    node = rows.nodes[row.node]
+    if row.is_next_victim:
+        rank = f"{next_victim(tied=row.tied, node=row.node)}: {rank_sentence(row, node)}"
+    else:
+        rank = rank_sentence(row, node, f" on {escape(row.node)}" if row.node else "")
     yield f"{'' if is_named else f'{full_name(row.pod.namespace, row.name)} is '}{row.qos.value}, {rank}"
     yield _numbers(prediction, row)
     yield from stalls(row.psi60)
@@ -380,12 +382,6 @@ def resize_sentence(pod: Pod) -> str:
         return low_limit_sentence(str(limit), *who)
     waits = "waits" if condition.type == RESIZE_PENDING else "is in progress"
     return _RESIZES.get(condition.reason, f"a resize {waits}")
-
-
-def _rank_clause(row: PodRow, node: RankedNode) -> str:
-    if row.is_next_victim:
-        return f"{next_victim(tied=row.tied, node=row.node)}: {rank_sentence(row, node)}"
-    return rank_sentence(row, node, f" on {escape(row.node)}" if row.node else "")
 
 
 def next_victim(*, tied: bool, node: str = "") -> str:

@@ -102,7 +102,10 @@ def timeline(
     deaths = sorted(deaths, key=lambda death: death.distance_bytes)
     next_place = [place for place, death in enumerate(deaths) if death is nearest]
     of_node = [place for place, death in enumerate(deaths) if death.killer.picks_among_pods]
-    of_node.sort(key=lambda place: _importance(deaths[place]))
+    # Killers of the whole node come before the limit of all pods.
+    of_node.sort(
+        key=lambda place: (deaths[place].killer.scope is Scope.PODS, PRECEDENCE[deaths[place].mechanism])
+    )
     candidates = list(dict.fromkeys([*next_place, *of_node, *range(len(deaths))[:_MOST]]))
     for_names = []
     for name in _NAMES:
@@ -122,11 +125,6 @@ def timeline(
             filler = Span(_AXIS * rest if number == 0 else " " * rest, "axis")
             line.extend((*folded[number], *part, filler))
     return list(map(_trimmed, drawn))
-
-
-def _importance(death: NextDeath) -> tuple[bool, int]:
-    """Return a sort key that puts killers of the whole node before the limit of all pods."""
-    return death.killer.scope is Scope.PODS, PRECEDENCE[death.mechanism]
 
 
 def text(line: Line) -> str:

@@ -126,7 +126,7 @@ class RunningChange(Driver):
         """Follow what was sent to its end, though nobody looks at it any more."""
         self.is_left = True
         if self.state.phase is not apply.Phase.FOLLOWING:
-            self.take(self.state.leave())
+            self.advance(self.state.leave())
         if isinstance(self.undoing, RunningChange):
             self.undoing.leave()
 
@@ -138,7 +138,7 @@ class RunningChange(Driver):
         else:
             self._service.run(work, then)
 
-    def show(self, before: apply.Apply) -> None:
+    def show_state(self, before: apply.Apply) -> None:
         """Tell the screens, or notify how a change ends that nobody looks at."""
         phase = self.state.phase
         if phase is apply.Phase.SENDING is not before.phase:
@@ -157,7 +157,7 @@ class RunningChange(Driver):
     def confirm(self, dry_run: apply.DryRunResult) -> None:
         """Let the uppermost screen ask, unless the change is made without a question."""
         if self._is_automatic:
-            self.take(self.state.confirm(yes=True))
+            self.advance(self.state.confirm(yes=True))
         else:
             self._notify_screens(confirms=True)
 
@@ -203,7 +203,7 @@ class RunningChange(Driver):
         entry, target = self.state.result.entry, self.target
         change = self._service.begin_undo(entry, related, target.view_model, self.source)
         kinds = [strategy.kind for strategy in change.state.strategies]
-        change.take(change.state.choose(kinds.index(entry.strategy) if entry.strategy in kinds else 0))
+        change.advance(change.state.choose(kinds.index(entry.strategy) if entry.strategy in kinds else 0))
         if change.state.conflicts:
             raise apply.ConflictError("someone else has changed it since", change.state.conflicts)
         if change.state.blocked is not None:
@@ -211,7 +211,7 @@ class RunningChange(Driver):
             why = strategy.reason if strategy is not None else "nothing can be sent"
             raise QosError(why, hint=alternative(change.state))
         change._is_automatic, change.is_left = True, self.is_left  # noqa: SLF001 - another one of this class
-        change.take(change.state.apply())
+        change.advance(change.state.apply())
         return change
 
 

@@ -84,7 +84,7 @@ class WriteService:
         change = change.as_undo(undoes) if undoes is not None else change
         step = change.begin(related)
         running = RunningChange(self, target, writer, step[0])
-        running.take(step)
+        running.advance(step)
         return running
 
     def begin_undo(

@@ -318,14 +318,14 @@ def test_the_answer_to_a_change_that_was_left(facts: ViewModel, error: QosError 
     change = service.begin(EditTarget(pod, facts, ScriptedSource(demo())), [memory("1Gi")], around(pod))
     request = change.state.request
     assert request is not None
-    change.take(change.state.apply())
-    change.take(change.state.dry_run_answered(request, accepted(request)))
+    change.advance(change.state.apply())
+    change.advance(change.state.dry_run_answered(request, accepted(request)))
     assert not service.leave_question
-    change.take(change.state.confirm(yes=True))
+    change.advance(change.state.confirm(yes=True))
     assert "no answer yet" in service.leave_question
     change.leave()
     assert not app.shown
-    change.take(change.state.sent(error or ApplyResult(recorded(request, "1"), {}, request)))
+    change.advance(change.state.sent(error or ApplyResult(recorded(request, "1"), {}, request)))
     (shown,) = app.shown
     assert shown[0].startswith(f"pod shop/{API} in place")
     assert shown[0].endswith(text)

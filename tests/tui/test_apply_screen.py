@@ -572,7 +572,7 @@ async def test_a_trial_goes_on_after_its_screen_is_left_and_its_end_is_notified(
         assert "it is on trial; the change stays, and nothing reverts it then" in question
         (entry,) = pilot.qos.writing.history.entries()
         assert entry_state(entry).startswith("on trial: until ")
-        screen.change.take((replace(screen.change.state, plan=TrialPlan(0.0)), None))
+        screen.change.advance((replace(screen.change.state, plan=TrialPlan(0.0)), None))
         writer.hold_look.set()
         await pilot.until(lambda: end in f"{pilot.notifications[-1]}\n")
         assert pilot.qos.writing.leave_question == ""
@@ -584,7 +584,7 @@ async def test_a_change_on_trial_that_holds_stays() -> None:
         assert "on trial" not in pilot.words
         screen = pilot.app.screen
         assert isinstance(screen, ApplyScreen)
-        screen.change.take((replace(screen.change.state, plan=TrialPlan(0.0)), None))
+        screen.change.advance((replace(screen.change.state, plan=TrialPlan(0.0)), None))
         await confirmed(pilot)
         await pilot.seen("next death of it +687Mi kubepods limit, as before")
         await pilot.seen("it held for 0s")

@@ -94,16 +94,7 @@ def _explain(
     only_pods = references and all(target.kind == "Pod" for target in references)
     scope = resolved.named(*(target.name for target in references)) if only_pods else resolved.scope
     snapshot, ranges = resources.with_limit_ranges(resolved, scope)
-    pods, missing = [], list[QosError]()
-    for target in references:
-        try:
-            pods.append(find_pod(target, snapshot, resolved))
-        except QosError as error:
-            missing.append(error)
-    for other in missing[1:]:
-        missing[0].add_note(str(other))
-    if missing and not pods:
-        raise missing[0]
+    pods, missing = _find_pods(references, snapshot, resolved)
     if not references:
         pods = [pod for pod in snapshot.pods if scope.matches(pod)]
         if not pods:
@@ -117,20 +108,30 @@ def _explain(
             output.note(f"{reference(pod)} has the defaults of LimitRange {names}")
     now = resolved.source.now()
     logs = resolved.source.kernel_logs()
-    # The search for fixes of all pods of a file would take minutes.
-    add_fix = with_fix if references else _without_fix
     explanations = [
-        add_fix(
-            explain_pod(pod, snapshot, now, events=events.get(pod.key, {}), logs=logs),
-            snapshot,
-        )
-        for pod in pods
+        explain_pod(pod, snapshot, now, events=events.get(pod.key, {}), logs=logs) for pod in pods
     ]
+    # The search for fixes of all pods of a file would take minutes.
+    if references:
+        explanations = [with_fix(explanation, snapshot) for explanation in explanations]
     return explanations, snapshot.at, missing
 
 
-def _without_fix(explanation: Explanation, _: Snapshot) -> Explanation:
-    return explanation
+def _find_pods(
+    references: list[Reference], snapshot: Snapshot, resolved: ResolvedSource
+) -> tuple[list[Pod], list[QosError]]:
+    """Return the named pods, and the errors of missing ones. Raises QosError if none is there."""
+    pods, missing = [], list[QosError]()
+    for target in references:
+        try:
+            pods.append(find_pod(target, snapshot, resolved))
+        except QosError as error:
+            missing.append(error)
+    for other in missing[1:]:
+        missing[0].add_note(str(other))
+    if missing and not pods:
+        raise missing[0]
+    return pods, missing
 
 
 def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) -> Snapshot:

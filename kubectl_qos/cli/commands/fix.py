@@ -21,6 +21,7 @@ from kubectl_qos.cli.flags import (
     add_target,
     add_trial_flags,
     add_write_flags,
+    whole_number,
 )
 from kubectl_qos.cli.options import KUSTOMIZE, SetOptions
 from kubectl_qos.errors import InputError, QosError, UsageError
@@ -94,7 +95,8 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fix`."""
     add_target(parser, "pod/search-0, deployment/api or node/worker-2; every node without it")
-    parser.add_argument("--apply", dest="number", type=_parse_number, metavar="N", help="apply fix N")
+    of_fix = whole_number("the number of a fix: 1 is the first one", 1)
+    parser.add_argument("--apply", dest="number", type=of_fix, metavar="N", help="apply fix N")
     add_switch(
         parser, "--priorities", help="find requests with which no pod dies before one of lower priority"
     )
@@ -114,12 +116,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "wide", "json", "yaml", "patch", KUSTOMIZE, KUBELET_CONFIG, help_=help_)
     add_write_flags(parser)
     add_trial_flags(add_apply_flags(parser))
-
-
-def _parse_number(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a fix: 1 is the first one")
-    return int(text)
 
 
 def run(options: Options) -> int:

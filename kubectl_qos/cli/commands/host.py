@@ -63,9 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " files of -f",
     )
     parser.add_argument(
-        "--proc-root",
-        metavar="DIR",
-        help="where the node's /proc is (default: below /host in a debug pod)",
+        "--proc-root", metavar="DIR", help="where the node's /proc is (default: below /host in a debug pod)"
     )
     parser.add_argument(
         "--cgroup-root", metavar="DIR", help="where the node's /sys/fs/cgroup is; same default"

@@ -130,9 +130,9 @@ def run(options: Options) -> int:
     notes += (*hidden_note(facts.snapshot, _without_kill(options, facts, kills)),)
     if options.format.has_values or format_ == "name":
         if kills or not missing:
-            from kubectl_qos.present.values.incidents import kill_list_values
+            from kubectl_qos.present.values.incidents import KillListValues, kill_values
 
-            values = kill_list_values(kills, notes)
+            values = KillListValues(items=tuple(map(kill_values, kills)), notes=notes)
             output.print_document(values, str(format_), headers=options.format.headers, at=facts.snapshot.at)
     else:
         if kills or not missing:

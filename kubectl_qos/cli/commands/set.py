@@ -18,6 +18,7 @@ from kubectl_qos.cli.flags import (
     add_target,
     add_trial_flags,
     add_write_flags,
+    whole_number,
 )
 from kubectl_qos.cli.options import KUSTOMIZE
 from kubectl_qos.cli.options import SetOptions as Options
@@ -110,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     values.add_argument(
         "--rank-below",
-        type=_parse_rank,
+        type=whole_number("a rank: write a number from 1 (the next victim) on", 1),
         metavar="N",
         help="find the least memory requests, in Mi, with which it is the N-th pod of its node to be killed,"
         " or a later one; 1 is the next victim",
@@ -140,14 +141,6 @@ def _add_output_flags(group: argparse._ArgumentGroup) -> None:
         help="as kubectl diff: 0 if nothing would change, 1 if something would, above 1 for errors",
     )
     add_write_flags(group)
-
-
-def _parse_rank(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a rank: write a number from 1 (the next victim) on"
-        )
-    return int(text)
 
 
 def run(options: Options) -> int:
@@ -225,9 +218,7 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
     elif shell is not None:
         output.note(f"nothing to apply: {resources.reference(pod)} has these values already")
     if options.tree is not None:
-        from kubectl_qos.cli.set_edits import write_to_tree
-
-        write_to_tree(pod, edits, resolved, options)
+        set_edits.write_to_tree(pod, edits, resolved, options)
     elif options.writes:
         _write(effects, pod, resolved, options)
     elif effects.edits and shell is None and options.output is None:
@@ -343,16 +334,14 @@ def _find_one(
 
 
 def _write(effects: Preview, pod: Pod, resolved: sources.ResolvedSource, options: Options) -> None:
+    from kubectl_qos.cluster.files import manifests_of
     from kubectl_qos.present.apply import diff_lines
 
     name = resources.reference(pod)
     if not effects.edits:
         output.note(f"nothing is written: {name} has these values already in {resolved.source.title}")
         return
-    dry_run = options.is_dry_write
-    from kubectl_qos.cluster.files import manifests_of
-
-    files = manifests_of(resolved.source)
+    dry_run, files = options.is_dry_write, manifests_of(resolved.source)
     if files is None:
         raise QosError(f"{resolved.source.title} has no manifest to change")
     done = files.change_file(pod, effects.edits, dry_run=dry_run)

@@ -197,8 +197,7 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
     state = shell.load(change, related)
     if state.strategy is not None and state.request is None:
         raise QosError(
-            f"{entry.reference} cannot be reverted: {state.strategy.reason}",
-            hint=alternative(state),
+            f"{entry.reference} cannot be reverted: {state.strategy.reason}", hint=alternative(state)
         )
     shell.apply()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_switch
+from kubectl_qos.cli.flags import add_switch, whole_number
 from kubectl_qos.cli.sources import SourceNeeds, resolve_source
 from kubectl_qos.errors import QosError, UsageError
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `web`."""
     parser.add_argument(
         "--port",
-        type=_parse_port,
+        type=whole_number(f"a port: a number from 0 to {_LAST_PORT}", 0, _LAST_PORT),
         default=DEFAULT_PORT,
         metavar="PORT",
         help=f"the port to listen on (default: {DEFAULT_PORT}); 0 is any free port",
@@ -63,12 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_switch(parser, "--allow-writes", help="allow changes; without it the UI starts with --readonly")
     add_switch(parser, "--open", help="open the page in a browser")
-
-
-def _parse_port(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) > _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 0 to {_LAST_PORT}")
-    return int(text)
 
 
 def run(options: Options) -> int:

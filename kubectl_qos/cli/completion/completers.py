@@ -348,16 +348,10 @@ EVERY_COMMAND: Final[Mapping[str, Completer]] = {
     "feature_gates": gates,
 }
 
-_APPLY: Final[Mapping[str, Completer]] = {
-    "undo_if": conditions,
-    "write": by_shell(FOLDERS),
-}
+_APPLY: Final[Mapping[str, Completer]] = {"undo_if": conditions, "write": by_shell(FOLDERS)}
 
 OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
-    "top": {
-        "names": TargetCompleter(*KINDS, bare=True, max_targets=None),
-        "sort_by": columns,
-    },
+    "top": {"names": TargetCompleter(*KINDS, bare=True, max_targets=None), "sort_by": columns},
     "check": {
         "paths": files_ending_in("yaml", "yml", "json"),
         "release": releases,
@@ -380,10 +374,7 @@ OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
         **_APPLY,
     },
     "undo": {"id": changes},
-    "kills": {
-        "target": TargetCompleter(*KINDS, bare=True, max_targets=None),
-        "kernel_logs": by_shell(FILES),
-    },
+    "kills": {"target": TargetCompleter(*KINDS, bare=True, max_targets=None), "kernel_logs": by_shell(FILES)},
     "report": {
         "target": TargetCompleter(POD, NODE, *WORKLOADS),
         "kernel_logs": by_shell(FILES),

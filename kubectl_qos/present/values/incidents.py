@@ -1,6 +1,5 @@
 """Deaths: those that happened, `kills`, those of a full node, `simulate`, and those to come, `next`."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
@@ -266,7 +265,7 @@ class DeathListValues(TimedDocument, frozen=True, kw_only=True, tag="DeathList")
 
 
 def death_list_values(deaths: Deaths) -> DeathListValues:
-    """Deaths to come."""
+    """Return the deaths to come with their notes."""
     return DeathListValues(items=tuple(map(death_values, deaths.rows)), notes=tuple(notes(deaths)))
 
 
@@ -301,11 +300,6 @@ def death_values(row: DeathRow) -> DeathValues:
 def _contender_values(contender: Contender) -> ContenderValues:
     pod = contender.namespace, contender.pod, contender.container or None
     return ContenderValues(*pod, contender.qos_class, contender.size_bytes)
-
-
-def kill_list_values(kills: Sequence[Kill], notes: Sequence[str]) -> KillListValues:
-    """Kills with their evidence."""
-    return KillListValues(items=tuple(map(kill_values, kills)), notes=tuple(notes))
 
 
 def kill_values(kill: Kill) -> KillValues:

@@ -12,12 +12,7 @@ from kubectl_qos.k8s.usage import MemoryParts, Psi
 from kubectl_qos.present.explanation import Explanation, desired_values
 from kubectl_qos.present.tree import MOUNT
 from kubectl_qos.present.values import TimedDocument, Values, camel, plain
-from kubectl_qos.present.values.changes import (
-    EditValues,
-    RankValues,
-    edit_values,
-    rank_values,
-)
+from kubectl_qos.present.values.changes import EditValues, RankValues, edit_values, rank_values
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction
 from kubectl_qos.qos.qos_class import ClassStepKind, QosClass, steps_to

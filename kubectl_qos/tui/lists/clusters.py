@@ -135,7 +135,10 @@ class ClusterPoller:
 
     def _all_read(self, was_left: bool | QosError) -> None:
         self._is_reading = False
-        (self.poll if was_left is True else self._wait)()
+        if was_left is True:
+            self.poll()
+        else:
+            self._wait()
 
     def _wait(self) -> None:
         if self._is_shown:

@@ -94,14 +94,6 @@ _LEAST: Final = 12
 """The cells that a heading keeps of a victim's name."""
 
 
-def _short_class(row: PodRow, _: datetime) -> str:
-    return f"{CLASSES[row.qos].letter} {CLASSES[row.qos].glyph}"
-
-
-def _chips(row: PodRow, _: datetime) -> str:
-    return " ".join(map(CHIPS.__getitem__, row.flags))
-
-
 def memory_cell(row: PodRow, now: datetime) -> str:
     """Return the number with a bar of how much of its limit is used; without a limit there is no bar."""
     number = _dashed(BY_KEY["memory"]).cell(row, now).rjust(_NUMBER)
@@ -132,8 +124,12 @@ def _dashed(column: PodColumn) -> PodColumn:
 
 
 _SHOWN: Final = {
-    "qos": replace(BY_KEY["qos"], width=3, cell=_short_class),
-    "flags": replace(BY_KEY["flags"], width=_CHIPS, cell=_chips),
+    "qos": replace(
+        BY_KEY["qos"], width=3, cell=lambda row, _: f"{CLASSES[row.qos].letter} {CLASSES[row.qos].glyph}"
+    ),
+    "flags": replace(
+        BY_KEY["flags"], width=_CHIPS, cell=lambda row, _: " ".join([CHIPS[flag] for flag in row.flags])
+    ),
     "eviction": replace(BY_KEY["eviction"], align=Align.LEFT),
 }
 _BARS: Final = {"memory": replace(BY_KEY["memory"], width=_BAR + 1 + _NUMBER, cell=memory_cell)}

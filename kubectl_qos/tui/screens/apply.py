@@ -151,7 +151,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
             if self.is_uppermost:
                 self._confirm()
             else:
-                self.change.take(self.change.state.confirm(yes=False))
+                self.change.advance(self.change.state.confirm(yes=False))
 
     def _show(self) -> None:
         state, target, keys = self.change.state, self.change.target, self.qos.keys
@@ -189,22 +189,22 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
 
     @on(StrategyLine.Clicked)
     def _choose(self, event: StrategyLine.Clicked) -> None:
-        self.change.take(self.change.state.choose(event.index))
+        self.change.advance(self.change.state.choose(event.index))
 
     def action_next_strategy(self) -> None:
-        self.change.take(self.change.state.choose(self.change.state.chosen + 1))
+        self.change.advance(self.change.state.choose(self.change.state.chosen + 1))
 
     def action_previous_strategy(self) -> None:
-        self.change.take(self.change.state.choose(self.change.state.chosen - 1))
+        self.change.advance(self.change.state.choose(self.change.state.chosen - 1))
 
     def action_dry_run(self) -> None:
         if self._may_send():
-            self.change.take(self.change.state.dry_run())
+            self.change.advance(self.change.state.dry_run())
 
     def action_apply(self) -> None:
         """Confirm the change, after a dry run if none was accepted yet."""
         if self._may_send():
-            self.change.take(self.change.state.apply())
+            self.change.advance(self.change.state.apply())
 
     def _may_send(self) -> bool:
         why = apply_lines.blocked_sentence(self.change.state, self.qos.keys)
@@ -225,7 +225,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         self.qos.push_screen(ConfirmWrite(question, lines, typed), self._confirmed)
 
     def _confirmed(self, yes: bool | None) -> None:
-        self.change.take(self.change.state.confirm(yes=bool(yes)))
+        self.change.advance(self.change.state.confirm(yes=bool(yes)))
         if self.change.state.phase is Phase.SENDING:
             self.qos.push_screen(ProgressScreen(self.change), self._watched)
 
@@ -243,7 +243,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         self._leave(ApplyOutcome.RELOAD)
 
     def action_keep_mine(self) -> None:
-        self.change.take(self.change.state.keep_mine())
+        self.change.advance(self.change.state.keep_mine())
 
     def action_patch(self) -> None:
         state = self.change.state
@@ -255,7 +255,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
             self.qos.notify("what reverts a change is not on trial", severity="warning")
         else:
             state = self.change.state
-            self.change.take((replace(state, plan=TrialPlan() if state.plan is None else None), None))
+            self.change.advance((replace(state, plan=TrialPlan() if state.plan is None else None), None))
 
     def action_copy(self) -> None:
         request = self.change.state.request

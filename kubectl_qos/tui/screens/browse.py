@@ -31,14 +31,7 @@ from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
 from kubectl_qos.tui.lists.panes import ExplanationPanel, NodePanel, Sidebar
 from kubectl_qos.tui.lists.pods import ContainerList, DeathList, PodList
 from kubectl_qos.tui.screens.base import QosScreen
-from kubectl_qos.tui.view import (
-    ListKind,
-    Location,
-    View,
-    empty_sentence,
-    ended_pods,
-    list_title,
-)
+from kubectl_qos.tui.view import ListKind, Location, View, empty_sentence, ended_pods, list_title
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
@@ -330,7 +323,8 @@ class BrowseScreen(QosScreen):
         of_pods = self.view.kind is ListKind.PODS
         ended = ended_pods(self.view, view_model, rows.rows) if of_pods else 0
         shown, total, marked = len(table.rows), len(rows.rows), len(table.marked)
-        pressed = self.qos.keys.first("main.eviction") if of_pods and self._is_under_pressure() else ""
+        under_pressure = of_pods and view_model.is_under_pressure(self.node_in_focus())
+        pressed = self.qos.keys.first("main.eviction") if under_pressure else ""
         table.set_title(
             list_title(
                 self.view,
@@ -353,10 +347,6 @@ class BrowseScreen(QosScreen):
         if view_model.first_deaths:
             return view_model.first_deaths[0].node
         return self.definition.node_of(row) if row is not None else ""
-
-    def _is_under_pressure(self) -> bool:
-        view_model = self.qos.view_model
-        return view_model is not None and view_model.is_under_pressure(self.node_in_focus())
 
     def _show_explanation(self) -> None:
         view_model, row = self._view_model, self.table.row
@@ -451,7 +441,10 @@ class BrowseScreen(QosScreen):
         if (node.key, namespace.key) == (self.view.node, self.view.namespace):
             return
         view = replace(self.view, node=node.key, namespace=namespace.key, workload=None, pod=None)
-        (self.change_view if self._moves_in_sidebar else self.go)(view)
+        if self._moves_in_sidebar:
+            self.change_view(view)
+        else:
+            self.go(view)
         self._moves_in_sidebar = True
 
     @on(LineTable.Highlighted, "ListTable")

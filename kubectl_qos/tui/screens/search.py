@@ -142,7 +142,10 @@ class Palette(SearchDialog[Command]):
     placeholder = "what to do"
 
     def __init__(self, commands: Sequence[Command], now: datetime) -> None:
-        table = LineTable[Command](natural="", key=lambda row: (row.name, row.key), token=_command_token)
+        tokens = {"key": "accent", "help": "muted"}
+        table = LineTable[Command](
+            natural="", key=lambda row: (row.name, row.key), token=lambda _, key: tokens.get(key, "")
+        )
         super().__init__(table, now)
         self._commands = tuple(commands)
 
@@ -182,10 +185,6 @@ class Palette(SearchDialog[Command]):
 
     def empty(self, query: str) -> str:
         return f"No command has the letters of {escape(query)}."
-
-
-def _command_token(_: Command, key: str) -> str:
-    return {"key": "accent", "help": "muted"}.get(key, "")
 
 
 def _fit_dialog(

@@ -388,10 +388,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         fixed = self.columns.fixed_width
         return fixed if fixed + table.GAP < self.size.width else 0
 
-    def _line_x(self, x: int) -> int:
-        """Return the cell of the whole line at a cell of the widget."""
-        return x if x < self._fixed_width else x + self.scroll_offset.x
-
     def _line(self, line: _PaintedRow) -> tuple[Strip, Style]:
         base = self._base
         if line.at_cursor:
@@ -444,7 +440,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         if offset is None:
             return
         if offset.y == 0:
-            column = self.columns.column_at(self._line_x(offset.x))
+            is_fixed = offset.x < self._fixed_width
+            column = self.columns.column_at(offset.x if is_fixed else offset.x + self.scroll_offset.x)
             if column is not None:
                 key, is_reversed = self.sorted_by
                 self.sort_by(column.key, is_reversed=column.key == key and not is_reversed)
