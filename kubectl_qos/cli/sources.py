@@ -275,7 +275,7 @@ class Past:
         return datetime.now(UTC) - ahead
 
     @property
-    def store(self) -> str:
+    def store_name(self) -> str:
         """Return the store's name for sentences."""
         return self._opened[0].name
 
@@ -318,7 +318,7 @@ def _past(options: SourceOptions) -> Source:
 
     past = Past(options)
     at, ahead = _parse_at(str(options.at), past), past.ahead.total_seconds()
-    output.note(f"THE PAST: the cluster at {rfc3339(at)}, rebuilt from {past.store}, not as it is now")
+    output.note(f"THE PAST: the cluster at {rfc3339(at)}, rebuilt from {past.store_name}, not as it is now")
     if abs(ahead) > _CLOCK_SECONDS:
         where = "ahead of" if ahead > 0 else "behind"
         output.note(f"this machine's clock is {abs(ahead):.0f} s {where} Prometheus, whose clock is used")

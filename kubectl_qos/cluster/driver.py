@@ -18,7 +18,7 @@ from kubectl_qos.edit.apply import Apply, ApplyResult, Check, Confirm, DryRun, D
 from kubectl_qos.edit.history import EntryState, HistoryStore
 from kubectl_qos.edit.preview import Preview
 from kubectl_qos.edit.related import RelatedObjects
-from kubectl_qos.edit.status import NO_TRIAL, Progress, Stage, Trial
+from kubectl_qos.edit.status import Progress, Stage, Trial
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
@@ -91,19 +91,18 @@ class Driver(ABC):
         self.advance(self.state.loaded(*answer) if isinstance(answer, tuple) else self.state.loaded(answer))
 
     def _send(self, dry_run: DryRunResult, undoes: str) -> ApplyResult:
-        plan, request, trial = self.state.plan, dry_run.request, NO_TRIAL
-        if plan is not None:
-            pods, restarts = changed_pods(self.source, request).pods, self.state.preview.restarts
-            trial = Trial.begin(pods, in_place=bool(request.subresource), restarting=restarts)
+        plan, request = self.state.plan, dry_run.request
+        if plan is None:
+            return self.writer.apply(dry_run, self.history, undoes=undoes)
+        pods, restarts = changed_pods(self.source, request).pods, self.state.preview.restarts
+        trial = Trial.begin(pods, in_place=bool(request.subresource), restarting=restarts)
         result = self.writer.apply(dry_run, self.history, undoes=undoes)
-        if plan is not None:
-            at = parse_time(result.entry.at)
-            until = f"until {at + timedelta(seconds=plan.seconds):%H:%M} UTC, " if at is not None else ""
-            message = f"{until}as long as kubectl qos runs"
-            entry = replace(result.entry, state=EntryState.ON_TRIAL, message=message)
-            self.history.put(entry)
-            result = replace(result, entry=entry, trial=trial)
-        return result
+        at = parse_time(result.entry.at)
+        until = f"until {at + timedelta(seconds=plan.seconds):%H:%M} UTC, " if at is not None else ""
+        message = f"{until}as long as kubectl qos runs"
+        entry = replace(result.entry, state=EntryState.ON_TRIAL, message=message)
+        self.history.put(entry)
+        return replace(result, entry=entry, trial=trial)
 
     def _read_progress(self, result: ApplyResult) -> tuple[Progress, Snapshot]:
         """Read the progress, and on trial the containers."""

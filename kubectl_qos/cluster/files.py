@@ -154,8 +154,8 @@ class FileSource(Source):
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
         """Return a pod or a workload's template. Raises ApiError (NotFound)."""
         for pod in self._parsed.pods:
-            is_in_place = namespace is None or pod.namespace in {namespace, ""}
-            if is_in_place and is_named(pod, kind, name):
+            is_in_namespace = namespace is None or pod.namespace in {namespace, ""}
+            if is_in_namespace and is_named(pod, kind, name):
                 return pod
         from kubectl_qos.edit.server_response import with_group
 
@@ -265,7 +265,7 @@ class FileSource(Source):
                 problems.append(error.at(without_secrets(name)))
 
     def _left_out(self, files: Sequence[Path]) -> Collection[Path]:
-        """Return templates of Helm and patches of kustomizations, which are no objects."""
+        """Return which files are no objects: templates of Helm and patches; note them, and the others."""
         names: set[Path] = set()
         folders: dict[str, dict[str, None]] = {}
         above = {folder for file in files for folder in file.parents}

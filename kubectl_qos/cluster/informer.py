@@ -224,7 +224,7 @@ class Informer:
             if self._store.health().error is not None:
                 is_ready = self._api.client.is_ready(PROBE_SECONDS / 2)
                 for reflector in self._reflectors:
-                    reflector.server_is(ready=is_ready)
+                    reflector.note_server(ready=is_ready)
                 continue
             if self._store.silent_seconds() < PROBE_SECONDS:
                 continue

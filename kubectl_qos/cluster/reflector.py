@@ -160,8 +160,8 @@ class Reflector(Generic[T]):
         self._failures = 0
         self._wake.set()
 
-    def server_is(self, *, ready: bool) -> None:
-        """Note whether a stale server says that it is ready: if so, retry what waits."""
+    def note_server(self, *, ready: bool) -> None:
+        """Note whether a stale server says that it is ready; once it does, retry at once."""
         if ready and not self._is_server_ready:
             self.retry_now()
         self._is_server_ready = ready
@@ -209,7 +209,7 @@ class Reflector(Generic[T]):
             self._revision, self._listed_from = "", newest
 
     def _relist(self) -> None:
-        """List before watching, nothing older than what has been seen."""
+        """Let a list come next, of nothing older than the last revision."""
         self._revision, self._listed_from = "", self._revision
 
     def _list(self) -> None:

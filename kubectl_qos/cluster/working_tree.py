@@ -275,8 +275,8 @@ class WorkingTree:
             try:
                 built = read_kustomization(str(copy / source.path.relative_to(files.root)))
             except InputError as error:
-                said = str(error).replace(f"{copy}/", "")
-                raise InputError(f"{files.name(source.path)} cannot be built: {said}", error.hint) from None
+                problem = f"cannot be built: {str(error).replace(f'{copy}/', '')}"
+                raise InputError(f"{files.name(source.path)} {problem}", error.hint) from None
         return _all_objects(built)
 
     def _first_proven(
@@ -290,6 +290,7 @@ class WorkingTree:
     ) -> tuple[str, Files]:
         """Return the first change to the last edit after which the build differs by all edits and no more."""
         reasons: dict[str, int] = {}
+        """The reasons against changes, by how little they say: the least is shown."""
         for where, changed in _changes(source, target, edits[-1], files, into):
             if isinstance(changed, InputError):
                 reasons[str(changed)] = 0

@@ -308,7 +308,9 @@ class Apply:
         if self.phase not in {Phase.READY, Phase.DRY_RUN} or not self.strategies:
             return self, None
         index %= len(self.strategies)
-        return (self if index == self.chosen else replace(self._without_answers(), chosen=index)), None
+        if index == self.chosen:
+            return self, None
+        return replace(self._without_answers(), chosen=index), None
 
     def dry_run(self) -> Step:
         """Let the server try the request."""
@@ -346,11 +348,10 @@ class Apply:
         if self.phase is not Phase.SENDING:
             return self, None
         if isinstance(answer, QosError):
-            state = replace(self._without_answers(), error=answer)
-        else:
-            seen = (Seen(int(seconds), None),)
-            state = replace(self, phase=Phase.FOLLOWING, result=answer, seen=seen, trial=answer.trial)
-        return state, None if isinstance(answer, QosError) else Check(answer, 0.0)
+            return replace(self._without_answers(), error=answer), None
+        seen = (Seen(int(seconds), None),)
+        state = replace(self, phase=Phase.FOLLOWING, result=answer, seen=seen, trial=answer.trial)
+        return state, Check(answer, 0.0)
 
     def checked(self, answer: Progress | QosError, seconds: float = 0, changed: Snapshot = _NO_PODS) -> Step:
         """Take the progress, these seconds after the request was sent, or why it could not be read.
@@ -389,7 +390,9 @@ class Apply:
 
     def leave(self) -> Step:
         """Stop waiting; only the answer to a request that was sent is still taken."""
-        return self if self.phase is Phase.SENDING else replace(self, phase=Phase.SETTLED), None
+        if self.phase is Phase.SENDING:
+            return self, None
+        return replace(self, phase=Phase.SETTLED), None
 
     def _without_answers(self) -> Apply:
         return replace(self, phase=Phase.READY, accepted=None, confirms_next=False, error=None)

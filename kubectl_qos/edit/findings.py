@@ -247,19 +247,16 @@ def _rollout(
         reach = rollout_reach(plan, quota_room(claim, old, plan.running, [quota], release))
         if not reach.stalls:
             continue
-        exhausted = tuple(
-            charge
-            for charge in checks.charges
-            if charge.quota == quota.name
-            and not quota_room(claim, old, plan.running, [quota], release, charge.resource)(
-                reach.made, reach.left
-            )
-        )
+        exhausted = []
+        for charge in checks.charges:
+            has_room = quota_room(claim, old, plan.running, [quota], release, charge.resource)
+            if charge.quota == quota.name and not has_room(reach.made, reach.left):
+                exhausted.append(charge)
         yield Finding(
             Severity.WARNING,
             f"ResourceQuota {quota.name}",
             FindingCode.ROLLOUT_STALLS,
-            facts={**facts, "made": reach.made, "left": reach.left, "charges": exhausted},
+            facts={**facts, "made": reach.made, "left": reach.left, "charges": tuple(exhausted)},
         )
 
 

@@ -348,11 +348,11 @@ def preview(
         loops = oom_loops(before.pod) if in_place.kept_pod_limit is not None else ()
         kind, effects = (StrategyKind.RECREATE, effects) if loops else (kind, in_place)
     desired = list(map(desired_pod, others))
-    is_allocated = kind is StrategyKind.IN_PLACE or all(map(is_, desired, others))
+    counts_allocated = kind is StrategyKind.IN_PLACE or all(map(is_, desired, others))
     return Preview(
         effects=effects,
         edits=edits,
-        node_fit=allocated if is_allocated else tuple(resize.node_fit(after.pod, desired, setup)),
+        node_fit=allocated if counts_allocated else tuple(resize.node_fit(after.pod, desired, setup)),
         refusals=(*pod_refusals(after.pod, release), *kubelet_rejections(after.pod, release)),
         resize_refusals=tuple(refusals),
         restarts=tuple(restarts),
@@ -380,7 +380,8 @@ _ANSWERED: Final = {
 def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeStatus) -> Effects:
     when, pod, rank = _ANSWERED[answer], effects.before.pod, effects.rank_before
     later = When.NEVER if when is When.NEVER else When.RESTART
-    waiting, of_pod = resize.waiting_containers(pod) if when is When.NOW else set(), when
+    waiting = resize.waiting_containers(pod) if when is When.NOW else set()
+    of_pod = when
     if waiting and waiting.issuperset(_with_other_limits(effects)):
         setup = effects.before.setup
         # Nobody knows whether a kubelet of an assumed minor release has the patch.

@@ -128,7 +128,7 @@ def inversions(priorities: Mapping[PodKey, int], exposures: Mapping[PodKey, Expo
 def inverted(
     higher: PodKey, priorities: Mapping[PodKey, int], exposures: Mapping[PodKey, Exposure]
 ) -> Iterator[Inversion]:
-    """Return the pods of lower priority that one dies before."""
+    """Yield the pods of lower priority that outlive this one."""
     priority, (points, exceeds) = priorities[higher], exposures[higher]
     for lower, of_lower in priorities.items():
         if of_lower < priority:
@@ -285,7 +285,7 @@ class _PlanSearch:
             fixed.add(self.before[key] for key in group if key in self._fixed)
         for group in self._groups:
             for key in group:
-                self._place_one(placed, key, lower, bounds[key])
+                self._place(placed, key, lower, bounds[key])
             lower.add(placed.exposures[key] for key in group)
         return placed
 
@@ -308,14 +308,12 @@ class _PlanSearch:
                 bounds = higher.bounds(self.before[key])
                 if self.free_bytes is not None:
                     bounds = bounds._replace(more_bytes=self.free_bytes - placed.more_bytes)
-                self._place_one(placed, key, lower, bounds, reserve)
+                self._place(placed, key, lower, bounds, reserve)
             higher.add(placed.exposures[key] for key in group)
         return placed
 
-    def _place_one(
-        self, placed: _Placed, key: PodKey, lower: _Others, bounds: _Bounds, reserve: int = 0
-    ) -> None:
-        """Return the least edits with which a pod outlives those of lower priority, or as many as it can."""
+    def _place(self, placed: _Placed, key: PodKey, lower: _Others, bounds: _Bounds, reserve: int = 0) -> None:
+        """Place a pod by the least edits with which it outlives those of lower priority, or most of them."""
         points, exceeds = self.before[key]
         targets: list[int | None] = [None]
         if points is not None:

@@ -386,7 +386,7 @@ class ContainerOutcome:
     request_bytes: int = 0
 
     def observe(self, status: ContainerStatus, pod: Pod, usage: PodUsage | None) -> ContainerOutcome:
-        """Return the outcome after another look."""
+        """Return the outcome after another reading of the pod."""
         used = usage.of(self.name) if usage is not None and status.has_processes else None
         limit = _memory(status, pod, Side.LIMITS)
         seen = [used.working_set_bytes] if used is not None else []
@@ -430,7 +430,7 @@ class Trial:
         return cls(outcomes, restarting=frozenset(restarting))
 
     def observe(self, pods: Iterable[Pod], usage: Mapping[PodKey, PodUsage], progress: Progress) -> Trial:
-        """Return the trial after a look at the pods, and at how far the change has come."""
+        """Return the trial after a reading of the pods and of the progress."""
         outcomes = dict(self.outcomes)
         for pod in pods:
             if pod.metadata.uid in self.old:

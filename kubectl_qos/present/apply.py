@@ -203,10 +203,8 @@ def trial_words(trial: Trial) -> str:
     """Return what speaks against a change on trial: `app restarted 2 times, app was OOMKilled 3 times`."""
     words = []
     for name, outcomes in _by_container(trial):
-        restarts, kills = (
-            sum(outcome.restarts for outcome in outcomes),
-            sum(len(outcome.oom_runs) for outcome in outcomes),
-        )
+        restarts = sum(outcome.restarts for outcome in outcomes)
+        kills = sum(len(outcome.oom_runs) for outcome in outcomes)
         words += [f"{escape(name)} restarted {count(restarts, 'time')}"] if restarts else []
         words += [f"{escape(name)} was OOMKilled {count(kills, 'time')}"] if kills else []
     if trial.infeasible is not None:
@@ -241,10 +239,11 @@ def tried(change: Apply, seconds: int) -> Entry:
     """Return the history entry of a change after that many seconds of a trial."""
     assert change.result is not None
     progress, trial = change.progress, change.trial
-    state = (
-        (EntryState.HELD if trial.outcomes else EntryState.DONE) if change.is_done else EntryState.ACCEPTED
-    )
-    state = EntryState.FAILED if trial.seen else state
+    state = EntryState.ACCEPTED
+    if trial.seen:
+        state = EntryState.FAILED
+    elif change.is_done:
+        state = EntryState.HELD if trial.outcomes else EntryState.DONE
     words = [trial_summary(trial)]
     if progress is not None and not change.is_done and not change.is_undone:
         words.append(progress_line(progress))
@@ -288,9 +287,11 @@ def entry_state(entry: Entry, undo: Entry | None = None) -> str:
     """Return the outcome, in the server's words if it refused; `undo` is the entry that reverts it."""
     words = _SENT if entry.state is EntryState.SENT else entry.state.value
     if undo is not None:
-        is_done, has_failed = undo.state is EntryState.DONE, entry.state is EntryState.FAILED
-        last = escape(undo.message) if undo.message.startswith("reverting") else "reverting"
-        how = last if not is_done else "reverted" if has_failed else "undone"
+        has_failed, how = entry.state is EntryState.FAILED, "reverting"
+        if undo.state is EntryState.DONE:
+            how = "reverted" if has_failed else "undone"
+        elif undo.message.startswith("reverting"):
+            how = escape(undo.message)
         words = f"{words}, {how}" if has_failed else how
     if entry.message:
         words += f": {escape(entry.message)}"

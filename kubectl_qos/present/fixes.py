@@ -191,9 +191,11 @@ def fix_change(fix: Fix) -> str:
 def fix_effect(fix: Fix) -> str:
     """Say what happens to the death, what else kills before it, and how the class changes."""
     death, after = fix.death, fix.after
-    looping = [loop.container for loop in oom_loops(fix.pod)]
-    again = " at its next start" if death.container in looping else " when it was killed"
-    words = f"{killer_words(death)}{again if death.waits else ''}: "
+    words = killer_words(death)
+    if death.waits:
+        is_looping = any(loop.container == death.container for loop in oom_loops(fix.pod))
+        words += " at its next start" if is_looping else " when it was killed"
+    words += ": "
     if fix.kind is FixKind.NEIGHBOUR:
         assert after is not None, "a limit that was set can be hit"
         return f"{words}spares {victim(death)}; {victim(after)} dies instead after {distance(after)}"

@@ -95,9 +95,11 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
     steps: dict[str, str] = {}
     for at in moments:
         steps.setdefault(first_death(at.state, effects.before.pod), heading(effects, at.when))
-    change, *_, since = (f" {ARROW} ".join(steps), *steps.values())
-    suffix = ", stays" if len(steps) == 1 else "" if since == _AFTER else f" {since}"
-    answer = f"of this pod {change}{suffix}"
+    answer, last = f"of this pod {f' {ARROW} '.join(steps)}", [*steps.values()][-1]
+    if len(steps) == 1:
+        answer += ", stays"
+    elif last != _AFTER:
+        answer += f" {last}"
     lines = []
     for loop in oom_loops(effects.before.pod):
         end = "could not start within its limit" if loop.never_ran else "was OOMKilled, and may be again"
@@ -174,18 +176,16 @@ def _node_changes(node: NodeReplicas, *, is_first: bool) -> Iterator[ValueChange
         label = "kill rank" if len(new) == 1 else "kill ranks"
         before, after = (", ".join(map(str, ranks)) for ranks in (old, new))
         yield ValueChange(f"{name}: {label} of {node.effects[0].ranked}", before, after)
-    deaths, own_deaths = (
-        (node.deaths_before, node.deaths_after),
-        (node.own_deaths_before, node.own_deaths_after),
-    )
+    deaths = node.deaths_before, node.deaths_after
+    own_deaths = node.own_deaths_before, node.own_deaths_after
     if any(own_deaths):
         yield ValueChange(f"{name}: next death of these", *map(_first, own_deaths))
         old_turns, new_turns = map(_turns, own_deaths)
         first_killers = {*list(old_turns)[:1], *list(new_turns)[:1]}
         for killer, turn_before in old_turns.items():
             turn_after = new_turns.get(killer, "none")
-            is_said = first_killers == {killer}
-            if not is_said and (is_first or turn_before != turn_after):
+            is_in_first_line = first_killers == {killer}
+            if not is_in_first_line and (is_first or turn_before != turn_after):
                 yield ValueChange(f"{name}: of these, {killer}", turn_before, turn_after)
     if all(deaths):
         yield ValueChange(f"{name}: next death", *(_death(first) for first, *_ in deaths))

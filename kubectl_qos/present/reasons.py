@@ -507,7 +507,7 @@ def no_usage_reason(snapshot: Snapshot) -> str:
 
 
 def unmeasured_notes(snapshot: Snapshot, states: Mapping[str, NodeState]) -> Iterator[str]:
-    """Say of which nodes no usage is known, why, how to get it, and of a single one the order without it."""
+    """Yield a note on nodes without any usage: why, how to get it, and a single node's order without it."""
     nodes = sorted(escape(name) for name, state in states.items() if state.is_unmeasured)
     where = "" if len(nodes) == len(states) else f"{first_few(nodes)}: "
     if nodes:
@@ -542,9 +542,9 @@ def missing_sentence(missing: Missing) -> str:
     return f"{missing.what} is missing: {missing.why}{remedy}"
 
 
-def missing_notes(missing: Iterable[Missing], said: Iterable[str]) -> list[str]:
-    """Say what is missing, but for what other sentences say already."""
-    text = "\n".join(said)
+def missing_notes(missing: Iterable[Missing], notes: Iterable[str]) -> list[str]:
+    """Say what is missing, unless the other notes give the reason already."""
+    text = "\n".join(notes)
     return [missing_sentence(gap) for gap in missing if not gap.why or gap.why not in text]
 
 

@@ -95,8 +95,9 @@ def _outcome(simulation: Simulation) -> str:
     if scenario.until_oom:
         return _first_kill(simulation)
     left = _shown_bytes(simulation.after, evicts=scenario.eviction)
-    free = f"{_at_most(simulation)}{in_mi(left)} is {'available' if scenario.eviction else 'free'}"
-    free = free if left >= 0 else "the node is full"
+    free = "the node is full"
+    if left >= 0:
+        free = f"{_at_most(simulation)}{in_mi(left)} is {'available' if scenario.eviction else 'free'}"
     if steps and simulation.after != steps[-1].level:
         free += " in the end"
     if not steps:

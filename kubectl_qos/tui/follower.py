@@ -150,9 +150,9 @@ class Follower:
             if isinstance(message, Updated):
                 is_first = self._view_model is None or self._view_model.arrived is not None
                 if message.view_model.arrived is None:
-                    message.view_model.know_deaths()
+                    message.view_model.compute_deaths()
                     node_events = partial(self._source.event_list, NODE_EVENTS_NAMESPACE)
-                    message.view_model.know_kills(self._view_model, self._source.kernel_logs, node_events)
+                    message.view_model.find_kills(self._view_model, self._source.kernel_logs, node_events)
                     message.built, self._find = self._build_list(message.view_model), None
                 if is_first and message.view_model.arrived is None:
                     # A full collection visits everything that is held, and delays keys by up to 100 ms.

@@ -140,14 +140,14 @@ class RunningChange(Driver):
 
     def show_state(self, before: apply.Apply) -> None:
         """Tell the screens, or notify how a change ends that nobody looks at."""
-        phase = self.state.phase
-        if phase is apply.Phase.SENDING is not before.phase:
+        has_left = before.phase if before.phase is not self.state.phase else None
+        if self.state.phase is apply.Phase.SENDING and has_left is not None:
             self.sent_at = self.source.now()
         self._service.updated(self)
-        if before.phase is apply.Phase.SENDING is not phase:
+        if has_left is apply.Phase.SENDING:
             self._notify(self.outcome, failed=self.state.error is not None)
         self._notify_screens()
-        if before.phase is apply.Phase.FOLLOWING is not phase:
+        if has_left is apply.Phase.FOLLOWING:
             if self.state.plan is not None:
                 self.run(self._end_trial, self._trial_ended)
             elif (progress := self.state.progress) is not None:

@@ -96,7 +96,8 @@ class ViewModel:
     Two view models are never equal: comparing them pod by pod takes longer than showing the other one.
     `arrived` is None if all pods are there; before that their rows have no ranks, and the groups no usage.
     `kills` are those that were seen since the UI was opened, the newest first. `first_deaths` are the next
-    deaths on each node, the first of all first: none without usage, of many nodes, and before `know_deaths`.
+    deaths on each node, the first of all first: none without usage, for many nodes, and before
+    `compute_deaths`.
     """
 
     snapshot: Snapshot
@@ -134,7 +135,7 @@ class ViewModel:
         is_same = node not in self.by_node or all(map(is_, inputs, self.by_node[node].inputs))
         return node_deaths.deaths if node_deaths is not None and is_same else ()
 
-    def know_deaths(self) -> None:
+    def compute_deaths(self) -> None:
         """Compute the deaths of nodes that have changed, of all if they are few; for a thread."""
         nodes = sorted(self.by_node) if len(self.by_node) <= FEW_NODES else ()
         on_nodes = [(node, self.deaths(node)) for node in nodes]
@@ -144,7 +145,7 @@ class ViewModel:
             ]
             self.first_deaths[:] = sorted(first, key=lambda row: row.death.urgency)
 
-    def know_kills(
+    def find_kills(
         self,
         before: ViewModel | None,
         logs: Callable[[], Sequence[KernelLog]],

@@ -129,7 +129,7 @@ def assert_one_answer(snapshot: Snapshot, *, with_fixes: bool = True) -> None:
     listed = deaths_on_nodes(snapshot, nodes, only_next=True).rows
     by_node = {row.node: named(row.death) for row in listed}
     view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
-    view_model.know_deaths()
+    view_model.compute_deaths()
     rows = {row.name: row for row in build_node_rows(snapshot, lambda *_: True).rows}
     for node in nodes:
         said = by_node.get(node)

@@ -468,7 +468,7 @@ def test_a_server_that_says_it_is_ready_is_retried_soon(
     client = RestClient(cast("Connection", None))
     follower = Reflector(client, PODS, {}, Pod, lambda pod: pod, nothing, 1.0)
     monkeypatch.setattr(follower._wake, "wait", lambda _: None)
-    follower.server_is(ready=is_ready)
+    follower.note_server(ready=is_ready)
     follower._failures = failures
     follower._wait_for_retry(error)
     assert shortest <= retries[0] <= longest
@@ -476,9 +476,9 @@ def test_a_server_that_says_it_is_ready_is_retried_soon(
 
 def test_what_failed_while_a_server_was_away_does_not_count_once_it_is_ready() -> None:
     follower = Reflector(cast("RestClient", None), PODS, {}, Pod, lambda pod: pod, cast("Any", None), 1.0)
-    follower.server_is(ready=False)
+    follower.note_server(ready=False)
     follower._failures = 9
-    follower.server_is(ready=False)
+    follower.note_server(ready=False)
     assert (follower._failures, follower._wake.is_set()) == (9, False)
-    follower.server_is(ready=True)
+    follower.note_server(ready=True)
     assert (follower._failures, follower._wake.is_set()) == (0, True)

@@ -114,7 +114,7 @@ def test_every_death_is_seen_once_and_keeps_what_its_status_said() -> None:
     demo, view_model, lines = Stepped(), None, list[str]()
     for _ in range(0, NODE_FULL_AT + SAMPLE_SECONDS, SAMPLE_SECONDS):
         newer = build_view_model(demo.snapshot(Scope()), Scope(), demo.now(), before=view_model)
-        newer.know_kills(view_model, demo.kernel_logs, partial(demo.event_list, NODE_EVENTS_NAMESPACE))
+        newer.find_kills(view_model, demo.kernel_logs, partial(demo.event_list, NODE_EVENTS_NAMESPACE))
         more = len(newer.kills) - (len(view_model.kills) if view_model is not None else 0)
         lines += map(death_line, newer.kills[:more])
         view_model = newer

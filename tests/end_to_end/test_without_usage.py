@@ -199,7 +199,7 @@ def test_no_metric_and_no_screen_has_them_either(tmp_path: Path) -> None:
     assert {text for name, text in samples.items() if re.search(words, name)} == {b""}
     assert samples["pod_oom_score_adj"], "the order is still known"
     view_model = build_view_model(snapshot, Scope(), DEMO_TIME)
-    view_model.know_deaths()
+    view_model.compute_deaths()
     assert view_model.first_deaths == []
     assert view_model.times("worker-1") == {}
     assert suggested_line(snapshot, "worker-1")[0].startswith(UNKNOWN)

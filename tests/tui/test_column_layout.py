@@ -206,7 +206,7 @@ def test_no_column_repeats_the_headings(width: int) -> None:
 @pytest.mark.parametrize("width", [56, 62, 78])
 def test_a_heading_cuts_the_victim_and_not_the_killer(width: int) -> None:
     view_model = build_view_model(demo(), Scope(), DEMO_TIME)
-    view_model.know_deaths()
+    view_model.compute_deaths()
     pods = PodList(Trends(), lambda: view_model)
     text = "".join(part for part, _ in pods.heading(view_model.in_order[0], width))
     assert ("data/i" in text, "own limit 98%" in text, len(text) <= width) == (True, True, True)

@@ -178,7 +178,7 @@ def _set(options: Options) -> tuple[bool, bool]:
                     f"without a cluster: -k FOLDER --write, with the folder of {options.write} to deploy"
                 )
             raise
-    pod = _find_one(references, snapshot, resolved)
+    pod = _find_object(references, snapshot, resolved)
     edits = set_edits.build_edits(request, pod, snapshot)
     changes = change(PlannedEdits(pod, edits, snapshot, resolved, request), shell, options)
     return changes, resolved.unreadable
@@ -296,7 +296,7 @@ def check_flags(options: Options) -> None:
         raise UsageError(f"{given[0]} needs a cluster: not supported with {where}")
 
 
-def _find_one(
+def _find_object(
     references: Sequence[resources.Reference], snapshot: Snapshot, resolved: sources.ResolvedSource
 ) -> Pod:
     """Return the pod or workload to change. Raises InputError if several match."""

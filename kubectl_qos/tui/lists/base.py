@@ -180,7 +180,7 @@ class ListDefinition(ABC, Generic[RowT]):
         """Return the node whose memory is shown."""
 
     @abstractmethod
-    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+    def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
         """Return the key of the row with the victim of a death."""
 
 

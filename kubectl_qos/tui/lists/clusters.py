@@ -207,5 +207,5 @@ class ClusterList(ListDefinition[ClusterRow]):
     def node_of(self, row: ClusterRow) -> str:
         return ""
 
-    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+    def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
         return None

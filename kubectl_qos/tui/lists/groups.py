@@ -91,7 +91,7 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
     def pod_of(self, row: GroupRow[KeyT], view_model: ViewModel) -> PodRow | None:
         """Return the first of its pods to die on a node, else the one with the worst rank."""
         for coming in view_model.first_deaths:
-            if self.dying_key(coming, view_model) == row.key:
+            if self.victim_key(coming, view_model) == row.key:
                 return row_on(view_model, coming.node, coming.death.key)
         return row_on(view_model, row.worst.node, row.worst.key[:2])
 
@@ -119,7 +119,7 @@ class WorkloadList(_GroupList[Workload]):
         kind, namespace, name = row.key
         return escape(f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}")
 
-    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+    def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
         pod = row_on(view_model, coming.node, coming.death.key)
         return find_workload(pod.pod) if pod is not None else None
 
@@ -145,7 +145,7 @@ class NamespaceList(_GroupList[str]):
     def title(self, row: GroupRow[str]) -> str:
         return f"namespace {escape(row.key)}" if row.key else "no namespace"
 
-    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+    def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
         return coming.death.key[0]
 
     def opened(self, view: View, row: GroupRow[str]) -> View | None:
@@ -233,9 +233,13 @@ class NodeList(ListDefinition[NodeRow]):
             trend = sparkline(self._trends.total(keys), row.capacity and row.capacity >> 10, before - GAP)
             ticks = memory_ticks(row, layout.by_key["memory"])
             spans = ((" " * GUTTER, ""), (trend.ljust(before), "calm"), (ticks, "faint"))
-        begin = int("next_death" in starts) if is_narrow else number
-        end = begin + 1 if not is_narrow else begin + _ON_A_LINE if number == 1 else 0
-        deaths = deaths[begin:end]
+        if not is_narrow:
+            deaths = deaths[number : number + 1]
+        elif number == 1:
+            begin = int("next_death" in starts)
+            deaths = deaths[begin : begin + _ON_A_LINE]
+        else:
+            deaths = []
         before = (GUTTER if is_narrow else column) - sum(cell_len(text) for text, _ in spans)
         room = width // _ON_A_LINE if is_narrow else width - column
         for death in deaths:
@@ -306,7 +310,7 @@ class NodeList(ListDefinition[NodeRow]):
     def node_of(self, row: NodeRow) -> str:
         return row.name
 
-    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+    def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
         return coming.node
 
 

@@ -356,9 +356,13 @@ class NodePanel(Vertical):
         """Show what would help the node, as last computed; a thread computes it again after a change."""
         view_model, node = self._shown or (None, "")
         deaths = view_model.deaths(node) if view_model is not None else None
-        of_deaths, suggestion = (None, "") if deaths is None else self._suggested.get(node, (None, ""))
-        self.query_one("#fix", OneLine).show(f"{fix_key} fix  {suggestion}" if suggestion and fix_key else "")
-        if view_model is None or deaths is None or self._is_suggesting or of_deaths is deaths or not fix_key:
+        line = self.query_one("#fix", OneLine)
+        if view_model is None or deaths is None or not fix_key:
+            line.show("")
+            return
+        of_deaths, suggestion = self._suggested.get(node, (None, ""))
+        line.show(f"{fix_key} fix  {suggestion}" if suggestion else "")
+        if self._is_suggesting or of_deaths is deaths:
             return
         self._is_suggesting = True
         snapshot, suggested = view_model.snapshot, self._suggested

@@ -83,7 +83,7 @@ _ORDER: Final = (
 IMPORTANCE: Final = " ".join((_IMPORTANT, *(key for key in _ORDER if key not in _IMPORTANT.split())))
 """The columns that stay the longest first, those without a place there last; see fitting_columns."""
 NO_RANK_YET: Final = "its rank among the pods of its node is known once all pods have arrived"
-_MOURNED_SECONDS: Final = 15
+_DIED_SECONDS: Final = 15
 """For how long the row of a pod stands out after it died."""
 TREND: Final = 8
 """The cells of a trend: one for each of the last samples."""
@@ -231,14 +231,14 @@ class _RankedList(ListDefinition[PodRow]):
     def node_of(self, row: PodRow) -> str:
         return row.node
 
-    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+    def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
         return (*coming.death.key, "")
 
 
 def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Token:
     """Return the theme's token of a cell: only the next death of a node in trouble is a danger."""
     if key in {"rank", "pod", "container"}:
-        died = view_model.kills_within(_MOURNED_SECONDS) if view_model is not None else ()
+        died = view_model.kills_within(_DIED_SECONDS) if view_model is not None else ()
         if any((kill.namespace, kill.pod) == row.key[:2] for kill in died):
             return "error"
         if view_model is None or not view_model.is_in_danger(row.node):
@@ -423,7 +423,7 @@ class ContainerList(_RankedList):
     def pod_of(self, row: PodRow, view_model: ViewModel) -> PodRow | None:
         return row_on(view_model, row.node, row.key[:2])
 
-    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+    def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
         pod = row_on(view_model, coming.node, coming.death.key)
         return (*coming.death.key, coming.death.container or (pod.worst if pod is not None else ""))
 
@@ -500,5 +500,5 @@ class DeathList(ListDefinition[DeathRow]):
     def node_of(self, row: DeathRow) -> str:
         return row.node
 
-    def dying_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
+    def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
         return self.key(coming)

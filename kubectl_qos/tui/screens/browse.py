@@ -201,7 +201,7 @@ class BrowseScreen(QosScreen):
 
     def _begin(self) -> None:
         """Put the cursor on the listed pod that dies first, else on the first row."""
-        view_model, key_of = self.qos.view_model, self.definition.dying_key
+        view_model, key_of = self.qos.view_model, self.definition.victim_key
         for coming in view_model.first_deaths if view_model is not None else ():
             is_listed = self.view.node in {None, coming.node}
             if view_model and is_listed and self.table.move_to(key_of(coming, view_model)):

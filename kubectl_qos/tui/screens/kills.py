@@ -259,7 +259,8 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
             self.qos.show_log(pod, kill.container)
 
     def action_next_pane(self) -> None:
-        (self.query_one(TextScroll) if self.table.has_focus else self.table).focus()
+        pane = self.query_one(TextScroll) if self.table.has_focus else self.table
+        pane.focus()
 
     def action_notes(self) -> None:
         self.show_notes(self.notes_now(), "everything could be read, other than kernel logs")

@@ -37,7 +37,7 @@ from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets import text_view
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured, unsorted
 
 
 class TreeScreen(QosScreen, group=BindingGroup.TREE):
@@ -110,8 +110,8 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
             return f"{row.content:<{_CONTENT}}  {row.meaning}" if row.meaning else row.content
 
         return (
-            column("cgroup", lambda row: row.names[0], cell=name, sort_key=_unsorted, header=MOUNT),
-            column("content", content, empty="", sort_key=_unsorted),
+            column("cgroup", lambda row: row.names[0], cell=name, sort_key=unsorted, header=MOUNT),
+            column("content", content, empty="", sort_key=unsorted),
         )
 
     def _is_folded(self, row: TreeRow) -> bool:
@@ -196,11 +196,6 @@ _ABOVE: Final = 3
 """Lines above the pod at first."""
 _CONTENT: Final = 13
 """The cells of a number of bytes; what it is stands after it."""
-
-
-def _unsorted(_: TreeRow) -> int:
-    """Keep the tree's order."""
-    return 0
 
 
 def _unfolded(rows: Sequence[TreeRow], folded: set[str]) -> Iterator[TreeRow]:

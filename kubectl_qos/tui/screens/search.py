@@ -27,7 +27,7 @@ from kubectl_qos.tui.lists.pods import pod_token
 from kubectl_qos.tui.matching import LONGEST_QUERY, fuzzy_matches
 from kubectl_qos.tui.screens.base import Dialog
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
-from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, fitting_columns, measured
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, fitting_columns, measured, unsorted
 
 RowT = TypeVar("RowT")
 
@@ -214,15 +214,10 @@ class ColumnChoice:
     shown: bool
 
 
-def _unsorted(_: ColumnChoice) -> int:
-    """Keep the order, which is the choice itself: a click on the header changes nothing."""
-    return 0
-
-
 _CHOICE_COLUMNS: Final[tuple[Column[ColumnChoice], ...]] = (
-    column("shown", lambda choice: "yes" if choice.shown else "", empty="", sort_key=_unsorted),
-    column("column", lambda choice: choice.column.header, sort_key=_unsorted),
-    column("help", lambda choice: choice.column.help, empty="", header="WHAT IT SAYS", sort_key=_unsorted),
+    column("shown", lambda choice: "yes" if choice.shown else "", empty="", sort_key=unsorted),
+    column("column", lambda choice: choice.column.header, sort_key=unsorted),
+    column("help", lambda choice: choice.column.help, empty="", header="WHAT IT SAYS", sort_key=unsorted),
 )
 
 

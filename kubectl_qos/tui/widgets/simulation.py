@@ -260,15 +260,11 @@ class VictimTable(LineTable[VictimRow]):
     ) -> None:
         """Show the steps, and those that would follow in the whole simulation."""
         self._is_in_danger = in_danger
-        by_distance = simulation is not None and bool(simulation.distances)
-        rows = (
-            []
-            if simulation is None
-            else reach_rows(simulation)
-            if by_distance
-            else victim_rows(simulation, whole)
-        )
-        columns = REACH_COLUMNS if by_distance else STEP_COLUMNS
+        rows, columns = list[VictimRow](), STEP_COLUMNS
+        if simulation is not None and simulation.distances:
+            rows, columns = reach_rows(simulation), REACH_COLUMNS
+        elif simulation is not None:
+            rows = victim_rows(simulation, whole)
 
         def fitting(available: int) -> Layout[VictimRow]:
             return fitting_columns(columns, _IMPORTANCE, rows, now, available, _SQUEEZED)

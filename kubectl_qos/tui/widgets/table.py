@@ -235,6 +235,11 @@ NEARBY: Final = 500
 """The rows on either side that are searched before all of them: most rows hardly move."""
 
 
+def unsorted(_: object) -> int:
+    """Return a sort key that keeps the order of the rows: a click on the header changes nothing."""
+    return 0
+
+
 class RowSelector(Protocol):
     """Selects rows, each by itself."""
 
