@@ -84,18 +84,17 @@ def timeline(
     head: str = "",
     growth: Growth = NO_GROWTH,
     focus: Focus = NO_FOCUS,
-    most: int = LISTED,
 ) -> list[Line]:
     """Draw the axis with distances and times, victims, and killers.
 
     `deaths` begin with the next one; those that do not fit are counted, and killers of the whole node come
-    right after the next death. Below LIST_BELOW cells of `width` it is a list of at most `most` deaths. The
+    right after the next death. Below LIST_BELOW cells of `width` it is a list of at most LISTED deaths. The
     lines of `head` stand before the axis and the lines below.
     """
     nearest = deaths[0] if deaths else None
     styles = partial(_styles, nearest=nearest, focus=focus)
     if width < LIST_BELOW:
-        return list(_list(deaths, styles, width, head, growth, most))
+        return list(_list(deaths, styles, width, head, growth))
     now = _now_cell(growth)
     heads = head.split("\n")
     room = width - len(heads[0]) - _length(now[0])
@@ -206,22 +205,16 @@ def _folded(hidden: int) -> _Cell:
 
 
 def _list(
-    deaths: Sequence[NextDeath],
-    styles: Callable[[NextDeath], _Styles],
-    width: int,
-    head: str,
-    growth: Growth,
-    most: int,
+    deaths: Sequence[NextDeath], styles: Callable[[NextDeath], _Styles], width: int, head: str, growth: Growth
 ) -> Iterator[Line]:
     if head.strip():
         yield Span(head.strip().replace("  \n", " "), "now"), Span(f"  {rate(growth)}".rstrip(), "time")
-    shown = list(deaths[:most])
-    lasts = {death.mechanism for death in shown}
-    missing = [
-        death for death in deaths[most:] if death.killer.picks_among_pods and death.mechanism not in lasts
-    ]
+    shown = list(deaths[:LISTED])
+    mechanisms = {death.mechanism for death in shown}
+    of_node = (death for death in deaths[LISTED:] if death.killer.picks_among_pods)
+    missing = [death for death in of_node if death.mechanism not in mechanisms]
     if missing:
-        shown = [*shown[: max(most - len(missing), 1)], *missing][:most]
+        shown = [*shown[: max(LISTED - len(missing), 1)], *missing][:LISTED]
     far = max((len(distance(death)) for death in shown), default=0)
     by = max((len(killer_words(death)) for death in shown), default=0)
     times = max((len(eta(death.seconds)) for death in shown), default=0)

@@ -34,14 +34,7 @@ _COLOURLESS: Final = {
     **{name: style.partition("$")[0].strip() for name, style in STYLES.items()},
     "danger": "bold reverse",
 }
-
-
-def content(lines: Sequence[Line], *, no_color: bool) -> Content:
-    """Return lines of spans in the colours of the theme; without colours their weight shows what matters."""
-    styles = _COLOURLESS if no_color else STYLES
-    return Content("\n").join(
-        Content.assemble(*(Content.styled(span.text, styles[span.style]) for span in line)) for line in lines
-    )
+"""Without colours the weight alone shows what matters."""
 
 
 class Timeline(Widget):
@@ -55,22 +48,16 @@ class Timeline(Widget):
 
     DEFAULT_CSS = "Timeline { height: auto; width: 1fr; }"
 
-    def __init__(self, *, most: int = LISTED, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
-        self._most = most
-        self._shown: tuple[tuple[NextDeath, ...], str, Growth, bool] = ((), "", NO_GROWTH, False)
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[tuple[NextDeath, ...], Growth, bool] = ((), NO_GROWTH, False)
         self._drawn: tuple[int, list[Line]] = (-1, [])
 
     def show(
-        self,
-        deaths: Sequence[NextDeath],
-        *,
-        head: str = "",
-        growth: Growth = NO_GROWTH,
-        in_danger: bool = False,
+        self, deaths: Sequence[NextDeath], *, growth: Growth = NO_GROWTH, in_danger: bool = False
     ) -> None:
         """Show deaths, the nearest first; without any it takes no room. See `present.timeline.timeline`."""
-        shown = tuple(deaths), head, growth, in_danger
+        shown = tuple(deaths), growth, in_danger
         if shown != self._shown:
             is_other = bool(shown[0]) != bool(self._shown[0])
             self._shown, self._drawn = shown, (-1, [])
@@ -79,9 +66,8 @@ class Timeline(Widget):
     def lines(self, width: int) -> list[Line]:
         """Return the lines for a width."""
         if self._drawn[0] != width:
-            deaths, head, growth, in_danger = self._shown
-            focus = Focus(in_danger=in_danger)
-            drawn = timeline(deaths, width, head=head, growth=growth, focus=focus, most=self._most)
+            deaths, growth, in_danger = self._shown
+            drawn = timeline(deaths, width, growth=growth, focus=Focus(in_danger=in_danger))
             self._drawn = width, drawn if deaths else []
         return self._drawn[1]
 
@@ -93,8 +79,12 @@ class Timeline(Widget):
                 self.post_message(self.Chosen(span.victim))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        height = LINES if width >= LIST_BELOW else self._most + 1
+        height = LINES if width >= LIST_BELOW else LISTED + 1
         return height if self._shown[0] else 0
 
     def render(self) -> Content:
-        return content(self.lines(self.content_size.width), no_color=self.app.no_color)
+        styles = _COLOURLESS if self.app.no_color else STYLES
+        return Content("\n").join(
+            Content.assemble(*(Content.styled(span.text, styles[span.style]) for span in line))
+            for line in self.lines(self.content_size.width)
+        )
