@@ -38,7 +38,7 @@ from kubectl_qos.tui.follower import FindPod, Follower, Updated, UpdateFailed
 from kubectl_qos.tui.lists.base import ListCache
 from kubectl_qos.tui.lists.clusters import ClusterPoller
 from kubectl_qos.tui.screens.base import QosScreen, SingleDismissScreen, TitleLine
-from kubectl_qos.tui.screens.dialogs import ConfirmDialog, HelpScreen, SaveAs, TextScreen, help_sections
+from kubectl_qos.tui.screens.dialogs import HelpScreen, LeaveDialog, SaveAs, TextScreen, help_sections
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.search import Command, Palette, SelectDialog
 from kubectl_qos.tui.shell import NO_CONTEXTS, ContextSwitch, Past, Shell
@@ -565,9 +565,7 @@ class QosApp(Shell):
         questions = (self.writing.leave_question, *(screen.leave_question for screen in reversed(screens)))
         question = next(filter(None, questions), "")
         if question:
-            self.push_screen(
-                ConfirmDialog(question, "leave", "stay"), lambda really: self.exit() if really else None
-            )
+            self.push_screen(LeaveDialog(question), lambda really: self.exit() if really else None)
         else:
             self.exit()
 
@@ -576,7 +574,7 @@ class QosApp(Shell):
         self.call_later(self.exit, return_code=code)
 
     def action_interrupt(self) -> None:
-        if isinstance(self.screen, ConfirmDialog):
+        if isinstance(self.screen, LeaveDialog):
             self.exit()
         else:
             self.leave()

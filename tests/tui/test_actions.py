@@ -21,10 +21,10 @@ from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.apply import ApplyScreen, PatchScreen, ProgressScreen
 from kubectl_qos.tui.screens.base import fitting_keys
 from kubectl_qos.tui.screens.dialogs import (
-    ConfirmDialog,
     ConfirmWrite,
     HelpScreen,
     HelpSection,
+    LeaveDialog,
     NumberDialog,
     SaveAs,
     TextScreen,
@@ -62,7 +62,7 @@ CLASSES: dict[BindingGroup, tuple[type[DOMNode], ...]] = {
     BindingGroup.UNDO: (UndoScreen,),
     BindingGroup.SIMULATION: (SimulationScreen,),
     BindingGroup.KILLS: (KillsScreen,),
-    BindingGroup.CONFIRM: (ConfirmDialog, ConfirmWrite),
+    BindingGroup.CONFIRM: (LeaveDialog, ConfirmWrite),
     BindingGroup.NUMBER: (NumberDialog,),
     BindingGroup.PAST: (TimeSlider,),
     BindingGroup.SAVE: (SaveAs,),

@@ -322,7 +322,7 @@ async def test_leaving_the_ui_while_it_is_sent_needs_confirmation() -> None:
         await pilot.seen("no answer yet")
         await pilot.keys("ctrl+c")
         await pilot.seen("it was sent, and there is no answer yet")
-        assert pilot.screen_name == "ConfirmDialog"
+        assert pilot.screen_name == "LeaveDialog"
         await pilot.keys("n")
         await pilot.until(lambda: pilot.screen_name == "ProgressScreen")
         await pilot.keys("escape")

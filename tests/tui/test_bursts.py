@@ -18,7 +18,7 @@ from kubectl_qos.tui import terminal
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.screens.base import KeyFooter
-from kubectl_qos.tui.screens.dialogs import ConfirmDialog
+from kubectl_qos.tui.screens.dialogs import LeaveDialog
 from kubectl_qos.tui.screens.main import MainScreen
 from tests.tui.sources import NAMED_KEYS, Run, running
 
@@ -64,11 +64,11 @@ async def test_leaving_and_opening_many_times_does_it_once(
         await burst(pilot, *[opening] * 4)
         assert len(pilot.app.screen_stack) == 2, opening
         await pilot.keys("escape")
-        if isinstance(pilot.app.screen, ConfirmDialog):  # the other letters were typed into a field
+        if isinstance(pilot.app.screen, LeaveDialog):  # the other letters were typed into a field
             await pilot.keys("y")
     # Answering a question many times answers once.
     await pilot.keys("e", "tab", "1", "G", "i", "escape")
-    assert isinstance(pilot.app.screen, ConfirmDialog)
+    assert isinstance(pilot.app.screen, LeaveDialog)
     await burst(pilot, "y", "y", "y", "escape")
     assert len(pilot.app.screen_stack) == 1
 

@@ -24,7 +24,7 @@ from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.edit_lines import values_layout
 from kubectl_qos.tui.screens.apply import PatchScreen
-from kubectl_qos.tui.screens.dialogs import ConfirmDialog, SaveAs
+from kubectl_qos.tui.screens.dialogs import LeaveDialog, SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.widgets.line_table import LineTable
@@ -52,7 +52,7 @@ async def pilot() -> AsyncIterator[Run]:
 async def edit(pilot: Run, name: str) -> EditScreen:
     """The fields of a pod, from whatever is open."""
     while not isinstance(pilot.app.screen, MainScreen):
-        await pilot.keys("y" if isinstance(pilot.app.screen, ConfirmDialog) else "escape")
+        await pilot.keys("y" if isinstance(pilot.app.screen, LeaveDialog) else "escape")
     pilot.qos.edit(pod_named(demo(), name))
     await pilot.pause()
     return edit_of(pilot)
@@ -272,7 +272,7 @@ async def test_what_is_unsaved_is_confirmed_before_it_is_left(pilot: Run) -> Non
     await fill(pilot, "c", Side.REQUESTS, "memory", "1Gi")
     for key in ("n", "escape", "enter"):
         await pilot.keys("escape")
-        assert isinstance(pilot.app.screen, ConfirmDialog)
+        assert isinstance(pilot.app.screen, LeaveDialog)
         await pilot.keys(key)
         assert edit_of(pilot) is screen
         assert field(screen, "c", Side.REQUESTS, "memory").value == "1Gi"
@@ -282,12 +282,12 @@ async def test_what_is_unsaved_is_confirmed_before_it_is_left(pilot: Run) -> Non
     await edit(pilot, API)
     await fill(pilot, "c", Side.REQUESTS, "memory", "1Gi")
     await pilot.keys("ctrl+c")
-    assert isinstance(pilot.app.screen, ConfirmDialog)
+    assert isinstance(pilot.app.screen, LeaveDialog)
     assert not pilot.app._exit
     await pilot.keys("n")
     edit_of(pilot)
     await pilot.keys("ctrl+s", "m", "ctrl+c")
-    assert isinstance(pilot.app.screen, ConfirmDialog), "a screen below counts too"
+    assert isinstance(pilot.app.screen, LeaveDialog), "a screen below counts too"
     await pilot.keys("ctrl+c")
     assert pilot.app._exit
 

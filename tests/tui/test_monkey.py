@@ -29,7 +29,7 @@ from kubectl_qos.errors import ServerUnreachable
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.tui.actions import ACTIONS, BindingGroup, actions_in_group
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.dialogs import ConfirmDialog
+from kubectl_qos.tui.screens.dialogs import LeaveDialog
 from kubectl_qos.tui.screens.main import MainScreen
 from tests.tui.emulator import Emulator
 from tests.tui.sources import API, Run, ScriptedSource, demo, running, with_usage, without
@@ -85,7 +85,7 @@ async def home(pilot: Run) -> MainScreen:
     for _ in range(30):
         if isinstance(pilot.app.screen, MainScreen):
             break
-        await pilot.press("y" if isinstance(pilot.app.screen, ConfirmDialog) else "escape")
+        await pilot.press("y" if isinstance(pilot.app.screen, LeaveDialog) else "escape")
     assert isinstance(pilot.app.screen, MainScreen)
     return pilot.app.screen
 

@@ -47,7 +47,7 @@ def main() -> int:
     return answer(sys.argv[1:])
 
 
-def answer(words: Sequence[str], *, seconds: float = MAX_SECONDS) -> int:
+def answer(words: Sequence[str]) -> int:
     """Print completions of the last word, none if that takes too long. The exit code is always 0."""
     # The process ends before garbage could matter.
     gc.disable()
@@ -55,7 +55,7 @@ def answer(words: Sequence[str], *, seconds: float = MAX_SECONDS) -> int:
     done: list[Completions] = []
     thread = threading.Thread(target=lambda: done.append(_complete_quietly(words)), daemon=True)
     thread.start()
-    thread.join(seconds)
+    thread.join(MAX_SECONDS)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     output.print_text((done[0] if done else NOTHING).text())

@@ -52,21 +52,19 @@ class _YesNoDialog(InputDialog[bool], group=BindingGroup.CONFIRM):
         self.dismiss(False)
 
 
-class ConfirmDialog(_YesNoDialog):
-    """A question."""
+class LeaveDialog(_YesNoDialog):
+    """Asks whether to leave what is not saved, or has no answer yet."""
 
-    def __init__(self, question: str, yes: str, no: str) -> None:
+    def __init__(self, question: str) -> None:
         super().__init__()
         self._question = question
-        self._yes = yes
-        self._no = no
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog question"):
             yield Label(self._question, markup=False)
             with Horizontal():
-                yield Button(f"{self._no} (n)", id="no", compact=True)
-                yield Button(f"{self._yes} (y)", id="yes", compact=True)
+                yield Button("stay (n)", id="no", compact=True)
+                yield Button("leave (y)", id="yes", compact=True)
 
 
 class SaveAs(InputDialog[Path | None], group=BindingGroup.SAVE):

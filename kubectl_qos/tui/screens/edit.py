@@ -40,7 +40,7 @@ from kubectl_qos.tui.edit_lines import deaths_layout, files_layout, ladder_layou
 from kubectl_qos.tui.edit_target import EditTarget, related_sections
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import MIN_WIDTH, QosScreen
-from kubectl_qos.tui.screens.dialogs import ConfirmDialog, NumberDialog
+from kubectl_qos.tui.screens.dialogs import LeaveDialog, NumberDialog
 from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
@@ -351,7 +351,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     def action_back(self) -> None:
         if self.unsaved:
-            self.qos.push_screen(ConfirmDialog(self.leave_question, "leave", "stay"), self._left)
+            self.qos.push_screen(LeaveDialog(self.leave_question), self._left)
         else:
             self.dismiss()
 
