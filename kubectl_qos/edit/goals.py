@@ -34,7 +34,11 @@ from kubectl_qos.qos.qos_class import (
 )
 from kubectl_qos.qos.ranking import Basis, RankedPod, Ranking, rank_node
 
+UNIT_BYTES: Final = 1 << 20
+"""Requests are raised to whole Mi: people write no finer values, and few nodes have a finer score."""
 _RESOURCES: Final = (CPU, MEMORY)
+
+Usage = Mapping[PodKey, PodUsage]
 
 
 class ObstacleReason(StrEnum):
@@ -163,12 +167,6 @@ def _remove_one_limit(pod: Pod, release: Release) -> Iterator[Edit]:
         if computed_class(changed, release) is QosClass.BURSTABLE:
             yield edit
             return
-
-
-UNIT_BYTES: Final = 1 << 20
-"""Requests are raised to whole Mi: people write no finer values, and few nodes have a finer score."""
-
-Usage = Mapping[PodKey, PodUsage]
 
 
 def outlive(
