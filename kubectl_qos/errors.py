@@ -61,6 +61,10 @@ class QosError(Exception):
         super().__init__(without_secrets(message))
         self.hint = without_secrets(hint)
 
+    def with_hint(self, between: str = "; ") -> str:
+        """Return the sentence, and the remedy if there is one."""
+        return between.join(filter(None, (str(self), self.hint)))
+
 
 @contextmanager
 def diff_exit_codes() -> Iterator[None]:

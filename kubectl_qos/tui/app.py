@@ -13,7 +13,6 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.screen import Screen
-from textual.theme import Theme
 from textual.widgets import Input
 
 from kubectl_qos.analysis.trends import Trends
@@ -123,7 +122,7 @@ class QosApp(Shell):
         name = settings.theme or (ANSI.name if has_few else state.theme)
         theme = find_theme(name or "", settings.themes) or THEMES[0]
         self._first_theme = theme.name
-        self._use_theme(theme)
+        self.choose_theme(theme.name)
         self.set_keymap({action: ",".join(keys) for action, keys in settings.keys.items()})
         if settings.motion == "reduced":
             self.animation_level = "none"
@@ -207,7 +206,7 @@ class QosApp(Shell):
             return
         error = self.lists.take(message.built, is_update=True) if message.built is not None else None
         if error is not None:
-            self.notify(str(error), severity="warning")
+            self.warn(error)
         self._health = self._follower.health()
         self.status = replace(self.status, loading=False, health=self._health)
         self.view_model = message.view_model
@@ -292,10 +291,10 @@ class QosApp(Shell):
         try:
             names = self._contexts.names()
         except QosError as error:
-            self.notify(str(error), severity="warning")
+            self.warn(error)
             return
         if not names:
-            self.notify(f"{self.source.title} has no other contexts", severity="warning")
+            self.warn(f"{self.source.title} has no other contexts")
             return
         self.push_screen(
             SelectDialog("Contexts", names, self.source.title),
@@ -307,7 +306,7 @@ class QosApp(Shell):
             self._save_state()
             self._context_name = name
         elif self._poller.take(name, source):
-            self.notify(f"{name} cannot be opened: see below the list", severity="warning")
+            self.warn(f"{name} cannot be opened: see below the list")
             return
         self._go_to_source(source)
 
@@ -340,8 +339,7 @@ class QosApp(Shell):
     def _go_to_source(self, source: Source | QosError, view: View | None = None) -> None:
         """Follow another source: a cluster with its own first view, or another time with the current view."""
         if isinstance(source, QosError):
-            hint = f"; {source.hint}" if source.hint else ""
-            self.notify(f"{source}{hint}", severity="warning")
+            self.warn(source.with_hint())
             return
         self._follower.close()
         self.trends.clear()
@@ -396,9 +394,7 @@ class QosApp(Shell):
     ) -> None:
         if isinstance(template, QosError):
             name = f"{workload.kind.lower()}/{workload.name}"
-            self.notify(
-                f"{name} cannot be read: {template}; showing its pod that dies first", severity="warning"
-            )
+            self.warn(f"{name} cannot be read: {template}; showing its pod that dies first")
         from kubectl_qos.tui.screens.kills import KillsScreen
 
         if isinstance(self.screen, MainScreen | KillsScreen):
@@ -410,7 +406,7 @@ class QosApp(Shell):
             pod = newest(self.view_model, pod)
         if pod is None or self.view_model is None or location.detail is None:
             self.navigation.back()
-            self.notify("that pod is gone", severity="warning")
+            self.warn("that pod is gone")
         else:
             self.push_screen(_detail_screen(location, pod, self.view_model), self._detail_left)
 
@@ -454,7 +450,7 @@ class QosApp(Shell):
         try:
             self.push_screen(log_screen(self.source, pod, container))
         except QosError as error:
-            self.notify(str(error), severity="warning")
+            self.warn(error)
 
     def show_text(self, title: str, lines: Iterable[str]) -> None:
         self.push_screen(TextScreen(title, lines))
@@ -529,32 +525,27 @@ class QosApp(Shell):
         if view_model is not None and isinstance(self.screen, QosScreen) and not is_open:
             self.push_screen(UndoScreen(view_model, self.source))
 
-    def _use_theme(self, theme: Theme) -> None:
-        self.register_theme(theme)
-        self.theme = theme.name
-
     def action_theme(self) -> None:
         self.choose_theme(next_name(self.theme, self._theme_names))
         self.notify(f"theme {self.theme}")
 
     def choose_theme(self, name: str) -> None:
         theme = find_theme(name, self.settings.themes)
-        if theme is not None:
-            self._use_theme(theme)
+        assert theme is not None
+        self.register_theme(theme)
+        self.theme = name
 
     def action_suspend(self) -> None:
         self.action_suspend_process()
 
     def action_command_palette(self) -> None:
-        if isinstance(self.screen, QosScreen):
-            self.push_screen(
-                Palette(tuple(self._commands(self.screen)), self.source.now()), self._run_command
-            )
+        def run(command: Command | None) -> None:
+            if command is not None:
+                # Once the palette is gone: actions are those of the screen below.
+                self.call_later(command.run)
 
-    def _run_command(self, command: Command | None) -> None:
-        """Run a command once the palette is gone: actions are those of the screen below."""
-        if command is not None:
-            self.call_later(command.run)
+        if isinstance(self.screen, QosScreen):
+            self.push_screen(Palette(tuple(self._commands(self.screen)), self.source.now()), run)
 
     async def action_quit(self) -> None:
         self.leave()

@@ -103,10 +103,10 @@ class Shell(App[QosError]):
         """Return the view model, once it has all pods; until then a notification says so."""
         view_model = self.view_model
         if view_model is None:
-            self.notify("the cluster has not answered yet", severity="warning")
+            self.warn("the cluster has not answered yet")
         elif view_model.arrived is not None:
             so_far = arrived_text(*view_model.arrived)
-            self.notify(f"{so_far} so far: this needs all of them", severity="warning")
+            self.warn(f"{so_far} so far: this needs all of them")
         else:
             return view_model
         return None
@@ -116,7 +116,7 @@ class Shell(App[QosError]):
         past, key = self.source.past, self.keys.first("main.past")
         if past is not None:
             why = f"this is the past, {past_words(past)}: nothing can be changed"
-            self.notify(f"{why}; {key} leads to the present", severity="warning")
+            self.warn(f"{why}; {key} leads to the present")
         return past is not None
 
     def notify(
@@ -130,6 +130,10 @@ class Shell(App[QosError]):
     ) -> None:
         """Show a notification for `timeout` seconds; its text may come from a server."""
         super().notify(escape_lines(message), title=title, severity=severity, timeout=timeout, markup=markup)
+
+    def warn(self, problem: str | QosError) -> None:
+        """Show a notification of what went wrong, or of why a key does nothing."""
+        self.notify(str(problem), severity="warning")
 
     def copy(self, text: str, what: str) -> None:
         self.copy_to_clipboard(text)

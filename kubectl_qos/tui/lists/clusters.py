@@ -83,7 +83,7 @@ class ClusterPoller:
         try:
             return self._contexts.names()
         except QosError as error:
-            self._app.notify(str(error), severity="warning")
+            self._app.warn(error)
             return ()
 
     def read_open(self) -> None:

@@ -209,7 +209,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
     def _may_send(self) -> bool:
         why = apply_lines.blocked_sentence(self.change.state, self.qos.keys)
         if why:
-            self.qos.notify(why, severity="warning")
+            self.qos.warn(why)
         return not why
 
     def _confirm(self) -> None:
@@ -252,7 +252,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
     def action_trial(self) -> None:
         """Switch whether the change is on trial once it is sent."""
         if self.change.state.undoes:
-            self.qos.notify("what reverts a change is not on trial", severity="warning")
+            self.qos.warn("what reverts a change is not on trial")
         else:
             state = self.change.state
             self.change.advance((replace(state, plan=TrialPlan() if state.plan is None else None), None))
@@ -262,7 +262,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         if request is not None:
             self.qos.copy("\n".join(request_lines(request)) + "\n", "the request")
         else:
-            self.qos.notify("there is no request to copy", severity="warning")
+            self.qos.warn("there is no request to copy")
 
     def action_back(self) -> None:
         self._leave(ApplyOutcome.BACK)
@@ -314,9 +314,7 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
     def action_back(self) -> None:
         name, phase, undo = self.change.name, self.change.state.phase, self.qos.keys.first("app.undo")
         if phase is Phase.SENDING:
-            self.qos.notify(
-                f"{name} is under way: its answer will be shown, and {undo} lists it", severity="warning"
-            )
+            self.qos.warn(f"{name} is under way: its answer will be shown, and {undo} lists it")
         elif phase is Phase.FOLLOWING:
             goes_on = "goes on" if self.change.state.plan is None else "stays on trial"
             self.qos.notify(f"{name} {goes_on}: its end will be shown, and {undo} lists it")
@@ -354,7 +352,7 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
     def _take_manifest(self, manifest: str | QosError) -> None:
         if isinstance(manifest, QosError):
             self._shows_manifest = False
-            self.qos.notify(f"there is no manifest: {manifest}", severity="warning")
+            self.qos.warn(f"there is no manifest: {manifest}")
         else:
             self._manifest = manifest
         self._show()

@@ -175,9 +175,9 @@ class BrowseScreen(QosScreen):
         problem = self.query_one("#problem", Static)
         problem.display = error is not None
         if error is not None:
-            hint = f"\n{error.hint}" if error.hint else ""
             retry, clusters = map(self.qos.keys.first, ("app.refresh", "main.list_clusters"))
-            problem.update(escape_lines(f"! {error}{hint}\n{retry} retries, {clusters} lists the clusters"))
+            keys = f"{retry} retries, {clusters} lists the clusters"
+            problem.update(escape_lines("\n".join(["! " + error.with_hint("\n"), keys])))
         if self.qos.view_model is None:
             self._show_list()
             self.refresh_bindings()
@@ -214,7 +214,7 @@ class BrowseScreen(QosScreen):
         if node is None or node in view_model.by_node or view_model.arrived is not None:
             return
         reason = f"{node} is gone" if node else "every pod has a node now"
-        self.qos.notify(f"{reason}: all nodes are shown", severity="warning")
+        self.qos.warn(f"{reason}: all nodes are shown")
         self.change_view(replace(self.view, node=None))
 
     def watch_view(self, old: View, new: View) -> None:
@@ -253,7 +253,7 @@ class BrowseScreen(QosScreen):
     def _take_list(self, built: BuiltList | QosError) -> None:
         error = built if isinstance(built, QosError) else self.qos.lists.take(built)
         if error is not None:
-            self.qos.notify(str(error), severity="warning")
+            self.qos.warn(error)
         self._show_list()
         self._go_to_awaited_row()
 

@@ -107,7 +107,7 @@ class SaveAs(InputDialog[Path | None], group=BindingGroup.SAVE):
             self._confirmed = path
             self.show_status(f"! {path} exists: enter again overwrites it, esc leaves")
         except QosError as error:
-            self.show_status(f"! {error}{': ' + error.hint if error.hint else ''}")
+            self.show_status("! " + error.with_hint(": "))
         else:
             self.dismiss(path)
 

@@ -155,7 +155,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         try:
             self._subject = self._subject.now(related.raw)
         except QosError as error:
-            self.qos.notify(str(error), severity="warning")
+            self.qos.warn(error)
             return
         self._pod, self._saved = self._subject.pod, []
         await self.form.remove()
@@ -265,12 +265,12 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         self.form.put(edit for edits in edits_by_step.values() for edit in edits)
         open_steps = [step_sentence(step) for step, edits in edits_by_step.items() if not edits]
         if open_steps:
-            self.qos.notify("still to do: " + "; ".join(open_steps), severity="warning")
+            self.qos.warn("still to do: " + "; ".join(open_steps))
 
     def action_outlive(self) -> None:
         others = self._subject.others()
         if not others:
-            self.qos.notify("there is no other pod on its node to outlive", severity="warning")
+            self.qos.warn("there is no other pod on its node to outlive")
         elif not self._has_wrong_field():
             finder = Finder(others, self.qos.source.now(), title="Outlive which pod?")
             self.qos.push_screen(finder, self._outlive)
@@ -285,7 +285,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     def action_rank(self) -> None:
         most = self.preview_now().effects.ranked
         if most < 2:
-            self.qos.notify("there are no ranks on its node to choose among", severity="warning")
+            self.qos.warn("there are no ranks on its node to choose among")
         elif not self._has_wrong_field():
             self.qos.push_screen(
                 NumberDialog("Kill rank on its node once full, or later (1 dies first):", most), self._rank
@@ -321,7 +321,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             return
         preview = self.preview_now()
         if not preview.edits:
-            self.qos.notify("nothing is changed: there is nothing to apply", severity="warning")
+            self.qos.warn("nothing is changed: there is nothing to apply")
             return
         touched = self.form.touched
 
@@ -346,7 +346,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         wrong = self.form.wrong
         if wrong:
             wrong[0].focus()
-            self.qos.notify(f"{wrong[0].name_in_spec}: {wrong[0].problem}", severity="warning")
+            self.qos.warn(f"{wrong[0].name_in_spec}: {wrong[0].problem}")
         return bool(wrong)
 
     def action_back(self) -> None:

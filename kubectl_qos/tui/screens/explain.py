@@ -141,7 +141,7 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
         if self._pod.kind == "Pod" and self._pod.node_name:
             list_fixes(self.qos, self._view_model, "", [(self._pod.namespace, self._pod.name)])
         else:
-            self.qos.notify("no pod of it runs on a node", severity="warning")
+            self.qos.warn("no pod of it runs on a node")
 
     def action_yaml(self) -> None:
         from kubectl_qos.tui.screens.read import yaml_screen

@@ -151,7 +151,7 @@ def fix_workload_of(qos: Shell, view_model: ViewModel, key: PodKey) -> None:
     if key not in keys:
         name = f"{workload.kind.lower()}/{workload.name}" if workload is not None else "its workload"
         runs = f"{count(len(keys), 'pod')} of {name} {'runs' if len(keys) == 1 else 'run'}"
-        qos.notify(f"{key[1]} {'has ended' if same else 'is gone'}; {runs}", severity="warning")
+        qos.warn(f"{key[1]} {'has ended' if same else 'is gone'}; {runs}")
     if workload is not None and keys:
         _open_fixes(qos, view_model, "", keys, workload if workload.kind in WORKLOADS else None)
 

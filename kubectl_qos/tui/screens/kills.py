@@ -233,11 +233,11 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
     def action_explain(self) -> None:
         kill = self.table.row
         if kill is None:
-            self.qos.notify("there is no pod to open", severity="warning")
+            self.qos.warn("there is no pod to open")
             return
         pod = pod_named(self._view_model, (kill.namespace, kill.pod))
         if pod is None:
-            self.qos.notify("that pod is gone", severity="warning")
+            self.qos.warn("that pod is gone")
         elif self.is_uppermost:
             self.qos.open(Detail.EXPLAIN, pod)
 
@@ -246,7 +246,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
 
         kill = self.table.row
         if kill is None:
-            self.qos.notify("there is no pod to open", severity="warning")
+            self.qos.warn("there is no pod to open")
         else:
             fix_workload_of(self.qos, self._view_model, (kill.namespace, kill.pod))
 
@@ -254,7 +254,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         kill = self.table.row
         pod = pod_named(self._view_model, (kill.namespace, kill.pod)) if kill is not None else None
         if kill is None or pod is None:
-            self.qos.notify("that pod is gone" if kill else "there is no pod to open", severity="warning")
+            self.qos.warn("that pod is gone" if kill else "there is no pod to open")
         else:
             self.qos.show_log(pod, kill.container)
 
@@ -267,7 +267,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
 
     def action_copy(self) -> None:
         if not self.table.rows:
-            self.qos.notify("there is nothing to copy", severity="warning")
+            self.qos.warn("there is nothing to copy")
             return
         blocks = ["\n".join(detail_lines(kill)) for kill in self.table.rows]
         self.qos.copy("\n\n".join(blocks) + "\n", "what was killed")

@@ -57,7 +57,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def action_menu(self) -> None:
         row = self.table.row
         if row is None:
-            self.qos.notify("there is no row", severity="warning")
+            self.qos.warn("there is no row")
             return
         by_verb = {action.verb: action for action in actions_in_group(BindingGroup.MAIN)}
         lines = {
@@ -136,7 +136,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         node = self.node_in_focus()
         if view_model is None or not node:
             if view_model is not None:
-                self.qos.notify("there is no node to find fixes for", severity="warning")
+                self.qos.warn("there is no node to find fixes for")
             return
         pod = self.definition.pod_of(row, view_model) if row is not None else None
         from kubectl_qos.tui.screens.fixes import list_fixes
@@ -165,8 +165,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def _nearest_found(self, deaths: Deaths | QosError) -> None:
         view_model = self.qos.view_model
         if isinstance(deaths, QosError) or not deaths.rows or view_model is None:
-            why = str(deaths) if isinstance(deaths, QosError) else nothing(deaths)
-            self.qos.notify(why, severity="warning")
+            self.qos.warn(deaths if isinstance(deaths, QosError) else nothing(deaths))
             return
         self._go_to_victim(view_model, deaths.rows[0].node, deaths.rows[0].death.key)
 
@@ -257,7 +256,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         fullest = next((group.key for group in view_model.nodes if group.key), "")
         node = node or self.view.node or (self.definition.node_of(row) if row is not None else "") or fullest
         if not node:
-            self.qos.notify("there is no node whose memory could fill", severity="warning")
+            self.qos.warn("there is no node whose memory could fill")
             return
         pod = None
         if row is not None and self.view.kind in WITH_SIDEBAR:
@@ -289,7 +288,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             pod_row = self.definition.pod_of(row, view_model)
             if pod_row is not None:
                 return pod_row
-        self.qos.notify("there is no pod to open", severity="warning")
+        self.qos.warn("there is no pod to open")
         return None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -328,7 +327,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
                 return
             prompt.show_error("")
         except InputError as error:
-            prompt.show_error(f"{error}; {error.hint}" if error.hint else str(error))
+            prompt.show_error(error.with_hint())
             return
         if event.finished:
             prompt.keep(event.text)
@@ -387,7 +386,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         columns = {"name": (self.definition.name,), "rank": (self.definition.natural,)} | _SORTED_BY
         keys = [key for key in columns.get(what, (what,)) if key in self.definition.columns]
         if not keys:
-            self.qos.notify(f"{self.view.kind} have no {what} to sort by", severity="warning")
+            self.qos.warn(f"{self.view.kind} have no {what} to sort by")
             return
         key, is_reversed = self.table.sorted_by
         self.table.sort_by(keys[0], is_reversed=key == keys[0] and not is_reversed)
@@ -399,7 +398,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def action_eviction(self) -> None:
         """Switch between the kubelet's order and the kernel's."""
         if self.view.kind is not ListKind.PODS:
-            self.qos.notify("the eviction order is one of pods", severity="warning")
+            self.qos.warn("the eviction order is one of pods")
             return
         self.table.sort_naturally()
         self.change_view(replace(self.view, by_eviction=not self.view.by_eviction))
@@ -416,7 +415,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         """Show ages, or the times of creation; if the column is out of sight, both of the row."""
         table, row = self.table, self.table.row
         if row is None or "age" not in self.definition.columns:
-            self.qos.notify(f"{self.view.kind} have no age", severity="warning")
+            self.qos.warn(f"{self.view.kind} have no age")
             return
         self.change_view(replace(self.view, times=not self.view.times))
         if table.columns.column("age") is None or table.columns.line_width > table.size.width:
@@ -457,7 +456,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         if not rows:
             back = self.qos.keys.first("main.back")
             hidden = f"no marked row is shown; {back} unmarks all"
-            self.qos.notify(hidden if marked else "there is no row to copy", severity="warning")
+            self.qos.warn(hidden if marked else "there is no row to copy")
             return
         text = self.table.text(rows, self.qos.source.now())
         what = f"{len(rows)} row{'' if len(rows) == 1 else 's'}"
@@ -466,7 +465,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def action_export(self) -> None:
         table, kind = self.table, self.view.kind
         if not table.rows:
-            self.qos.notify("there are no rows to export", severity="warning")
+            self.qos.warn("there are no rows to export")
             return
         if self.qos.whole_view_model() is None:
             return

@@ -270,8 +270,7 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
             releases = [word for word in words if "=" not in word]
             after = apply_overrides(self._setup, settings, releases[-1] if releases else None)
         except QosError as error:
-            hint = f"; {error.hint}" if error.hint else ""
-            self._show(None, f"! {error}{hint}")
+            self._show(None, f"! {error.with_hint()}")
             return
         comparison = compare(self._pods, self._setup, after, self._view_model.snapshot.usage)
         sections = (

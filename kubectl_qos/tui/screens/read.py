@@ -55,8 +55,8 @@ class ReadScreen(QosScreen, group=BindingGroup.READ):
 
     def _take(self, text: str | QosError) -> None:
         if isinstance(text, QosError):
-            hint = f"\n{text.hint}" if text.hint else ""
-            shown = [TextLine(line, "wrong") for line in escape_lines(f"! {text}{hint}").split("\n")]
+            problem = escape_lines("! " + text.with_hint("\n"))
+            shown = [TextLine(line, "wrong") for line in problem.split("\n")]
         else:
             self._text = text
             look = yaml_line if self._file.endswith(".yaml") else TextLine
@@ -67,14 +67,14 @@ class ReadScreen(QosScreen, group=BindingGroup.READ):
 
     def action_copy(self) -> None:
         if self._text is None:
-            self.qos.notify("there is nothing to copy", severity="warning")
+            self.qos.warn("there is nothing to copy")
         else:
             self.qos.copy(self._text, self._subject)
 
     def action_save(self) -> None:
         text = self._text
         if text is None:
-            self.qos.notify("there is nothing to save", severity="warning")
+            self.qos.warn("there is nothing to save")
         else:
             self.qos.save_as(self._subject, self._file, lambda _: text)
 

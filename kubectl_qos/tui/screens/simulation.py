@@ -298,8 +298,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         outcome = self.query_one("#outcome", Static)
         outcome.set_class(self._error is not None, "wrong")
         if self._error is not None:
-            hint = f"\n{self._error.hint}" if self._error.hint else ""
-            outcome.update(Content(escape_lines(f"! {self._error}{hint}")))
+            outcome.update(Content(escape_lines("! " + self._error.with_hint("\n"))))
         else:
             text = present.simulation_summary(shown[1]) if shown is not None else "Simulating …"
             outcome.update(Content(text))
@@ -391,7 +390,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
         row = self.table.row
         pod = pod_named(self._view_model, row.key, self._node) if row is not None else None
         if pod is None:
-            self.qos.notify("there is no pod to open", severity="warning")
+            self.qos.warn("there is no pod to open")
         elif self.is_uppermost:
             self.qos.open(Detail.EXPLAIN, pod)
 
@@ -400,7 +399,7 @@ class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULAT
 
     def action_copy(self) -> None:
         if self._shown is None or self._node_state is None:
-            self.qos.notify("there is no simulation to copy", severity="warning")
+            self.qos.warn("there is no simulation to copy")
             return
         lines = present.simulation_lines(self._node_state, self._shown[1])
         self.qos.copy("\n".join([*lines, *self.notes_now()]) + "\n", "the simulation")
