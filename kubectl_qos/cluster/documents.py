@@ -344,8 +344,8 @@ class ParsedObjects:
         is_of_helm = "values" in PurePath(location.name).name and "apiVersion" not in words
         needed = {"apiVersion"} if is_of_helm else {"apiVersion", "kind"}
         is_summary = self.objects is None and {"node", "pods"} <= words
-        is_object = default_kind or location.path or is_summary or (needed & words and "$patch" not in words)
-        if self.is_walked and not is_object:
+        looks_like_object = is_summary or (not words.isdisjoint(needed) and "$patch" not in words)
+        if self.is_walked and not (default_kind or location.path or looks_like_object):
             self.skipped += 1
             return
         if not isinstance(raw, Mapping):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -178,7 +178,7 @@ def _oom(
         lines.append(Line("system-node-critical is the only priority class that affects the kernel's order"))
     lines += _unscheduled(prediction.pod)
     if row is None:
-        answer = _ranks(pod_rows, rows, "rank") if pod_rows else reasons.NOT_SCHEDULED
+        answer = _ranks(pod_rows, rows, lambda row: row.rank) if pod_rows else reasons.NOT_SCHEDULED
         return Section("OOM", answer, (*lines, *who_kills))
     node = rows.nodes[row.node]
     used = usage.of(row.worst) if usage is not None else None
@@ -204,12 +204,12 @@ def _oom(
     return Section("OOM", reasons.rank_sentence(row, node), (*lines, *who_kills))
 
 
-def _ranks(pod_rows: Sequence[PodRow], rows: PodRows, order: str) -> str:
-    """Return the ranks of a workload's pods by `rank` or `eviction_rank`: `ranks 1, 5 of 17 on worker-2`."""
+def _ranks(pod_rows: Sequence[PodRow], rows: PodRows, rank_of: Callable[[PodRow], int | None]) -> str:
+    """Return the ranks of a workload's pods, such as `ranks 1, 5 of 17 on worker-2`."""
     texts = []
     for name in sorted({row.node for row in pod_rows}):
-        ranks = sorted(filter(None, (getattr(row, order) for row in pod_rows if row.node == name)))
-        total = sum(1 for row in rows.nodes[name].rows if getattr(row, order) is not None)
+        ranks = sorted(filter(None, (rank_of(row) for row in pod_rows if row.node == name)))
+        total = sum(rank_of(row) is not None for row in rows.nodes[name].rows)
         if ranks:
             label = "rank" if len(ranks) == 1 else "ranks"
             texts.append(f"{label} {', '.join(map(str, ranks))} of {total} on {escape(name)}")
@@ -327,7 +327,7 @@ def _eviction(
     if prediction.critical:
         answer = "never: critical pods are not evicted"
     elif pod_rows:
-        answer = f"{_ranks(pod_rows, rows, 'eviction_rank')} under memory pressure"
+        answer = f"{_ranks(pod_rows, rows, lambda row: row.eviction_rank)} under memory pressure"
     elif row is None or (not row.node and row.rank is None):
         answer = reasons.NOT_SCHEDULED
     elif row.memory is None and lacks_stats(row.pod):

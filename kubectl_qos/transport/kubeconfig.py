@@ -248,9 +248,8 @@ def _merge(merged: _MergedConfig, file: Path, config: Mapping[str, Any]) -> None
     merged.files.append(file)
     merged.current = merged.current or config.get("current-context") or ""
     for kind in _PATH_FIELDS:
-        entries = _entries(config, kind, file)
-        earlier = merged.entries[kind]
-        merged.entries[kind] = earlier | entries | earlier  # the first one counts, in the order of the files
+        for name, entry in _entries(config, kind, file).items():
+            merged.entries[kind].setdefault(name, entry)  # the first one counts
 
 
 def _entries(config: Mapping[str, Any], kind: str, file: Path) -> _Entries:

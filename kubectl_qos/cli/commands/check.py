@@ -128,7 +128,7 @@ def _run(options: Options) -> int:
     size = source.node_memory and sources.parse_size(source.node_memory, "--node-memory", "16Gi")
 
     @cache
-    def read(file: Path | None) -> Settings:
+    def settings_in(file: Path | None) -> Settings:
         settings = read_check_settings(file) if file is not None else Settings()
         return replace(
             settings,
@@ -137,13 +137,13 @@ def _run(options: Options) -> int:
         )
 
     @cache
-    def file_of(path: str) -> Path | None:
+    def settings_file(path: str) -> Path | None:
         return Path(options.config) if options.config is not None else find_check_settings(path)
 
     def settings_of(path: str) -> Settings:
-        return read(file_of(path))
+        return settings_in(settings_file(path))
 
-    settings_by_file = {file_of(path): settings_of(path) for path in paths or ["."]}
+    settings_by_file = {settings_file(path): settings_of(path) for path in paths or ["."]}
     if options.to_policy:
         _refuse_with_policy(source, paths, options)
         if len(settings_by_file) > 1:
