@@ -25,6 +25,7 @@ from kubectl_qos.k8s.kinds import dotted, object_name, spec_path
 from kubectl_qos.k8s.objects import Json, Pod, nested
 
 _RESOURCES: Final = ("resources", "bases", "components")
+_ABSENT: Final = object()
 
 Way = tuple[str | int, ...]
 
@@ -215,7 +216,7 @@ def _values(raw: Any, target: Target, edit: Edit, *, add: bool) -> Iterator[Any]
         yield from _operations(raw, _value_way(target.raw, target.pod, edit) or (), edit)
         return
     way = _value_way(raw, target.pod, edit)
-    if way is not None and (get(raw, spec_path(target.pod)) if add else get(raw, way, way) is not way):
+    if way is not None and (has(raw, way) or (add and get(raw, spec_path(target.pod)))):
         yield edit_object(raw, target.pod, [edit])
         if edit.quantity is None:  # Without the patch, what a manifest sets is still there.
             yield put(raw, way, None)
@@ -227,7 +228,7 @@ def _operations(patch: list[Any], way: Way, edit: Edit) -> Iterator[Any]:
         pointer = str(nested(operation).get("path") or "").split("/")[1:]
         steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer]
         inner: Way = (number, "value", *way[len(steps) :])
-        if steps != [str(step) for step in way[: len(steps)]] or get(patch, inner, way) is way:
+        if steps != [str(step) for step in way[: len(steps)]] or not has(patch, inner):
             continue
         if edit.quantity is not None:
             yield put(patch, inner, _text(edit))
@@ -270,8 +271,8 @@ def changes_with_patch(chain: Sequence[Layer], files: Files, target: Target, edi
             if edit.owner in names:
                 way: Way = (*spec_path(pod), key)
                 old = get(patch, way) or []
-                before = names[: names.index(edit.owner) + 1]
-                new = ({"name": name} for name in before if name not in {entry["name"] for entry in old})
+                named = names[: names.index(edit.owner) + 1]
+                new = ({"name": name} for name in named if name not in {entry["name"] for entry in old})
                 patch = put(patch, way, [*old, *new])
         patch = put(patch, _value_way(patch, pod, edit) or (), _text(edit))
         content = _with_value(path, files, patch)
@@ -305,6 +306,11 @@ def get(value: Any, way: Way, default: Any = None) -> Any:
     return value
 
 
+def has(value: Any, way: Way) -> bool:
+    """Return whether there is a value, perhaps null, at a path."""
+    return get(value, way, _ABSENT) is not _ABSENT
+
+
 def put(value: Any, way: Way, new: Any) -> Any:
     """Return a copy with another value at a path; missing mappings are made."""
     if not way:
@@ -329,8 +335,8 @@ def options_in(raw: Json) -> Iterator[tuple[str, Json]]:
 
 def with_options(value: Json, options: Json) -> Json:
     """Return a kustomization with those options, as Argo CD and Flux put them into its file."""
-    replaced = {key: options[key] for key in ("namePrefix", "nameSuffix", "namespace") if options.get(key)}
+    other = {key: options[key] for key in ("namePrefix", "nameSuffix", "namespace") if options.get(key)}
     added = {
         key: [*(value.get(key) or ()), *options[key]] for key in ("components", "patches") if options.get(key)
     }
-    return {**value, **replaced, **added}
+    return {**value, **other, **added}
