@@ -91,17 +91,17 @@ class Times:
 
     def death_lines(self, most: int = _DEATHS) -> Iterator[TextLine]:
         """Yield the deaths around the knob, the next one after it marked."""
-        ahead = sum(at < self.chosen for at, _ in self.deaths)
-        first = max(min(ahead - most // 2, len(self.deaths) - most), 0)
+        marked = sum(at < self.chosen for at, _ in self.deaths)
+        first = max(min(marked - most // 2, len(self.deaths) - most), 0)
         width = max((len(full_name(kill.namespace, kill.pod)) for _, kill in self.deaths), default=0)
         for place, (at, kill) in list(enumerate(self.deaths))[first : first + most]:
             time = f"{'~' if kill.time_is_estimated else ' '}{self.moment(at):%H:%M:%S}"
             by = f"{kill.diagnosis.mechanism.value}, {kill.diagnosis.confidence.value}"
             by += f", on {escape(kill.node)}" if kill.node else ""
-            after = f"  {duration(at - self.chosen)} later" if place == ahead else ""
+            after = f"  {duration(at - self.chosen)} later" if place == marked else ""
             text = f"{time}  {full_name(kill.namespace, kill.pod):<{width}}  {by}{after}"
-            token = "changed" if place == ahead else "muted" if place < ahead else ""
-            yield TextLine(f"{'▸' if place == ahead else ' '} {text}", token)
+            token = "changed" if place == marked else "muted" if place < marked else ""
+            yield TextLine(f"{'▸' if place == marked else ' '} {text}", token)
         if not self.deaths:
             yield TextLine(NO_DEATHS, "muted")
 
