@@ -291,11 +291,6 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
         b'I1120 21:22:40.43 7 eviction_manager.go:405] "Eviction manager: pods ranked" pods=["a/b"]\n',
         "a log of the kubelet, whose evictions are in the statuses and events of pods as well",
     ),
-    "nohang": (
-        b"Nov 20 21:22:40 n1 nohang[7]:   PID: 327, Name: py, badness: 5\n",
-        "a log of nohang or oomd",
-    ),
-    "oomd": (b"Nov 20 21:22:40 n1 oomd[7]: oomd kill: 64.2 55.1 20.0 a.slice/b 9 v2\n", "of nohang or oomd"),
     "the journal of a unit": (
         b"Nov 20 21:22:40 node1 kubelet[77]: Out of memory: Killed process 7 (x) total-vm:1kB\n",
         "it is text in which no line is the kernel's",

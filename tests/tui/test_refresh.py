@@ -36,7 +36,7 @@ async def test_a_refresh_re_sorts_and_the_cursor_stays_on_its_pod() -> None:
         assert pilot.names[0] == "report-cron-28934-lw4pz"
         assert pilot.names.index(held) == place + 1
         assert pods.row.name == held
-        assert f"{held} is " in pilot.text
+        assert f"ml/{held}:c dies at " in pilot.text
         await pilot.keys("k")
         place = pods.cursor
         assert pods.row.name == "crunch-x2k9f"

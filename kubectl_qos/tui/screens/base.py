@@ -240,8 +240,8 @@ class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
         return [*entered, *((self.qos.keys.first(action.name), action.label) for action in actions)]
 
     def on_key(self, event: events.Key) -> None:
-        """Open the help: keys of the app do not reach a dialog."""
-        if event.key in self.qos.keys.of(BY_NAME["app.help"]):
+        """Open the help, unless its key is the dialog's own: keys of the app do not reach a dialog."""
+        if event.key in self.qos.keys.of(BY_NAME["app.help"]) and event.key not in self.active_bindings:
             self.qos.action_help()
 
     def action_leave(self) -> None:
