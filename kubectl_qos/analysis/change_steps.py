@@ -147,7 +147,7 @@ def _ranking_at(effects: Effects, at: When) -> Ranking:
 def _deaths(when: When | None, state: NodeState, effects: Effects) -> DeathsAt:
     pod, nearest = effects.before.pod, next_deaths(state)
     key = pod.key
-    shown = [death for death in nearest if death.killer.picks_among_pods or death.key == key]
+    shown = [death for death in nearest if death.killer.is_node_wide or death.key == key]
     shown.sort(key=lambda death: death.distance_bytes)
     return DeathsAt(when, state, tuple(shown), tuple(deaths_of(state, {key})))
 

@@ -57,7 +57,7 @@ class DeathRow(NamedTuple):
     @property
     def is_far(self) -> bool:
         """Whether it is at an own limit that is not full, is not approached, and never killed a container."""
-        is_waiting = self.death.killer.picks_among_pods or self.death.precedent or self.seconds is not None
+        is_waiting = self.death.killer.is_node_wide or self.death.precedent or self.seconds is not None
         return not is_waiting and self.death.fullness * 100 < FAR_PERCENT
 
 
@@ -165,7 +165,7 @@ def without_far(deaths: Deaths) -> Deaths:
 
 def most_important(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
     """Choose up to `most` deaths: the next one, the killers of the whole node, then the most urgent."""
-    of_node = [death for death in deaths if death.killer.picks_among_pods]
+    of_node = [death for death in deaths if death.killer.is_node_wide]
     chosen = list(dict.fromkeys([*deaths[:1], *of_node, *deaths[1:most]]))[:most]
     return sorted(chosen, key=deaths.index)
 

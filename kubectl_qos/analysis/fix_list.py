@@ -191,7 +191,7 @@ def fixes_for_pods(
         return FixList((), (), snapshot, ended=(ended,))
     if ended is not None:
         snapshot, workload = _as_running(snapshot, ended), None
-        by = [killer for killer in by if not killer.picks_among_pods]
+        by = [killer for killer in by if not killer.is_node_wide]
     nodes = sorted({pod.node_name for pod in pods})
     models = [node_model(snapshot, name) for name in nodes]
     managers: tuple[Manager, ...] = ()
@@ -327,7 +327,7 @@ def missed_kill(model: NodeModel, growth_bytes: int, kills: Iterable[Kill]) -> K
 def _is_by_kernel(kill: Kill) -> bool:
     """Return whether the kernel killed because the node, or the limit of all pods, was full."""
     killer = kill.diagnosis.killer
-    return killer is not None and killer.is_kernel and killer.picks_among_pods
+    return killer is not None and killer.is_kernel and killer.is_node_wide
 
 
 def _is_unexplained(kill: Kill) -> bool:

@@ -106,7 +106,7 @@ class Death:
     def rivals(self) -> list[PodRow]:
         """Pods among which a killer of the node chose, in that killer's order."""
         killer = self.kill.diagnosis.killer
-        if killer is None or not killer.picks_among_pods or self.kill.report is not None:
+        if killer is None or not killer.is_node_wide or self.kill.report is not None:
             return []
         if not killer.evicts:
             return [row for row in self.rows if row.rank is not None]
@@ -204,7 +204,7 @@ class Incident:
                 break
             tried = tried or fixes
         rows, time = (_rows(kill.node, then), then.at) if then is not None else ((), "")
-        if not rows and killer is not None and killer.picks_among_pods:
+        if not rows and killer is not None and killer.is_node_wide:
             rows, time = _rows(kill.node, snapshot), ""
         fix_time = "" if at is snapshot else at.at
         return Death(kill, tuple(kills[1:]), rows, time, fix, unfixed, fix_time, tried)

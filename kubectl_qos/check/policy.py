@@ -60,8 +60,8 @@ def _marked(name: str, template: str, otherwise: str) -> str:
     return text + otherwise
 
 
-def _is_new_or_changed(template: str) -> str:
-    """Return an expression that is true if fields of the rules are new or changed."""
+def _new_or_changed(template: str) -> str:
+    """Return a CEL expression that is true if a field that rules read is new or has changed."""
     spec, resources = f"{template}.spec", "has({0}.resources) ? dyn({0}.resources) : dyn({{}})"
     read = [f"{spec}.containers.map(c, [dyn(c.name), {resources.format('c')}])"]
     read += [f"has({spec}.initContainers) ? {read[0].replace('.containers', '.initContainers')} : []"]
@@ -102,7 +102,7 @@ _TARGETS: Final = (
             f"{action.lower()}-{name}",
             template,
             resources,
-            {"by-hand": _BY_HAND, "new-or-changed": _is_new_or_changed(template)},
+            {"by-hand": _BY_HAND, "new-or-changed": _new_or_changed(template)},
             [action],
         )
         for action in ("Deny", "Warn")

@@ -247,8 +247,11 @@ def _class_of(pod: Pod, release: Release, containers: tuple[Container, ...]) -> 
     return computed_class(msgspec.structs.replace(pod, spec=spec), release)
 
 
-def _injected(case: Case) -> Iterator[Hit]:
-    """Skip stored pods, which are already injected, and pods on the host network, which are not injected."""
+def _gets_containers_injected(case: Case) -> Iterator[Hit]:
+    """Yield a hit for a Guaranteed pod to which an injector adds a container that makes it Burstable.
+
+    A stored pod has it already, and a pod on the host network gets none.
+    """
     stated = injector(case.subject.metadata())
     name = stated if stated is not None else case.context.injectors.get(case.pod.namespace)
     is_left_out = case.is_stored or _spec(case).get("hostNetwork") is True
@@ -421,7 +424,7 @@ _POD_RULES: Final[Sequence[Callable[[Case], Iterator[Hit]]]] = (
     _class,
     _best_effort,
     _init_costs,
-    _injected,
+    _gets_containers_injected,
     _runtimes,
     _memory_volumes,
     _fits_no_node,

@@ -178,7 +178,7 @@ def patch_document(content: bytes, document: Document, wanted: Any) -> bytes:
             if text == before:
                 break
             value = read(text)
-        except (_Impossible, InputError, RecursionError):
+        except (_NotInPlace, InputError, RecursionError):
             break
     raise InputError(
         f"{document.location}: the values cannot be changed in place: the file uses anchors, merge keys or an"
@@ -187,8 +187,8 @@ def patch_document(content: bytes, document: Document, wanted: Any) -> bytes:
     )
 
 
-class _Impossible(Exception):
-    """Text of this style cannot be changed."""
+class _NotInPlace(Exception):
+    """The text has a style in which this value cannot be changed in place."""
 
 
 class _TextChange:
@@ -215,7 +215,7 @@ class _TextChange:
             return self._splice(span.start, span.end, self._inline(new, quote=span.quote))
         if isinstance(span, Branch) and span.flow:
             return self._splice(span.start, span.end, self._inline(new))
-        raise _Impossible
+        raise _NotInPlace
 
     def _append(self, span: Branch, value: Any) -> str:
         """Append an item; a block scalar at the end is followed after its lines, not after its empty ones."""
@@ -224,7 +224,7 @@ class _TextChange:
             return self._splice(last.end, last.end, f", {self._inline(value)}")
         lead = self._text[self._line_start(first.start) : first.start]
         if lead.strip(" ") != "-":
-            raise _Impossible
+            raise _NotInPlace
         lines = self._item_lines(value, len(lead) - len(lead.lstrip(" ")))
         return self._insert_lines(len(self._text[: _last(Leaf(0, 0), last)].rstrip()), lines)
 
@@ -233,7 +233,7 @@ class _TextChange:
         old = self._text[span.start : span.end].splitlines(keepends=True)
         indent = next((line[: -len(line.lstrip(" "))] for line in old[1:] if line.strip()), "")
         if not indent or not self._text.startswith("|", span.start):
-            raise _Impossible
+            raise _NotInPlace
         wanted = [f"{indent}{line}" if line else "" for line in new.rstrip("\n").splitlines()]
         begin, end, most = 1, len(old), len(wanted) + 1
         while begin < min(end, most) and old[begin].rstrip() == wanted[begin - 1].rstrip():
@@ -265,17 +265,17 @@ class _TextChange:
                 if value and self._is_empty(old_value):
                     return self._fill(leaf, old_value, value)
             return self.change(old_value, old.get(key), value)
-        raise _Impossible
+        raise _NotInPlace
 
     def _remove(self, span: Branch, key: str) -> str:
         entry = span.entry(key)
         if entry is None:
-            raise _Impossible
+            raise _NotInPlace
         leaf, value = entry
         if not span.flow:
             begin = self._line_start(leaf.start)
             if self._text[begin : leaf.start].strip(" "):
-                raise _Impossible
+                raise _NotInPlace
             end = self._next_line(_last(leaf, value))
             return self._splice(begin, end, self._comments(begin, end))
         index = span.entries.index(entry)
@@ -303,7 +303,7 @@ class _TextChange:
             if leaf is not None and not _ends_in_block(other):
                 column = leaf.start - self._line_start(leaf.start)
                 return self._insert_lines(_last(leaf, other), self._lines(key, value, column, leaf.quote))
-        raise _Impossible
+        raise _NotInPlace
 
     def _add_in_flow(self, span: Branch, key: str, value: Any) -> str:
         quote = '"' if self._is_json else ""
@@ -402,7 +402,7 @@ class _TextChange:
 
 def _known(key: Leaf | None) -> Leaf:
     if key is None:
-        raise _Impossible
+        raise _NotInPlace
     return key
 
 

@@ -217,7 +217,7 @@ class _Search:
         """Return the next deaths on the node, or of some pods; without capacity only at own limits."""
         deaths = self._next_deaths if keys is None else deaths_of(self.state, keys)
         is_sized = self.state.capacity_bytes > 0
-        return [death for death in deaths if is_sized or not death.killer.picks_among_pods]
+        return [death for death in deaths if is_sized or not death.killer.is_node_wide]
 
     def on_node(self, fix: Fix) -> Fix | None:
         """Return the fix with what all pods of its workload on this node request; None without any."""
@@ -231,9 +231,9 @@ class _Search:
         pod = self.pods.get(death.key)
         if pod is None:
             return NoFixReason.PROCESS if death.has_victim else NoFixReason.ANYBODY
-        if self.state.lacks_usage(death.key) and death.killer.picks_among_pods:
+        if self.state.lacks_usage(death.key) and death.killer.is_node_wide:
             return NoFixReason.NO_USAGE
-        if not death.killer.picks_among_pods:
+        if not death.killer.is_node_wide:
             if self.evidence(death).grows_without_end:
                 return NoFixReason.LEAK
             if self.missing(death) <= 0:
@@ -248,12 +248,12 @@ class _Search:
 
     def missing(self, death: NextDeath) -> int:
         """Return by how much a limit is below the peak with its headroom; negative if it is above."""
-        return (0 if death.killer.picks_among_pods else self._wanted_room(death)) - death.distance_bytes
+        return (0 if death.killer.is_node_wide else self._wanted_room(death)) - death.distance_bytes
 
     def fixes(self, death: NextDeath) -> list[Fix]:
         """Return the fixes for a death."""
         fixes = [self._recommended(death)]
-        if not death.killer.picks_among_pods:
+        if not death.killer.is_node_wide:
             fixes.append(self._raised_limit(death))
         else:
             fixes += [*self._raised_requests(death), self._guaranteed(death), self._limited_neighbour(death)]
@@ -599,7 +599,7 @@ class _Search:
 
 
 def _nearest_own(deaths: Iterable[NextDeath], key: PodKey) -> NextDeath | None:
-    own = (death for death in deaths if death.key == key and not death.killer.picks_among_pods)
+    own = (death for death in deaths if death.key == key and not death.killer.is_node_wide)
     return min(own, key=attrgetter("distance_bytes"), default=None)
 
 

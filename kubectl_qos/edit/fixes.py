@@ -356,6 +356,7 @@ def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> Nod
         if names:
             run = {
                 part: tuple(
+                    # Without a state it is neither waiting nor ended.
                     structs.replace(status, state=None) if status.name in names else status
                     for status in getattr(pod.status, part) or ()
                 )
@@ -376,7 +377,7 @@ def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> Nod
 
 def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
     """Return the same death in another state of its node; None if it does not come there."""
-    if not death.killer.picks_among_pods:
+    if not death.killer.is_node_wide:
         return same_of_pod(own_deaths(state, death.key), death)
     firsts = [first for first in node_deaths(state) if _kind(first) == _kind(death)]
     return next((turn for first in firsts for turn in in_turn(state, first, {death.key})), None)
@@ -384,9 +385,9 @@ def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
 
 def same_of_pod(deaths: Iterable[NextDeath], death: NextDeath) -> NextDeath | None:
     """Return the same death among those of its pod in another state of its node; None without it."""
-    if death.killer.picks_among_pods:
+    if death.killer.is_node_wide:
         return next((other for other in deaths if _kind(other) == _kind(death)), None)
-    own = [other for other in deaths if not other.killer.picks_among_pods]
+    own = [other for other in deaths if not other.killer.is_node_wide]
     own.sort(key=attrgetter("distance_bytes"))
     of_pod = death.killer.scope is Scope.POD
     same = [

@@ -67,7 +67,7 @@ def late_state(state: NodeState, growth_bytes: int) -> NodeState:
 def evicts_first(model: NodeModel, growth_bytes: int) -> bool:
     """Return whether the hard threshold is the nearest of all that ends pods of the whole node."""
     deaths = next_deaths(late_state(model.state().require_capacity(), growth_bytes))
-    of_node = (death for death in deaths if death.killer.picks_among_pods)
+    of_node = (death for death in deaths if death.killer.is_node_wide)
     first = min(of_node, key=attrgetter("distance_bytes"), default=None)
     return first is not None and first.killer.evicts
 

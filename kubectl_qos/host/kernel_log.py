@@ -188,7 +188,7 @@ class _Pending:
         return _Pending(text, whole, line)
 
 
-class _Lines:
+class _MessageReader:
     """The messages of a log that reports may have, in order; those over several lines are one."""
 
     def __init__(self, now: datetime | None, is_inside: Callable[[], bool]) -> None:
@@ -360,7 +360,7 @@ class _LogReader:
 
     def __init__(self, now: datetime | None) -> None:
         self._open: deque[ReportBuilder] = deque()
-        self.lines = _Lines(now, lambda: any(report.is_inside for report in self._open))
+        self.lines = _MessageReader(now, lambda: any(report.is_inside for report in self._open))
         self.unread: list[int] = []
 
     def reports(self, numbered: Iterator[Numbered]) -> Iterator[OomReport]:

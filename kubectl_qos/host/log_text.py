@@ -141,7 +141,10 @@ _DEEPEST_ENTRY: Final = 8
 
 
 def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numbered]:
-    """Yield each message on one line. `now` gives the year of times of `dmesg -H`."""
+    """Yield each message on one line, whatever wrote it: JSON, the journal's exports, CSV or `dmesg -H`.
+
+    `dmesg -H` has the minute, and for each further line how much later it is; `now` gives the year.
+    """
     numbered = enumerate(map(_with_cut, _without_list(map(_clean, lines))), 1)
     minute = ""
     seconds = 0.0
@@ -164,7 +167,6 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
                 seconds = 0.0 if minute else seconds
             else:
                 seconds += float(human["later"])
-            # Dmesg -H has the minute, and how much later each following line is.
             time = f"{seconds:.6f}"
             if minute:
                 when = datetime.fromisoformat(minute) + timedelta(seconds=seconds)

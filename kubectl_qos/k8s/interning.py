@@ -105,8 +105,8 @@ class Interner:
             shared(status.phase),
             shared(status.qos_class),
             status.conditions and shared(tuple(needed)),
-            self._statuses(status.container_statuses),
-            self._statuses(status.init_container_statuses),
+            self._container_statuses(status.container_statuses),
+            self._container_statuses(status.init_container_statuses),
         )
         phase, qos_class, conditions, containers, init_containers = parts
         interned = msgspec.structs.replace(
@@ -122,13 +122,15 @@ class Interner:
             return interned
         return shared(interned, (status.reason, status.message, status.resize, *map(id, parts)))
 
-    def _statuses(self, statuses: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
+    def _container_statuses(
+        self, statuses: tuple[ContainerStatus, ...] | None
+    ) -> tuple[ContainerStatus, ...] | None:
         if not statuses:
             return statuses
-        interned = tuple(map(self._status, statuses))
+        interned = tuple(map(self._container_status, statuses))
         return interned if self._ids else self._shared(interned, (ContainerStatus, *map(id, interned)))
 
-    def _status(self, status: ContainerStatus) -> ContainerStatus:
+    def _container_status(self, status: ContainerStatus) -> ContainerStatus:
         shared = self._shared
         resources = self._resources(status.resources)
         states = self._state(status.state), self._state(status.last_state)

@@ -161,6 +161,7 @@ class Quantity:
         negative = match["sign"] == "-"
         digits = integer + fraction
 
+        # Up to this precision Go calculates with an int64, which keeps the text in fewer cases.
         if format_ is Format.BINARY_SI:
             precision = _BINARY_DIGITS - len(integer) - exponent * 3 // 10 - 1 if not fraction else -1
             scale, multiplier = 0, 1 << exponent

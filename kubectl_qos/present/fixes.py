@@ -213,7 +213,7 @@ def _whose(fix: Fix, sooner: NextDeath) -> str:
     """Name another pod, or the container if the pod has several with limits."""
     if sooner.key != fix.death.key:
         return f" of {victim(sooner)}"
-    is_clear = sooner.killer.picks_among_pods or len(list(all_containers(fix.pod))) == 1
+    is_clear = sooner.killer.is_node_wide or len(list(all_containers(fix.pod))) == 1
     return "" if is_clear else f" of {escape(sooner.container)}"
 
 

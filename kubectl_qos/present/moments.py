@@ -139,7 +139,7 @@ def _turns(deaths: Sequence[NextDeath]) -> dict[str, str]:
     """Return the distance of the first death by each killer, and its turn: `+118Mi, after 2 other deaths`."""
     turns: dict[str, str] = {}
     for death in deaths:
-        of = "" if death.killer.picks_among_pods else f" of {escape(death.container)}"
+        of = "" if death.killer.is_node_wide else f" of {escape(death.container)}"
         killer = killer_words(death._replace(limit_bytes=None))
         turns.setdefault(f"{killer}{of}", f"{distance(death)}{turn(death)}")
     return turns

@@ -261,7 +261,7 @@ def others_sentence(death: Death) -> str:
     if killer is None:
         return ""
     why = WORDS[killer.id].order
-    if not killer.picks_among_pods:
+    if not killer.is_node_wide:
         return why
     order = "the order below is that of now, because the order at that time is unknown"
     if death.state_time:
@@ -290,7 +290,7 @@ def prevention_sentence(death: Death) -> str:
     """Return the first fix for such a death, or why there is none; may be ""."""
     fix, at = death.fix, f"; by the state of {clock(death.fix_time)}" if death.fix_time else ""
     if fix is not None:
-        if not at and fix.death.killer.picks_among_pods:
+        if not at and fix.death.killer.is_node_wide:
             at = "; this is for the node as it is now: kubectl qos fix begins with the nearest death"
         return f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}{at}"
     if death.unfixed is not None:

@@ -100,7 +100,7 @@ def timeline(
     room = width - len(heads[0]) - _length(now[0])
     deaths = sorted(deaths, key=lambda death: death.distance_bytes)
     next_place = [place for place, death in enumerate(deaths) if death is nearest]
-    of_node = [place for place, death in enumerate(deaths) if death.killer.picks_among_pods]
+    of_node = [place for place, death in enumerate(deaths) if death.killer.is_node_wide]
     # Killers of the whole node come before the limit of all pods.
     of_node.sort(
         key=lambda place: (deaths[place].killer.scope is Scope.PODS, PRECEDENCE[deaths[place].mechanism])
@@ -211,7 +211,7 @@ def _list(
         yield Span(head.strip().replace("  \n", " "), "now"), Span(f"  {rate(growth)}".rstrip(), "time")
     shown = list(deaths[:LISTED])
     mechanisms = {death.mechanism for death in shown}
-    of_node = (death for death in deaths[LISTED:] if death.killer.picks_among_pods)
+    of_node = (death for death in deaths[LISTED:] if death.killer.is_node_wide)
     missing = [death for death in of_node if death.mechanism not in mechanisms]
     if missing:
         shown = [*shown[: max(LISTED - len(missing), 1)], *missing][:LISTED]

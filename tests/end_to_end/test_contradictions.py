@@ -377,7 +377,7 @@ def test_at_risk_is_every_next_death_and_nobody_out_of_reach(number: int) -> Non
     for name, ranked in model.rows.nodes.items():
         found = model.deaths(name)
         deaths = found.deaths if found is not None else ()
-        named = {one.key for one in deaths if one is deaths[0] or one.killer.picks_among_pods}
+        named = {one.key for one in deaths if one is deaths[0] or one.killer.is_node_wide}
         rows = {row.key[:2]: row for row in ranked.rows}
         shown = {key for key, row in rows.items() if pods.is_at_risk(row)}
         assert named & rows.keys() <= shown

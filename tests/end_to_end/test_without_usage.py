@@ -209,9 +209,9 @@ def test_no_metric_and_no_screen_has_them_either(tmp_path: Path) -> None:
 
 def test_a_pod_without_usage_has_no_distance_and_its_node_has_upper_bounds(tmp_path: Path) -> None:
     deaths = deaths_on_node(snapshot_of(tmp_path, metrics("big", "1Gi")), "worker-1").deaths
-    assert {death.key[1] for death in deaths if not death.killer.picks_among_pods} == {"big"}
-    assert {death.is_upper_bound for death in deaths if death.killer.picks_among_pods} == {True}
-    assert all(distance(death).startswith("at most +") for death in deaths if death.killer.picks_among_pods)
+    assert {death.key[1] for death in deaths if not death.killer.is_node_wide} == {"big"}
+    assert {death.is_upper_bound for death in deaths if death.killer.is_node_wide} == {True}
+    assert all(distance(death).startswith("at most +") for death in deaths if death.killer.is_node_wide)
     (own,) = (death for death in deaths if death.mechanism is Mechanism.POD_LIMIT)
     assert distance(own) == "+1.0Gi"
     whole = deaths_on_node(snapshot_of(tmp_path, *(metrics(one, "1Mi") for one in NAMES)), "worker-1").deaths

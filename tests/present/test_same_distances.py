@@ -99,7 +99,7 @@ def test_a_workload_s_fix_names_the_next_death_that_its_preview_names() -> None:
         first = node.own_deaths_after[0]
         assert (fix.sooner or fix.after) in node.own_deaths_after
         changes = {one.label: one.after for one in replicas_section([node]).changes}
-        if fix.death.killer.picks_among_pods:
+        if fix.death.killer.is_node_wide:
             killer = changes[f"{NODE}: of these, {killer_words(fix.death)}"]
             assert killer == f"{distance(fix.after)}{turn(fix.after)}"
         assert changes[f"{NODE}: next death of these"] == f"{distance(first)} {killer_words(first)}"

@@ -65,7 +65,7 @@ def test_growth_by_a_byte_more_than_the_distance_is_the_death(found: NodeState) 
     first = min(next_deaths(found), key=lambda one: one.distance_bytes, default=None)
     assume(first is not None and first.distance_bytes > 0)
     assert first is not None
-    grows = None if first.killer.picks_among_pods else found.find_container(first.key[1], first.container)
+    grows = None if first.killer.is_node_wide else found.find_container(first.key[1], first.container)
     used = found.own_bytes or 0 if grows is None else found.containers[grows].used_bytes
     for more, dies in ((0, False), (1, True)):
         growth = ContainerGrowth(grows, used + first.distance_bytes + more)
@@ -247,7 +247,7 @@ def test_which_limits_of_a_pod_can_be_reached(
         kubepods_bytes=None,
         thresholds=Thresholds(None, None, 0),
     )
-    own = (death for death in next_deaths(state) if not death.killer.picks_among_pods)
+    own = (death for death in next_deaths(state) if not death.killer.is_node_wide)
     assert sorted(deaths) == sorted(
         (death.container, death.distance_bytes // MIB, death.mechanism is Mechanism.POD_LIMIT)
         for death in own

@@ -177,7 +177,7 @@ def next_of(node: str) -> set[tuple[str, str]]:
     if not node:
         return set()
     deaths = deaths_on_node(demo(), node).deaths
-    return {death.key for death in deaths if death is deaths[0] or death.killer.picks_among_pods}
+    return {death.key for death in deaths if death is deaths[0] or death.killer.is_node_wide}
 
 
 async def test_what_is_in_the_lists(wide: Run) -> None:

@@ -49,5 +49,5 @@ def daemon_on(setup: NodeSetup) -> Killer | None:
     return next((killer for killer in killers_on(setup) if killer.daemon is not None), None)
 
 
-OWN_LIMITS: Final = tuple(killer for killer in KILLERS if not killer.picks_among_pods)
+OWN_LIMITS: Final = tuple(killer for killer in KILLERS if not killer.is_node_wide)
 """Killers that act at a limit of a container or of its pod."""

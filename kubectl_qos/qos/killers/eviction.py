@@ -78,7 +78,7 @@ class Eviction(Killer):
     id = Mechanism.EVICTION
     scope = Scope.NODE
     measures = frozenset({Scope.PODS, Scope.NODE})
-    ends_pods = True
+    ends_whole_pods = True
     evicts = True
     delay_seconds = 10
     """pkg/kubelet/kubelet.go (evictionMonitoringPeriod)."""

@@ -76,16 +76,16 @@ class Killer(Protocol):
     """A killer of containers or pods for memory.
 
     `id` is its name in JSON. `scope` is whose memory has to run out, `measures` whose use has to be known:
-    otherwise its distance is an upper bound. `ends_pods`: it ends whole pods. `evicts`: they come back on
-    another node only. `has_ranks`: RANK is its order. `delay_seconds`: how long it may take to notice.
-    `daemon`: the program of the node, None for kernel and kubelet. Logs: the kernel names cgroups of
-    `levels`, a daemon writes `log_lines`, after `log_details`.
+    otherwise its distance is an upper bound. `ends_whole_pods`: it ends all containers of a pod, not one.
+    `evicts`: the pod does not restart on this node. `has_ranks`: RANK is its order. `delay_seconds`: how long
+    it may take to notice. `daemon`: the program of the node, None for kernel and kubelet. Logs: the kernel
+    names cgroups of `levels`, a daemon writes `log_lines`, after `log_details`.
     """
 
     id: ClassVar[Mechanism]
     scope: ClassVar[Scope]
     measures: ClassVar[frozenset[Scope]] = frozenset()
-    ends_pods: ClassVar[bool] = False
+    ends_whole_pods: ClassVar[bool] = False
     evicts: ClassVar[bool] = False
     has_ranks: ClassVar[bool] = False
     delay_seconds: ClassVar[int] = 0
@@ -121,7 +121,7 @@ class Killer(Protocol):
         return ""
 
     @property
-    def picks_among_pods(self) -> bool:
+    def is_node_wide(self) -> bool:
         """Whether it chooses among all pods of a node; others act at limits of a container or a pod."""
         return self.scope.is_wide
 

@@ -22,7 +22,7 @@ class SystemdOomd(Killer):
     id = Mechanism.SYSTEMD_OOMD
     scope = Scope.NODE
     measures = frozenset({Scope.NODE})
-    ends_pods = True
+    ends_whole_pods = True
     daemon = Daemon.SYSTEMD_OOMD
     log_lines: ClassVar[tuple[str, ...]] = (
         r"(?:Killed|Marked) (?P<cgroup>/\S+)(?: for killing)? due to (?P<why>.*)",

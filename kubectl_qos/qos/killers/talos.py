@@ -53,7 +53,7 @@ class Talos(Killer):
     id = Mechanism.TALOS
     scope = Scope.NODE
     measures = frozenset({Scope.NODE})
-    ends_pods = True
+    ends_whole_pods = True
     daemon = Daemon.TALOS
     log_lines = (
         _LINE + r'Sending SIGKILL to cgroup (?:\{.*"cgroup": ?")?(?P<cgroup>[^"\s{]+)',

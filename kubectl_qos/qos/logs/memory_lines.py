@@ -216,7 +216,10 @@ class TaskTable:
         return True
 
     def _cells(self, pid: int, text: str) -> tuple[list[str], list[str]] | None:
-        """Return columns and cells; without a header, the number of numbers decides the columns."""
+        """Return the columns and cells of a row, or None if they do not fit together.
+
+        Without a header, the count of numbers before the name tells which table it is.
+        """
         words = text.split()
         count = next((n for n, word in enumerate(words) if not _INTEGER.fullmatch(word)), len(words))
         columns = (

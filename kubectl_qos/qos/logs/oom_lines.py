@@ -406,16 +406,16 @@ class ReportBuilder:
         """Parse the victim; up to 5.0 the chosen process is logged first, and its child may be killed."""
         if "sharing same memory" in rest:
             return self._stage > 0
-        killed = _parse_killed(int(pid), rest)
-        is_first, chosen = self.is_inside, self._chosen
-        is_other = self._has_summary and self._report.chosen not in {None, killed.pid}
-        if is_first and (is_other or not self._is_listed(killed.pid, killed.comm)):
+        killed = _killed_from(int(pid), rest)
+        is_first_kill, chosen = self.is_inside, self._chosen
+        is_not_chosen = self._has_summary and self._report.chosen not in {None, killed.pid}
+        if is_first_kill and (is_not_chosen or not self._is_listed(killed.pid, killed.comm)):
             return False
         if done and killed.pid in {victim.pid for victim in self._victims}:
             # Of a group the first is killed again; the line with its path may be missing.
             self._set(group_kill=self._report.group_kill or CUT)
-        is_one_more = bool(self._victims) and not self._report.group_kill if done else not is_first
-        if is_one_more or not self._constrain(_constraint_of(why)):
+        is_further = bool(self._victims) and not self._report.group_kill if done else not is_first_kill
+        if is_further or not self._constrain(_constraint_of(why)):
             return False
         if done:
             if chosen is not None and chosen.pid == killed.pid:
@@ -507,7 +507,7 @@ def _constraint_of(why: str | None) -> Constraint | None:
     return Constraint.MEMCG if why == _MEMCG_WORDS else Constraint.NONE
 
 
-def _parse_killed(pid: int, rest: str) -> Killed:
+def _killed_from(pid: int, rest: str) -> Killed:
     """Parse the text after ` (`: the name, which may have any characters, then the numbers."""
     # The name may look like its end too: the last one counts.
     end = next(reversed(list(_AFTER_COMM.finditer(rest))), None)

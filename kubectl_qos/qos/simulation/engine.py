@@ -266,7 +266,7 @@ class Run:
         self.timeline.reclaiming.add(hit.mechanism)
         if isinstance(choice.victim, NodeProcess):
             return self._add(self._kill_process(killer, choice.victim, choice))
-        if killer.ends_pods:
+        if killer.ends_whole_pods:
             return self._add(self._end_pod(killer, choice.victim, new))
         return self._add(self._kill_container(killer, choice.victim, choice))
 

@@ -186,11 +186,11 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
     """
     run = Run(state, Scenario())
     nearest = _most_urgent(run, _reached(run, keys), contests=contests)
-    deaths = [death for death in nearest if not death.killer.picks_among_pods and death.key in keys]
+    deaths = [death for death in nearest if not death.killer.is_node_wide and death.key in keys]
     for first in nearest:
         if not first.has_victim:
             deaths += [first] if contests else []
-        elif first.killer.picks_among_pods:
+        elif first.killer.is_node_wide:
             deaths += in_turn(state, first, keys)
         grows = next((growing for growing in first.growing if growing.key in keys), None)
         if grows is not None:
@@ -277,7 +277,7 @@ def _most_urgent(
     at_ceilings = (_death_at(run, ceiling, alone, contests=contests) for ceiling, alone in reached)
     deaths, earlier = list[NextDeath](), None
     for death in sorted(filter(None, at_ceilings), key=attrgetter("urgency")):
-        deaths.append(death._replace(earlier=earlier) if death.killer.picks_among_pods else death)
+        deaths.append(death._replace(earlier=earlier) if death.killer.is_node_wide else death)
         if not death.has_victim:
             earlier = earlier or death.mechanism
     return deaths
@@ -398,7 +398,7 @@ def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: Choice) -> Next
     if isinstance(victim, NodeProcess):
         return NextDeath(mechanism, more_bytes, ("", victim.name), "", None, victim.used_bytes, tied=tied)
     killer = BY_ID[mechanism]
-    if killer.ends_pods:
+    if killer.ends_whole_pods:
         pod = state.pods[victim]
         level = run.usage_of(run.timeline.pod_containers[victim])
         freed = level.available_bytes if killer.evicts else level.free_bytes

@@ -225,7 +225,7 @@ class _RankedList(ListDefinition[PodRow]):
             return True
         view_model = self._newest()
         deaths = view_model.known_deaths(row.node) if view_model is not None else ()
-        named = [*deaths[:1], *(death for death in deaths if death.killer.picks_among_pods)]
+        named = [*deaths[:1], *(death for death in deaths if death.killer.is_node_wide)]
         return any(death.key == row.key[:2] for death in named)
 
     def node_of(self, row: PodRow) -> str:
