@@ -1,6 +1,6 @@
 """Rows of nodes: memory, eviction thresholds, bad conditions and next death."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Final, NamedTuple
@@ -12,8 +12,10 @@ from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, memory_psi
 from kubectl_qos.qos.eviction import (
+    Due,
     evictable_capacity,
     eviction_due,
+    is_short,
     memory_threshold,
     to_hard_eviction,
     to_soft_eviction,
@@ -179,7 +181,7 @@ def _build_row(
     memory = node_memory(ranking, setup.release)
     node, kubelet, capacity = snapshot.nodes.get(name), setup.kubelet, setup.node.memory_capacity_bytes
     whole, own = snapshot.node_usage.get(name), snapshot.own_bytes(name)
-    due = eviction_due(setup.node, ((row.pod, row.usage) for row in ranking.pods), own)
+    due = eviction_due(setup, ((row.pod, row.usage) for row in ranking.pods), own)
     used, evictable = memory.used_bytes, evictable_capacity(setup) or 0
     psi, deaths = memory_psi(snapshot.pressure.get(name)), _first_deaths(setup, ranking, own, snapshot)
     row = NodeRow(
@@ -239,15 +241,13 @@ def bad_conditions(node: NodeObject) -> tuple[str, ...]:
     return tuple(words)
 
 
-def is_in_danger(
-    bad_conditions: Collection[str], to_eviction: int | None, used: int | None, capacity: int | None
-) -> bool:
-    """Return whether a node reports memory pressure, or has less than 5 % of its bytes left."""
-    if "memory" in bad_conditions:
+def is_in_danger(due: Due, to_eviction: int | None, used: int | None, capacity: int | None) -> bool:
+    """Return whether a node's kubelet evicts now, or less than 5 % of its bytes is left."""
+    if due is Due.NOW:
         return True
     if used is None or not capacity:
         return False
-    return 20 * (capacity - used if to_eviction is None else to_eviction) < capacity
+    return is_short(capacity - used if to_eviction is None else to_eviction, capacity)
 
 
 def _victim(ranking: Ranking, deaths: Iterable[NextDeath]) -> Victim | None:

@@ -29,7 +29,7 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from kubectl_qos.analysis.node_table import bad_conditions, is_in_danger
+from kubectl_qos.analysis.node_table import is_in_danger
 from kubectl_qos.analysis.pod_table import to_own_limit
 from kubectl_qos.cluster.source import Source, Update, UpdateStream
 from kubectl_qos.errors import InputError, QosError
@@ -102,7 +102,7 @@ FAMILIES: Final = (
         "node_eviction_distance_bytes", "Memory left until the kubelet evicts, below zero if it already does."
     ),
     Family("node_full_distance_bytes", "Memory left until the kernel kills because the node is full."),
-    Family("node_in_trouble", "1 under memory pressure, or with less than 5 % left before eviction."),
+    Family("node_in_trouble", "1 while the kubelet evicts, or with less than 5 % left before eviction."),
     Family("node_inversions", "Pods that the kernel would kill before a pod of lower priority."),
     Family("node_next_death", "Pod that dies next on the node, and the mechanism.", "info"),
     Family("node_next_death_distance_bytes", "Memory growth until the next death."),
@@ -168,12 +168,11 @@ _BY_NAME: Final = {family.name: family for family in FAMILIES}
 
 def _memory_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Iterator[Value]:
     name = setup.node.name
-    node, whole = snapshot.nodes.get(name), snapshot.node_usage.get(name)
+    whole = snapshot.node_usage.get(name)
     memory, capacity = node_memory(ranking, setup.release), ranking.node.memory_capacity_bytes
     used, hard, soft = memory.used_bytes, None, None
+    due = eviction_due(setup, ((row.pod, row.usage) for row in ranking.pods), snapshot.own_bytes(name))
     if used is not None:
-        measured = ((row.pod, row.usage) for row in ranking.pods)
-        due = eviction_due(setup.node, measured, snapshot.own_bytes(name))
         hard, soft = to_hard_eviction(setup, used, whole, due), to_soft_eviction(setup, used, whole, due)
     yield "node_pods", "", memory.pods
     yield "node_pods_without_usage", "", ranking.without_usage
@@ -184,8 +183,7 @@ def _memory_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> It
     yield "node_memory_worst_case_bytes", "", memory.worst_bytes
     yield "node_eviction_distance_bytes", labels(threshold="hard"), hard
     yield "node_eviction_distance_bytes", labels(threshold="soft"), soft
-    reported = bad_conditions(node) if node is not None else ()
-    yield "node_in_trouble", "", int(is_in_danger(reported, hard, whole or used, capacity))
+    yield "node_in_trouble", "", int(is_in_danger(due, hard, whole or used, capacity))
     lowest = lowest_priorities_after(ranking.pods)
     inversions = sum(map(is_inverted, ranking.pods, lowest))
     yield "node_inversions", "", inversions if used is not None else None

@@ -29,7 +29,7 @@ _MOST: Final = 5
 _DUE: Final = {
     Due.NO: "",
     Due.NOW: ", unless pressure just ended",
-    Due.MAYBE: " (now, if MemoryPressure has not ended)",
+    Due.MAYBE: " (pressure ended, MemoryPressure stays up to 5 min)",
 }
 DIES_NEXT: Final = "Dies next"
 _UNKNOWN_VICTIM: Final = "unknown"

@@ -11,7 +11,6 @@ from typing import Final
 from kubectl_qos.k8s.kubelet import (
     ENFORCE_PODS,
     MEMORY_AVAILABLE,
-    Node,
     NodeSetup,
     hugepages_bytes,
     threshold_bytes,
@@ -116,26 +115,32 @@ class Due(Enum):
     NO = "no"
     NOW = "now"
     MAYBE = "maybe"
-    """The node reports pressure, but a newer sample shows enough memory: the pressure may be over."""
+    """The node reports pressure, but a newer sample shows enough memory: the condition outlasts it."""
 
 
 WITNESS_SECONDS: Final = 60
-"""A sample overrules a shortage only after this time: an eviction takes up to 40 seconds, and what it frees
-is soon in use again."""
+"""A sample with little memory left overrules a shortage only after this time: an eviction takes up to 40
+seconds, and what it frees is soon in use again."""
 
 
-def eviction_due(node: Node, pods: Iterable[tuple[Pod, PodUsage | None]], own_bytes: int | None) -> Due:
+def is_short(left_bytes: int, capacity_bytes: int) -> bool:
+    """Return whether less than 5 % of a node's memory is left."""
+    return 20 * left_bytes < capacity_bytes
+
+
+def eviction_due(setup: NodeSetup, pods: Iterable[tuple[Pod, PodUsage | None]], own_bytes: int | None) -> Due:
     """Return whether the kubelet evicts now, according to the node, its pods and their usage.
 
     The kubelet reports MemoryPressure from the first shortage until some time after the last one
     (evictionPressureTransitionPeriod, by default 5 minutes). So a sample of the whole node that is newer than
-    the report may mean that the pressure is over. Events of the node, and conditions of evicted pods, show a
+    the report means that the pressure is over. Events of the node, and conditions of evicted pods, show a
     shortage earlier, until the kubelet reports that memory suffices.
     Source: pkg/kubelet/eviction/eviction_manager.go (synchronize), helpers.go (nodeConditionsObservedSince).
     """
-    newest, evicted_at = "", list[str]()
+    node, used_bytes, newest, evicted_at = setup.node, 0, "", list[str]()
     for pod, usage in pods:
-        newest = max(newest, usage.timestamp if usage is not None else "")
+        if usage is not None:
+            newest, used_bytes = max(newest, usage.timestamp), used_bytes + usage.working_set_bytes
         # The message is of pkg/kubelet/eviction/helpers.go (evictionMessage).
         evicted_at += [
             condition.last_transition_time or ""
@@ -147,8 +152,13 @@ def eviction_due(node: Node, pods: Iterable[tuple[Pod, PodUsage | None]], own_by
     last = max(filter(None, shortages), default=None)
     if last is not None and not node.reports_pressure and since is not None and since >= last:
         return Due.NO
-    if sampled is not None and last is not None and sampled <= last + timedelta(seconds=WITNESS_SECONDS):
-        return Due.NOW
+    if sampled is not None and last is not None:
+        whole = used_bytes + own_bytes if own_bytes is not None else None
+        distances = to_hard_eviction(setup, used_bytes, whole), to_soft_eviction(setup, used_bytes, whole)
+        left = min((distance for distance in distances if distance is not None), default=0)
+        has_room = whole is not None and not is_short(left, node.memory_capacity_bytes or 0)
+        if sampled <= last + timedelta(seconds=0 if has_room else WITNESS_SECONDS):
+            return Due.NOW
     if not node.reports_pressure:
         return Due.NO
     is_newer = sampled is not None and (sent is None or sampled > sent)

@@ -167,7 +167,8 @@ class ViewModel:
 
     def is_under_pressure(self, node: str) -> bool:
         """Return whether the kubelet's order decides: the node says so, or a hard threshold is crossed."""
-        if node in self.by_node and "memory" in self.by_node[node].group.bad_conditions:
+        group = self.by_node[node].group if node in self.by_node else None
+        if group is not None and group.in_danger and "memory" in group.bad_conditions:
             return True
         evictions = (death for death in self.known_deaths(node) if death.killer.evicts)
         return any(death.distance_bytes <= 0 and death.grace_seconds is None for death in evictions)
@@ -297,18 +298,16 @@ def _by_node(
             capacity = setup.node.memory_capacity_bytes
             reported = bad_conditions(node) if node is not None else ()
             whole = snapshot.node_usage.get(name)
-            left = None
-            if group.used is not None:
-                measured = ((pod, snapshot.usage_of(pod)) for pod in pods.get(name, ()))
-                due = eviction_due(setup.node, measured, snapshot.own_bytes(name))
-                left = to_hard_eviction(setup, group.used, whole, due)
+            measured = ((pod, snapshot.usage_of(pod)) for pod in pods.get(name, ()))
+            due = eviction_due(setup, measured, snapshot.own_bytes(name))
+            left = to_hard_eviction(setup, group.used, whole, due) if group.used is not None else None
             used = whole or group.used
             group = msgspec.structs.replace(
                 group,
                 used=used,
                 allocatable=schedulable_bytes(setup.node) or capacity,
                 bad_conditions=reported,
-                in_danger=is_in_danger(reported, left, used, capacity),
+                in_danger=is_in_danger(due, left, used, capacity),
                 lack_usage=not whole and ranked is not None and ranked.without_usage > 0,
             )
         views[name] = NodeView(group, _by_namespace(shown), inputs)

@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from kubectl_qos.edit.kubelet_settings import evicts_first
 from kubectl_qos.exporter.collector import FAMILIES, node_samples
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 from kubectl_qos.present.next_death import distance, killed_by
@@ -24,6 +26,7 @@ from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
+from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.view_model import build_view_model
 from tests.cluster.cluster_objects import evicted, metrics, node, pod, system_oom, threshold
 from tests.end_to_end.command import Run
@@ -59,7 +62,7 @@ def test_with_memory_pressure_eviction_is_due_and_the_sentence_is_true_when_it_h
     assert first(snapshot({**SHORT, "status": "False"})).mechanism is Mechanism.POD_LIMIT
 
 
-PENDING: Final = "kubelet evicts (now, if MemoryPressure has not ended)"
+PENDING: Final = "kubelet evicts (pressure ended, MemoryPressure stays up to 5 min)"
 PLAIN: Final = "kubelet evicts"
 
 
@@ -72,22 +75,20 @@ def pressure(since: str, sent: str, status: str = "True") -> dict[str, str]:
     ("reports", "says"),
     [
         # Samples are of 12:00:00, and 14 of the node's 16 GiB are free by them.
-        ([pressure("11:59:20", "11:59:20")], REPORTED),
+        ([pressure("11:59:20", "11:59:20")], PENDING),
+        ([pressure("12:00:00", "12:00:00")], REPORTED),
         ([pressure("11:50:00", "12:00:05")], REPORTED),
         ([pressure("11:50:00", "11:59:00")], PENDING),
         ([pressure("11:50:00", "12:00:05", "False")], PLAIN),
         ([threshold("12:00:05")], REPORTED),
-        ([threshold("11:59:30")], REPORTED),
-        ([threshold("11:50:00")], PLAIN),
+        ([threshold("11:59:30")], PLAIN),
         ([threshold("12:00:05", "ephemeral-storage")], PLAIN),
         ([system_oom("12:00:05")], REPORTED),
-        ([system_oom("11:59:30")], REPORTED),
-        ([system_oom("11:50:00")], PLAIN),
-        ([system_oom("11:20:00"), system_oom("11:59:50")], PLAIN),
-        ([system_oom("11:20:00"), system_oom("11:59:50", 4712)], REPORTED),
+        ([system_oom("11:59:30")], PLAIN),
+        ([system_oom("11:20:00"), system_oom("12:00:05")], PLAIN),
+        ([system_oom("11:20:00"), system_oom("12:00:05", 4712)], REPORTED),
         ([evicted("12:00:05")], REPORTED),
-        ([evicted("11:59:30")], REPORTED),
-        ([evicted("11:50:00")], PLAIN),
+        ([evicted("11:59:30")], PLAIN),
         ([evicted("12:00:05", "ephemeral-storage")], PLAIN),
         ([evicted("11:59:30"), pressure("11:59:55", "11:59:55", "False")], PLAIN),
         ([threshold("11:54:00"), pressure("11:54:00", "11:59:00")], PENDING),
@@ -128,8 +129,28 @@ def test_every_surface_takes_the_kubelets_word_for_it(
             assert when in re.split(r"[\s,;]+", said), words
             assert says in said, words
         assert says != PLAIN or "ended" not in said, words
-    is_in_danger = build_view_model(found, Scope(), DEMO_TIME).is_in_danger("worker-1")
-    assert is_in_danger is (says != PLAIN)
+    view_model = build_view_model(found, Scope(), DEMO_TIME)
+    view_model.compute_deaths()
+    assert view_model.is_in_danger("worker-1") is is_due
+    assert view_model.is_under_pressure("worker-1") is is_due
+    assert texts["node_in_trouble"].split()[-1] == str(int(is_due)).encode()
+
+
+@pytest.mark.parametrize(
+    ("used", "since", "due"),
+    [
+        ("2Gi", "12:00:00", Due.NOW),
+        ("2Gi", "11:59:59", Due.MAYBE),
+        ("15500Mi", "11:59:30", Due.NOW),
+        ("15500Mi", "11:58:30", Due.MAYBE),
+    ],
+)
+def test_a_newer_sample_shows_that_pressure_ended_at_once_only_with_much_memory_left(
+    used: str, since: str, due: Due
+) -> None:
+    found = snapshot(pressure(since, since))
+    found = replace(found, node_usage={"worker-1": Quantity.parse(used).value()})
+    assert state_of_node(found, "worker-1").due is due
 
 
 def test_what_samples_show_needs_no_report() -> None:

@@ -63,6 +63,7 @@ def test_a_line_that_is_cut_keeps_the_distance_and_what_is_due_holds_in_the_past
         ({}, "is evicted next, +100Mi"),
         ({"grace_seconds": 90}, "is evicted next: kubelet evicts after 90s, +100Mi"),
         ({"distance_bytes": 0, "due": Due.NOW}, "is evicted at any moment, unless pressure just ended"),
+        ({"due": Due.MAYBE}, "is evicted next (pressure ended, MemoryPressure stays up to 5 min), +100Mi"),
     ],
 )
 def test_a_sentence_names_an_eviction_once(changes: dict[str, Any], words: str) -> None:
