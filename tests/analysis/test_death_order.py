@@ -256,6 +256,14 @@ def test_growth_of_a_start_is_no_trend_unless_it_was_killed_so(
     assert state.growth.starting == (frozenset() if is_trend else {(("x", "new"), "c")})
 
 
+def test_a_container_that_died_after_its_sample_has_freed_that_memory_and_does_not_grow() -> None:
+    pods = [a_pod("full", "n", 100 * MIB, killed="2026-11-20T12:00:01Z"), a_pod("half", "n", 100 * MIB)]
+    snapshot = a_cluster({"full": 99 * MIB, "half": 50 * MIB}, pods, {"full": MIB})
+    assert order(snapshot)[0] == "half"
+    (death,) = (death for death in next_deaths(state_of_node(snapshot, "n")) if death.key[1] == "full")
+    assert (death.distance_bytes, death.seconds) == (100 * MIB, None)
+
+
 def test_limits_that_nothing_approaches_are_left_out() -> None:
     pods = [a_pod("low", "n", 100 * MIB), a_pod("full", "n", 100 * MIB), a_pod("grows", "n", 500 * MIB)]
     pods.append(a_pod("killed", "n", 100 * MIB, killed="2026-11-20T09:00:00Z"))

@@ -42,7 +42,13 @@ from kubectl_qos.qos.ranking import (
     Ranking,
     rank_node,
 )
-from kubectl_qos.qos.restart import Restart, may_be_killed_again, restart_after_kill, was_killed_since_resize
+from kubectl_qos.qos.restart import (
+    Restart,
+    is_of_earlier_run,
+    may_be_killed_again,
+    restart_after_kill,
+    was_killed_since_resize,
+)
 
 IMPORTANT_PRIORITY: Final = 1_000_000_000
 """Highest priority that users can set (HighestUserDefinablePriority); system priorities are higher."""
@@ -211,9 +217,9 @@ def growth_on(snapshot: Snapshot, node: str) -> Growth:
 
 
 def _starting(pod: Pod, usage: PodUsage | None) -> Iterator[ContainerKey]:
-    """Yield containers that had just started when they were sampled, and were not OOMKilled before.
+    """Yield containers that had just started when they were sampled, unless they were OOMKilled before.
 
-    A container is as old as its pod, or as the end of its previous run.
+    A container is as old as its pod, or as the end of its previous run, of which growth says nothing.
     """
     sampled = parse_time(usage.timestamp) if usage is not None else None
     for status in pod.status.every_container if sampled is not None else ():
@@ -221,7 +227,7 @@ def _starting(pod: Pod, usage: PodUsage | None) -> Iterator[ContainerKey]:
         started = parse_time(ends[0] if ends else pod.metadata.creation_timestamp)
         if started is None or sampled is None or (sampled - started).total_seconds() >= START_SECONDS:
             continue
-        if not was_killed_since_resize(pod, status.name):
+        if sampled < started or not was_killed_since_resize(pod, status.name):
             yield pod.key, status.name
 
 
@@ -477,7 +483,7 @@ def ranked_node_state(
         ),
         own_bytes=own_bytes,
         own_processes=tuple(own_processes),
-        due=eviction_due(node, ((row.pod, row.usage) for row in ranking.pods), own_bytes),
+        due=eviction_due(setup, ((row.pod, row.usage) for row in ranking.pods), own_bytes),
         budgets=tuple(
             AllowedDisruptions(
                 budget.metadata.name,
@@ -524,6 +530,9 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
     containers = []
     for score in row.alive:
         name, usage, profile = score.name, score.usage, profiles[score.name]
+        sampled_at = row.usage.timestamp if row.usage is not None else ""
+        if usage is not None and is_of_earlier_run(row.pod, name, sampled_at):
+            usage = ContainerUsage(0)
         containers.append(
             SimulatedContainer(
                 pod_index=pod_index,
@@ -537,7 +546,7 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
                 has_usage=usage is not None,
                 processes=_count_processes(row, usage),
                 beside_bytes=usage.kernel_bytes - usage.scored_bytes if usage is not None else 0,
-                was_killed=row.usage is not None and may_be_killed_again(row.pod, name, row.usage.timestamp),
+                was_killed=row.usage is not None and may_be_killed_again(row.pod, name, sampled_at),
             )
         )
     return containers
