@@ -85,8 +85,10 @@ def test_what_an_autoscaler_recommends_is_in_the_dialog_of_a_node_and_of_a_pod()
             return replace(snapshot, autoscalers=(convert(raw, VerticalAutoscaler),))
 
     for keys in ([], [("shop", API)]):
-        found = find_fixes(Recommending(), known(), NODE, keys, None)
-        assert [fix.pod.name for fix in found.fixes if fix.kind is FixKind.RECOMMENDED][:1] == [API]
+        found = find_fixes(Recommending(), NODE, keys, None, known(), None)
+        again = find_fixes(DemoSource(), NODE, keys, None, known(), found)
+        for fixes in (found.fixes, again.fixes):
+            assert [fix.pod.name for fix in fixes if fix.kind is FixKind.RECOMMENDED][:1] == [API]
 
 
 def test_a_workload_s_fix_names_the_next_death_that_its_preview_names() -> None:

@@ -12,6 +12,7 @@ from textual._compositor import LayoutUpdate
 from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.tui.screens.base import TitleLine
+from kubectl_qos.tui.widgets.line_table import LineTable
 from tests.tui.sources import Run, ScriptedSource, demo, running, with_usage, without
 
 GIB = 1 << 30
@@ -57,6 +58,21 @@ async def test_a_refresh_keeps_node_filter_order_and_marks() -> None:
         assert screen.side.nodes.row is not None
         assert screen.side.nodes.row.key == "worker-1"
         assert screen.side.nodes.row.used != chosen.used
+
+
+async def test_a_refresh_renews_the_fixes_and_the_cursor_stays_on_its_fix() -> None:
+    source = ScriptedSource(demo(), with_usage(demo(), "importer-", 117 << 20))
+    async with running(source, "F") as pilot:
+        await pilot.seen("own limit 98%: +2Mi")
+        fixes = pilot.app.screen.query_one(LineTable)
+        await pilot.keys("j")
+        before = fixes.row
+        pilot.qos.action_refresh()
+        await pilot.until(lambda: fixes.row is not before)
+        assert fixes.row is not None
+        assert before is not None
+        assert fixes.row.pod.name == before.pod.name
+        assert "as of" not in pilot.text
 
 
 async def test_a_refresh_that_moves_no_line_lays_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:

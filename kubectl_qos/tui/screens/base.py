@@ -315,13 +315,13 @@ class QosScreen(SingleDismissScreen[None]):
         self.query_one(TextScroll).action_page_down()
 
 
-class BuiltScreen(QosScreen, Generic[BuiltT]):
+class Built(Generic[BuiltT]):
     """A screen whose content is built from each view model in a thread, one at a time."""
 
-    def __init__(self, view_model: ViewModel) -> None:
-        super().__init__()
-        self._view_model = self._newest = view_model
-        self._is_building = False
+    _view_model: ViewModel
+    """What the content is built from."""
+    _newest: ViewModel
+    _is_building = False
 
     @abstractmethod
     def build(self, view_model: ViewModel) -> BuiltT:
@@ -333,8 +333,8 @@ class BuiltScreen(QosScreen, Generic[BuiltT]):
 
     def start_building(self) -> None:
         self._is_building = True
-        view_model = self._newest
-        run_in_background(self, partial(self.build, view_model), partial(self._take, view_model))
+        view_model, screen = self._newest, cast("Screen[Any]", self)
+        run_in_background(screen, partial(self.build, view_model), partial(self._take, view_model))
 
     def _take(self, view_model: ViewModel, built: BuiltT | QosError) -> None:
         self._is_building, self._view_model = False, view_model

@@ -32,7 +32,7 @@ from kubectl_qos.present.next_death import DIES_NEXT
 from kubectl_qos.present.output import Section
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.background import attempt, run_in_background
-from kubectl_qos.tui.screens.base import BuiltScreen, QosScreen
+from kubectl_qos.tui.screens.base import Built, QosScreen
 from kubectl_qos.tui.view import FollowStatus
 from kubectl_qos.tui.view_model import ViewModel, newest
 from kubectl_qos.tui.widgets import text_view
@@ -51,7 +51,7 @@ _LoadedEvents = tuple[Sequence[Event] | QosError, datetime]
 """The events or the error, and when they were read, by the source's clock."""
 
 
-class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
+class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
     """The sections of `kubectl qos explain` of a pod as it is now, and its events.
 
     The pod of a template, which only files have, does not change.
@@ -61,7 +61,8 @@ class ExplainScreen(BuiltScreen[_Explained], group=BindingGroup.EXPLAIN):
     HORIZONTAL_BREAKPOINTS = [*QosScreen.HORIZONTAL_BREAKPOINTS, (TWO_COLUMNS, "-two")]  # noqa: RUF012
 
     def __init__(self, pod: Pod, view_model: ViewModel) -> None:
-        super().__init__(view_model)
+        super().__init__()
+        self._view_model = self._newest = view_model
         self._pod = pod
         self._explanation = explain_pod(pod, view_model.snapshot, view_model.taken)
         self._cheapest: Section | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -38,8 +38,7 @@ from kubectl_qos.present.fixes import (
 from kubectl_qos.present.format import count
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.background import run_in_background
-from kubectl_qos.tui.screens.base import Dialog
+from kubectl_qos.tui.screens.base import Built, Dialog
 from kubectl_qos.tui.shell import Shell
 from kubectl_qos.tui.view_model import ViewModel, pod_named
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable, Spans
@@ -80,13 +79,21 @@ def suggested_line(snapshot: Snapshot, node: str) -> tuple[str, dict[ContainerKe
 
 
 def find_fixes(
-    source: Source, snapshot: Snapshot, node: str, keys: Sequence[PodKey], workload: tuple[str, str] | None
+    source: Source,
+    node: str,
+    keys: Sequence[PodKey],
+    workload: tuple[str, str] | None,
+    snapshot: Snapshot,
+    before: FixList | None,
 ) -> FixList:
     """Return the fixes for some pods, after the suggestion for the node; without pods those for the node.
 
-    Raises InputError.
+    Autoscalers are read once: later lists have those of the one before. Raises InputError.
     """
-    snapshot = source.with_autoscalers(snapshot, keys[0][0] if keys else None)
+    if before is None:
+        snapshot = source.with_autoscalers(snapshot, keys[0][0] if keys else None)
+    else:
+        snapshot = replace(snapshot, autoscalers=before.snapshot.autoscalers)
     if not keys:
         return fixes_on_nodes(snapshot, [node], Scope())
     fixes = fixes_for_pods(snapshot, keys, workload)
@@ -131,9 +138,8 @@ def _open_fixes(
         else:
             qos.edit_workload(workload, fix.pod, fix.edits)
 
-    find = partial(find_fixes, qos.source, view_model.snapshot, node, keys, named)
-    chosen = keys if qos.has_chosen_row else ()
-    qos.push_screen(FixDialog(find, chosen, f"What to change{qos.as_of(view_model)}"), take)
+    find = partial(find_fixes, qos.source, node, keys, named)
+    qos.push_screen(FixDialog(find, keys if qos.has_chosen_row else (), view_model), take)
 
 
 def fix_workload_of(qos: Shell, view_model: ViewModel, key: PodKey) -> None:
@@ -156,20 +162,25 @@ def fix_workload_of(qos: Shell, view_model: ViewModel, key: PodKey) -> None:
         _open_fixes(qos, view_model, "", keys, workload if workload.kind in WORKLOADS else None)
 
 
-class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
-    """Fixes below each other, computed in a thread, the cursor on the first one of these pods."""
+class FixDialog(Dialog[Fix | None], Built[FixList], group=BindingGroup.SELECT):
+    """Fixes below each other, the cursor on the first one of these pods, then on the same fix."""
 
     enter_does = "try it"
 
-    def __init__(self, find: Callable[[], FixList], keys: Collection[PodKey], title: str) -> None:
+    def __init__(
+        self,
+        find: Callable[[Snapshot, FixList | None], FixList],
+        keys: Collection[PodKey],
+        view_model: ViewModel,
+    ) -> None:
         super().__init__()
-        self._find, self._keys, self._title = find, keys, title
-        self._nearer: list[str] = []
+        self._find, self._keys, self._view_model, self._newest = find, keys, view_model, view_model
+        self._fix_list: FixList | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog-table") as dialog:
-            dialog.border_title = self._title
-            yield LineTable[Fix](natural="", key=_key, token=_token)
+            dialog.border_title = "What to change"
+            yield LineTable[Fix](natural="", key=_purpose, token=_token)
             yield Label("Looking for fixes …", markup=False)
 
     def on_mount(self) -> None:
@@ -177,33 +188,40 @@ class FixDialog(Dialog[Fix | None], group=BindingGroup.SELECT):
         self.query_one(".dialog-table").styles.max_width = "100%"
         if self.app.size.height < _ROOMY:  # what the fix does stands below it
             self.query_one(LineTable).styles.max_height = "40vh"
-        run_in_background(self, self._find, self._show)
+        self.start_building()
+        self.watch(self.app, "view_model", self.follow)
 
-    def _show(self, fix_list: FixList | QosError) -> None:
-        if isinstance(fix_list, QosError):
-            self.query_one(Label).update(str(fix_list))
+    def build(self, view_model: ViewModel) -> FixList:
+        return self._find(view_model.snapshot, self._fix_list)
+
+    def show_built(self, built: FixList | QosError) -> None:
+        if isinstance(built, QosError):
+            self.query_one(Label).update(str(built))
             return
-        fixes, self._nearer = fix_list.fixes, nearer(fix_list)
+        is_first, self._fix_list, fixes = self._fix_list is None, built, built.fixes
         table = self.query_one(LineTable)
         longest = max((len(fix_effect(fix)) for fix in fixes), default=0)
         table.most_height, table.further = _LINES, partial(_effect, longest)
-        nothing = f"{nothing_sentence(fix_list).capitalize()}."
+        nothing = f"{nothing_sentence(built).capitalize()}."
         table.load(fixes, partial(_fitting, fixes), datetime.now(UTC), empty=nothing)
         own = next((fix for fix in fixes if fix.pod.key in self._keys), None)
-        if own is not None:  # the first may be of another pod, whose death is the node's nearest
-            table.move_to(_key(own))
+        if is_first and own is not None:  # the first may be of another pod, whose death is the node's nearest
+            table.move_to(_purpose(own))
         table.styles.height = _LINES * max(len(fixes), 1) + HEADER
         if not fixes:
-            self.query_one(Label).update("\n".join(unfixed_lines(fix_list)))
+            self.query_one(Label).update("\n".join(unfixed_lines(built)))
 
     @on(LineTable.Highlighted)
     def _describe(self, event: LineTable.Highlighted) -> None:
-        if event.row is not None:
+        if event.row is not None and self._fix_list is not None:
             fix: Fix = event.row
             effect = f"{fix_effect(fix)}\n"
             if self.app.size.height >= _ROOMY and len(effect) + GUTTER + GAP < event.table.size.width:
                 effect = ""
-            lines = f"{effect}requests {fix_requests(fix)}; known from {fix_evidence(fix)}", *self._nearer
+            lines = (
+                f"{effect}requests {fix_requests(fix)}; known from {fix_evidence(fix)}",
+                *nearer(self._fix_list),
+            )
             self.query_one(Label).update("\n".join((fix_sentence(fix), *lines)))
 
     @on(LineTable.Selected)
@@ -221,6 +239,11 @@ def _effect(longest: int, fix: Fix, _number: int, layout: Layout[Fix], width: in
 
 def _key(fix: Fix) -> tuple[str, tuple[Edit, ...]]:
     return fix_object(fix), fix.edits
+
+
+def _purpose(fix: Fix) -> Hashable:
+    """Return what stays the same when other numbers are suggested."""
+    return fix_object(fix), fix.kind, fix.death.mechanism
 
 
 def _token(_: Fix, key: str) -> str:

@@ -28,7 +28,7 @@ from kubectl_qos.present.reasons import missing_sentence, no_usage_reason
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, state_of_node
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.screens.base import BuiltScreen
+from kubectl_qos.tui.screens.base import Built, QosScreen
 from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view import Detail
 from kubectl_qos.tui.view_model import ViewModel, pod_named
@@ -164,13 +164,14 @@ _EVICTION: Final = "eviction"
 _RESTARTS: Final = "restarts"
 
 
-class SimulationScreen(BuiltScreen[NodeState | None], group=BindingGroup.SIMULATION):
+class SimulationScreen(QosScreen, Built[NodeState | None], group=BindingGroup.SIMULATION):
     """The victims in order, the next one first. `key` is the pod that grows in that mode."""
 
     AUTO_FOCUS = "VictimTable"
 
     def __init__(self, node: str, view_model: ViewModel, key: PodKey | None = None) -> None:
-        super().__init__(view_model)
+        super().__init__()
+        self._view_model = self._newest = view_model
         self._node = node
         self._key = key
         self._node_state: NodeState | None = None
