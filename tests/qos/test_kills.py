@@ -615,6 +615,15 @@ def test_containers_that_went_on() -> None:
     assert {kill.pod for kill in kills if Fact.WENT_ON in facts(kill)} == {"m-group", "m-tmpfs"}
 
 
+@pytest.mark.parametrize(("group", "went_on"), [(True, False), (False, True)])
+def test_a_container_whose_status_is_older_than_its_death_did_not_go_on(
+    *, group: bool, went_on: bool
+) -> None:
+    status = {"name": "a", "containerID": "containerd://aa11bb22cc33", "state": {"running": {}}}
+    kill = only(pod(status={"containerStatuses": [status]}), OLD, logs=[kernel(CGROUP, DIED, group=group)])
+    assert (kill.container, Fact.WENT_ON in facts(kill)) == ("a", went_on)
+
+
 def test_an_init_container_that_was_done_did_not_die() -> None:
     status = {"reason": "Evicted", "message": EVICTED}
     (kill,) = find_kills(

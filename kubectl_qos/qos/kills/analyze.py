@@ -403,10 +403,7 @@ class _KillAnalyzer:
         if kubelet is not None:
             evidence += kubelet.evidence
         confidence, needs = reported_confidence(last.report), None
-        tasks = [task for task in last.report.tasks if task.adj != SANDBOX_ADJ]
-        # The end of the victim is the container's where it was its only process.
-        is_whole = bool(last.report.group_kill) or len(tasks) == 1
-        if not is_whole and not _is_of_time(last.report, death.time):
+        if not _ends_container(last.report) and not _is_of_time(last.report, death.time):
             confidence, needs = Confidence.LIKELY, Need.WALL_CLOCK
         kill = self._death_kill(death, Diagnosis(mechanism, confidence, tuple(evidence), needs))
         kill = replace(kill, **self._report_fields(last.report, death.pod.node_name))
@@ -422,7 +419,8 @@ class _KillAnalyzer:
         if pod is not None:
             names = {_hex(status.container_id): status.name for status in pod.status.every_container}
             container = names.get(reported.container_id, "")
-            if container and reported.container_id:
+            # A status may be older than the report.
+            if container and reported.container_id and not _ends_container(report):
                 evidence.append(Evidence(Fact.WENT_ON))
             elif len(pod.containers) == 1 and not pod.init_containers and not pod.ephemeral_containers:
                 container = pod.containers[0].name
@@ -600,6 +598,11 @@ def _seconds_apart(kill: Kill, report: OomReport) -> float | None:
 
 def _hex(container_id: str) -> str:
     return container_id.rpartition("://")[2]
+
+
+def _ends_container(report: OomReport) -> bool:
+    """Return whether all processes of the container were killed, or its only one was."""
+    return bool(report.group_kill) or sum(task.adj != SANDBOX_ADJ for task in report.tasks) == 1
 
 
 def _is_of_time(report: OomReport, time: str) -> bool:
