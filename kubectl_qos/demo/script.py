@@ -80,6 +80,8 @@ BACKUP_AT: Final = 270
 _BACKUP: Final = "restic"
 _BACKUP_RATE: Final = 400 * _MIB
 """A host process that fills its node faster than the kubelet checks."""
+_CHECK_AT: Final = 9
+"""The kubelets check their nodes in this second, and then after each delay of theirs."""
 
 
 class Container(NamedTuple):
@@ -198,7 +200,7 @@ class Script:
             capacity = self._capacities[name]
             if pods + own >= capacity:
                 self._fill(name, containers)
-            elif pods + own > capacity * 19 // 20:
+            elif pods + own > capacity * 19 // 20 and second % EVICTING.delay_seconds == _CHECK_AT:
                 left = to_hard_eviction(self.world.snapshot().setup(name), pods, pods + own)
                 if left is not None and left <= 0:
                     self._evict(name, left)

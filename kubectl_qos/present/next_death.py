@@ -7,7 +7,7 @@ from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
 from kubectl_qos.present.format import count, duration, escape, eta, first_few, full_name, mebibytes, rounded
-from kubectl_qos.present.killers import OWN_LIMIT, WORDS
+from kubectl_qos.present.killers import OWN_LIMIT, WORDS, actor
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
 from kubectl_qos.present.reasons import (
     PAGE_CACHE,
@@ -34,6 +34,10 @@ _DUE: Final = {
 DIES_NEXT: Final = "Dies next"
 _UNKNOWN_VICTIM: Final = "unknown"
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN includes the memory that they free"
+LATE_KUBELET: Final = (
+    "memory grows so fast that it runs out less than 10 s after the eviction threshold: the kubelet looks"
+    " every 10 s, so either it evicts or the kernel kills first"
+)
 NO_STATS: Final = "no container runs, so the kubelet has no stats of the pod"
 
 
@@ -63,6 +67,8 @@ def notes(deaths: Deaths) -> Iterator[str]:
             names = [full_name(pod.namespace, pod.name) for pod in first]
             yield f"the kubelet evicts {first_few(names)} before all others, which frees nothing: {NO_STATS}"
         yield from victim_notes(deaths.rows)
+        if any(row.death.killer.evicts and row.death.earlier for row in deaths.rows):
+            yield LATE_KUBELET
         if snapshot.history.containers:
             yield history_note(snapshot.history)
         starting = {key for state in states.values() for key in state.growth.starting}
@@ -211,7 +217,10 @@ def death_condition(death: NextDeath | None, *, names_other: bool = True) -> str
     if death.rival is not None:
         parts.append(rival_condition(death.rival, names_other=names_other))
     if death.earlier is not None:
-        parts.append(f"unless {WORDS[death.earlier].name} kills first")
+        killer, whom = death.earlier.killer, f" {victim(death.earlier)}" if names_other else ""
+        name = WORDS[killer.id].name if killer.daemon else f"the {actor(killer)}"
+        verb = "evicts" if killer.evicts else "kills"
+        parts.append(f"unless {name} {verb}{whom if death.earlier.has_victim else ''} first")
     return "".join(f", {part}" for part in parts)
 
 

@@ -90,15 +90,21 @@ def test_memory_creeps_and_makes_a_trend() -> None:
 
 
 def test_the_headline_foretells_each_death_for_twenty_seconds() -> None:
-    """Whoever dies was named first of all nodes for so long, within the minute and a half before."""
+    """Whoever dies was named first of all nodes for so long, within the minute and a half before.
+
+    Of kubelet and kernel, the one that killed was named first, or as the one that may come before.
+    """
     demo, trends, last = Stepped(), Trends(), None
     named: dict[str, list[int]] = {}
+    killers: dict[str, tuple[Mechanism, ...]] = {}
     for second in range(NODE_FULL_AT):
         snapshot = demo.later(int(second > 0))
         if snapshot is not last:
             last, seen = snapshot, trends.taken(snapshot)
             (first, *_) = deaths_on_nodes(seen, sorted(seen.nodes), only_next=True).rows
         named.setdefault(first.death.key[1], []).append(second)
+        or_earlier = filter(None, (first.death, first.death.earlier))
+        killers[first.death.key[1]] = tuple(death.mechanism for death in or_earlier)
     demo.later(1)
     kills = find_kills(demo.later(0), demo.event_list(None), demo.kernel_logs(), outside_pods=False)
     began = f"{DEMO_TIME:%Y-%m-%dT%H:%M:%S}"
@@ -108,6 +114,10 @@ def test_the_headline_foretells_each_death_for_twenty_seconds() -> None:
         died = (datetime.fromisoformat(kill.time) - DEMO_TIME).total_seconds()
         before = [second for second in named[kill.pod] if died - 90 <= second < died]
         assert len(before) >= 20, (kill.pod, died)
+    on_nodes = {"thumbs-28934-d5k8p": Mechanism.KUBEPODS_LIMIT, "warehouse-0": Mechanism.NODE}
+    assert {pod: killers[pod] for pod in on_nodes} == {
+        pod: (kernel, Mechanism.EVICTION) for pod, kernel in on_nodes.items()
+    }
 
 
 def test_every_death_is_seen_once_and_keeps_what_its_status_said() -> None:

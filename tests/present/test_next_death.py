@@ -99,7 +99,8 @@ def test_how_far_and_whom() -> None:
 
 def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below() -> None:
     others = [Contender("x", name, "c", QosClass.BURSTABLE, 5 * MIB, size * MIB) for name, size in OTHERS]
-    contested = DEATH._replace(rival=others[0], growing=tuple(others), earlier=Mechanism.SYSTEMD_OOMD)
+    oomd = NextDeath(Mechanism.SYSTEMD_OOMD, 0, ("", ""), "", None, None)
+    contested = DEATH._replace(rival=others[0], growing=tuple(others), earlier=oomd)
     assert killed_by(contested) == (
         "kernel: node full, if one process holds 7Mi, unless systemd-oomd kills first"
     )
@@ -108,6 +109,14 @@ def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below(
         " unless systemd-oomd kills first"
     )
     assert how(contested._replace(before=2)) == "kernel: node full, after 2 other deaths, +100Mi"
+    evicted = DEATH._replace(mechanism=Mechanism.EVICTION, container="")
+    assert killed_by(DEATH._replace(earlier=evicted)) == "kernel: node full, unless the kubelet evicts first"
+    assert foretold(DEATH._replace(earlier=evicted, seconds=5)) == (
+        "shop/api:c dies in ~5 s: kernel: node full, +100Mi, unless the kubelet evicts shop/api first"
+    )
+    assert foretold(evicted._replace(earlier=DEATH, seconds=4)) == (
+        "shop/api is evicted in ~4 s, +100Mi, unless the kernel kills shop/api:c first"
+    )
     assert killed_by(DEATH._replace(grown_bytes=7 * MIB + 1)) == (
         "kernel: node full, if it alone grows to 8Mi"
     )

@@ -264,7 +264,7 @@ def test_a_killer_of_unknown_order_may_choose_anybody_before_those_after_it() ->
     assert (oomd.key, victim(oomd), distance(oomd)) == (("", ""), "unknown", "at most +1.2Gi")
     others = [death for death in deaths if death is not oomd]
     assert [death._replace(earlier=None) for death in others] == next_deaths(plain)
-    assert [death.killer for death in deaths if death.earlier is SYSTEMD_OOMD.id] == [FULL_NODE]
+    assert [death.killer for death in deaths if death.earlier == oomd] == [FULL_NODE]
     values = death_values(DeathRow("worker-2", oomd))
     assert (values.namespace, values.pod, values.process, values.container) == (None, None, None, None)
     pod = ("batch", "crunch-x2k9f")

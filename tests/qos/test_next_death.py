@@ -296,6 +296,40 @@ def test_a_soft_threshold_is_nearer_and_has_its_grace_period() -> None:
     assert evictions[1].distance_bytes - evictions[0].distance_bytes == 200 * MIB
 
 
+@pytest.mark.parametrize(
+    ("mib_per_second", "soft", "first", "earlier"),
+    [
+        (9, "", Mechanism.EVICTION, None),
+        (11, "", Mechanism.NODE, Mechanism.EVICTION),
+        (9, "300Mi", Mechanism.NODE, Mechanism.EVICTION),
+        (11, "300Mi", Mechanism.NODE, None),
+        (5, "300Mi", Mechanism.EVICTION, None),
+    ],
+    ids=("noticed", "between two looks", "grace and a look", "within the grace period", "after it"),
+)
+def test_the_kernel_comes_first_where_memory_runs_out_before_the_kubelet_has_noticed(
+    mib_per_second: int, soft: str, first: Mechanism, earlier: Mechanism | None
+) -> None:
+    """It looks every 10 s, and a soft threshold has its grace period of 30 s before that."""
+    kubelet = Kubelet(
+        eviction_hard={"memory.available": "0%" if soft else "100Mi"},
+        eviction_soft={"memory.available": soft} if soft else {},
+        eviction_soft_grace_period={"memory.available": "30s"} if soft else {},
+    )
+    setup = NodeSetup.of(Node(memory_capacity_bytes=1000 * MIB), kubelet=kubelet)
+    state = node_state([("a", container(1000, 500)), ("b", container(1000, 100))], capacity_bytes=1000 * MIB)
+    growth = Growth(mib_per_second * MIB, containers={(("x", "a"), "c"): mib_per_second * MIB})
+    state = replace(
+        state,
+        thresholds=build_node_state([], setup, {}).thresholds,
+        kubepods_bytes=None,
+        growth=growth,
+    )
+    deaths = next_deaths(state)
+    assert (deaths[0].mechanism, deaths[0].earlier and deaths[0].earlier.mechanism) == (first, earlier)
+    assert deaths[0].earlier is None or (deaths[1].earlier and deaths[1].earlier.mechanism) is first
+
+
 @pytest.mark.parametrize("adj", [OOM_SCORE_ADJ_MIN, 1000])
 def test_an_immune_container_has_no_death_by_the_kernel(adj: int) -> None:
     found = next_deaths(node_state([("a", container(adj, 500, 600))]))

@@ -229,8 +229,8 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     `fullnessPercent` is the part of the ceiling that is in use, at which the killer acts;
     `etaSeconds` is known where a store of metrics has seen memory grow in a straight line. `rival` dies
     instead unless one process of the victim holds so much; a rival itself dies `unless` another does. Each of
-    `growing` dies instead once it alone has grown to so much, which is `grownBytes` of a victim. Without a
-    pod and a process the victim is unknown.
+    `growing` dies instead once it alone has grown to so much, which is `grownBytes` of a victim. `earlier` is
+    a mechanism that may act before. Without a pod and a process the victim is unknown.
     """
 
     node: str
@@ -254,6 +254,7 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     unless: ContenderValues | None
     growing: tuple[ContenderValues, ...]
     grown_bytes: int | None
+    earlier: Mechanism | None
 
 
 class DeathListValues(TimedDocument, frozen=True, kw_only=True, tag="DeathList"):
@@ -294,6 +295,7 @@ def death_values(row: DeathRow) -> DeathValues:
         unless=death.unless and _contender_values(death.unless),
         growing=tuple(map(_contender_values, death.growing)),
         grown_bytes=death.grown_bytes,
+        earlier=death.earlier and death.earlier.mechanism,
     )
 
 

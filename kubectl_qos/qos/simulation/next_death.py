@@ -99,8 +99,8 @@ class NextDeath(NamedTuple):
     """Each becomes the victim by growing alone."""
     grown_bytes: int | None = None
     """To what size the victim has to grow alone."""
-    earlier: Mechanism | None = None
-    """A killer with an unknown victim that may act before."""
+    earlier: "NextDeath | None" = None
+    """May come before: its victim is unknown, or the kubelet notices a full node too late."""
     ceiling_bytes: int = 0
     """Usage at which the killer acts."""
     seconds: float | None = None
@@ -121,7 +121,7 @@ class NextDeath(NamedTuple):
 
     @property
     def urgency(self) -> Urgency:
-        """Due deaths first, by the killer's delay; then by time, else by fullness.
+        """Due and foreseeable deaths first, by the time at which the killer has noticed; then by fullness.
 
         Deaths after others, and of containers that do not run yet, are last.
         """
@@ -129,7 +129,8 @@ class NextDeath(NamedTuple):
             return Urgency(inf, 1.0, self.distance_bytes, 0)
         seconds = self.seconds if self.seconds is not None and self.seconds < HORIZON_SECONDS else inf
         if self.distance_bytes <= 0:
-            seconds = self.killer.delay_seconds if self.grace_seconds is None else self.grace_seconds
+            seconds = self.grace_seconds or 0
+        seconds += self.killer.delay_seconds
         fullness = self.fullness + (PRECEDENT_POINTS if self.precedent else 0)
         if self.before:
             return Urgency(inf, 1 - fullness, self.distance_bytes, self.before)
@@ -275,12 +276,26 @@ def _most_urgent(
     if run.timeline.state.is_unmeasured:
         return []
     at_ceilings = (_death_at(run, ceiling, alone, contests=contests) for ceiling, alone in reached)
-    deaths, earlier = list[NextDeath](), None
-    for death in sorted(filter(None, at_ceilings), key=attrgetter("urgency")):
-        deaths.append(death._replace(earlier=earlier) if death.killer.is_node_wide else death)
-        if not death.has_victim:
-            earlier = earlier or death.mechanism
-    return deaths
+    deaths = sorted(filter(None, at_ceilings), key=attrgetter("urgency"))
+    return [death._replace(earlier=_earlier(death, deaths)) for death in deaths]
+
+
+def _earlier(death: NextDeath, deaths: Sequence[NextDeath]) -> NextDeath | None:
+    """Return a death that may come before this one: by an unknown order, or in a race with the kubelet."""
+    if not death.killer.is_node_wide:
+        return None
+    unforeseen = next((other for other in deaths if not other.has_victim), death)
+    if unforeseen.urgency < death.urgency:
+        return unforeseen
+    of_node = (other for other in deaths if other.killer.is_node_wide and other.has_victim)
+    return next((other for other in of_node if _race(death, other) or _race(other, death)), None)
+
+
+def _race(eviction: NextDeath, kill: NextDeath) -> bool:
+    """Return whether memory runs out after the threshold, but before the kubelet has certainly noticed."""
+    if eviction.seconds is None or kill.seconds is None or not eviction.killer.evicts or kill.killer.evicts:
+        return False
+    return 0 <= kill.seconds - eviction.seconds < eviction.killer.delay_seconds
 
 
 def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple[Ceiling, Sequence[int]]]:
