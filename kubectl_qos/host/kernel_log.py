@@ -112,7 +112,7 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
     tasks = left_out = 0
     for report in reader.reports(messages(lines, now)):
         if not report.has_cause:
-            if report.invoker is not None or report.tasks:
+            if report.is_certain or report.tasks:
                 fragments.append(report.line)
             if report.tasks and len(tables) < _MOST_OPEN:
                 tables.append(report)
@@ -149,8 +149,8 @@ def _check_understood(log: KernelLog, title: str) -> None:
     other = next((other for other in _OTHER_FORMATS if other[0].match(log.first_line)), None)
     if log.is_kernel or other is None:
         if log.fragments:
-            where, hint = f"{title} line {log.fragments[0]}", "give the lines that follow as well"
-            raise InputError(f"{where}: an OOM report breaks off before its cause and its victim", hint=hint)
+            where = f"{title} line {log.fragments[0]}"
+            raise InputError(f"{where}: an OOM report breaks off before its cause and its victim", hint=_HINT)
         if log.unread:
             where = f"{title} line {log.unread[0]}"
             raise InputError(f"{where}: part of an OOM report comes after an unknown prefix", hint=_HINT)

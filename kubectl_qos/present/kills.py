@@ -235,7 +235,7 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
         pid = f", process {invoker.pid}," if invoker.pid is not None else ""
         yield f"{escape(invoker.comm)}{pid} triggered the OOM; this does not affect victim selection"
     if report.incomplete and report.daemon is None:
-        yield "the log has only part of the kernel's report"
+        yield "the log has only part of the kernel's report: journalctl -k on the node has the rest"
 
 
 def _of_this_name(name: str, row: OomTask | None) -> Iterator[str]:

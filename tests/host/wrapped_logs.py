@@ -301,5 +301,13 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
         "line 1: part of an OOM report comes after an unknown prefix",
     ),
     "a report that breaks off": (_text(_SOME), "line 1: an OOM report breaks off"),
+    "a table without rows": (
+        b"[  492.67] 30649 pages reserved\n[  492.68] Tasks state (memory values in pages):\n",
+        "line 2: an OOM report breaks off",
+    ),
+    "a trace alone": (
+        b"[ 149.1] Call Trace:\n[ 149.2]  [<ffffffff8adbae46>] out_of_memory+0x4b6/0x4f0\n",
+        "line 2: an OOM report breaks off",
+    ),
 }
 """Files that are no kernel log, and what of the error names the reason."""

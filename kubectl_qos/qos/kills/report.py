@@ -228,6 +228,8 @@ class OomReport:
     group_kill: str = ""
     reaped: tuple[int, ...] = ()
     took_the_allocating: bool = False
+    is_certain: bool = False
+    """It has a line that only reports of the OOM killer have."""
     incomplete: bool = False
     """The log lacks its end, or its beginning, which the kernel's rate limit or buffer size cut off."""
     is_alone: bool = False

@@ -80,7 +80,7 @@ HEAD invoked (?P<comm>.{0,15}?) invoked oom-killer: (?P<rest>.*)
 HEAD processor CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,10}) Comm: (?P<rest>.{0,400})
 HEAD manual (?:Workqueue: events )?moom_callback|(?:sysrq: )?(?:SysRq ?: )?Manual OOM execution
 HEAD trace Hardware name:|Call [Tt]race:|</?TASK>|(?:\[<[\da-f]{1,16}>\] )?(?:\? )?
-    (?:(?P<memcg>(?<!\? )(?:mem_cgroup_o|try_charge))|(?P<begins>dump_header|oom_kill_process)|)
+    (?:(?P<memcg>(?<!\? )(?:mem_cgroup_o|try_charge))|(?P<begins>dump_header|oom_kill_process|out_of_memory)|)
     [\w.]{0,100}\+0x[\da-f]+/0x
 DOMAIN domain Task in ?(?P<task>\S+) ?killed as a result of limit of ?(?P<domain>\S+)
 COUNTERS counter (?P<what>memory|swap|memory\+swap|kmem): usage (?P<usage>\d{1,18})kB,
@@ -293,7 +293,7 @@ class ReportBuilder:
         if is_manual is False and comm.startswith(_SYSRQ_THREAD) and "(" not in rest:
             is_manual = None  # Before 4.4 the order of a call by hand is 0.
         invoker = Invoker(comm, None, int(adj[1]) if adj is not None else None)
-        self._set(invoker=invoker, is_manual=self._report.is_manual or is_manual)
+        self._set(invoker=invoker, is_certain=True, is_manual=self._report.is_manual or is_manual)
         return True
 
     def _parse_processor(self, pid: str, rest: str) -> bool:
@@ -311,6 +311,7 @@ class ReportBuilder:
 
     def _parse_trace(self, memcg: str | None, begins: str | None) -> bool:
         """Parse the allocating process's stack, which a slow console spreads over seconds."""
+        self._set(is_certain=self._report.is_certain or begins is not None)
         return (
             bool(self._stage or begins)
             and not self.has_gap
@@ -349,13 +350,13 @@ class ReportBuilder:
         return self._stage > 0 or begins is not None
 
     def _parse_title(self) -> bool:
+        self._set(is_certain=True)
         return self._table.begin()
 
     def _parse_header(self, columns: str) -> bool:
         if not self._table.add_header(columns, is_first=Stage.HEAD < self._stage < Stage.TABLE):
             return False
-        if self._table.has_pages:
-            self._set(older_than=(4, 16))
+        self._set(is_certain=True, older_than=(4, 16) if self._table.has_pages else self._report.older_than)
         return True
 
     def _parse_row(self, pid: str, rest: str) -> bool:
