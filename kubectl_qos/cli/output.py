@@ -66,14 +66,15 @@ def print_document(
     Raises UsageError for a template that cannot be read, InputError for one that does not fit it.
     """
     from kubectl_qos.present.output import json_parts, references, to_yaml, with_metadata
-    from kubectl_qos.present.values import as_document
+    from kubectl_qos.present.values import as_document, streamed_document
 
-    document = as_document(values, at)
     name, _, template = format_.partition("=")
+    if name == "json":
+        _write(json_parts(streamed_document(values, at), ascii_only=_is_ascii_only()))
+        return
+    document = as_document(values, at)
     if name == "name":
         print_lines(dict.fromkeys(references(document)))
-    elif name == "json":
-        _write(json_parts(document, ascii_only=_is_ascii_only()))
     elif name == "yaml":
         print_text(to_yaml(document, ascii_only=_is_ascii_only()))
     else:

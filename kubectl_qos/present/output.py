@@ -466,7 +466,8 @@ class _Cells:
             yield form.format(*joined.split(SEPARATOR)).rstrip()
 
 
-_PIECES: Final = 10_000
+_JSON_INDENT: Final = 4
+_NOT_ASCII: Final = re.compile("[\x7f-\U0010ffff]")
 _CONTROLS: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """What JSON and YAML leave as it is: controls of terminals, lines and writing direction; lone surrogates."""
 
@@ -477,13 +478,35 @@ def to_json(values: Any) -> str:
 
 
 def json_parts(values: Any, *, ascii_only: bool = False) -> Iterator[str]:
-    """Yield such JSON in pieces: the whole text of a large cluster takes several times its size."""
+    """Yield such JSON in parts, one for each of `items`: a large cluster has many."""
     import json
 
-    pieces = json.JSONEncoder(indent=4, ensure_ascii=ascii_only).iterencode(values)
-    while part := "".join(islice(pieces, _PIECES)):
-        yield _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", part)
-    yield "\n"
+    import msgspec
+
+    escaped = _NOT_ASCII if ascii_only else _CONTROLS
+
+    def encoded(value: Any, depth: int) -> str:
+        text = msgspec.json.format(msgspec.json.encode(value), indent=_JSON_INDENT).decode()
+        text = text.replace("\n", "\n" + " " * _JSON_INDENT * depth)
+        return escaped.sub(lambda match: json.dumps(match[0])[1:-1], text)
+
+    items = values.get("items") if isinstance(values, Mapping) else None
+    if not isinstance(items, Iterator):
+        yield f"{encoded(values, 0)}\n"
+        return
+    margin, begin = " " * _JSON_INDENT, "{"
+    for key, value in values.items():
+        yield f"{begin}\n{margin}{encoded(key, 0)}: "
+        begin = ","
+        if value is not items:
+            yield encoded(value, 1)
+            continue
+        before = "["
+        for item in items:
+            yield f"{before}\n{margin * 2}{encoded(item, 2)}"
+            before = ","
+        yield "[]" if before == "[" else f"\n{margin}]"
+    yield "\n}\n"
 
 
 def to_yaml(values: Any, *, ascii_only: bool = False) -> str:
@@ -535,8 +558,8 @@ def row_values(row: RowT, columns: Iterable[Column[RowT]]) -> dict[str, Any]:
 def table_values(
     kind: str, rows: Iterable[RowT], columns: Sequence[Column[RowT]], notes: Iterable[str]
 ) -> dict[str, Any]:
-    """Return a table for JSON and YAML: a list of its rows' kind, and the notes."""
-    items = [row_values(row, columns) for row in rows]
+    """Return a table for JSON and YAML: a list of its rows' kind, made one by one, and the notes."""
+    items = (row_values(row, columns) for row in rows)
     return {"apiVersion": API_VERSION, "kind": f"{kind}List", "items": items, "notes": list(notes)}
 
 

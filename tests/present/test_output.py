@@ -2,6 +2,8 @@
 
 import csv
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -75,9 +77,25 @@ def test_what_matters_stands_below_its_row_rather_than_being_cut() -> None:
     assert list(fitted_table(PODS, COLUMNS, None, ["change"], ["rank"])) == list(table(PODS, COLUMNS))
 
 
-def test_json_of_a_large_cluster_is_written_in_parts() -> None:
-    values = {"items": [{"pod": f"p{number}\u2066"} for number in range(10_000)]}
-    parts = list(json_parts(values))
-    assert json.loads("".join(parts)) == values
-    assert len(parts) > 2
-    assert "\u2066" not in "".join(parts)
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_json_of_a_large_cluster_is_written_while_its_items_are_made(count: int) -> None:
+    made = []
+
+    def pods() -> Iterator[dict[str, Any]]:
+        for number in range(count):
+            made.append(number)
+            yield {"pod": f"p{number}\u2066", "flags": ["a", "b"], "none": []}
+
+    values = {"kind": "PodList", "notes": ["one\ntwo"]}
+    document = {"kind": "PodList", "items": pods(), "notes": values["notes"]}
+    parts, text = json_parts(document), ""
+    while '"p0' not in text and count:
+        text += next(parts)
+    assert made == [*range(min(count, 1))]
+    text += "".join(parts)
+    whole = {"kind": "PodList", "items": [*pods()], "notes": values["notes"]}
+    assert (
+        text
+        == "".join(json_parts(whole))
+        == json.dumps(whole, indent=4, ensure_ascii=False).replace("\u2066", "\\u2066") + "\n"
+    )

@@ -67,8 +67,23 @@ class TextChange(Values, frozen=True):
 
 def as_document(values: Document | Mapping[str, Any], at: str = "") -> dict[str, Any]:
     """Return the plain values of a document, apiVersion first, then the time of one about the past."""
+    document = streamed_document(values, at)
+    return document | ({"items": [*document["items"]]} if "items" in document else {})
+
+
+def streamed_document(values: Document | Mapping[str, Any], at: str = "") -> dict[str, Any]:
+    """Return such values, whose `items` are made one by one: a large cluster has many."""
+    if isinstance(values, Mapping):
+        items, values = values.get("items"), {**values, "items": ()} if "items" in values else values
+    elif (items := getattr(values, "items", None)) is not None:
+        values = msgspec.structs.replace(values, items=())
     past = {"at": at} if at else {}
-    return {"apiVersion": API_VERSION, **past, **msgspec.json.decode(msgspec.json.encode(values))}
+    document = {"apiVersion": API_VERSION, **past, **_plain(values)}
+    return document | ({"items": map(_plain, items)} if items is not None else {})
+
+
+def _plain(value: object) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def plain(value: object) -> Any:

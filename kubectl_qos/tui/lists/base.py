@@ -439,14 +439,15 @@ def export_rows(
     if path.suffix == ".txt":
         return "".join(f"{line}\n" for line in table(rows, columns, now))
     if path.suffix in {".json", ".yaml", ".yml"}:
+        from kubectl_qos.present.values import as_document
+
         if kind is ListKind.DEATHS:
-            from kubectl_qos.present.values import as_document
             from kubectl_qos.present.values.incidents import DeathListValues, death_values
 
             values = as_document(DeathListValues(items=tuple(map(death_values, rows)), notes=tuple(notes)))
         else:
             name, columns = _DOCUMENTS[kind]
-            values = table_values(name, rows, columns, notes)
+            values = as_document(table_values(name, rows, columns, notes))
         return to_json(values) if path.suffix == ".json" else to_yaml(values)
     raise InputError(
         f"{path.name}: the extension chooses the format", hint="end it in .csv, .json, .yaml or .txt"
