@@ -92,8 +92,13 @@ def test_manifests_can_be_simulated_on_one_node(run: Run) -> None:
     assert lines[0] == "a node, kubelet 1.36: it has 5120Mi, and what its pods use is unknown"
     assert lines[3].split()[1:4] == ["node", "shop/api", "app"]
     assert "which node?" in run("simulate", "-f", "x.yaml", "--all-at-limit").err
-    (run.home / "y.yaml").write_text(THREE.split("---")[0].replace("spec: {", "spec: {nodeName: n, "))
-    assert "which node?" in run("simulate", "-f", "y.yaml", "--node-memory", "5Gi", "--all-at-limit").err
+    on_a_node = THREE.split("---")[0].replace("spec: {", "spec: {nodeName: n, ")
+    (run.home / "y.yaml").write_text(on_a_node)
+    on_n = run("simulate", "-f", "y.yaml", "--node-memory", "5Gi", "--all-at-limit")
+    assert on_n.lines[0].startswith("node n, kubelet 1.36"), "it is the only node"
+    (run.home / "z.yaml").write_text(on_a_node.replace("nodeName: n", "nodeName: m"))
+    both = "simulate", "-f", "y.yaml", "-f", "z.yaml", "--node-memory", "5Gi", "--all-at-limit"
+    assert "which node?" in run(*both).err
 
 
 def test_manifests_with_usage_have_distances(run: Run) -> None:

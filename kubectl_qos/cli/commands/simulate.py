@@ -127,7 +127,7 @@ def run(options: Options) -> int:
     from kubectl_qos.qos.simulation.node_state import ImportanceRules
 
     name = options.source.node if not options.target and options.source.node else ""
-    if not name and (options.target or options.source.node_memory is None or not options.source.has_files):
+    if not name and (options.target or not options.source.has_files):
         name = _parse_node(options.target)
     request = _parse_request(options)
     source = options.source.on_node(name)
@@ -135,8 +135,13 @@ def run(options: Options) -> int:
     resolved = sources.resolve_source(source)
     # All pods of the node: a namespace only restricts them where the others may not be listed.
     snapshot, _ = resources.with_limit_ranges(resolved, Scope(namespace=resolved.scope.namespace, node=name))
-    pods = snapshot.by_node().get(name, ())
-    resources.require_node(name if name or pods else _parse_node(options.target), snapshot)
+    by_node = snapshot.by_node()
+    if not name:
+        # Manifests are on a node without a name, of --node-memory.
+        nodes = {*snapshot.nodes, *by_node} - ({""} if options.source.node_memory is None else set())
+        name = nodes.pop() if len(nodes) == 1 else _parse_node(options.target)
+    pods = by_node.get(name, ())
+    resources.require_node(name, snapshot)
     rules = ImportanceRules(
         sources.flag_value(Selector.parse, options.important) if options.important else None,
         options.important,
