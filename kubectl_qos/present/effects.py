@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from kubectl_qos.edit.compare import Comparison
-from kubectl_qos.edit.edits import Edit, as_flags, current_value
+from kubectl_qos.edit.edits import Edit, Side, as_flags, current_value
 from kubectl_qos.edit.preview import Effects, FileChange, NumberChange, Preview, StrategyKind, When
 from kubectl_qos.edit.status import unchanged_pods_note
 from kubectl_qos.edit.strategy import loop_obstacles, replaced_pods
@@ -21,7 +21,7 @@ from kubectl_qos.present.format import NONE, UNKNOWN, binary, cpu, escape, first
 from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.present.output import ARROW, Section, ValueChange, fitted_cells, sentences
 from kubectl_qos.present.reasons import resize_sentence, sentence
-from kubectl_qos.qos.qos_class import SPEC_RESOURCES
+from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 from kubectl_qos.qos.ranking import ContainerScore, RankedPod
 from kubectl_qos.qos.resize import ResizeStatus
 
@@ -286,6 +286,7 @@ def _how_to_apply(preview: Preview, workload: Json) -> Section:
     elif kind is StrategyKind.RECREATE:
         refusals = (escape(str(refusal)) for refusal in preview.resize_refusals)
         lines += [f"in place, the server would answer: {refusal}" for refusal in refusals]
+        lines += _stays_guaranteed(preview)
         lines += [f"not in place: {escape(obstacle)}" for obstacle in loop_obstacles(preview)]
     elif kind is StrategyKind.TEMPLATE:
         template = preview.before.pod.kind, workload
@@ -298,6 +299,19 @@ def _how_to_apply(preview: Preview, workload: Json) -> Section:
     warns = kind is StrategyKind.NEVER or bool(preview.endless_loops)
     warns = warns or preview.outcome.answer is not ResizeStatus.ACTUATED
     return Section(title, kind.value, sentences(*lines), warns=warns)
+
+
+def _stays_guaranteed(preview: Preview) -> Iterator[str]:
+    """Yield what else to set so that a Guaranteed pod keeps its class, and can be resized in place."""
+    effects, edits = preview.effects, preview.edits
+    if effects.before.qos_class is not QosClass.GUARANTEED or any(edit.quantity is None for edit in edits):
+        return
+    both = [replace(edit, side=side) for edit in edits for side in Side]
+    targets = {edit.target for edit in edits}
+    missing = [edit for edit in both if edit.target not in targets]
+    if effects.after.qos_class is not QosClass.GUARANTEED and missing:
+        flags = escape(" ".join(as_flags(missing)))
+        yield f"to stay Guaranteed, and change in place, set also {flags}"
 
 
 OF_FILE: Final = "a static pod comes from a file on its node: change that file"

@@ -245,7 +245,7 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.POD_LIMIT_STAYS: lambda _, facts: (
         f"leaves the memory limit of the whole pod at {binary(facts['limit'])} while"
         f" {' and '.join(map(escape, facts['containers']))} does not run, so that it is killed again"
-        " (kubernetes#138760): recreate the pod, or change it again while it runs"
+        " (kubernetes#138760): any resize while it runs raises it; a new pod has it too"
     ),
     FindingCode.WEIGHT_DROPS: (
         "has no CPU request: this resize drops its cpu.weight to 1 until it restarts, so it starves when the "

@@ -117,6 +117,8 @@ def test_another_class_is_another_place_in_the_tree() -> None:
     strategy_kind = part(found, "How to apply")
     assert strategy_kind.answer == "the pod must be recreated"
     assert any("Pod QOS Class may not change" in sentence for sentence in texts(strategy_kind))
+    kept = part(previewed("db-0", ("limits", "memory", "5Gi")), "How to apply")
+    assert texts(kept)[1] == "to stay Guaranteed, and change in place, set also -c a --requests memory=5Gi"
 
 
 def test_no_room_and_a_refusal_are_warnings() -> None:
