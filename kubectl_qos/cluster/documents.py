@@ -20,8 +20,10 @@ from kubectl_qos.k8s.defaulting import with_system_priority
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kinds import dotted, is_workload, pod_from_workload, pods_from_custom, spec_path
+from kubectl_qos.k8s.kubelet import kubelet_from_configz
 from kubectl_qos.k8s.objects import QUANTITY_MAPS, Json, JsonDecoder, NodeObject, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.releases import DEFAULT_RELEASE, Release
 from kubectl_qos.k8s.usage import (
     NodeMetrics,
     PodKey,
@@ -51,8 +53,10 @@ _READ_LATER: Final = {
 }
 _SUMMARY: Final = "Summary"
 """Our name for a kubelet's `/stats/summary`, which has no kind."""
-_OF_OBJECTS: Final = b"apiVersion", b"kind", b"nodeName"
-"""Words of which a file of a folder has one, if it is read; the last is one of a summary."""
+_CONFIGZ: Final = "kubeletconfig"
+"""The only field of a kubelet's `/configz`, which has no kind."""
+_OF_OBJECTS: Final = b"apiVersion", b"kind", b"nodeName", b"kubeletconfig"
+"""Words of which a file of a folder has one, if it is read; the last are those of a kubelet's answers."""
 
 _OnProblem = Callable[[InputError], object]
 _Json = memoryview | msgspec.Raw
@@ -255,6 +259,7 @@ class ParsedObjects:
     node_usage: dict[str, int] = field(default_factory=dict)
     node_swap: dict[str, int] = field(default_factory=dict)
     processes: list[HostProcess] = field(default_factory=list)
+    configz: list[Mapping[str, Any]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     problems: list[InputError] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -343,8 +348,9 @@ class ParsedObjects:
         words = {*raw} if isinstance(raw, Mapping) else set()
         is_of_helm = "values" in PurePath(location.name).name and "apiVersion" not in words
         needed = {"apiVersion"} if is_of_helm else {"apiVersion", "kind"}
-        is_summary = self.objects is None and {"node", "pods"} <= words
-        looks_like_object = is_summary or (not words.isdisjoint(needed) and "$patch" not in words)
+        of_kubelet = _SUMMARY if {"node", "pods"} <= words else _CONFIGZ if _CONFIGZ in words else ""
+        of_kubelet = of_kubelet if self.objects is None else ""
+        looks_like_object = bool(of_kubelet) or (not words.isdisjoint(needed) and "$patch" not in words)
         if self.is_walked and not (default_kind or location.path or looks_like_object):
             self.skipped += 1
             return
@@ -352,7 +358,7 @@ class ParsedObjects:
             actual = {list: "a list", str: "a text", type(None): "null"}.get(type(raw), repr(raw))
             self.problems.append(location.error(f"an object was expected, not {actual}"))
             return
-        kind = raw.get("kind") or default_kind or (_SUMMARY if is_summary else "")
+        kind = raw.get("kind") or default_kind or of_kubelet
         if not isinstance(kind, str) or not kind:
             self.problems.append(location.error(*(_VALUES if is_of_helm else _NO_KIND)))
             return
@@ -378,7 +384,12 @@ class ParsedObjects:
             texts = self.refused if mistake.is_refused else self.warnings
             texts.append(f"{location.field(mistake.path)}: {subject}: {mistake.message}")
 
-    def _add_summary(self, summary: Summary) -> None:
+    def _add_of_kubelet(self, kind: str, raw: Mapping[str, Any]) -> None:
+        if kind == _CONFIGZ:
+            kubelet_from_configz(raw, Release.of(DEFAULT_RELEASE))  # finds what is wrong
+            self.configz.append(raw)
+            return
+        summary = msgspec.convert(raw, Summary, strict=False)
         node = summary.node
         self.usage |= usage_from_summary(summary)
         self.node_usage[node.node_name] = node.working_set_bytes or 0
@@ -398,8 +409,8 @@ class ParsedObjects:
             self.usage |= usage_by_pod([convert(raw, PodMetrics)])
         elif kind == "NodeMetrics":
             self.node_usage |= usage_by_node([convert(raw, NodeMetrics)])
-        elif kind == _SUMMARY:
-            self._add_summary(msgspec.convert(raw, Summary, strict=False))
+        elif kind in {_SUMMARY, _CONFIGZ}:
+            self._add_of_kubelet(kind, raw)
         elif kind == "HostView" and self.objects is None:
             self.processes += msgspec.convert(raw, HostView).processes
         elif kind == "Event" and raw.get("apiVersion", "v1") == "v1":

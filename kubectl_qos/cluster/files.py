@@ -29,7 +29,7 @@ from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
 from kubectl_qos.errors import ApiError, InputError, without_secrets
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory, last_shortages
 from kubectl_qos.k8s.kinds import is_named, object_name
-from kubectl_qos.k8s.kubelet import Kubelet, Node, node_from_object
+from kubectl_qos.k8s.kubelet import Kubelet, Node, kubelet_from_configz, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 
 _WRITABLE: Final = 0o222
 _CHARTS: Final = "templates of Helm charts are skipped (helm template DIR | kubectl qos check - checks them)"
+_WHOSE_CONFIGZ: Final = (
+    "Warning: the configuration of a kubelet (configz) counts only where the files have one node and one"
+    " configuration: it does not say whose it is"
+)
 _PATCHES: Final = "patches of kustomizations are skipped, which kubectl qos check -k DIR checks"
 T = TypeVar("T", Pod, NodeObject)
 
@@ -118,6 +122,7 @@ class FileSource(Source):
             *(f"error: {problem}" for problem in parsed.refused),
             *(f"Warning: {warning}" for warning in parsed.warnings),
             *(() if self._keeps else self.skipped),
+            *([_WHOSE_CONFIGZ] if parsed.configz and not dict(self._kubelets()) else ()),
             *(
                 [f"ignored, without pods: {_counted(parsed.ignored)}"]
                 if parsed.ignored and not self._keeps
@@ -139,9 +144,18 @@ class FileSource(Source):
             pressure=parsed.pressure if self.has_usage else {},
             node_usage=parsed.node_usage if self.has_usage else {},
             node_swap=parsed.node_swap,
+            kubelets=dict(self._kubelets()),
             shortages=last_shortages(parsed.events),
             overrides=self._overrides,
         ).with_missing_releases(scope)
+
+    def _kubelets(self) -> Iterator[tuple[str, Kubelet]]:
+        """Yield the configuration of the only node: `/configz` does not say whose it is."""
+        nodes, configz = self._parsed.nodes, self._parsed.configz
+        if len(nodes) == len(configz) == 1:
+            (node,) = nodes.values()
+            release = Release.of_kubelet(node.status.node_info.kubelet_version)
+            yield node.name, kubelet_from_configz(configz[0], release)
 
     def partial_pods(self) -> Sequence[Pod]:
         """Return the pods of which a text shows the status alone."""

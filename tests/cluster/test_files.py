@@ -281,6 +281,23 @@ def test_samples_of_nodes_and_a_kubelets_summary_are_read(tmp_path: Path) -> Non
         FileSource([str(summary)])
 
 
+def test_the_configuration_of_a_kubelet_is_that_of_the_only_node(tmp_path: Path) -> None:
+    """`kubectl get --raw /api/v1/nodes/NAME/proxy/configz` names no node."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+    files = {"node": node, "configz": {"kubeletconfig": {"evictionHard": {"memory.available": "500Mi"}}}}
+    for name, raw in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(raw))
+    source = FileSource([str(tmp_path)])
+    assert source.snapshot(Scope()).setup("n1").kubelet.eviction_hard == {"memory.available": "500Mi"}
+    assert source.notes == ()
+    (tmp_path / "other.json").write_text(json.dumps({**node, "metadata": {"name": "n2"}}))
+    source = FileSource([str(tmp_path)])
+    assert source.snapshot(Scope()).kubelets == {}
+    assert "does not say whose it is" in source.notes[0]
+    (tmp_path / "configz.json").write_text('{"kubeletconfig": {"evictionHard": 5}}')
+    assert "evictionHard" in FileSource([str(tmp_path)]).notes[0]
+
+
 def test_the_processes_of_a_node_are_read_beside_its_pods(tmp_path: Path) -> None:
     """What `kubectl qos host -o json` has written: the largest process of each container."""
     paths = []
