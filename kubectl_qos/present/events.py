@@ -84,17 +84,19 @@ def _table(events: Sequence[_MergedEvent], now: datetime) -> Iterator[Line]:
 def _meaning(event: _MergedEvent) -> str:
     if event.reason in NOT_ONLY_MEMORY and "memory" not in event.message.lower():
         return ""
-    meaning = _MEANINGS.get(event.reason, "")
+    meaning = MEANINGS.get(event.reason, "")
     return f"{event.reason}: {meaning}" if meaning else ""
 
 
-_MEANINGS: Final = {
+MEANINGS: Final = {
     "SystemOOM": "the node ran out of memory and the kernel killed by oom_score; no limit was involved",
     "OOMKilling": "the kernel killed a process for memory, at a limit or because the node ran out",
     "EvictionThresholdMet": "the node is short of memory: the kubelet evicts pods by the rank under Eviction",
     "NodeHasInsufficientMemory": "memory pressure: the kubelet evicts pods and admits no BestEffort ones",
     "Evicted": "the kubelet ended the pod to free memory on its node, by the rank under Eviction; no OOM",
     "Preempted": "the scheduler removed the pod for one of higher priority: by requests, not by usage",
+    "EvictedByVPA": "the VPA updater evicted the pod to give it other requests; no OOM, no pressure",
+    "TaintManagerEviction": "the pod was deleted for a taint of its node; no OOM",
     "Preempting": "the kubelet ended the pod to make room for a critical one: by requests, not by usage",
     "FailedScheduling": "memory is insufficient by requests: usage does not count",
     "OutOfmemory": "the kubelet refused the pod: it requests more memory than other pods leave unrequested",

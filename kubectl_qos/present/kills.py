@@ -11,6 +11,7 @@ from typing import Final
 from kubectl_qos.k8s.events import Event, is_of_memory
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.present.events import MEANINGS
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, full_name, in_mi
 from kubectl_qos.present.killers import WORDS
@@ -54,8 +55,15 @@ def nothing_sentence(namespace: str | None, pods: Collection[str] = ()) -> str:
     return f"No OOM kills or evictions{of} found{where}"
 
 
-def shortage_note(snapshot: Snapshot, events: Iterable[Event]) -> Iterator[str]:
-    """Yield which nodes say that memory is short, and where kills on them are found."""
+def other_causes(snapshot: Snapshot, events: Iterable[Event]) -> Iterator[str]:
+    """Yield pods that were removed for another reason, nodes short of memory, and where their kills are."""
+    removed: dict[str, list[str]] = {}
+    for event in events:
+        if event.reason in _REMOVALS and not event.is_of_node:
+            involved = event.involved_object
+            removed.setdefault(event.reason, []).append(full_name(involved.namespace, involved.name))
+    for reason, names in removed.items():
+        yield f"{first_few(list(dict.fromkeys(names)))}: {MEANINGS[reason]} ({reason})"
     short = {
         name
         for name, node in snapshot.nodes.items()
@@ -72,6 +80,7 @@ def shortage_note(snapshot: Snapshot, events: Iterable[Event]) -> Iterator[str]:
         )
 
 
+_REMOVALS: Final = frozenset({"EvictedByVPA", "Preempted", "TaintManagerEviction"})
 _SHORT: Final = frozenset({"EvictionThresholdMet", "NodeHasInsufficientMemory"})
 
 

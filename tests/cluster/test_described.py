@@ -13,7 +13,8 @@ from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.kills import detail_lines, shortage_note
+from kubectl_qos.present.events import MEANINGS
+from kubectl_qos.present.kills import detail_lines, other_causes
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.reason import Confidence, Mechanism
 
@@ -337,10 +338,24 @@ def test_a_message_of_two_lines_hides_no_event() -> None:
 def test_a_text_that_has_pressure_and_no_kill(text: str, where: str) -> None:
     parsed = read(text)
     assert kills(text) == []
-    notes = [*shortage_note(Snapshot(nodes=parsed.nodes), parsed.events)]
+    notes = [*other_causes(Snapshot(nodes=parsed.nodes), parsed.events)]
     assert [note.startswith(f"memory is short on {where}, but") for note in notes] == (
         [True] if where else []
     )
+
+
+def test_a_pod_that_was_removed_for_another_reason_is_named_with_it() -> None:
+    text = (
+        "LAST SEEN   TYPE      REASON         OBJECT      MESSAGE\n"
+        "3m12s       Normal    EvictedByVPA   pod/web-7   Pod was evicted by VPA Updater to apply resource"
+        " recommendation.\n"
+        "5m          Normal    Preempted      pod/job-1   Preempted by pod 8a7f2c1e on node n1\n"
+    )
+    assert kills(text) == []
+    assert [*other_causes(Snapshot(), read(text).events)] == [
+        f"web-7: {MEANINGS['EvictedByVPA']} (EvictedByVPA)",
+        f"job-1: {MEANINGS['Preempted']} (Preempted)",
+    ]
 
 
 def test_several_pods_and_one_that_was_evicted() -> None:

@@ -382,13 +382,13 @@ def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_deta
         columns,
         detail_lines,
         nothing_sentence,
-        shortage_note,
+        other_causes,
     )
     from kubectl_qos.present.output import fit_columns, table
 
     if not kills:
         output.note(nothing_sentence(facts.scope.namespace, facts.scope.names))
-        output.notes(shortage_note(facts.snapshot, facts.event_list.events))
+        output.notes(other_causes(facts.snapshot, facts.event_list.events))
         return
     is_wide = format_.output == "wide"
     if format_.output is not None or not in_detail:
