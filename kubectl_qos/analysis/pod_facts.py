@@ -73,10 +73,6 @@ def pod_facts(
     usage = snapshot.usage.get(pod.key)
     waits = {"pod": usage.details.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
     volumes = dict(usage.details.volumes) if usage is not None else {}
-    with_medium = (
-        (volume.name, volume.empty_dir.medium) for volume in pod.spec.volumes or () if volume.empty_dir
-    )
-    in_memory = [name for name, medium in with_medium if medium == "Memory" and name in volumes]
     row = next((row for row in rows.rows if row.pod.metadata == pod.metadata), None)
     resize = None
     if is_resizing(pod):
@@ -92,7 +88,7 @@ def pod_facts(
         replicas=[row for row in rows.rows if row.key[:2] in keys and row.pod.kind == "Pod"],
         usage=usage,
         pressure={name: pressure for name, pressure in waits.items() if pressure is not None},
-        tmpfs={name: volumes[name] for name in in_memory},
+        tmpfs={name: volumes[name] for name in pod.memory_volumes if name in volumes},
         resize=resize,
         events=events,
         score=score_parts(row, snapshot),

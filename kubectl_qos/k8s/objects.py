@@ -442,6 +442,12 @@ class Pod(ApiStruct, frozen=True):
         return self.spec.ephemeral_containers or ()
 
     @property
+    def memory_volumes(self) -> tuple[str, ...]:
+        """Return the names of its volumes in memory."""
+        volumes = ((volume.name, volume.empty_dir) for volume in self.spec.volumes or ())
+        return tuple(name for name, directory in volumes if directory and directory.medium == "Memory")
+
+    @property
     def annotations(self) -> Annotations:
         """Return the annotations, empty if absent."""
         return self.metadata.annotations or NO_ANNOTATIONS

@@ -102,12 +102,14 @@ class ContainerUsage(NamedTuple):
 class PodDetails(msgspec.Struct, frozen=True, gc=False):
     """Facts about a pod that only some sources have.
 
-    `processes` is how many its containers have, 0 if unknown; `volumes` the bytes in its volumes, by name.
+    `processes` is how many its containers have, 0 if unknown; `volumes` the bytes in its volumes, by name;
+    `working_set_bytes` that of its cgroup, which keeps what containers that ended wrote to memory.
     """
 
     processes: int = 0
     pressure: Pressure | None = None
     volumes: tuple[tuple[str, int], ...] = ()
+    working_set_bytes: int = 0
 
 
 NO_DETAILS: Final = PodDetails()
@@ -432,6 +434,7 @@ def usage_from_summary(summary: Summary) -> dict[PodKey, PodUsage]:
             continue
         pod_usage = PodUsage.of_containers(containers, UsageOrigin.KUBELET_SUMMARY, min(times, default=""))
         volumes = tuple((volume.name, volume.used_bytes) for volume in pod.volume)
-        details = PodDetails(pod.process_stats.process_count, pod.pressure, volumes)
+        of_pod = pod.working_set_bytes or 0
+        details = PodDetails(pod.process_stats.process_count, pod.pressure, volumes, of_pod)
         usage[pod.pod_ref.namespace, pod.pod_ref.name] = replace(pod_usage, details=details)
     return usage

@@ -7,8 +7,9 @@ from msgspec import structs
 
 from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.node_table import build_node_row
+from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import PodUsage, UsageOrigin
+from kubectl_qos.k8s.usage import PodUsage, Summary, UsageOrigin, usage_from_summary
 from kubectl_qos.present.next_death import death_condition, killed_by, victim_notes
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import NO_AGES
@@ -222,3 +223,27 @@ def test_swap_of_the_node_makes_no_limit_look_full() -> None:
         assert one.limit_bytes - limits[place] in range(4096), "the kernel rounds down to pages"
         percent = int(killed_by(one).rpartition(" ")[2].rstrip("%"))
         assert percent <= 100 * used[place] / limits[place] + 1, place
+
+
+def test_what_a_killed_container_wrote_to_memory_still_fills_its_pod() -> None:
+    """As measured: dd filled a volume in memory up to the limit of 100Mi, and nothing uses memory since."""
+    summary = {
+        "podRef": {"namespace": "oom", "name": "tmpf"},
+        "memory": {"workingSetBytes": 103489536},
+        "containers": [{"name": "c", "memory": {"workingSetBytes": 270336, "rssBytes": 40960}}],
+        "volume": [{"name": "mem", "usedBytes": 103071744}, {"name": "disk", "usedBytes": 4096}],
+    }
+    usage = usage_from_summary(convert({"pods": [summary]}, Summary))
+    limits = {"resources": {"requests": {"memory": "40Mi"}, "limits": {"memory": "100Mi"}}}
+    raw = {
+        "metadata": {"namespace": "oom", "name": "tmpf"},
+        "spec": {
+            "nodeName": "node1",
+            "containers": [{"name": "c", **limits}],
+            "volumes": [{"name": "mem", "emptyDir": {"medium": "Memory"}}, {"name": "disk", "emptyDir": {}}],
+        },
+        "status": {"phase": "Running", "containerStatuses": [{"name": "c", "state": {"running": {}}}]},
+    }
+    snapshot = replace(snapshot_of("node-1.36-d"), pods=(convert(raw, Pod),), usage=usage)
+    distance = death(snapshot, Mechanism.POD_LIMIT).distance_bytes
+    assert distance == (100 << 20) - 270336 - 103071744

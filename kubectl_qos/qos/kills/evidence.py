@@ -400,16 +400,11 @@ def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -
 
 
 def _own_storage(pod: Pod, match: re.Match[str]) -> Evidence:
-    is_memory = match["mount"] in _memory_volumes(pod)
+    is_memory = match["mount"] in pod.memory_volumes
     what = next(kind for kind in ("container", "pod", "volume") if match[kind])
     name, limit = match["name"] or match["mount"] or "", match["limit"] or match["total"] or match["size"]
     details = {"of": what, "name": name, "limit": limit, "is_memory": is_memory}
     return Evidence(Fact.OWN_STORAGE_LIMIT, details)
-
-
-def _memory_volumes(pod: Pod) -> tuple[str, ...]:
-    volumes = ((volume.name, volume.empty_dir) for volume in pod.spec.volumes or ())
-    return tuple(name for name, directory in volumes if directory and directory.medium == "Memory")
 
 
 def _amounts(matches: Iterable[re.Match[str]]) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -493,7 +488,7 @@ def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
     is_cut = of_pod == 0
     who = {"namespace": pod.namespace, "pod": pod.name, "container": container, "class": pod.status.qos_class}
     low = who if low_pod_limit(pod) is not None else None
-    return MemoryLimits(own or stated, stated if is_cut else of_pod, low, volumes=_memory_volumes(pod))
+    return MemoryLimits(own or stated, stated if is_cut else of_pod, low, volumes=pod.memory_volumes)
 
 
 def _memory_limit(files: Mapping[str, str]) -> int | None:

@@ -109,7 +109,11 @@ NO_RULES: Final = ImportanceRules()
 
 
 class SimulatedPod(msgspec.Struct, frozen=True):
-    """A pod with processes. `limit_bytes` is the memory.max of its own cgroup, 0 without one."""
+    """A pod with processes.
+
+    `limit_bytes` is the memory.max of its own cgroup, 0 without one; `left_bytes` is what containers that
+    ended left there, in volumes.
+    """
 
     pod: Pod
     qos: QosClass
@@ -117,6 +121,7 @@ class SimulatedPod(msgspec.Struct, frozen=True):
     request: Quantity
     critical: bool
     important: tuple[ImportanceReason, ...]
+    left_bytes: int = 0
 
     @property
     def key(self) -> PodKey:
@@ -275,7 +280,8 @@ class MemoryUse(NamedTuple):
     def of(cls, state: NodeState) -> Self:
         """Add up the containers of a node."""
         members: list[list[int]] = [[] for _ in state.pods]
-        pods, working, swap = ([0] * len(state.pods) for _ in range(3))
+        pods, working = ([pod.left_bytes for pod in state.pods] for _ in range(2))
+        swap = [0] * len(state.pods)
         every = list(enumerate(state.containers))
         for index, container in every:
             pod = container.pod_index
@@ -291,8 +297,8 @@ class MemoryUse(NamedTuple):
             pods,
             working,
             [min(size, state.swap_bytes) for size in swap],
-            sum(pods),
-            sum(working),
+            sum(container.used_bytes for container in state.containers),
+            sum(container.working_set_bytes for container in state.containers),
             own,
             may_swap,
             state.regular_bytes + min(may_swap + own, state.swap_bytes),
@@ -586,7 +592,20 @@ def _build_pod(row: RankedPod, setup: NodeSetup, rules: ImportanceRules) -> Simu
     # Without the node's capacity nobody knows which of several containers dies there.
     is_ordered = len(row.alive) == 1 or all(score.adj is not None for score in row.alive)
     limit = row.profile.limit_bytes if setup.kubelet.cgroups_per_qos and is_ordered else 0
-    return SimulatedPod(pod, row.qos, limit, row.profile.eviction_request, critical, tuple(important))
+    request = row.profile.eviction_request
+    return SimulatedPod(pod, row.qos, limit, request, critical, tuple(important), _left_bytes(row))
+
+
+def _left_bytes(row: RankedPod) -> int:
+    """Return what its cgroup has more than its containers, but no more than its volumes in memory.
+
+    The kubelet measures a pod and its containers at different times.
+    """
+    if row.usage is None:
+        return 0
+    details, volumes = row.usage.details, row.pod.memory_volumes
+    in_memory = sum(size for name, size in details.volumes if name in volumes)
+    return max(min(details.working_set_bytes - row.usage.working_set_bytes, in_memory), 0)
 
 
 def _thresholds(setup: NodeSetup, capacity: int, kubepods: int | None) -> Thresholds:
