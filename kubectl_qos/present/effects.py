@@ -21,6 +21,7 @@ from kubectl_qos.present.format import NONE, UNKNOWN, binary, cpu, escape, first
 from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.present.output import ARROW, Section, ValueChange, fitted_cells, sentences
 from kubectl_qos.present.reasons import resize_sentence, sentence
+from kubectl_qos.qos.eviction import evictable_capacity
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 from kubectl_qos.qos.ranking import ContainerScore, RankedPod
 from kubectl_qos.qos.resize import ResizeStatus
@@ -374,11 +375,21 @@ def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
         ValueChange(label, *(getattr(setup.kubelet, name).get(MEMORY_AVAILABLE, "never") for setup in setups))
         for label, name in (("below", "eviction_hard"), ("soft, below", "eviction_soft"))
     )
-    if any(threshold.changed for threshold in thresholds):
-        sections.append(Section(f"Eviction by {MEMORY_AVAILABLE}", changes=thresholds, changed=True))
+    capacities = (evictable_capacity(setup) for setup in setups)
+    counted = ValueChange("of", *(UNKNOWN if size is None else binary(size) for size in capacities))
+    is_aware = {setup.release.enabled(Gate.HUGEPAGE_AWARE_EVICTION) for setup in setups}
+    without = sentences(HUGEPAGES_LEFT_OUT) if counted.changed and len(is_aware) > 1 else ()
+    changes = (*thresholds, *([counted] if counted.changed else []))
+    if any(change.changed for change in changes):
+        title = f"Eviction by {MEMORY_AVAILABLE}"
+        sections.append(Section(title, "", without, changes=changes, changed=True))
     return tuple(sections)
 
 
+HUGEPAGES_LEFT_OUT: Final = (
+    "from 1.37 on the kubelet does not count hugepages as available memory, so it evicts before the rest is"
+    " used up"
+)
 OOM_GROUP: Final = (
     f"memory.oom.group: from 1.{Change.MEMORY_OOM_GROUP.since} on, with cgroup v2, the kernel kills all"
     f" processes of a container together; from 1.{Change.SINGLE_PROCESS_OOM_KILL.since} on the kubelet"

@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.edit.compare import compare
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, NodeSetup
 from kubectl_qos.k8s.objects import Pod, convert, resource_list
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.present.effects import HUGEPAGES_LEFT_OUT, kubelet_sections
+from kubectl_qos.present.output import ValueChange
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
 from kubectl_qos.qos.eviction import evictable_capacity, to_hard_eviction, to_soft_eviction
 from kubectl_qos.qos.qos_class import QosClass
@@ -52,6 +55,12 @@ def test_a_simulated_node_with_hugepages_evicts_earlier() -> None:
         steps[release] = simulate(state, Scenario(all_at_limit=True, eviction=True)).steps
     assert [step.mechanism.value for step in steps["1.36"]] == ["node"], "hugepages hold 5Gi of its 16Gi"
     assert [step.mechanism.value for step in steps["1.37"]] == ["kubelet eviction"]
+
+
+def test_an_upgrade_says_that_hugepages_come_off() -> None:
+    (section,) = kubelet_sections(compare((), setup("1.36"), setup("1.37")))
+    assert [change for change in section.changes if change.changed] == [ValueChange("of", "16Gi", "11Gi")]
+    assert [line.text for line in section.lines] == [HUGEPAGES_LEFT_OUT]
 
 
 # -- MemoryQoS off again (138903) --------------------------------------------------------------------
