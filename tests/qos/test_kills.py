@@ -323,6 +323,16 @@ def test_a_kubelet_that_stopped_it(found: Pod, mechanism: Mechanism, confidence:
     assert Fact.EVENT in facts(kill)
 
 
+def test_a_stop_after_a_hook_that_was_killed_leaves_open_what_killed_it() -> None:
+    """In a container at its limit the kernel kills the postStart hook; then the kubelet stops the rest."""
+    failed = "Exec lifecycle hook ([sh -c load]) failed - error: exited with 137: , message: ''"
+    hook = replace_time(event("FailedPostStartHook", failed, container="a"), "2026-11-20T11:59:59Z")
+    stopped = replace_time(event("Killing", "FailedPostStartHook", container="a"), "2026-11-20T11:59:59Z")
+    assert diagnosed(only(pod(), OLD, hook, stopped)) == (Mechanism.CONTAINER_LIMIT, Confidence.POSSIBLE)
+    ended = msgspec.structs.replace(hook, message=failed.replace("137", "1"))
+    assert diagnosed(only(pod(), OLD, ended, stopped)) == (Mechanism.SIGKILL, Confidence.LIKELY)
+
+
 @pytest.mark.parametrize(
     ("message", "mechanism"),
     [

@@ -538,8 +538,11 @@ def diagnosis_without_kernel(
     if end.is_made_up:
         return Diagnosis(Mechanism.UNKNOWN, Confidence.POSSIBLE, tuple(evidence), needs)
     is_oom_killed = is_named or end.reason == OOM_KILLED
-    stops = [event for event in context.pod_events if _is_stop(event, container, time)]
-    evidence += map(event_evidence, stops)
+    pod_events = tuple(context.pod_events)
+    hooks = [event for event in pod_events if _is_killed_hook(event, container, time)]
+    # The kubelet stops a container whose hook failed: why the hook was killed remains open.
+    stops = [] if hooks else [event for event in pod_events if _is_stop(event, container, time)]
+    evidence += map(event_evidence, (*hooks, *stops))
     is_deleted = context.being_deleted and state == "state"
     if is_deleted:
         evidence.append(Evidence(Fact.BEING_DELETED))
@@ -564,6 +567,13 @@ def _is_stop(event: Event, container: str, time: str) -> bool:
     if not event.last:
         return f"Container {container} failed " in event.message
     return is_near(event, time, before=STOPPING_SECONDS, after=1)
+
+
+def _is_killed_hook(event: Event, container: str, time: str) -> bool:
+    """Return whether a process of the container's postStart hook ended by SIGKILL then."""
+    if event.reason != "FailedPostStartHook" or event.container not in {"", container}:
+        return False
+    return f"exited with {SIGKILLED}" in event.message and (not event.last or is_near(event, time))
 
 
 def _mechanism_by_events(
