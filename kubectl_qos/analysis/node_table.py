@@ -13,15 +13,17 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, memory_psi
 from kubectl_qos.qos.eviction import (
     Due,
+    NodeMemory,
     evictable_capacity,
     eviction_due,
     is_short,
     memory_threshold,
+    node_memory,
+    schedulable_bytes,
     to_hard_eviction,
     to_soft_eviction,
 )
 from kubectl_qos.qos.killers import BY_RANK
-from kubectl_qos.qos.node_memory import NodeMemory, node_memory, schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, ProfileCache, Profiles, Ranking, rank_node
 from kubectl_qos.qos.simulation.next_death import NextDeath, first_deaths

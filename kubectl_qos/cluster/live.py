@@ -1,18 +1,25 @@
-"""A live cluster as a source; a snapshot names what is missing, such as pods that the user may not list."""
+"""A live cluster as a source; a snapshot names what is missing, such as pods that the user may not list.
+
+Also what a change of an object depends on: its owners, and quotas and limits of its namespace.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kubectl_qos.cluster.background import Future
-from kubectl_qos.cluster.http import Progress
+from kubectl_qos.cluster.documents import metadata_text
+from kubectl_qos.cluster.http import UNDECODABLE, Pager, Progress, RestClient, decode_error
 from kubectl_qos.cluster.informer import Informer, no_capacity, no_neighbours
 from kubectl_qos.cluster.kube_api import (
     KubeApi,
     KubeletConfigs,
+    list_path,
     read_events,
     read_log,
     read_object,
@@ -20,11 +27,25 @@ from kubectl_qos.cluster.kube_api import (
 )
 from kubectl_qos.cluster.source import Source, UpdateStream
 from kubectl_qos.cluster.usage import UsageChoice, UsageReader, read_usage, with_shortages
+from kubectl_qos.edit.related import (
+    AUTOSCALERS,
+    BUDGETS,
+    LIMIT_RANGES,
+    OWNER,
+    QUOTAS,
+    SCALERS,
+    Owner,
+    RelatedKind,
+    RelatedObjects,
+    is_workload,
+    parse_owner,
+    walk_owners,
+)
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.kinds import WORKLOADS, path_segment, pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet
-from kubectl_qos.k8s.objects import NodeObject, Pod
+from kubectl_qos.k8s.objects import Json, NodeObject, Pod
 from kubectl_qos.k8s.selectors import field_term
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NO_USAGE, Missing, NodeOverrides, Scope, Snapshot, Usage
 from kubectl_qos.k8s.usage import usage_by_pod
@@ -33,7 +54,6 @@ from kubectl_qos.transport.client import Connection
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
-    from kubectl_qos.edit.related import RelatedObjects
 
 MAX_NODES_ONE_BY_ONE: Final = 8
 """The pods of more nodes than this are read with all pods of the cluster, not node by node."""
@@ -185,14 +205,10 @@ class LiveSource(Source):
 
     def related(self, pod: Pod) -> RelatedObjects:
         """Read the object, its owners, and the limits of its namespace."""
-        from kubectl_qos.cluster.related import read_related
-
         return read_related(self._api.client, pod)
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
         """Add the autoscalers that the server has."""
-        from kubectl_qos.cluster.related import read_autoscalers
-
         return read_autoscalers(self._api.client, snapshot, namespace)
 
     def writer(self) -> Writer:
@@ -284,3 +300,114 @@ class LiveSource(Source):
     def _read_usage(self, scope: Scope, nodes: Collection[str]) -> Usage:
         usage = read_usage(self._api, self._usage, scope.namespace, nodes, self._reader)
         return usage if self._configs is None else with_shortages(self._api, usage)
+
+
+SECONDS: Final = 5.0
+"""How long to wait for everything but the object itself."""
+
+T = TypeVar("T")
+
+
+def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
+    """Read the objects for a pod or a workload of that template. Raises QosError without the object."""
+    client = client.without_retries()
+    end = time.monotonic() + SECONDS
+    lists = _Lists(client, pod.namespace, end)
+    limit_ranges = lists.start(LIMIT_RANGES)
+    quotas = lists.start(QUOTAS)
+    autoscalers = lists.start(AUTOSCALERS)
+    scalers = lists.start(SCALERS)
+    budgets = lists.start(BUDGETS)
+    raw = read_object(client, pod.kind, pod.namespace, pod.name)
+    chain = _OwnerChain(client, pod.namespace)
+    done = Future(lambda: chain.read(raw)).wait(end - time.monotonic())
+    if not done:
+        chain.miss(f"the server did not answer within {SECONDS:g} seconds")
+    return RelatedObjects(
+        raw=raw,
+        owners=tuple(chain.owners),
+        limit_ranges=lists.take(LIMIT_RANGES, limit_ranges),
+        quotas=lists.take(QUOTAS, quotas),
+        autoscalers=lists.take(AUTOSCALERS, autoscalers),
+        scalers=lists.take(SCALERS, scalers),
+        budgets=lists.take(BUDGETS, budgets),
+        missing=(*chain.missing, *lists.missing),
+    )
+
+
+def read_autoscalers(client: RestClient, snapshot: Snapshot, namespace: str | None) -> Snapshot:
+    """Add the VerticalPodAutoscalers of a namespace or of all, or that they are missing."""
+    lists = _Lists(client.without_retries(), namespace, time.monotonic() + SECONDS)
+    autoscalers = lists.take(AUTOSCALERS, lists.start(AUTOSCALERS))
+    return replace(snapshot, autoscalers=autoscalers, missing=(*snapshot.missing, *lists.missing))
+
+
+class _Lists:
+    def __init__(self, client: RestClient, namespace: str | None, end: float) -> None:
+        self.missing: list[Missing] = []
+        self._client = client
+        self._namespace = namespace
+        self._end = end
+
+    def start(self, kind: RelatedKind[T]) -> Future[list[T]]:
+        path = list_path(kind.resource, self._namespace, kind.group)
+        return Future(lambda: Pager(kind.item_type).list_all(self._client, path, {}, revision="").items)
+
+    def take(self, kind: RelatedKind[T], future: Future[list[T]]) -> tuple[T, ...]:
+        what = f"the list of {kind.kind}s {_where(self._namespace)}"
+        if not future.wait(self._end - time.monotonic()):
+            self.missing.append(Missing(what, "the server did not answer in time"))
+            return ()
+        try:
+            return tuple(future.result())
+        except QosError as error:
+            if not (kind.optional and isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND):
+                remedy = _remedy("list", kind.group, kind.resource, self._namespace, error)
+                self.missing.append(Missing(what, str(error), remedy))
+        return ()
+
+
+class _OwnerChain:
+    """The controllers above an object, as read so far: they can be taken at any time."""
+
+    def __init__(self, client: RestClient, namespace: str) -> None:
+        self.owners: list[Owner] = []
+        self.missing: list[Missing] = []
+        self._client = client
+        self._namespace = namespace
+        self._kind = self._name = ""
+
+    def read(self, raw: Json) -> None:
+        try:
+            for owner in walk_owners(raw, self._read):
+                self.owners.append(owner)
+        except QosError as error:
+            group = WORKLOADS[self._kind].group
+            self.miss(str(error), _remedy("get", group, f"{self._kind.lower()}s", self._namespace, error))
+
+    def miss(self, why: str, remedy: str = "") -> None:
+        self.missing.append(Missing(f"{OWNER} {self._kind.lower()}/{self._name}", why, remedy))
+
+    def _read(self, reference: Json) -> Owner | None:
+        self._kind, self._name = str(reference.get("kind", "")), str(reference.get("name", ""))
+        if not is_workload(self._kind, str(reference.get("apiVersion", ""))):
+            # Its path would take a discovery, and only its name is needed.
+            return None
+        raw = read_object(self._client, self._kind, self._namespace, self._name)
+        if reference.get("uid") not in {None, metadata_text(raw, "uid")}:
+            raise QosError("another object has its name now: it was deleted and recreated")
+        try:
+            return parse_owner(raw)
+        except UNDECODABLE as error:
+            raise decode_error(f"{self._kind.lower()}/{self._name}", error) from None
+
+
+def _where(namespace: str | None) -> str:
+    return "in all namespaces" if namespace is None else f"in the namespace {namespace}"
+
+
+def _remedy(verb: str, group: str, resource: str, namespace: str | None, error: QosError) -> str:
+    if not isinstance(error, ApiError) or error.status != HTTPStatus.FORBIDDEN:
+        return ""
+    name = f"{resource}.{group.split('/')[2]}" if group.startswith("/apis") else resource
+    return f"grant {verb} on {name} {_where(namespace)}"

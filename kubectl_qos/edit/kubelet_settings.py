@@ -19,8 +19,7 @@ from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.resources import pod_requests
-from kubectl_qos.qos.eviction import Due, memory_threshold
-from kubectl_qos.qos.node_memory import schedulable_bytes
+from kubectl_qos.qos.eviction import Due, memory_threshold, schedulable_bytes
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import NodeState
 

@@ -39,10 +39,9 @@ from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod, PodSpec
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.qos.eviction import eviction_due, to_hard_eviction, to_soft_eviction
+from kubectl_qos.qos.eviction import eviction_due, node_memory, to_hard_eviction, to_soft_eviction
 from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.kills.analyze import find_kills
-from kubectl_qos.qos.node_memory import node_memory
 from kubectl_qos.qos.ranking import (
     ProfileCache,
     RankedPod,

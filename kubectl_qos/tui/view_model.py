@@ -21,10 +21,9 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Arrived, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.qos.eviction import eviction_due, to_hard_eviction
+from kubectl_qos.qos.eviction import eviction_due, schedulable_bytes, to_hard_eviction
 from kubectl_qos.qos.kills.analyze import Kill, kills_since, without_repeats
 from kubectl_qos.qos.kills.report import KernelLog
-from kubectl_qos.qos.node_memory import schedulable_bytes
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath
 

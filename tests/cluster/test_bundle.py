@@ -15,9 +15,8 @@ import msgspec
 import pytest
 
 from kubectl_qos.cluster import bundle, files
-from kubectl_qos.cluster.bundle import BundleSource, collect, write_bundle
+from kubectl_qos.cluster.bundle import REDACTED, BundleSource, collect, write_bundle
 from kubectl_qos.cluster.files import FileSource
-from kubectl_qos.cluster.redaction import REDACTED
 from kubectl_qos.errors import InputError
 from kubectl_qos.host.kernel_log import read_log
 from kubectl_qos.k8s.interning import Interner

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_qos.analysis.priority_plans import Plans, plans_of_nodes, with_refusals
+from kubectl_qos.analysis.fix_list import Plans, plans_of_nodes, with_refusals
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.related import RelatedObjects, parse_owner
 from kubectl_qos.errors import InputError

@@ -14,8 +14,15 @@ from kubectl_qos.k8s.objects import EMPTY_RESOURCES, NodeObject, Pod, convert
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
-from kubectl_qos.qos.eviction import memory_threshold, to_hard_eviction, to_soft_eviction
-from kubectl_qos.qos.node_memory import NodeMemory, at_limits, node_memory, schedulable_bytes
+from kubectl_qos.qos.eviction import (
+    NodeMemory,
+    at_limits,
+    memory_threshold,
+    node_memory,
+    schedulable_bytes,
+    to_hard_eviction,
+    to_soft_eviction,
+)
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Ranking, rank_node
 from tests.cluster.cluster_objects import recorded_node

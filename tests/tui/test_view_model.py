@@ -17,7 +17,7 @@ from kubectl_qos.k8s.objects import Condition
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin
-from kubectl_qos.qos.node_memory import schedulable_bytes
+from kubectl_qos.qos.eviction import schedulable_bytes
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.lists.base import RowSelection

@@ -430,7 +430,7 @@ def _print(
         "sarif": lambda report: [json.dumps(present.sarif(report, __version__), indent=2)],
     }
     if format_ is not None and format_ not in printers:
-        from kubectl_qos.present.values.findings import finding_list_values
+        from kubectl_qos.present.values.facts import finding_list_values
 
         output.print_document(finding_list_values(report, notes, clusters), format_)
     else:

@@ -27,8 +27,7 @@ from kubectl_qos.cli.options import KUSTOMIZE, SetOptions
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
-    from kubectl_qos.analysis.fix_list import FixList
-    from kubectl_qos.analysis.priority_plans import Plans
+    from kubectl_qos.analysis.fix_list import FixList, Plans
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.edit.related import RelatedObjects
@@ -282,7 +281,7 @@ def _find_on_nodes(
     is_fleet = options.source.is_fleet
     nodes = resources.find_nodes(node, snapshot, scope, is_fleet=is_fleet)
     if options.priorities:
-        from kubectl_qos.analysis.priority_plans import plans_of_nodes, with_refusals
+        from kubectl_qos.analysis.fix_list import plans_of_nodes, with_refusals
 
         with resources.with_unreadable(snapshot):
             plans = plans_of_nodes(snapshot, nodes, scope)

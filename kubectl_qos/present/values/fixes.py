@@ -7,8 +7,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from kubectl_qos.analysis.deaths import DeathRow
-from kubectl_qos.analysis.fix_list import FixList
-from kubectl_qos.analysis.priority_plans import Plans
+from kubectl_qos.analysis.fix_list import FixList, Plans
 from kubectl_qos.edit.edits import Edit, current_value
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
 from kubectl_qos.edit.goals import Obstacle, ObstacleReason
