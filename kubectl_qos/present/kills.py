@@ -396,18 +396,28 @@ def _reason_by_adj(report: OomReport, *, is_outside: bool) -> Iterator[str]:
         size = victim.rss_kb << 10 if victim.rss_kb is not None else None
         rest = f", so its {in_mi(size)} hardly matter" if size is not None and size < _SMALL else ""
         yield f"{whose} oom_score_adj of {adj} counts as {adj / 10:g} % of the machine{rest}"
-    elif is_outside:
-        return
-    elif qos is None and adj == BEST_EFFORT_ADJ:
+    elif qos is None and not is_outside:
+        yield from _kind_by_adj(adj, victim.comm, report.constraint)
+    if report.constraint is Constraint.NONE and adj == BEST_EFFORT_ADJ and not is_outside:
+        yield "BestEffort processes go before all others of usual size: a memory request lowers oom_score_adj"
+
+
+def _kind_by_adj(adj: int, comm: str, constraint: Constraint | None) -> Iterator[str]:
+    """Say which processes have this oom_score_adj, if no path tells what the victim was."""
+    if adj == BEST_EFFORT_ADJ:
         yield "oom_score_adj 1000 means a BestEffort pod, which has no limit, unless the process set it"
-    elif qos is None and adj in {GUARANTEED_ADJ, SANDBOX_ADJ} and victim.comm != "pause":
+    elif adj in {GUARANTEED_ADJ, SANDBOX_ADJ} and comm != "pause":
         yield f"oom_score_adj {adj} means a Guaranteed pod, or a critical one (system-node-critical)"
-    elif qos is None and adj >= LOWEST_BURSTABLE_ADJ:
+    elif adj >= LOWEST_BURSTABLE_ADJ:
         thousandths = least_request(adj, capacity=1000)
         share = f"about {thousandths / 10:g} %" if thousandths else "less than 0.2 %"
         yield f"oom_score_adj {adj} means a Burstable pod that requests {share} of its node's memory"
-    if report.constraint is Constraint.NONE and adj == BEST_EFFORT_ADJ and not is_outside:
-        yield "BestEffort processes go before all others of usual size: a memory request lowers oom_score_adj"
+    elif adj == 0 and constraint is Constraint.MEMCG:
+        yield (
+            "oom_score_adj 0 means a process outside pods, such as a service, unless it set its own: the"
+            " limit is then that of its unit or slice (systemctl show -p MemoryMax UNIT), perhaps by"
+            " systemReservedCgroup"
+        )
 
 
 def _swap_and_shares(report: OomReport) -> Iterator[str]:

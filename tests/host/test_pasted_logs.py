@@ -887,3 +887,5 @@ def test_the_class_explains_a_small_victim_of_a_full_node() -> None:
     for adj in (-997, -998):
         text = text_of(kill_of([KILLED.replace("adj:990", f"adj:{adj}")]))
         assert f"oom_score_adj {adj} means a Guaranteed pod, or a critical one" in text
+    service = text_of(kill_of([KILLED.replace("adj:990", "adj:0")]))
+    assert "oom_score_adj 0 means a process outside pods, such as a service" in service
