@@ -148,7 +148,7 @@ def _class(prediction: Prediction) -> Section:
         lines += [Line(text) for text in reasons.class_lacks(reason)]
     lines += [Line(escape(text)) for text in (prediction.pod.annotations.limit_ranger,) if text]
     for target in QosClass:
-        steps = steps_to(prediction.pod, target, release)
+        steps = steps_to(desired_pod(prediction.pod), target, release)
         if steps:
             lines.append(Line(f"to become {target.value}:"))
             lines += [Line(reasons.step_sentence(step), depth=1) for step in steps]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.allocation import other_pod_limit, running_pod
+from kubectl_qos.k8s.allocation import desired_pod, other_pod_limit, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import WINDOWS, Kubelet, Node, NodeSetup, Origin, with_origin
 from kubectl_qos.k8s.objects import Container, Pod
@@ -150,7 +150,8 @@ def _predict(pod: Pod, setup: NodeSetup, limit: Quantity | None = None) -> Predi
     if pod.spec.is_windows:
         setup = replace(setup, node=with_origin(setup.node, Origin.API, operating_system=WINDOWS))
     pod = default_pod(pod, setup.release)
-    qos, computed = qos_class(pod, setup.release), computed_class(pod, setup.release)
+    stated = desired_pod(pod)  # A resize under way may leave requests and limits unequal.
+    qos, computed = qos_class(pod, setup.release), computed_class(stated, setup.release)
     totals = pod_totals(pod, qos, setup, limit)
     path = _pod_path(pod, qos, setup.kubelet)
     settings = pod_settings(pod, qos, totals, setup)
@@ -160,7 +161,7 @@ def _predict(pod: Pod, setup: NodeSetup, limit: Quantity | None = None) -> Predi
         setup=setup,
         qos_class=qos,
         computed_class=computed,
-        class_reason=class_reason(pod, computed, setup.release),
+        class_reason=class_reason(stated, computed, setup.release),
         critical=oom_score.is_critical(pod),
         node_critical=oom_score.is_node_critical(pod),
         static=oom_score.is_static(pod),

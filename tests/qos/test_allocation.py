@@ -22,6 +22,7 @@ from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.reasons import resize_sentence
 from kubectl_qos.qos.kills.evidence import Fact, memory_limits
 from kubectl_qos.qos.prediction import predict_running
+from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import RankedPod, rank_node
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import next_deaths
@@ -99,6 +100,20 @@ def values(pod: Pod) -> dict[str, str]:
         found["pod request"] = at_pod_level.requests or EMPTY_RESOURCES
         found["pod limit"] = at_pod_level.limits or EMPTY_RESOURCES
     return {name: str(amounts[MEMORY]) for name, amounts in found.items() if MEMORY in amounts}
+
+
+def test_a_resize_under_way_does_not_change_the_class_of_the_spec() -> None:
+    """Its request is allocated before its limit is in force (kubernetes#124786)."""
+    status = (
+        "qosClass: Guaranteed, conditions: [{type: PodResizeInProgress, status: 'True'}],"
+        " containerStatuses: [{name: a, allocatedResources: {memory: 1Mi, cpu: 1},"
+        " state: {running: {}},"
+        " resources: {requests: {memory: 1Mi, cpu: 1}, limits: {memory: 200Mi, cpu: 1}}}]"
+    )
+    pod = resized(status, "requests: {memory: 1Mi, cpu: 1}, limits: {memory: 1Mi, cpu: 1}")
+    prediction = predict_running(pod, setup_of("systemd"))
+    assert is_resizing(pod)
+    assert (prediction.qos_class, prediction.computed_class) == (QosClass.GUARANTEED, QosClass.GUARANTEED)
 
 
 def test_without_a_resize_the_pod_stays_the_same_object() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubectl_qos.edit.preview import ContainerEffects, Effects
-from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, resize_condition
+from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, desired_pod, resize_condition
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.usage import MemoryParts, Psi
 from kubectl_qos.present.explanation import Explanation, desired_values
@@ -152,7 +152,7 @@ def explanation_values(explanation: Explanation) -> PodExplanationValues:
                     step.resource or None,
                     None if step.value is None else str(step.value),
                 )
-                for step in steps_to(pod, target, prediction.setup.release)
+                for step in steps_to(desired_pod(pod), target, prediction.setup.release)
             )
             for target in QosClass
         },
