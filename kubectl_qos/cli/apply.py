@@ -240,7 +240,7 @@ class ApplyShell(Driver):
         if not state.is_done and self._is_revert:
             self.history.put(replace(result.entry, message=present.revert_line(progress)))
         elif not state.is_done:
-            words = "and ended as" if progress.settled else "last seen as"
+            words = "but" if progress.settled else "last seen as"
             raise QosError(f"{self._name} is changed, {words}: {_last_seen(state)}")
         if state.plan is not None:
             if not trial.outcomes:

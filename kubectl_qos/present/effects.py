@@ -378,8 +378,9 @@ def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
     capacities = (evictable_capacity(setup) for setup in setups)
     counted = ValueChange("of", *(UNKNOWN if size is None else binary(size) for size in capacities))
     is_aware = {setup.release.enabled(Gate.HUGEPAGE_AWARE_EVICTION) for setup in setups}
-    without = sentences(HUGEPAGES_LEFT_OUT) if counted.changed and len(is_aware) > 1 else ()
-    changes = (*thresholds, *([counted] if counted.changed else []))
+    is_moved = counted.changed and len(is_aware) > 1
+    without = sentences(HUGEPAGES_LEFT_OUT) if is_moved else ()
+    changes = (*thresholds, *([counted] if is_moved else []))
     if any(change.changed for change in changes):
         title = f"Eviction by {MEMORY_AVAILABLE}"
         sections.append(Section(title, "", without, changes=changes, changed=True))

@@ -57,14 +57,15 @@ def test_the_victims_now_and_then_fit_side_by_side(
     assert max(map(len, lines)) <= 80
 
 
-def test_a_column_that_does_not_fit_has_no_note(
+def test_a_column_that_does_not_fit_is_named_and_has_no_note_of_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for line, has_column in {"next notebook-0": False, "next notebook-0 -o wide": True}.items():
         monkeypatch.setattr(output, "terminal_width", lambda: 80)
         assert run([*line.split(), "--demo"], open_ui=lambda _: 0) == 0
         done = capsys.readouterr()
-        assert ("BEFORE" in done.out, "BEFORE" in done.err) == (has_column, has_column)
+        assert ("BEFORE" in done.out, "BEFORE:" in done.err) == (has_column, has_column)
+        assert ("hidden at 80 columns: FREES, BEFORE; -o wide shows them" in done.err) is not has_column
 
 
 def test_permissions_fit_with_what_is_missing_below_them() -> None:

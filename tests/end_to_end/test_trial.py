@@ -166,7 +166,7 @@ def test_what_a_person_undoes_meanwhile_ends_as_undone(run: Run, stage: Stage) -
     stage.at = {60: undo}
     done = run("set", "pod/alone", *MORE, "--for", "10m", "--undo-if", "restarts,oom")
     assert (done.code, stage.limit()) == (1, "128Mi"), done.err
-    assert last(done).endswith("pod/alone is changed, and ended as: undone")
+    assert last(done).endswith("pod/alone is changed, but: undone")
     assert (
         " undone: 60s: no restart, no OOM kill; app: memory usage is unknown\n" in run("undo", "--list").out
     )

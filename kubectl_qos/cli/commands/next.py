@@ -94,15 +94,18 @@ def run(options: Options) -> int:
         output.print_document(death_list_values(deaths), str(options.output), at=snapshot.at)
     else:
         from kubectl_qos.present import timeline
+        from kubectl_qos.present.output import hidden_note
 
         width = output.terminal_width()
         near, far = command.near(deaths)
         left_out = len(near.rows) - MOST_ROWS
         if left_out > 0 and width is not None and near.state is None and not options.all:
             near, far = replace(near, rows=near.rows[:MOST_ROWS]), [f"and {left_out} more: --all"]
-        shown = timeline.table_columns(near, width if options.output != "wide" else None)
+        every = timeline.table_columns(near, None)
+        is_fitted = width is not None and options.output != "wide"
+        shown = timeline.table_columns(near, width) if is_fitted else every
         output.print_lines(timeline.lines(near, shown, width or WIDTH, headers=options.headers))
-        output.notes((*far, *_notes(near, snapshot, shown)))
+        output.notes((*far, *hidden_note(every, shown, width or WIDTH), *_notes(near, snapshot, shown)))
     return command.resolved.print_notes()
 
 

@@ -73,8 +73,9 @@ def run(options: Options) -> int:
         raise UsageError("-o is the format of --list")
     from kubectl_qos.cli.apply import ApplyShell, resolve_cluster
 
+    named = None if options.id is None else _entry_with(options.id, entries)
     resolved, settings = resolve_cluster(options.source, options.apply)
-    entry = _find_entry(entries, options.id, resolved.source.title)
+    entry = _find_entry(entries, named, resolved.source.title)
     _undo(entry, ApplyShell(resolved, options.apply, settings))
     return 0
 
@@ -132,24 +133,28 @@ def _list(entries: Sequence[Entry], options: Options) -> None:
     output.print_lines(fitted_cells(rows, _TITLES, output.terminal_width(), ("CHANGE", "STATE")))
 
 
-def _find_entry(entries: Sequence[Entry], id_: str | None, context: str) -> Entry:
-    """Return the entry with an id, or the last change in the context. Raises InputError."""
-    from kubectl_qos.edit.history import EntryState, undos
-
-    undone = undos(entries)
-    if id_ is None:
-        for entry in reversed(entries):
-            is_change = not entry.undoes and entry.id not in undone and entry.state is not EntryState.REFUSED
-            if entry.context == context and is_change:
-                return entry
-        raise InputError(f"nothing to undo in {context}", hint="kubectl qos undo --list prints all changes")
+def _entry_with(id_: str, entries: Sequence[Entry]) -> Entry:
+    """Return the entry with an id. Raises InputError."""
     matching = [entry for entry in entries if id_ in {entry.id, entry.short_id}]
     if len(matching) != 1:
         raise InputError(
             f"several changes end in {id_}: use the whole id" if matching else f"there is no change {id_}",
             hint="kubectl qos undo --list prints their ids, with -o json in full",
         )
-    entry = matching[0]
+    return matching[0]
+
+
+def _find_entry(entries: Sequence[Entry], named: Entry | None, context: str) -> Entry:
+    """Return the named entry if it can be undone, or the last change in the context. Raises InputError."""
+    from kubectl_qos.edit.history import EntryState, undos
+
+    undone, entry = undos(entries), named
+    if entry is None:
+        for last in reversed(entries):
+            is_change = not last.undoes and last.id not in undone and last.state is not EntryState.REFUSED
+            if last.context == context and is_change:
+                return last
+        raise InputError(f"nothing to undo in {context}", hint="kubectl qos undo --list prints all changes")
     if entry.context != context:
         raise InputError(
             f"{entry.short_id} was made in the context {entry.context}, this is {context}",
