@@ -345,6 +345,7 @@ class ParsedObjects:
             self.problems.append(_bad_json(error, content, location))
 
     def _add(self, raw: Any, location: DocumentLocation, default_kind: str = "") -> None:
+        raw = _unwrapped(raw)
         words = {*raw} if isinstance(raw, Mapping) else set()
         is_of_helm = "values" in PurePath(location.name).name and "apiVersion" not in words
         needed = {"apiVersion"} if is_of_helm else {"apiVersion", "kind"}
@@ -429,6 +430,16 @@ class ParsedObjects:
             raise InputError(f"{path}: Required value", hint="a pod needs at least one container")
         self.pods.append(self.interner.pod(pod if pod.metadata.uid else with_system_priority(pod)))
         return self.pods[-1]
+
+
+def _unwrapped(raw: Any) -> Any:
+    """Return the object in a line of `kubectl get -w --output-watch-events -o json` or of an event router."""
+    if not isinstance(raw, Mapping) or "kind" in raw:
+        return raw
+    watched, routed = raw.get("object"), raw.get("event")
+    if isinstance(routed, Mapping) and "involvedObject" in routed:
+        return {"kind": "Event", **routed}
+    return watched if isinstance(watched, Mapping) and "type" in raw else raw
 
 
 def _kind_by_name(file: str) -> str:

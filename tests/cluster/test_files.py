@@ -298,6 +298,18 @@ def test_the_configuration_of_a_kubelet_is_that_of_the_only_node(tmp_path: Path)
     assert "evictionHard" in FileSource([str(tmp_path)]).notes[0]
 
 
+def test_the_lines_of_a_watch_and_of_an_event_router_are_the_objects_in_them(tmp_path: Path) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+    event = {"reason": "OOMKilling", "involvedObject": {"kind": "Node", "name": "n1"}, "message": "x"}
+    lines = {"type": "ADDED", "object": node}, {"verb": "ADDED", "event": event}
+    path = tmp_path / "watch.json"
+    path.write_text("\n".join(json.dumps(line, indent=1) for line in lines))
+    source = FileSource([str(path)])
+    assert [*source.snapshot(Scope()).nodes] == ["n1"]
+    assert [event.reason for event in source.event_list(None).events] == ["OOMKilling"]
+    assert source.notes == ()
+
+
 def test_the_processes_of_a_node_are_read_beside_its_pods(tmp_path: Path) -> None:
     """What `kubectl qos host -o json` has written: the largest process of each container."""
     paths = []
