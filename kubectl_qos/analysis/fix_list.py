@@ -31,7 +31,13 @@ from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.workload_priorities import plan_nodes
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import Workload, find_workload
-from kubectl_qos.k8s.managers import Manager, as_manager, find_recommending, matching_autoscalers
+from kubectl_qos.k8s.managers import (
+    ManagedValue,
+    Manager,
+    as_manager,
+    find_recommending,
+    matching_autoscalers,
+)
 from kubectl_qos.k8s.objects import CPU, ContainerState, ContainerStateTerminated, Pod, all_containers
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import with_requests_added
@@ -205,9 +211,11 @@ def fixes_for_pods(
         autoscaler = find_recommending(chain, related.autoscalers)
         recommending = dict.fromkeys(keys, autoscaler) if autoscaler is not None else {}
         models = [replace(model, recommending=recommending) for model in models]
-        managers = matching_autoscalers(chain, related.autoscalers)
     of_pods = fixes_of_pods(models, keys, workload, by)
     fixes = of_pods.fixes
+    if related is not None:
+        values = [ManagedValue(*edit.target) for fix in fixes for edit in fix.edits]
+        managers = matching_autoscalers(chain, related.autoscalers, values)
     managers = tuple(dict.fromkeys((*managers, *_managers_of(fixes, models))))
     if ended is not None:
         fixes = tuple(replace(fix, pod=ended, strategy=strategy_for(ended, fix.preview)) for fix in fixes)
@@ -227,9 +235,14 @@ def _lost_resources(pod: Pod) -> bool:
 
 def _managers_of(fixes: Iterable[Fix], models: Iterable[NodeModel]) -> tuple[Manager, ...]:
     """Return the autoscalers that set values of these pods."""
-    keys = [fix.pod.key for fix in fixes]
     advised = [model.recommending for model in models if model.recommending]
-    setting = (scalers[key] for scalers in advised for key in keys if key in scalers)
+    setting = (
+        scalers[fix.pod.key]
+        for scalers in advised
+        for fix in fixes
+        if fix.pod.key in scalers
+        and not scalers[fix.pod.key].leaves([ManagedValue(*edit.target) for edit in fix.edits])
+    )
     return tuple(dict.fromkeys(as_manager(scaler) for scaler in setting if scaler.mode != "Off"))
 
 

@@ -353,7 +353,7 @@ def _managers(related: RelatedObjects, kind: StrategyKind, target: ChangedObject
     values = [ManagedValue(*edit.target) for edit in target.edits]
     chain = [target.raw, related.raw, *(owner.raw for owner in related.owners)]
     managers = find_managers(target.raw, values, FIELD_MANAGER)
-    for manager in (*managers, *matching_autoscalers(chain, related.autoscalers)):
+    for manager in (*managers, *matching_autoscalers(chain, related.autoscalers, values)):
         only_new_pods = kind is StrategyKind.IN_PLACE and manager.mode == "Initial"
         severity = Severity.NOTE if only_new_pods else Severity.WARNING
         what = "field manager" if manager.kind is ManagerKind.APPLIER else manager.kind.value

@@ -69,6 +69,17 @@ class _VerticalAutoscalerStatus(ApiStruct, frozen=True):
     recommendation: _Recommendation | None = None
 
 
+class ManagedValue(NamedTuple):
+    """A value of requests or limits (`side`); `container` is empty for the pod's own."""
+
+    container: str
+    side: str
+    resource: str
+
+    def __str__(self) -> str:
+        return ".".join(filter(None, self))
+
+
 class VerticalAutoscaler(ApiStruct, frozen=True):
     """A VerticalPodAutoscaler."""
 
@@ -88,6 +99,12 @@ class VerticalAutoscaler(ApiStruct, frozen=True):
         policies = policy.container_policies if policy else ()
         values = {policy.container_name: policy.controlled_values for policy in policies}
         return values.get(container, values.get("*")) == "RequestsOnly"
+
+    def leaves(self, values: Collection[ManagedValue]) -> bool:
+        """Return whether it changes none of these values: they are limits, and it sets requests alone."""
+        return bool(values) and all(
+            value.side == "limits" and self.keeps_limits(value.container) for value in values
+        )
 
     @property
     def mode(self) -> str:
@@ -161,17 +178,6 @@ class Manager(NamedTuple):
     mode: str = ""
 
 
-class ManagedValue(NamedTuple):
-    """A value of requests or limits (`side`); `container` is empty for the pod's own."""
-
-    container: str
-    side: str
-    resource: str
-
-    def __str__(self) -> str:
-        return ".".join(filter(None, self))
-
-
 def find_managers(raw: Json, values: Collection[ManagedValue], ours: str = "") -> tuple[Manager, ...]:
     """Return the managers that would set these values again, as far as the object names them."""
     managers = [*_argo_cd(raw), *_flux(raw)] or [*_helm(raw)]
@@ -189,14 +195,14 @@ def find_managers(raw: Json, values: Collection[ManagedValue], ours: str = "") -
 
 
 def matching_autoscalers(
-    chain: Sequence[Json], autoscalers: Iterable[VerticalAutoscaler]
+    chain: Sequence[Json], autoscalers: Iterable[VerticalAutoscaler], values: Collection[ManagedValue]
 ) -> tuple[Manager, ...]:
-    """Return the VerticalPodAutoscalers that change the pods of an object or of one of its owners.
+    """Return the VerticalPodAutoscalers that change these values of an object or of one of its owners.
 
     `Off` only recommends and is left out; `Initial` changes pods when they are created.
     """
     targets = _targets(chain)
-    refs = ((vpa, vpa.spec.target_ref) for vpa in autoscalers if vpa.mode != "Off")
+    refs = ((vpa, vpa.spec.target_ref) for vpa in autoscalers if vpa.mode != "Off" and not vpa.leaves(values))
     return tuple(as_manager(vpa) for vpa, ref in refs if (ref.kind, ref.name) in targets)
 
 

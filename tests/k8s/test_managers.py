@@ -150,17 +150,35 @@ def autoscaler(kind: str, mode: str | None) -> list[VerticalAutoscaler]:
     return [convert(raw, VerticalAutoscaler)]
 
 
+REQUEST, LIMIT = (ManagedValue("app", side, "memory") for side in ("requests", "limits"))
+
+
+def test_an_autoscaler_of_requests_alone_leaves_limits() -> None:
+    raw = {
+        "metadata": {"name": "vpa"},
+        "spec": {
+            "targetRef": {"kind": "Deployment", "name": "web"},
+            "resourcePolicy": {
+                "containerPolicies": [{"containerName": "*", "controlledValues": "RequestsOnly"}]
+            },
+        },
+    }
+    scalers = [convert(raw, VerticalAutoscaler)]
+    found = [matching_autoscalers([deployment()], scalers, values) for values in ([LIMIT], [REQUEST, LIMIT])]
+    assert [len(managers) for managers in found] == [0, 1]
+
+
 def test_autoscalers_of_the_object_and_of_its_owners() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": True}
     replica_set = {"kind": "ReplicaSet", "metadata": {"name": "web-1", "ownerReferences": [owner]}}
     chains: list[list[dict[str, Any]]] = [[deployment()], [{"kind": "Pod"}, replica_set]]
     for chain in chains:
         for mode, expected in ((None, "Auto"), ("Initial", "Initial")):
-            [manager] = matching_autoscalers(chain, autoscaler("Deployment", mode))
+            [manager] = matching_autoscalers(chain, autoscaler("Deployment", mode), [REQUEST])
             assert (manager.kind, manager.name, manager.mode) == (
                 ManagerKind.VERTICAL_AUTOSCALER,
                 "vpa",
                 expected,
             )
-        assert matching_autoscalers(chain, autoscaler("Deployment", "Off")) == ()
-        assert matching_autoscalers(chain, autoscaler("StatefulSet", "Auto")) == ()
+        assert matching_autoscalers(chain, autoscaler("Deployment", "Off"), [REQUEST]) == ()
+        assert matching_autoscalers(chain, autoscaler("StatefulSet", "Auto"), [REQUEST]) == ()
