@@ -145,7 +145,11 @@ def _from(contender: Contender) -> str:
 def dies_next(on_node: NodeDeaths | None) -> Section | None:
     """Show what ends a pod, the first death as the answer; None if its node is unknown."""
     if on_node is not None and on_node.deaths:
-        first, *others = map(how, on_node.deaths)
+        several = len({death.container for death in on_node.deaths if death.container}) > 1
+        first, *others = (
+            f"{escape(death.container)}: {how(death)}" if several and death.container else how(death)
+            for death in on_node.deaths
+        )
         return Section(DIES_NEXT, first, tuple(map(Line, others)))
     if on_node is None or not on_node.state.setup.node.name:
         return None

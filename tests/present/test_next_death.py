@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.analysis.deaths import DeathRow, Deaths, deaths_of_pods, deaths_on_nodes
+from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
@@ -16,6 +16,7 @@ from kubectl_qos.present import next_death
 from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.next_death import (
     columns,
+    dies_next,
     distance,
     foretold,
     how,
@@ -132,6 +133,25 @@ def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below(
     rows = [DeathRow("n", contested), DeathRow("n", DEATH)]
     assert list(victim_notes(rows)) == notes
     assert list(victim_notes([*rows, DeathRow("other", DEATH)])) == [f"n: {note}" for note in notes]
+
+
+def test_what_kills_a_pod_of_several_containers_names_the_one_that_dies(snapshot: Snapshot) -> None:
+    """As measured at a pod's limit: the container that grew was killed, and not the larger one."""
+    fields: dict[str, Any] = {**IN_USE, "mechanism": Mechanism.POD_LIMIT}
+    at_limit = DEATH._replace(**fields)
+    grown = at_limit._replace(container="b", grown_bytes=41 * MIB)
+    evicted = DEATH._replace(mechanism=Mechanism.EVICTION, container="", ceiling_bytes=400 * MIB)
+    state = state_of_node(snapshot, "worker-1")
+    section = dies_next(NodeDeaths(state, (at_limit, grown, evicted)))
+    assert section is not None
+    assert [section.answer, *(line.text for line in section.lines)] == [
+        "c: pod limit 75%, +100Mi",
+        "b: pod limit 75%, +100Mi, if it alone grows to 41Mi",
+        how(evicted),
+    ]
+    alone = dies_next(NodeDeaths(state, (at_limit, evicted)))
+    assert alone is not None
+    assert alone.answer == how(at_limit)
 
 
 def test_rank_1_names_the_pod_that_may_come_before_it() -> None:
