@@ -381,7 +381,7 @@ class _LogReader:
         ):
             return
         of_unit = OF_UNIT.match(record.message)
-        if of_unit is not None and any(report.is_about(record, of_unit["unit"]) for report in self._open):
+        if of_unit is not None and any(report.add_unit(record, *of_unit.groups()) for report in self._open):
             return
         is_daemon = bool(record.program) or (not record.is_kernel and is_daemon_line(record.message))
         kind = DaemonKill if is_daemon else ReportBuilder

@@ -240,6 +240,8 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
         others = len(report.processes) - 1
         if others:
             yield f"{count(others, 'more process', 'more processes')} died with it"
+    if report.ended_unit:
+        yield f"systemd then ended all of {escape(report.ended_unit)}: OOMPolicy=continue prevents that"
     if invoker is not None and not report.is_manual and (victim is None or invoker.pid != victim.pid):
         pid = f", process {invoker.pid}," if invoker.pid is not None else ""
         yield f"{escape(invoker.comm)}{pid} triggered the OOM; this does not affect victim selection"

@@ -151,6 +151,10 @@ def test_what_systemd_says_of_a_kill_by_the_kernel() -> None:
     kill = kill_of([*kernel, line])
     assert (kill.diagnosis.mechanism, kill.container_id) == (Mechanism.POD_LIMIT, ID)
     assert len(kills_of([*kernel, line.replace("cri-containerd-7f", "cri-containerd-8f")])) == 2
+    assert "systemd then ended" not in text_of(kill)
+    failed = line.replace(said, f"{unit}: Failed with result 'oom-kill'.")
+    for lines in ([*kernel, line, failed], [*kernel, failed], [line, failed]):
+        assert f"systemd then ended all of {unit}: OOMPolicy=continue" in text_of(kill_of(lines))
 
 
 def test_earlyoom() -> None:

@@ -227,6 +227,8 @@ class OomReport:
     victims: tuple[Killed, ...] = ()
     group_kill: str = ""
     reaped: tuple[int, ...] = ()
+    ended_unit: str = ""
+    """The unit of the victim, of which systemd ended the rest (OOMPolicy)."""
     took_the_allocating: bool = False
     is_certain: bool = False
     """It has a line that only reports of the OOM killer have."""

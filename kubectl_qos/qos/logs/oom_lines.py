@@ -100,7 +100,8 @@ TABLE broken_row \[ *\d{0,10}\]? *(?:…|$)
 SUMMARY summary oom-kill: ?constraint=(?P<constraint>[A-Z_]*)(?P<rest>.*)
 KILLED killed WHY Kill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)? ?\((?P<rest>.*)
 KILLED skipped WHY OOM victim (?P<pid>\d{1,10}) \(.{0,64}?\) is already exiting
-KILLED unit (?P<unit>\S{1,255}): A process of this unit has been killed by the OOM killer
+KILLED unit (?P<unit>\S{1,255}): (?:A process of this unit has been killed by the OOM killer
+    |(?P<ended>Failed with result 'oom-kill'))
 KILLED group Tasks in ?(?P<group>\S*)(?P<rest>.*)
 KILLED reaped oom_reaper: reaped process (?P<pid>\d{1,10}) \((?P<comm>.{0,64}?)\)(?:,|$)
 KILLED nobody Out of memory and no killable processes
@@ -230,11 +231,14 @@ class ReportBuilder:
         self.note_continuation()
         return True
 
-    def is_about(self, record: LogRecord, unit: str) -> bool:
-        """Return whether systemd's line about its unit repeats this kill."""
+    def add_unit(self, record: LogRecord, unit: str, ended: str | None) -> bool:
+        """Add systemd's line about its unit, if it is about this kill; else return False."""
         path = self._report.task_memcg or self._report.group_kill
         is_here = record.node == self._last.node and self._is_close(record, _REAPED_SECONDS)
-        return is_here and (not path or unit in path or CUT in path)
+        if not is_here or (path and unit not in path and CUT not in path):
+            return False
+        self._set(ended_unit=unit if ended else self._report.ended_unit)
+        return True
 
     def note_continuation(self) -> None:
         """Note that the log continues after its victim, of which it has the beginning."""
@@ -454,8 +458,8 @@ class ReportBuilder:
         self._reaped.append(int(pid))
         return not self._stage
 
-    def _parse_unit(self, unit: str) -> bool:
-        self._set(task_memcg=unit)
+    def _parse_unit(self, unit: str, ended: str | None) -> bool:
+        self._set(task_memcg=unit, ended_unit=unit if ended else "")
         return not self._stage
 
     def _parse_nobody(self) -> bool:
