@@ -25,7 +25,7 @@ from kubectl_qos.tui.lists.pods import (
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import build_view_model
-from kubectl_qos.tui.widgets.table import TOKENS, fitted, fitting_columns
+from kubectl_qos.tui.widgets.table import STYLES, fitted, fitting_columns
 from tests.tui.sources import demo, one_cluster, renamed
 
 PODS = PodList(Trends())
@@ -116,7 +116,7 @@ def test_every_token_has_a_style() -> None:
     columns = (*NODE_COLUMNS, *NAMESPACE_COLUMNS)
     groups = (*found.nodes, replace(found.nodes[1], bad_conditions=("memory",)))
     tokens |= {group_token(group, column.key) for group in groups for column in columns}
-    assert tokens - {""} <= set(TOKENS)
+    assert tokens - {""} <= set(STYLES)
     assert {"victim", "error", "success", "warning", "muted"} <= tokens
 
 

@@ -11,19 +11,18 @@ from textual.pilot import Pilot
 from kubectl_qos.present.output import Column
 from kubectl_qos.tui.widgets import line_table
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table import Layout, Token, measured
+from kubectl_qos.tui.widgets.table import STYLES, Layout, Token, measured
 from tests.tui.test_line_table import COLUMNS, NOW, Row
 
 
 @pytest.fixture(autouse=True)
-def _long_flashes(monkeypatch: pytest.MonkeyPatch) -> None:
+def _long_underlined_flashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a busy machine takes to look."""
     monkeypatch.setattr(line_table, "FLASH_SECONDS", 3600)
+    monkeypatch.setitem(STYLES, "changed", "underline")
 
 
 class FlashApp(App[None]):
-    CSS = "LineTable > .line-table--changed { text-style: underline; }"
-
     def __init__(self, unflashed: frozenset[str] = frozenset()) -> None:
         super().__init__()
         self.unflashed = unflashed

@@ -75,15 +75,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.TABLE)
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "line-table--header",
-        "line-table--sorted",
-        "line-table--cursor",
-        "line-table--cursor-blurred",
-        "line-table--empty",
-        "line-table--changed",
-        *(f"line-table--{token}" for token in table.TOKENS),
-    }
 
     @dataclass
     class Highlighted(Message):
@@ -391,11 +382,12 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def _line(self, line: _PaintedRow) -> tuple[Strip, Style]:
         base = self._base
         if line.at_cursor:
-            base = self._style("cursor" if line.focused else "cursor-blurred")
+            base = self._style("cursor" if line.focused else "blurred")
         strip = self._strips.get(line)
         if strip is None:
             of_token = self._token_style_on(base)
-            look = table.Look(base, of_token, self._token_style("changed"), line.at_cursor)
+            changed = self._token_style("changed") if line.changed else Style.null()
+            look = table.Look(base, of_token, changed, line.at_cursor)
             strip = self._strips[line] = self._make_strip(line, look)
         return strip, base
 
@@ -410,7 +402,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     def _spans_strip(self, line: _PaintedSpans, width: int) -> Strip:
         base = self._base
         if line.at_cursor:
-            base = self._style("cursor" if line.focused else "cursor-blurred")
+            base = self._style("cursor" if line.focused else "blurred")
         of_token = self._token_style_on(base)
         segments = [Segment(text, base + of_token(token) if token else base) for text, token in line.spans]
         return Strip(segments).adjust_cell_length(width, base)
@@ -423,10 +415,13 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return Strip([Segment(text, self._style("empty"))], width)
 
     def _style(self, name: str) -> Style:
-        return self.get_component_rich_style(f"line-table--{name}")
+        return self._base + self._token_style(name)
 
     def _token_style(self, name: str) -> Style:
-        return self.get_component_rich_style(f"line-table--{name}", partial=True)
+        app = self.app
+        style = table.ANSI.get(name) if app.native_ansi_color else None
+        style = table.COLOURLESS.get(name, style) if app.no_color else style
+        return app.stylesheet.parse_style(style or table.STYLES[name]).rich_style
 
     def _token_style_on(self, base: Style) -> Callable[[str], Style]:
         """Return the styles of tokens on a line, without colours if reversed: they would be backgrounds."""

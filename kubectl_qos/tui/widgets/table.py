@@ -121,15 +121,41 @@ def _give_back(kept: dict[str, int], measured: Mapping[str, int], available: int
         too_wide -= returned
 
 
-TOKENS: Final = ("victim", "calm", "success", "warning", "error", "accent", "muted", "faint", "filled")
-"""The tokens of cells."""
+STYLES: Final = {
+    "victim": "bold $error",
+    "calm": "$primary",
+    **{token: f"${token}" for token in ("success", "warning", "error", "accent")},
+    "muted": "$secondary",
+    "faint": "$secondary",
+    "filled": "$fill",
+    # Of what is no cell.
+    "header": "bold $secondary",
+    "sorted": "bold $accent",
+    "cursor": "$foreground on $block-cursor-background",
+    "blurred": "$foreground on $panel",
+    "empty": "$secondary",
+    "changed": "bold on $flash",
+}
+"""Styles by the tokens of cells: component classes would be styled one by one, for each table."""
+ANSI: Final = {
+    "cursor": "reverse $foreground on $block-cursor-background",
+    "blurred": "bold $foreground on $panel",
+    "changed": "reverse on $flash",
+}
+"""What is otherwise in the terminal's own colours, where grounds are all the same."""
+COLOURLESS: Final = {
+    **dict.fromkeys(("victim", "error"), "bold $foreground"),
+    **dict.fromkeys(("warning", "success", "calm", "filled", "faint"), "$foreground"),
+    "changed": "reverse on $flash",
+}
+"""What is otherwise without colours."""
 INVERSE: Final = "inverse "
 """Before the token of a part: it has the colour as its ground."""
 VIVID: Final = frozenset({"victim"})
 """Tokens that show under the cursor too."""
 
 Token = str | tuple[tuple[int, str], ...]
-"""One of TOKENS or "" for a whole cell, or pairs of a length and a token for its parts."""
+"""One of STYLES or "" for a whole cell, or pairs of a length and a token for its parts."""
 
 
 @dataclass(frozen=True, slots=True)
