@@ -2,7 +2,8 @@
 
 Such a guess takes 20 ms for each key, and is wrong on a machine with something else to do. Here it is known:
 nothing is ready in the event loop, no timer is about to run, and no thread of the UI works. Only then the
-screen is painted, once for all that has changed: what is painted before is what nobody looks at.
+screen is painted, once for all that has changed: what is painted before is what nobody looks at. A test whose
+application is in UNSEEN looks by itself: its screen is painted then, and at its end.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import sys
 import threading
 import time
 from typing import Any, Final
+from weakref import WeakSet
 
 from textual._context import active_app
+from textual.app import App
 from textual.screen import Screen
 
 SOON_SECONDS: Final = 0.035
@@ -26,6 +29,8 @@ BLOCKED_TIMES: Final = 10
 WORKER: Final = "qos-worker"
 CHANGED: Final[set[Screen[Any]]] = set()
 """Screens that are still to be painted."""
+UNSEEN: Final[WeakSet[App[Any]]] = WeakSet()
+"""Applications whose screen is not painted before a test looks at it."""
 paint_now: Final = Screen._compositor_refresh
 
 
@@ -39,7 +44,10 @@ def paint() -> bool:
     screens = [*CHANGED]
     CHANGED.clear()
     for screen in screens:
-        if screen.is_running:
+        if screen.is_running and screen is screen.app.screen and screen.app in UNSEEN:
+            screen._dirty_widgets.clear()
+            screen.app._update_mouse_over(screen)
+        elif screen.is_running:
             paint_now(screen)
     return bool(screens)
 

@@ -29,6 +29,7 @@ from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.base import ListRows
 from kubectl_qos.tui.screens.main import MainScreen
+from tests.tui.idle import UNSEEN, paint_now
 from tests.tui.writers import ScriptedWriter, around, memory, recorded
 
 T = TypeVar("T")
@@ -396,9 +397,12 @@ async def running(
     ready: bool = True,
     notifications: bool = False,
     at_first: bool = True,
+    painted: bool = False,
     **options: Any,
 ) -> AsyncIterator[Run]:
     """The UI of a source, of the demo by default, after keys; where it is ready, with the first answer.
+
+    With `painted` every screen on the way is painted, otherwise those that a test looks at, and the last one.
 
     Unless asked otherwise, the cursor begins on the first row of every list, not on who dies first.
     """
@@ -406,6 +410,8 @@ async def running(
         app = source
     else:
         app = QosApp(source or DemoSource(), scope or Scope(), **options)
+    if not painted:
+        UNSEEN.add(app)
     async with app.run_test(size=size, notifications=notifications):
         pilot = Run(app)
         await pilot.until(lambda: app.screen.focused is not None or not app.screen.focus_chain)
@@ -415,3 +421,5 @@ async def running(
                 pilot.begin_at_first()
         await pilot.keys(*pressed)
         yield pilot
+        if app.screen_stack and not app._exit:
+            paint_now(app.screen)

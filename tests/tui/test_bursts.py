@@ -35,7 +35,7 @@ async def burst(pilot: Run, *keys: str) -> None:
 
 @pytest.fixture
 async def pilot() -> AsyncIterator[Run]:
-    async with running(size=(100, 30)) as found:
+    async with running(size=(100, 30), painted=True) as found:
         yield found
 
 
@@ -86,14 +86,14 @@ async def test_keys_for_a_palette_that_is_not_laid_out_yet(pilot: Run) -> None:
 @pytest.mark.parametrize("behind", [("j",), ("d", "escape"), ("slash", "a"), ("ctrl+p",)])
 async def test_what_is_typed_behind_q_is_lost_without_a_word(behind: tuple[str, ...]) -> None:
     app = QosApp(DemoSource(), Scope())
-    async with running(app, size=(100, 30)) as pilot:
+    async with running(app, size=(100, 30), painted=True) as pilot:
         await burst(pilot, "j", "q", *behind)
     assert app.return_code == 0
 
 
 async def test_a_key_that_is_under_way_when_the_app_ends_goes_nowhere() -> None:
     app = QosApp(DemoSource(), Scope())
-    async with running(app, size=(100, 30)):
+    async with running(app, size=(100, 30), painted=True):
         await app._key_order.take(Key("j", "j"))
     app._key_order._rounds = 2
     await app._key_order.passed(app._key_order._number)

@@ -98,7 +98,7 @@ async def test_a_minute_of_a_monkey(monkeypatch: pytest.MonkeyPatch) -> None:
     app = QosApp(DemoSource(), Scope())
     begin = time.monotonic()
     sizes: list[int] = []
-    async with running(app, size=(100, 30)) as pilot:
+    async with running(app, size=(100, 30), painted=True) as pilot:
         tracemalloc.start()
         try:
             while time.monotonic() < begin + SECONDS:
@@ -149,7 +149,7 @@ async def test_random_keys_clicks_sizes_and_answers(seed: int, monkeypatch: pyte
             terminal.feed(app._output.write(update, ColorSystem.TRUECOLOR))
 
     monkeypatch.setattr(app, "_display", display)
-    async with running(app, size=(80, 24), ready=False) as pilot:
+    async with running(app, size=(80, 24), ready=False, painted=True) as pilot:
         await pilot.pause()
         for _ in range(PRESSES):
             with suppress(OutOfBounds):
@@ -163,7 +163,7 @@ async def test_random_keys_clicks_sizes_and_answers(seed: int, monkeypatch: pyte
 
 @pytest.mark.parametrize("size", [(80, 24), (30, 8)])
 async def test_every_key_on_every_screen_of_an_empty_cluster(size: tuple[int, int]) -> None:
-    async with running(ScriptedSource(Snapshot()), size=size) as pilot:
+    async with running(ScriptedSource(Snapshot()), size=size, painted=True) as pilot:
         for key in sorted({*KEYS, *TYPED}):
             await pilot.press(key)
             await pilot.press("escape")

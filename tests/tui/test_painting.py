@@ -139,7 +139,7 @@ async def test_a_screen_is_painted_once_its_widgets_have_their_sizes_and_keys(
         if update is not None:
             frames.append("\n".join(strip.text for strip in screen._compositor.render_strips()))
 
-    async with running(size=(120, 40)) as pilot:
+    async with running(size=(120, 40), painted=True) as pilot:
         monkeypatch.setattr(Screen, "_compositor_refresh", paint_now)
         monkeypatch.setattr(App, "_display", display)
         for key, footer in (("d", "e edit"), ("K", "d explain"), ("question_mark", "? help")):

@@ -77,7 +77,7 @@ async def test_a_refresh_renews_the_fixes_and_the_cursor_stays_on_its_fix() -> N
 
 async def test_a_refresh_that_moves_no_line_lays_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     little = with_usage(demo(), "prometheus-", 2 << 20)
-    async with running(ScriptedSource(demo(), little), size=(120, 40)) as pilot:
+    async with running(ScriptedSource(demo(), little), size=(120, 40), painted=True) as pilot:
         app, shown = pilot.qos, []
         app._output.write(app.screen._compositor.render_full_update(), ColorSystem.TRUECOLOR)
         monkeypatch.setattr(app, "_display", lambda _, update: shown.append(update))
