@@ -18,7 +18,9 @@ import textual.pilot
 from pytest_textual_snapshot import PseudoApp, PseudoConsole, node_to_report_path, normalize_svg
 from textual import constants
 from textual.css.model import RuleSet
+from textual.css.styles import RulesMap
 from textual.css.stylesheet import Stylesheet
+from textual.dom import DOMNode
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
@@ -120,20 +122,62 @@ def _styles_are_parsed_once() -> Iterator[None]:
     if os.environ.get("QOS_MONKEY_SECONDS"):  # It measures memory.
         yield
         return
-    parse = Stylesheet._parse_rules
-    parsed: dict[Any, Any] = {}
+    parse_rules, parse, apply = Stylesheet._parse_rules, Stylesheet.parse, Stylesheet.apply
+    parsed_rules: dict[Any, Any] = {}
+    parsed: dict[Any, tuple[Any, Any]] = {}
+    matched: dict[Any, RulesMap] = {}
 
-    def parse_once(styles: Stylesheet, *source: Any, **named: Any) -> Any:
+    def parse_rules_once(styles: Stylesheet, *source: Any, **named: Any) -> Any:
         key = *source, *named.values(), *styles._variables.items()
-        if key not in parsed:
-            parsed[key] = parse(styles, *source, **named)
-        return parsed[key]
+        if key not in parsed_rules:
+            parsed_rules[key] = parse_rules(styles, *source, **named)
+        return parsed_rules[key]
+
+    def parse_once(styles: Stylesheet) -> None:
+        key = *styles.source.items(), *styles._variables.items()
+        if styles._invalid_css or key not in parsed:
+            parse(styles)
+            parsed[key] = styles.rules, styles.rules_map
+        styles._rules, styles._rules_map = parsed[key]
+        styles._require_parse = False
+
+    def apply_matched(styles: Stylesheet, node: DOMNode, *, animate: bool = False, cache: Any = None) -> None:
+        apply(styles, node, animate=animate, cache=MatchedRules(matched, styles, node))  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        patch.setattr(Stylesheet, "_parse_rules", parse_rules_once)
+        patch.setattr(Stylesheet, "parse", parse_once)
+        patch.setattr(Stylesheet, "apply", apply_matched)
         # Every widget looks up all rules in a set; that of Python itself is the same, without a call.
         patch.setattr(RuleSet, "__hash__", object.__hash__)
         yield
+
+
+class MatchedRules:
+    """The cache that Textual keeps of rules while it styles some widgets, here of every application.
+
+    What a widget matches depends on it and what it is in: Textual asks no cache about the pseudo classes that
+    depend on more.
+    """
+
+    def __init__(self, matched: dict[Any, RulesMap], styles: Stylesheet, node: DOMNode) -> None:
+        self._matched = matched
+        self._styles = styles
+        self._node = node
+        self._key: Any = None
+
+    def get(self, _: Any) -> RulesMap | None:
+        app = self._node.app
+        modes = app.app_focus, app.current_theme.dark, app.native_ansi_color, app.no_color, app.is_inline
+        path = [
+            (type(node), node._id, frozenset(node._classes), node._pseudo_classes_cache_key)
+            for node in self._node.css_path_nodes
+        ]
+        self._key = id(self._styles.rules), modes, *path
+        return self._matched.get(self._key)
+
+    def __setitem__(self, _: Any, rules: RulesMap) -> None:
+        self._matched[self._key] = rules
 
 
 @pytest.fixture(autouse=True)
