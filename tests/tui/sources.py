@@ -28,6 +28,7 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.base import ListRows
+from kubectl_qos.tui.screens.base import KeyFooter
 from kubectl_qos.tui.screens.main import MainScreen
 from tests.tui.idle import UNSEEN, paint_now
 from tests.tui.writers import ScriptedWriter, around, memory, recorded
@@ -314,6 +315,11 @@ class Run(Pilot[Any]):
     def words(self) -> str:
         """The same without regard to where lines are broken, or to the frames of dialogs."""
         return " ".join(self.text.replace("│", " ").split())
+
+    @property
+    def footer(self) -> list[str]:
+        """What the keys of the lowest line do, on the screen on top."""
+        return [key.binding.description for line in self.app.screen.query(KeyFooter) for key in line.shown]
 
     def begin_at_first(self) -> None:
         """Put the cursor on the first row of every list and place: keys of tests count from there."""

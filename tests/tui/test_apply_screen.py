@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from textual.widgets import Button, Input
-from textual.widgets._footer import FooterKey
 
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.source import Source
@@ -77,10 +76,6 @@ async def strategies(source: Source | None = None, **options: Any) -> AsyncItera
 
 def writer_of(pilot: Run) -> ScriptedWriter:
     return pilot.source.scripted
-
-
-def footer(pilot: Run) -> list[str]:
-    return [key.description for key in pilot.app.screen.query(FooterKey)]
 
 
 def states(pilot: Run) -> list[EntryState]:
@@ -257,7 +252,7 @@ async def test_the_name_to_type_is_that_of_the_writer() -> None:
 async def test_read_only_nothing_is_sent_and_the_key_says_why() -> None:
     sentence = "nothing is written: --readonly says read-only"
     async with strategies(readonly=True) as pilot:
-        assert not {"apply", "dry run"} & set(footer(pilot))
+        assert not {"apply", "dry run"} & set(pilot.footer)
         for key in ("a", "d"):
             await pilot.keys(key)
             assert sentence in pilot.notifications[-1]
@@ -268,7 +263,7 @@ async def test_read_only_nothing_is_sent_and_the_key_says_why() -> None:
 
 async def test_a_source_that_cannot_be_written_to_says_what_to_do_instead() -> None:
     async with strategies(DemoSource()) as pilot:
-        assert "apply" not in footer(pilot)
+        assert "apply" not in pilot.footer
         assert "! cannot be applied: nothing is sent: demo is no cluster" in pilot.words
         await pilot.keys("a")
         assert pilot.notifications == ["nothing is sent: demo is no cluster; m shows the patch, to save it"]
@@ -352,17 +347,17 @@ async def test_a_refused_write_is_a_sentence_here_and_where_one_came_from() -> N
             assert f"! not applied: {error}" in pilot.words
             assert len(writer_of(pilot).heard_of("write")) == number, "nothing is retried"
             assert not writer_of(pilot).heard_of("look")
-        assert {"reload", "keep mine"} <= set(footer(pilot))
+        assert {"reload", "keep mine"} <= set(pilot.footer)
 
 
 async def test_a_conflict_blocks_apply_until_the_fields_are_reloaded() -> None:
     async with strategies() as pilot:
         writer_of(pilot).dry_runs = [STALE]
-        assert not {"reload", "keep mine"} & set(footer(pilot))
+        assert not {"reload", "keep mine"} & set(pilot.footer)
         await pilot.keys("a")
         await pilot.seen("changed by someone else")
         assert "before ours theirs c requests.memory 512Mi 1Gi 2Gi" in pilot.words
-        assert {"reload", "keep mine"} <= set(footer(pilot))
+        assert {"reload", "keep mine"} <= set(pilot.footer)
         await pilot.keys("a", "d")
         assert pilot.notifications == ["someone else changed it: reload, or keep mine"] * 2
         assert len(writer_of(pilot).heard) == 1

@@ -18,7 +18,6 @@ from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.widget import Widget
 from textual.widgets import Input, Static
-from textual.widgets._footer import FooterKey
 
 from kubectl_qos.analysis.pod_table import build_rows, is_at_risk
 from kubectl_qos.config.state import UiState
@@ -28,7 +27,7 @@ from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.base import ListTable
 from kubectl_qos.tui.lists.panes import ExplanationPanel
-from kubectl_qos.tui.screens.base import Dialog, QosScreen, TitleLine
+from kubectl_qos.tui.screens.base import Dialog, KeyFooter, QosScreen, TitleLine
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import CollapsibleTitle
 from kubectl_qos.tui.shell import ContextSwitch
@@ -393,15 +392,20 @@ async def look_until(pilot: Run, see: See, wanted: Any) -> None:
 
 def by_footer(action: Action) -> Steps:
     async def steps(pilot: Run) -> None:
-        (key,) = in_footer(pilot, action)
-        await pilot.click(key)
+        ((place, _),) = in_footer(pilot, action)
+        await pilot.click(KeyFooter, offset=(place, 0))
         await pilot.pause()
 
     return steps
 
 
-def in_footer(pilot: Run, action: Action) -> list[FooterKey]:
-    return [one for one in pilot.app.screen.query(FooterKey) if one.action.endswith(action.verb)]
+def in_footer(pilot: Run, action: Action) -> list[tuple[int, str]]:
+    """A cell of the action's key, and what is said there of it."""
+    return [
+        (place + 1, key.binding.description)
+        for place, _, key in pilot.app.screen.query_one(KeyFooter).places()
+        if key.binding.action.endswith(action.verb)
+    ]
 
 
 def by_palette(action: Action) -> Steps:
@@ -823,7 +827,7 @@ async def take(pilot: Run, step: Step) -> None:
     if action.footer and isinstance(pilot.app.screen, Dialog):
         assert f"{Keys().first(action.name)} {action.label}" in pilot.text
     elif action.footer:
-        assert [key.description for key in in_footer(pilot, action)] == [action.label]
+        assert [label for _, label in in_footer(pilot, action)] == [action.label]
     screen = pilot.app.screen
     if isinstance(screen, QosScreen) and action.palette and action.group in {BindingGroup.APP, screen.group}:
         commands = pilot.qos._commands(screen)

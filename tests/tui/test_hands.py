@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from textual.widgets._footer import FooterKey
 
 from kubectl_qos.analysis.deaths import deaths_on_nodes
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
@@ -18,6 +17,7 @@ from kubectl_qos.k8s.objects import (
 )
 from kubectl_qos.present.next_death import distance, victim
 from kubectl_qos.tui import view_model
+from kubectl_qos.tui.screens.base import KeyFooter
 from kubectl_qos.tui.screens.read import log_screen
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.widgets.line_table import LineTable
@@ -26,14 +26,28 @@ from tests.tui.sources import API, Run, ScriptedSource, demo, pod_named, running
 
 
 def footer(pilot: Run) -> list[str]:
-    return [one.description for one in pilot.app.screen_stack[0].query(FooterKey)]
+    return [key.binding.description for key in pilot.main.query_one(KeyFooter).shown]
 
 
 def is_whole(pilot: Run) -> bool:
     """Whether the last line ends within the screen and says what it says as a whole."""
     last = pilot.text.splitlines()[-1]
-    words = [f"{key.key_display} {key.description}" for key in pilot.app.screen.query(FooterKey)]
+    places = pilot.app.screen.query_one(KeyFooter).places()
+    words = [f"{display} {key.binding.description}" for _, display, key in places]
     return bool(words) and all(word in last for word in words)
+
+
+async def test_a_key_below_the_mouse_stands_out_and_says_what_it_does() -> None:
+    async with running(size=(80, 24)) as pilot:
+        line = pilot.main.query_one(KeyFooter)
+        before = line.render().spans
+        for begin, display, key in line.places():
+            for place in (begin, begin + len(f"{display} {key.binding.description}") - 1):
+                await pilot.hover(KeyFooter, offset=(place + 1, 0))
+                assert line.tooltip == key.tooltip
+                assert line.render().spans != before
+        await pilot.hover(KeyFooter, offset=(0, 0))
+        assert (line.tooltip, line.render().spans) == (None, before)
 
 
 async def test_every_key_gets_an_answer_and_the_footer_is_never_blank() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -19,8 +19,7 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Static
-from textual.widgets._footer import FooterKey
+from textual.widgets import Static
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.tui.actions import BY_NAME, BindingGroup, actions_in_group, bindings, footer_sections
@@ -38,11 +37,11 @@ _SEPARATOR: Final = "  "
 _PADDING: Final = 1
 
 
-def unwatch(watched: DOMNode, watcher: DOMNode | None = None) -> None:
-    """End a `watch`, of all watchers unless one is given: Textual would keep them."""
+def unwatch(watched: DOMNode, watcher: DOMNode) -> None:
+    """End every `watch` of a watcher: Textual would keep it."""
     watchers: dict[str, list[tuple[Any, Any]]] = getattr(watched, "__watchers", {})
     for entries in watchers.values():
-        entries[:] = [entry for entry in entries if watcher is not None and entry[0] is not watcher]
+        entries[:] = [entry for entry in entries if entry[0] is not watcher]
 
 
 WIDE_GAP: Final = 2
@@ -51,32 +50,38 @@ MINOR: Final = 3
 _SECTIONS: Final = footer_sections()
 
 
-class KeyFooter(Footer):
+class KeyFooter(Widget):
     """The keys of the screen in groups: the most important ones that fit, each whole.
 
-    Its keys watch it, and Textual's own footer would keep all that it ever showed. That one is also empty
-    while the terminal or the page of a browser has no focus.
+    Textual's own footer is a widget for each key, and empty while the terminal or the page of a browser has
+    no focus.
     """
 
-    _shown: Sequence[ActiveBinding] = ()
+    ALLOW_SELECT = False
+    shown: Sequence[ActiveBinding] = ()
+    _gap = 1
+    _hovered: ActiveBinding | None = None
 
-    def bindings_changed(self, screen: Screen[Any]) -> None:
-        """Show what can be done now, also without a focus."""
-        if self.is_attached and screen is self.screen:
-            self.call_after_refresh(self.recompose)
+    def on_mount(self) -> None:
+        self._choose(self.app.size.width - 2 * _PADDING)
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+
+    def on_unmount(self) -> None:
+        self.screen.bindings_updated_signal.unsubscribe(self)
+
+    def _bindings_changed(self, _: Screen[Any]) -> None:
+        self.call_after_refresh(self._show)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self.recompose)
+        self.call_after_refresh(self._show)
 
-    async def recompose(self) -> None:
-        """Show other keys; most signals that bindings changed come with the same ones."""
-        if not self.is_attached:
-            return
-        before = self._shown
-        self._choose(self.content_size.width)
-        if self._shown != before:
-            unwatch(self)
-            await super().recompose()
+    def _show(self) -> None:
+        """Show what can be done now; most signals that bindings changed come with the same keys."""
+        before = self.shown, self._gap
+        if self.is_attached:
+            self._choose(self.content_size.width)
+        if (self.shown, self._gap) != before:
+            self.refresh()
 
     def _choose(self, width: int) -> None:
         bindings = reversed(self.screen.active_bindings.values())
@@ -85,27 +90,54 @@ class KeyFooter(Footer):
         roomy = fitting_keys(keys, self.app.get_key_display, width, WIDE_GAP)
         dropped = [active for active in keys if active not in roomy]
         is_roomy = all(BY_NAME[active.binding.id or ""].footer >= MINOR for active in dropped)
-        self.set_class(is_roomy, "-roomy")
-        self._shown = (
+        self._gap = WIDE_GAP if is_roomy else 1
+        self.shown = (
             roomy if is_roomy else fitting_keys(keys, self.app.get_key_display, width)
-        ) or self._shown
+        ) or self.shown
 
-    def compose(self) -> ComposeResult:
-        if not self._shown:
-            self._choose(self.app.size.width - 2 * _PADDING)
-        before = None
-        for active in self._shown:
-            binding, section = active.binding, _SECTIONS[active.binding.id or ""]
-            yield FooterKey(
-                binding.key,
-                self.app.get_key_display(binding),
-                binding.description,
-                binding.action,
-                disabled=not active.enabled,
-                tooltip=active.tooltip,
-                classes="-first" if before not in {None, section} else "",
-            ).data_bind(compact=Footer.compact)
-            before = section
+    def places(self) -> Iterator[tuple[int, str, ActiveBinding]]:
+        """Yield the first cell of each key, how it is displayed, and what it does."""
+        begin = 0
+        sections = [_SECTIONS[active.binding.id or ""] for active in self.shown]
+        for active, section, following in zip(self.shown, sections, [*sections[1:], None], strict=True):
+            display = self.app.get_key_display(active.binding)
+            yield begin, display, active
+            width = cell_len(f"{display} {active.binding.description}")
+            begin += width + self._gap * (1 + (following != section))
+
+    def render(self) -> Content:
+        line = Content()
+        for begin, display, active in self.places():
+            key = Content.styled(display, "bold $footer-key-foreground")
+            key = Content.assemble(key, f" {active.binding.description}")
+            if active is self._hovered:
+                key = key.stylize("on $block-hover-background")
+            line = Content.assemble(line.pad_right(begin - line.cell_length), key)
+        return line
+
+    def _at(self, event: events.MouseEvent) -> ActiveBinding | None:
+        """Return the key below the mouse."""
+        for begin, display, active in self.places():
+            if 0 <= event.x - _PADDING - begin < cell_len(f"{display} {active.binding.description}"):
+                return active
+        return None
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._hover(self._at(event))
+
+    def on_leave(self) -> None:
+        self._hover(None)
+
+    def _hover(self, active: ActiveBinding | None) -> None:
+        if active is not self._hovered:
+            self._hovered = active
+            self.tooltip = active.tooltip if active is not None else None
+            self.refresh()
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        active = self._at(event)
+        if active is not None:
+            self.app.simulate_key(active.binding.key)
 
 
 def fitting_keys(
@@ -262,7 +294,7 @@ class QosScreen(SingleDismissScreen[None]):
             self.add_class(max(least for least in breakpoints if least[0] <= size)[1])
         yield TitleLine()
         yield from self.compose_content()
-        yield KeyFooter(show_command_palette=False, compact=True)
+        yield KeyFooter()
         yield TooSmall()
 
     def compose_content(self) -> ComposeResult:
