@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -146,13 +147,12 @@ def all_lines(state: Apply, target: EditTarget) -> list[TextLine]:
     ]
 
 
-@pytest.mark.parametrize("text", VALUES)
-@pytest.mark.parametrize("side", Side)
-def test_lines_of_every_pod(facts: ViewModel, side: Side, text: str | None) -> None:
-    quantity = None if text is None else Quantity.parse(text)
-    for pod in facts.snapshot.pods:
+def test_lines_of_every_pod(facts: ViewModel) -> None:
+    quantities = [None if text is None else Quantity.parse(text) for text in VALUES]
+    related_of = {pod.metadata.uid: around(pod) for pod in facts.snapshot.pods}
+    for pod, side, quantity in product(facts.snapshot.pods, Side, quantities):
         edit = Edit(first_container(pod), side, "memory", quantity)
-        related = around(pod)
+        related = related_of[pod.metadata.uid]
         state, target = begin(facts, pod, [edit], related)
         assert all(part.title for part in related_sections(state.preview, target, related))
         assert state.error is None

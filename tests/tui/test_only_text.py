@@ -36,7 +36,7 @@ KINDS = {
     ListKind.DEATHS: "DeathList",
 }
 SHOWN = "[bold]x\\x1b[31m"
-NAMES = [NASTY, 'a,"b";c', "two\nlines\t", "\u202eback", "", "[/]", "=1+1", "née", "\x00"]
+NAMES = [NASTY, '[/]a,"b";c two\nlines\t \u202eback née \x00', "", "=1+1"]
 
 
 def called(name: str, snapshot: Snapshot | None = None) -> Snapshot:
