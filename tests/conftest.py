@@ -24,7 +24,7 @@ yaml.safe_load = partial(yaml.load, Loader=yaml.CSafeLoader)
 yaml.safe_load_all = partial(yaml.load_all, Loader=yaml.CSafeLoader)
 
 # How long an example takes depends on the machine.
-settings.register_profile("quick", settings.default, max_examples=60, deadline=None)
+settings.register_profile("quick", settings.default, max_examples=40, deadline=None)
 settings.register_profile("thorough", settings.default, max_examples=600, deadline=None)
 settings.load_profile("quick")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.analysis.drift import observed_from_sections
@@ -329,7 +329,6 @@ def test_a_status_that_is_none_is_no_success(execute: Execute) -> None:
         execute(ended(b"", b"", b"no json here"))
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=400), st.integers(1, 40))
 def test_any_bytes_end_in_an_error_or_in_messages(garbage: bytes, step: int) -> None:
     left = [garbage[place : place + step] for place in range(0, len(garbage), step)]

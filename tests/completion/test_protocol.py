@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubectl_qos.cli import completion as protocol
@@ -195,7 +195,6 @@ _KNOWN_WORDS = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.lists(_KNOWN_WORDS | st.text(max_size=8), max_size=6))
 @example(["undo", "\ud800"])
 @example(["--grow", "pod/\n:"])

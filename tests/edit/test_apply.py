@@ -502,4 +502,4 @@ class Walks(RuleBasedStateMachine):
 
 
 TestWalks = Walks.TestCase
-TestWalks.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestWalks.settings = settings(max_examples=2 * settings().max_examples, stateful_step_count=40)

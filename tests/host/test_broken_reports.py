@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubectl_qos.host.kernel_log import read_log
@@ -29,7 +29,6 @@ from tests.host.kernel_logs import RUNS
 @example(4895466)
 @example(140_001_835)
 @example(160_007_957)
-@settings(max_examples=150, deadline=None)
 def test_nothing_wrong_is_said_of_a_broken_log(seed: int) -> None:
     lines = broken(Random(seed))
     assert not list(wrong_claims(lines)), "\n".join(lines)

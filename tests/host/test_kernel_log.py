@@ -413,7 +413,6 @@ def test_a_year_is_the_latest_that_is_not_in_the_future() -> None:
 
 
 @given(st.sampled_from(RUNS), st.data())
-@settings(max_examples=60, deadline=None)
 def test_cut_anywhere(run: str, data: st.DataObject) -> None:
     lines = recorded_log(run)
     begin = data.draw(st.integers(0, len(lines)))
@@ -438,7 +437,6 @@ def test_cut_anywhere(run: str, data: st.DataObject) -> None:
 
 
 @given(st.sampled_from(RUNS), st.integers(0, 60_000))
-@settings(max_examples=60, deadline=None)
 def test_cut_within_a_line(run: str, size: int) -> None:
     text = "\n".join(recorded_log(run))[:size]
     for report in parsed(text):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.analysis.pod_table import build_rows
@@ -167,7 +167,6 @@ def answers(pod: Pod, other: Pod, setup: NodeSetup) -> None:
             compute()
 
 
-@settings(max_examples=200)
 @given(PODS, PODS, SETUPS)
 def test_an_answer_or_a_sentence(raw: dict[str, Any], other: dict[str, Any], setup: NodeSetup) -> None:
     first, second = pod_or_none(raw), pod_or_none(other)
