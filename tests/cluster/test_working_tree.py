@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from difflib import unified_diff
 from functools import cache
@@ -45,6 +45,30 @@ spec:
 """
 
 pytestmark = needs_kubectl
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _each_copy_is_built_once() -> Iterator[None]:
+    """Most tests build the same folders, each in a copy of its own."""
+    outputs: dict[Any, bytes] = {}
+
+    def build(folder: str) -> bytes:
+        above = Path(folder), *Path(folder).parents
+        root = next(path for path in above if path.name.startswith("kubectl-qos-"))
+        files = [path for path in root.rglob("*") if path.is_file() or path.is_symlink()]
+        parts = frozenset((str(path.relative_to(root)), path.is_symlink(), content(path)) for path in files)
+        key = os.environ["PATH"], Path(folder).relative_to(root), parts
+        if key not in outputs:
+            outputs[key] = read_kustomization(folder)
+        return outputs[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(working_tree, "read_kustomization", build)
+        yield
+
+
+def content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
 
 
 @pytest.fixture
