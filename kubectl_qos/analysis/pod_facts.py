@@ -16,7 +16,7 @@ from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodUsage, Pressure, Sampled
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula
 from kubectl_qos.qos.prediction import Prediction, predict_running
-from kubectl_qos.qos.restart import is_refused, was_killed_since_resize
+from kubectl_qos.qos.restart import is_refused, oom_loops, was_killed_since_resize
 
 if TYPE_CHECKING:
     from kubectl_qos.edit.preview import Effects
@@ -147,9 +147,11 @@ def score_parts(row: PodRow | None, snapshot: Snapshot) -> ScoreParts | None:
 
 
 def limit_in_loop(pod: Pod, status: ContainerStatus, release: Release) -> int:
-    """Return the limit in bytes of a container that waits to restart, else 0."""
-    waits = status.state is not None and status.state.waiting is not None
-    is_again = waits and (status.restart_count or is_refused(pod, status.name))
+    """Return the limit in bytes of a container that waits to restart, or was just OOMKilled, else 0."""
+    if status.state is not None and status.state.waiting is not None:
+        is_again = bool(status.restart_count) or is_refused(pod, status.name)
+    else:
+        is_again = not status.has_processes and status.name in {loop.container for loop in oom_loops(pod)}
     return limit_in_force(pod, status.name, release) if is_again else 0
 
 

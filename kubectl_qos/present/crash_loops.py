@@ -78,10 +78,11 @@ def loop_notes(
 
 def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], release: Release) -> str:
     limit, waiting = limit_in_loop(pod, status, release), status.state and status.state.waiting
-    if not limit or not waiting:
+    if not limit:
         return _running_text(pod, status, usage.get(pod.key), release)
     restarts = count(status.restart_count, "restart")
-    waits = f"waits in {escape(waiting.reason)} ({restarts}): no process to rank"
+    now = f"waits in {escape(waiting.reason)}" if waiting else "has ended"
+    waits = f"{now} ({restarts}): no process to rank"
     if is_refused(pod, status.name):
         return f"{waits}; the runtime could not start it with a limit of {binary(limit)}: kubectl qos fix"
     if status.name in {loop.container for loop in oom_loops(pod)}:

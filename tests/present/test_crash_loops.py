@@ -70,6 +70,10 @@ def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:
     assert notes(a_pod(LOOP, 137, "OOMKilled")) == [
         f"{waits}; it was OOMKilled, and starts again with a limit of 100Mi"
     ]
+    ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    assert notes(a_pod(ended, 0, "Completed", 0)) == [
+        "has ended (0 restarts): no process to rank; it was OOMKilled, and starts again with a limit of 100Mi"
+    ], "the kubelet has not started it again yet"
     assert notes(a_pod(LOOP, 137, "Error")) == [waits]
     assert notes(a_pod(LOOP, 1, "Error")) == [
         f"{waits}; exit code 1 does not rule out an OOM kill at its limit of 100Mi: {SUPERVISOR}"
