@@ -43,7 +43,7 @@ class Step(NamedTuple):
 STEPS: Final = (
     Step(0, (), "F fix", "0:00  who dies next, by whom, and how much memory away that is"),
     Step(35, (), "~", "0:35  memory grows, so there is a time too"),
-    Step(40, (), "+0Mi", "0:40  the importer is about to reach its limit"),
+    Step(40, (), "+0.1Mi", "0:40  the importer is about to reach its limit"),
     Step(45, (), "F fix", "0:45  the kernel has killed it, and it runs again"),
     Step(45, ("K",), "certain", "K  what was killed, by which limit, and the kernel's report of it"),
     Step(

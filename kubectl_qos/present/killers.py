@@ -20,9 +20,7 @@ class Words(NamedTuple):
     name: str = ""
     """The killer in a sentence."""
     by: str = ""
-    """The killer in lists of coming deaths."""
-    step: str = ""
-    """The killer in a simulation, if that is not its name in JSON."""
+    """The killer in lists of deaths, if that is not its name in JSON."""
     order: str = ""
     """Whom it chooses among, or which of the node's pods it takes first."""
     note: str = ""
@@ -74,7 +72,6 @@ WORDS: Final = {
         name="eviction",
         by="kubelet evicts",
         dies="is evicted",
-        step="eviction",
         order="the kubelet first evicts pods that use more than they request, by lowest priority first",
     ),
     Mechanism.TALOS: Words(
@@ -159,9 +156,9 @@ def actor(killer: Killer) -> str:
     return "kubelet" if killer.evicts else "kernel" if killer.is_kernel else WORDS[killer.id].name
 
 
-def step_name(mechanism: Mechanism) -> str:
-    """Return who acts in a step of a simulation, as in the column BY."""
-    return WORDS[mechanism].step or mechanism.value
+def killer_name(mechanism: Mechanism, *, is_own: bool) -> str:
+    """Return the name of a killer in lists of deaths; `is_own`: the limit is the container's own."""
+    return OWN_LIMIT if is_own else WORDS[mechanism].by or mechanism.value
 
 
 def killer_sentence(setup: NodeSetup, *, has_ranks: bool = True) -> str:

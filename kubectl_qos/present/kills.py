@@ -14,7 +14,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.events import MEANINGS
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, full_name, in_mi
-from kubectl_qos.present.killers import WORDS
+from kubectl_qos.present.killers import WORDS, killer_name
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill
@@ -525,6 +525,15 @@ def _place_text(kill: Kill) -> str:
 
 HIDDEN_FIRST: Final = ("freed", "score", "sure", "container")
 """The columns that a narrow terminal hides, in this order."""
+
+
+def by_text(kill: Kill) -> str:
+    """Return the killer by its name in lists of coming deaths; of a daemon without its assumed trigger."""
+    killer, mechanism = kill.diagnosis.killer, kill.diagnosis.mechanism
+    is_daemon = killer is not None and not (killer.is_kernel or killer.evicts)
+    return mechanism.value if is_daemon else killer_name(mechanism, is_own=kill.is_own)
+
+
 _COLUMNS: Final[tuple[Column[Kill], ...]] = (
     column("time", lambda kill: kill.time or None, "when", width=20, cell=_time_text, sort_key=_newest_first),
     column("namespace", lambda kill: kill.namespace or None, "the pod's namespace", width=12),
@@ -537,7 +546,13 @@ _COLUMNS: Final[tuple[Column[Kill], ...]] = (
         cell=_container_text,
         sort_key=_container_text,
     ),
-    column("by", lambda kill: kill.diagnosis.mechanism.value, "the mechanism", width=18),
+    column(
+        "by",
+        lambda kill: kill.diagnosis.mechanism.value,
+        "the mechanism",
+        width=18,
+        cell=by_text,
+    ),
     column("sure", lambda kill: kill.diagnosis.confidence.value, "certain, likely or possible", width=8),
     column("score", lambda kill: kill.score, "its oom_score then", NUMBER, header="OOM_SCORE"),
     column("freed", lambda kill: kill.freed_bytes, "memory of the killed processes", BYTES, width=6),

@@ -7,7 +7,7 @@ from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
 from kubectl_qos.present.format import count, duration, escape, eta, first_few, full_name, mebibytes, rounded
-from kubectl_qos.present.killers import OWN_LIMIT, WORDS, actor
+from kubectl_qos.present.killers import WORDS, actor, killer_name
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
 from kubectl_qos.present.reasons import (
     PAGE_CACHE,
@@ -184,10 +184,12 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
 
 
 def distance(death: NextDeath) -> str:
-    """Return how far away a death is: `+361Mi`, `at most +361Mi`, or `due`."""
-    if death.distance_bytes <= 0:
+    """Return how far away a death is: `+361Mi`, `+0.4Mi`, `at most +361Mi`, or `due`."""
+    size = death.distance_bytes
+    if size <= 0:
         return "due"
-    return f"{AT_MOST if death.is_upper_bound else ''}+{rounded(death.distance_bytes)}"
+    far = rounded(size) if size >= 1 << 20 else f"{max(size / (1 << 20), 0.1):.1f}Mi"
+    return f"{AT_MOST if death.is_upper_bound else ''}+{far}"
 
 
 def victim(death: NextDeath) -> str:
@@ -236,7 +238,7 @@ def rival_condition(rival: Contender, *, names_other: bool = True) -> str:
 
 def killer_words(death: NextDeath) -> str:
     """Return the killer and its reason: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
-    by = OWN_LIMIT if death.is_own else WORDS[death.mechanism].by
+    by = killer_name(death.mechanism, is_own=death.is_own)
     swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
     full = f"{swap} {100 * death.fullness:.0f}%" if death.limit_bytes else ""
     grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""

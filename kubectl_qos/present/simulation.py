@@ -8,7 +8,7 @@ from kubectl_qos.analysis.deaths import VictimRow, identity, reach_rows, victim_
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, in_mi, mebibytes
-from kubectl_qos.present.killers import WORDS, step_name
+from kubectl_qos.present.killers import WORDS, killer_name
 from kubectl_qos.present.next_death import AT_MOST, rival_condition
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fitted_table, text_columns
 from kubectl_qos.present.reasons import killer_notes, own_memory
@@ -130,10 +130,11 @@ def _first_kill(simulation: Simulation) -> str:
         by = WORDS[first.mechanism].name
         return f"at most {in_mi(first.more_bytes)} more until {by} kills; its victim is unknown"
     container = f", container {escape(first.container)}" if first.container else ""
+    by = "its own limit" if first.is_own else WORDS[first.mechanism].name
     more = f"{_at_most(simulation)}{in_mi(first.more_bytes)} more"
     return (
         f"{more}, each container at {_percent(first)}, until the first is killed:"
-        f" {full_name(*first.key)}{container}, by {WORDS[first.mechanism].name}"
+        f" {full_name(*first.key)}{container}, by {by}"
     )
 
 
@@ -262,7 +263,7 @@ def _reason(reason: ImportanceReason) -> str:
 
 STEP_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("step", lambda row: row.place, type=NUMBER, align=Align.LEFT, ascending=True),
-    column("by", lambda row: step_name(_step(row).mechanism), width=4),
+    column("by", lambda row: killer_name(_step(row).mechanism, is_own=_step(row).is_own), width=4),
     column("victim", lambda row: full_name(*row.key), width=4),
     column("container", lambda row: _step(row).container, width=4),
     column("qos", lambda row: qos.value if (qos := _step(row).qos) is not None else "", width=4),
@@ -280,7 +281,7 @@ STEP_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("note", step_note, width=4, empty=""),
 )
 REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
-    column("by", lambda row: step_name(_reach(row).mechanism), width=4),
+    column("by", lambda row: killer_name(_reach(row).mechanism, is_own=_reach(row).is_own), width=4),
     column("more", lambda row: _reach(row).more_bytes, type=BYTES, width=4),
     column(
         "growth", lambda row: _reach(row).factor, type=NUMBER, width=4, cell=lambda row: _percent(_reach(row))
@@ -307,4 +308,4 @@ def _what_if_cells(step: SimulationStep | None) -> tuple[str, str, str]:
     victim = f"{full_name(*step.key)}:{escape(step.container)}" if step.container else full_name(*step.key)
     mark = " !" if step.important else ""
     freed = mebibytes(step.freed.free_bytes) if step.is_measured else UNKNOWN
-    return f"{victim}{mark}", step_name(step.mechanism), freed
+    return f"{victim}{mark}", killer_name(step.mechanism, is_own=step.is_own), freed

@@ -83,7 +83,7 @@ def test_help_fits_with_each_comment_above_its_command(monkeypatch: pytest.Monke
     lines = [line for text in texts.values() for line in text.splitlines()]
     assert max(len(line) for line in lines if " kubectl " not in line) <= 80
     assert "\n  # what kills this pod\n  kubectl qos fix pod/search-0 -n shop\n" in texts["fix"]
-    assert "\n  BY          container limit," in texts["kills"]
+    assert "\n  BY          own limit," in texts["kills"]
 
 
 @pytest.mark.parametrize("line", ["top -A", "fix", "kills -A"])

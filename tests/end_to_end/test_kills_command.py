@@ -42,13 +42,14 @@ def test_a_log_from_a_pipe_and_whose_it_is(run: Run, dump: Path) -> None:
     assert [columns(line)[5] for line in done.lines[1:]] == ["certain"] * 5
 
 
-ROWS = """\
-TIME                   NAMESPACE   POD           CONTAINER   BY     SURE      OOM_SCORE   FREED   NODE
-2026-11-20T21:23:13Z   default     oa-bu-small   c           node   certain        1333    16Mi   node1
-2026-11-20T21:23:13Z   default     oa-bu-under   c           node   certain        1209   300Mi   node1
-2026-11-20T21:23:07Z   default     oa-be-100     c           node   certain        1350   100Mi   node1
-2026-11-20T21:22:57Z   default     oa-be-200     c           node   certain        1367   200Mi   node1
-2026-11-20T21:22:40Z   default     oa-bu-over    c           node   certain        1390   400Mi   node1
+FULL = "kernel: node full"
+ROWS = f"""\
+TIME                   NAMESPACE   POD           CONTAINER   {"BY":<17}   SURE      OOM_SCORE   FREED   NODE
+2026-11-20T21:23:13Z   default     oa-bu-small   c           {FULL}   certain        1333    16Mi   node1
+2026-11-20T21:23:13Z   default     oa-bu-under   c           {FULL}   certain        1209   300Mi   node1
+2026-11-20T21:23:07Z   default     oa-be-100     c           {FULL}   certain        1350   100Mi   node1
+2026-11-20T21:22:57Z   default     oa-be-200     c           {FULL}   certain        1367   200Mi   node1
+2026-11-20T21:22:40Z   default     oa-bu-over    c           {FULL}   certain        1390   400Mi   node1
 """
 
 
@@ -112,11 +113,11 @@ def test_a_cluster_and_its_events(run: Run, live: Live) -> None:
     back_off = _event("shop", "BackOff", kind="Pod", namespace="shop", name="web")
     server = live(_killed(SYSTEM_OOM, back_off), namespace="shop")
     done = run("kills")
-    assert columns(done.lines[1])[2:6] == ["web", "app", "node", "likely"], done
+    assert columns(done.lines[1])[2:6] == ["web", "app", FULL, "likely"], done
     assert {EVENTS, NODE_EVENTS} <= set(server.paths())
     assert not any("metrics" in path for path in server.paths()), "usage is nothing to the dead"
     server.requests.clear()
-    assert columns(run("kills", "-A").lines[1])[2:6] == ["web", "app", "node", "likely"]
+    assert columns(run("kills", "-A").lines[1])[2:6] == ["web", "app", FULL, "likely"]
     assert "/api/v1/events" in server.paths()
 
 

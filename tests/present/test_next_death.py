@@ -91,6 +91,7 @@ def test_who_kills(changes: dict[str, Any], words: str) -> None:
 def test_how_far_and_whom() -> None:
     assert (distance(DEATH), victim(DEATH)) == ("+100Mi", "shop/api:c")
     assert distance(DEATH._replace(distance_bytes=0)) == "due"
+    assert [distance(DEATH._replace(distance_bytes=size)) for size in (1, MIB // 2)] == ["+0.1Mi", "+0.5Mi"]
     assert victim(DEATH._replace(container="")) == "shop/api"
     assert (
         victim(DEATH._replace(key=("", "dockerd"), container="", qos=None))

@@ -255,9 +255,14 @@ async def test_rows_and_headers_are_clicked() -> None:
 async def test_sideways_the_fixed_columns_stay_and_headers_are_clicked() -> None:
     app = TableApp([Row("a", 1)], (NAME, WIDE, SIZE), fixed=1)
     async with app.run_test(size=(30, 6)) as pilot:
+        await pilot.pause()
+        assert app.table.render_line(0).text[-2:] == " →"
+        assert "←" not in app.table.render_line(0).text
         await pilot.press(*["right"] * 6)
         await pilot.pause()
         assert app.table.scroll_offset.x > 0
+        assert app.table.render_line(0).text.startswith("  NAME▼←")
+        assert "→" not in app.table.render_line(0).text
         text = app.table.render_line(1).text
         assert text.startswith("> a   ")
         assert text.rstrip().endswith("1")

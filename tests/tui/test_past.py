@@ -80,9 +80,9 @@ def test_from_death_to_death_a_minute_before_each() -> None:
 def test_the_deaths_around_the_knob_and_which_is_next() -> None:
     lines = list(Times(TRACK, 0).moved("next_death").moved("next_death").moved("next_death").death_lines())
     assert [line.text for line in lines] == [
-        "   16:00:00  shop/api-0    container limit, likely, on worker-2",
-        "   16:30:00  shop/api-0    container limit, likely, on worker-2",
-        "▸  10:00:00  shop/cache-0  kubelet eviction, likely, on worker-2  60s later",
+        "   16:00:00  shop/api-0    own limit, likely, on worker-2",
+        "   16:30:00  shop/api-0    own limit, likely, on worker-2",
+        "▸  10:00:00  shop/cache-0  kubelet evicts, likely, on worker-2  60s later",
     ]
     assert [line.text for line in Times(TRACK._replace(kills=()), DAY).death_lines()] == [NO_DEATHS]
     many = TRACK._replace(kills=tuple(kill(20 - number, f"pod-{number}") for number in range(15)))

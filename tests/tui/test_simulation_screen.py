@@ -14,13 +14,9 @@ from textual.widgets import Static
 
 from kubectl_qos.analysis.deaths import VictimRow, reach_rows, victim_rows
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
-from kubectl_qos.present.killers import step_name
+from kubectl_qos.present.killers import killer_name
 from kubectl_qos.present.output import NO_AGES, Column
-from kubectl_qos.present.simulation import (
-    REACH_COLUMNS,
-    STEP_COLUMNS,
-    simulation_summary,
-)
+from kubectl_qos.present.simulation import REACH_COLUMNS, STEP_COLUMNS, simulation_summary, step_note
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, state_of_node
 from kubectl_qos.tui.screens import simulation as simulation_screen
@@ -113,13 +109,13 @@ async def test_what_is_shown_is_what_the_command_says() -> None:
         table = screen(pilot).table
         marked = [row for row in table.rows if table._token(row, "victim") == "warning"]
         assert [row.key[1] for row in marked] == ["cni-agent-bx9td"]
-        assert "! first important: system-" in pilot.words
+        assert step_note(marked[0]).startswith("! first important: system-")
         # Copy has all of it.
         await pilot.keys("g", "home", "shift+right")
         await pilot.keys("shift+right", "c")
         lines = pilot.app.clipboard.splitlines()
         assert lines[0] == "node worker-2, kubelet 1.36: its pods use 15185Mi of 16384Mi"
-        assert lines[3].split()[2:4] == [API, "c"]
+        assert lines[3].split()[4:6] == [API, "c"]
         assert lines[-1].startswith("restarts of killed containers")
         # A victim is explained and back leads here.
         await pilot.keys("g", "home", "shift+right")
@@ -146,9 +142,11 @@ async def test_the_modes_simulate_what_the_command_does() -> None:
         assert requested(pilot) == "all containers grow by the same share of their usage"
         now = simulate(worker_2(), Scenario(until_oom=True))
         assert outcome(pilot) == simulation_summary(now)
-        assert cells(screen(pilot).table.rows, "by") == [step_name(one.mechanism) for one in now.distances]
+        names = [killer_name(one.mechanism, is_own=one.is_own) for one in now.distances]
+        assert cells(screen(pilot).table.rows, "by") == names
+        assert "own limit" in names
         await pilot.keys("E")
-        assert "eviction" in cells(screen(pilot).table.rows, "by")
+        assert "kubelet evicts" in cells(screen(pilot).table.rows, "by")
         await pilot.keys("tab")
         assert requested(pilot) == "free 1Gi"
         assert victims(pilot) == killed(free_bytes=GI, eviction=True)

@@ -37,9 +37,9 @@ examples:
   kubectl qos kills --local -A                    # on a node: with what its kernel log still has
 
 columns:
-  BY          container limit, pod limit, kubepods limit, node, memory nodes (of a cpuset or memory policy),
-              kubelet eviction, kubelet preemption, node shutdown, other SIGKILL, unknown; other limit is
-              the limit of a cgroup that belongs to no pod
+  BY          own limit, pod limit (of several containers), kubepods limit, kernel: node full, memory nodes
+              (of a cpuset or memory policy), kubelet evicts, kubelet preemption, node shutdown, other
+              SIGKILL, unknown; other limit is the limit of a cgroup that belongs to no pod
   SURE        certain, likely, possible
   OOM_SCORE   /proc/PID/oom_score at that time of the process that the kernel chose, from its report
   FREED       memory of the killed processes, from that report

@@ -66,8 +66,8 @@ class Kill:
 
     `pod` is "" for processes outside pods, and for pods of which only the `pod_uid` in the kernel's path is
     known; `is_unlisted`: the list of pods lacks it. `container` is "" if only its ID is known, or if the
-    whole pod is meant. `time` is RFC 3339; estimates come from seconds since boot and other deaths in the
-    same log, or lack the year.
+    whole pod is meant. `is_own`: it was at the limit of a pod with one container. `time` is RFC 3339;
+    estimates come from seconds since boot and other deaths in the same log, or lack the year.
     """
 
     diagnosis: Diagnosis
@@ -83,6 +83,7 @@ class Kill:
     reason: str = ""
     cgroup: str = ""
     is_unlisted: bool = False
+    is_own: bool = False
     report: OomReport | None = None
     choice: VictimChoice | Unranked | None = None
 
@@ -442,6 +443,7 @@ class _KillAnalyzer:
             pod_uid=reported.pod_uid,
             container_id=reported.container_id,
             is_unlisted=pod is None and bool(self._snapshot.pods),
+            is_own=pod is not None and _is_own(pod, mechanism),
             **self._report_fields(report, node),
         )
 
@@ -551,6 +553,10 @@ class _KillAnalyzer:
         return {log: datetime.fromtimestamp(median(seconds), UTC) for log, seconds in boots.items()}
 
 
+def _is_own(pod: Pod, mechanism: Mechanism) -> bool:
+    return mechanism is Mechanism.POD_LIMIT and len(pod.containers) == 1
+
+
 def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
     return Kill(
         diagnosis=diagnosis,
@@ -558,6 +564,7 @@ def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
         pod=pod.name,
         node=pod.node_name,
         pod_uid=pod_uid(pod),
+        is_own=_is_own(pod, diagnosis.mechanism),
         **fields,
     )
 

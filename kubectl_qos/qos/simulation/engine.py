@@ -45,7 +45,8 @@ class SimulationStep(msgspec.Struct, frozen=True, kw_only=True):
     `is_measured`; `level` is what is free after the step. The `rival` dies instead unless one process of the
     victim is that large. `refused` are pods whose eviction was refused before. A process of the node has no
     class, and its name as key. `restart` is what the kubelet does next; `restarts`: the memory is used again
-    at once. `grown` is the share of all growth so far, from 0 to 1.
+    at once. `is_own`: at the limit of the only container. `grown` is the share of all growth so far,
+    from 0 to 1.
     """
 
     mechanism: Mechanism
@@ -65,6 +66,7 @@ class SimulationStep(msgspec.Struct, frozen=True, kw_only=True):
     refused: tuple[PodKey, ...] = ()
     grown: float = 0.0
     is_measured: bool = True
+    is_own: bool = False
 
     @property
     def evicts(self) -> bool:
@@ -84,6 +86,7 @@ class MechanismDistance(NamedTuple):
     factor: float
     key: PodKey
     container: str
+    is_own: bool = False
 
 
 class Unforeseen(NamedTuple):
@@ -210,7 +213,7 @@ class Run:
             time = alone.timeline.now = max(hit.time, 0.0)
             step, more = alone.act(hit), self.timeline.grown_bytes(time)
             if step is not None:
-                yield MechanismDistance(hit.mechanism, more, 1 + time, step.key, step.container)
+                yield MechanismDistance(hit.mechanism, more, 1 + time, step.key, step.container, step.is_own)
             elif self.order(hit.mechanism) is None:
                 yield MechanismDistance(hit.mechanism, more, 1 + time, ("", ""), "")
 
@@ -292,6 +295,7 @@ class Run:
             rival=choice.rival,
             freed=freed,
             is_measured=is_measured,
+            is_own=not killer.scope.is_wide and len(self.timeline.pod_containers[container.pod_index]) == 1,
             level=self.timeline.level(),
             restarts=restarts,
             restart=container.restart,

@@ -37,6 +37,7 @@ from kubectl_qos.present.reasons import CLASSES, no_usage_reason, node_table_not
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
+from kubectl_qos.tui.lists.panes import in_one_line
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import ListKind, View, count
 from kubectl_qos.tui.view_model import ViewModel, sparkline
@@ -186,6 +187,11 @@ def _bar_column(cells: int) -> NodeColumn:
     )
 
 
+def _death_column(whole: NodeColumn, cells: int) -> NodeColumn:
+    """Return the column with names and clauses that are cut rather than the killer."""
+    return replace(whole, cell=lambda row, now: in_one_line(whole.cell(row, now), cells))
+
+
 def _node_columns() -> dict[str, NodeColumn]:
     columns = {key: column for key, column in NODE_COLUMNS.items() if key not in _LEFT_OUT}
     return {"node": columns.pop("node"), "memory": _bar_column(_BAR), **columns}
@@ -265,14 +271,15 @@ class NodeList(ListDefinition[NodeRow]):
         importance: str,
     ) -> Layout[NodeRow]:
         layout = super().fit(columns, rows, now, available, importance)
-        if not any(row.memory.used is not None and row.capacity for row in rows):
-            return layout
+        has_bars = any(row.memory.used is not None and row.capacity for row in rows)
         room = max(available - layout.line_width - GAP, 0)
         shown, widths = list(layout.columns), list(layout.widths)
         for index, node_column in enumerate(layout.columns):
-            if node_column.key == "memory":
+            if node_column.key == "memory" and has_bars:
                 widths[index] = max(widths[index], min(widths[index] + room, _MAX_BAR))
                 shown[index] = _bar_column(widths[index])
+            elif node_column.key == "next_death":
+                shown[index] = _death_column(node_column, widths[index])
         return Layout(shown, widths)
 
     def key(self, row: NodeRow) -> Hashable:

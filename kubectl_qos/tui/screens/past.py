@@ -21,6 +21,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.metrics.deaths import Track
 from kubectl_qos.present.format import duration, escape, full_name
+from kubectl_qos.present.kills import by_text
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.background import run_in_background
@@ -96,7 +97,7 @@ class Times:
         width = max((len(full_name(kill.namespace, kill.pod)) for _, kill in self.deaths), default=0)
         for place, (at, kill) in list(enumerate(self.deaths))[first : first + most]:
             time = f"{'~' if kill.time_is_estimated else ' '}{self.moment(at):%H:%M:%S}"
-            by = f"{kill.diagnosis.mechanism.value}, {kill.diagnosis.confidence.value}"
+            by = f"{by_text(kill)}, {kill.diagnosis.confidence.value}"
             by += f", on {escape(kill.node)}" if kill.node else ""
             after = f"  {duration(at - self.chosen)} later" if place == marked else ""
             text = f"{time}  {full_name(kill.namespace, kill.pod):<{width}}  {by}{after}"

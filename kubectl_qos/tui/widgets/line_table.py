@@ -347,7 +347,16 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             return self._below(y, width)
         left, fixed = self.scroll_offset.x, self._fixed_width
         strip = strip.extend_cell_length(fixed + left + width, base)
-        return Strip.join([strip.crop(0, fixed), table.cropped(strip, fixed + left, left + width)])
+        parts = [strip.crop(0, fixed), table.cropped(strip, fixed + left, left + width)]
+        if y == 0 and left:
+            parts = [parts[0].crop(0, fixed - 1), Strip([Segment("←", base)]), parts[1]]
+        room = self.scrollable_content_region.width
+        if y == 0 and self.columns.line_width > left + room:
+            parts[-1:] = [
+                parts[-1].crop(0, room - fixed - 1),
+                Strip([Segment("→".ljust(width - room + 1), base)]),
+            ]
+        return Strip.join(parts)
 
     def _shown(self, y: int) -> Hashable:
         if y == 0:

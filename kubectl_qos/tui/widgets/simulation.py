@@ -242,9 +242,9 @@ class OptionBar(Widget):
 
 
 _IMPORTANCE: Final = (
-    "victim container by more growth step freed victim container qos free_after note note score"
+    "victim container by more growth step freed victim container free_after note qos note score"
 )
-_SQUEEZED: Final = {"victim": 24, "container": 6, "note": 14}
+_SQUEEZED: Final = {"victim": 24, "container": 6, "note": 28}
 
 
 class VictimTable(LineTable[VictimRow]):
