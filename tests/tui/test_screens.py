@@ -69,7 +69,7 @@ async def shown(
 ) -> AsyncIterator[Run]:
     """An application of the demo cluster that shows its first screen."""
     app = app or QosApp(DemoSource(), Scope(), **options)
-    async with running(app, size=size, notifications=notifications) as pilot:
+    async with running(app, size=size, notifications=notifications, painted=True) as pilot:
         await pilot.listed()
         yield pilot
 
