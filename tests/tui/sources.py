@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
+from textual._context import visible_screen_stack
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -308,6 +309,7 @@ class Run(Pilot[Any]):
     @property
     def text(self) -> str:
         """Everything that stands on the screen."""
+        visible_screen_stack.set(self.app._background_screens)
         strips = self.app.screen._compositor.render_strips()
         return "\n".join(strip.text.rstrip() for strip in strips[: self.app.size.height])
 

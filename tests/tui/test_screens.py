@@ -389,7 +389,7 @@ async def test_undo(screen_text: Look) -> None:
 async def test_loading(screen_text: Look) -> None:
     source = ScriptedSource(demo())
     source.hold.clear()
-    async with running(source, size=SMALL, ready=False) as pilot:
+    async with running(source, size=SMALL, ready=False, painted=True) as pilot:
         await pilot.pause()
         try:
             await screen_text(pilot, "loading", sizes=BOTH)
