@@ -6,7 +6,17 @@ from typing import Final
 from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
-from kubectl_qos.present.format import count, duration, escape, eta, first_few, full_name, mebibytes, rounded
+from kubectl_qos.present.format import (
+    binary,
+    count,
+    duration,
+    escape,
+    eta,
+    first_few,
+    full_name,
+    mebibytes,
+    rounded,
+)
 from kubectl_qos.present.killers import WORDS, actor, killer_name
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
 from kubectl_qos.present.reasons import (
@@ -67,14 +77,29 @@ def notes(deaths: Deaths) -> Iterator[str]:
             names = [full_name(pod.namespace, pod.name) for pod in first]
             yield f"the kubelet evicts {first_few(names)} before all others, which frees nothing: {NO_STATS}"
         yield from victim_notes(deaths.rows)
-        if any(row.death.killer.evicts and row.death.earlier for row in deaths.rows):
-            yield LATE_KUBELET
+        yield from _late_kubelet(deaths)
         if snapshot.history.containers:
             yield history_note(snapshot.history)
         starting = {key for state in states.values() for key in state.growth.starting}
         if starting:
             names = [f"{full_name(*pod)}:{escape(name)}" for pod, name in sorted(starting)]
             yield f"{first_few(names)}: growth in the first minutes after a start is not a trend"
+
+
+def _late_kubelet(deaths: Deaths) -> Iterator[str]:
+    """Say that the kernel may kill before the kubelet looks; of a single node, from what growth on."""
+    of_node = [row.death for row in deaths.rows if row.death.killer.is_node_wide]
+    evictions = [death for death in of_node if death.killer.evicts and death.grace_seconds is None]
+    kills = [death.distance_bytes for death in of_node if death.killer.is_kernel]
+    if any(death.killer.evicts and death.earlier for death in of_node):
+        yield LATE_KUBELET
+    elif deaths.state is not None and evictions and kills:
+        more, delay = min(kills) - evictions[0].distance_bytes, evictions[0].killer.delay_seconds
+        if more > 0:
+            yield (
+                f"the kubelet looks every {delay} s: where memory grows by more than {binary(more // delay)}"
+                " a second, the kernel may kill before it evicts"
+            )
 
 
 def nothing(deaths: Deaths) -> str:

@@ -310,6 +310,15 @@ def test_without_the_nodes_own_memory_distances_are_upper_bounds(snapshot: Snaps
     assert any(note.startswith(unknown) for note in next_death.notes(bare))
 
 
+def test_a_node_says_what_growth_the_kubelet_may_notice_too_late(snapshot: Snapshot) -> None:
+    """As measured: with 100Mi between them the kubelet evicted at 3 MiB/s, and the kernel killed at 38."""
+    words = "the kubelet looks every 10 s: where memory grows by more than 10Mi a second, the kernel may"
+    alone = [*next_death.notes(deaths_on_nodes(snapshot, ["worker-3"]))]
+    assert [note for note in alone if "looks" in note] == [f"{words} kill before it evicts"]
+    several = next_death.notes(deaths_on_nodes(snapshot, ["worker-2", "worker-3"]))
+    assert not [note for note in several if "looks" in note]
+
+
 def test_how_many_die_before_is_a_column_only_where_some_do(snapshot: Snapshot) -> None:
     def keys(found: Deaths) -> list[str]:
         return [one.key for one in columns(found.rows)]
