@@ -269,7 +269,8 @@ def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]
                 time = end.finished_at or ""
                 since = [seconds_between(eviction, time) or 0 for eviction in evicted]
                 is_kill = (status.name, time) in killed or any(seconds >= -SLACK_SECONDS for seconds in since)
-                if end.exit_code and not is_kill:
+                is_of_eviction = end.is_made_up and pod.status.reason == "Evicted"
+                if end.exit_code and not (is_kill or is_of_eviction):
                     evidence = next(ended_evidence(end, "state"))
                     yield TimelineEntry(time, "ended", ContainerEnd(pod, status.name, evidence))
 

@@ -482,7 +482,7 @@ def _history(
 
     restarts = sum(status.restart_count for status in statuses)
     lines = [Line(text) for text in disruptions]
-    lines += [line for status in statuses for line in _states(status, now, ends_by_log)]
+    lines += [line for status in statuses for line in _states(status, prediction, now, ends_by_log)]
     ends = [
         end
         for status in statuses
@@ -541,7 +541,10 @@ def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
 
 
 def _states(
-    status: ContainerStatus, now: datetime, ends_by_log: Mapping[tuple[object, ...], str]
+    status: ContainerStatus,
+    prediction: Prediction,
+    now: datetime,
+    ends_by_log: Mapping[tuple[object, ...], str],
 ) -> Iterable[Line]:
     name = escape(status.name)
     waiting = status.state.waiting if status.state is not None else None
@@ -551,7 +554,8 @@ def _states(
         yield Line(f"{name} waits: {escape(waiting.reason or 'without a reason')}", quoted)
     for field_name, end in status.ends_by_field.items():
         word, reason = "ended" if field_name == "state" else "last ended", end.reason or "without a reason"
-        meaning = ends_by_log.get((status.name, end.exit_code, end.finished_at)) or _meaning(end)
+        by_log = ends_by_log.get((status.name, end.exit_code, end.finished_at))
+        meaning = by_log or _meaning(end, status.name, prediction)
         yield Line(f"{name} {word} {escape(reason)}, exit code {end.exit_code}{_when(end, now)}", meaning)
 
 
@@ -570,12 +574,15 @@ def _quote(message: str) -> str:
     return escape(line if len(line) <= _MOST_QUOTED else f"{line[:_MOST_QUOTED]}…")
 
 
-def _meaning(end: ContainerStateTerminated) -> str:
-    from kubectl_qos.qos.kills.evidence import SIGKILLED
+def _meaning(end: ContainerStateTerminated, container: str, prediction: Prediction) -> str:
+    from kubectl_qos.qos.kills.evidence import SIGKILLED, memory_limits
 
     if oom_at_start(end.message):
         return f"too little memory to start it: {_quote(end.message)}"
     if end.reason == "OOMKilled":
+        limits = memory_limits(prediction.pod, container, prediction.setup)
+        if limits.nearest is None and limits.is_known:
+            return "killed for memory: of all pods, or of the node; it has no limit of its own"
         return "killed for memory: at its own limit, its pod's, or of the node"
     if end.exit_code == SIGKILLED and not end.is_made_up:
         return "SIGKILL: perhaps for memory; the status alone does not tell"

@@ -59,6 +59,8 @@ def test_an_eviction_is_one_line_of_the_timeline(names: tuple[str, ...]) -> None
         pod = a_pod(reason="Evicted", conditions=[target], containerStatuses=statuses)
         lines = [one for one in entries(pod) if one.what != "rollout"]
         assert [(one.what, one.time, one.times) for one in lines] == [("evicted", time(11), 1)]
+        without = timeline(incident_of((), snapshot=Snapshot(pods=(pod,))))
+        assert any(one.what == "ended" for one in without) is (end is not unknown), "evicted long before"
 
 
 @pytest.mark.parametrize("zero", ["0001-01-01T00:00:00Z", "garbage", ""])
