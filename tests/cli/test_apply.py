@@ -80,7 +80,7 @@ def test_without_waiting_nothing_is_checked() -> None:
     [
         ([WAITING, *[ServerUnreachable("no route")] * 3], "but its progress cannot be read: no route"),
         ([ApiError("forbidden", status=403)], "but its progress cannot be read: forbidden"),
-        ([Progress(Stage.STUCK, settled=True, message="quota")], "ended as: not progressing: quota"),
+        ([Progress(Stage.STUCK, settled=True, message="quota")], "but: not progressing: quota"),
     ],
 )
 def test_a_bad_end_is_an_error(checks: list[Progress | QosError], sentence: str) -> None:

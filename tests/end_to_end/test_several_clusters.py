@@ -20,7 +20,7 @@ from tests.cluster.object_server import ObjectServer, status
 from tests.cluster.serving import Serve
 from tests.end_to_end.command import Run
 
-KILLED = "2026-11-20T12:0{}:00Z"
+KILLED = "2026-11-20T11:5{}:00Z"
 
 
 def cluster(used: dict[str, int], *, killed: int) -> ObjectServer:
@@ -68,7 +68,7 @@ ORDERED = {
     "next": ["prod-eu worker-1 +50Mi shop/web:app", "prod-us worker-1 +100Mi shop/api:app"],
     "next node/worker-1": ["prod-eu worker-1 +50Mi", "prod-us worker-1 +100Mi", "prod-us worker-1 +700Mi"],
     # The newest first.
-    "kills -A": ["prod-us 2026-11-20T12:02:00Z shop web", "prod-eu 2026-11-20T12:01:00Z shop web"],
+    "kills -A": ["prod-us 2026-11-20T11:52:00Z shop web", "prod-eu 2026-11-20T11:51:00Z shop web"],
     # Against the nearest death first, each with its number for `fix --context NAME --apply N`.
     "fix": ["prod-eu 1 worker-1 shop/web", "prod-us 1 worker-1 shop/api"],
     "check -A": ["prod-us: note: shop/pod/api:", "prod-us: note: shop/pod/web:"],

@@ -17,6 +17,7 @@ from kubectl_qos.k8s.objects import ContainerStateTerminated, ObjectMeta, Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.cgroup.names import is_uid, pod_cgroup, pod_uid
+from kubectl_qos.qos.killers import BY_ID
 from kubectl_qos.qos.kills.choice import Unranked, VictimChoice, explain_choice
 from kubectl_qos.qos.kills.evidence import (
     EVICTED,
@@ -53,6 +54,7 @@ from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from kubectl_qos.qos.restart import oom_at_start, stated_limit
+from kubectl_qos.qos.simulation.ceiling import Scope
 
 AGREES_SECONDS: Final = 10.0
 """A container's end within this time after a kernel kill counts as its effect."""
@@ -554,7 +556,8 @@ class _KillAnalyzer:
 
 
 def _is_own(pod: Pod, mechanism: Mechanism) -> bool:
-    return mechanism is Mechanism.POD_LIMIT and len(pod.containers) == 1
+    killer = BY_ID.get(mechanism)
+    return killer is not None and killer.scope is Scope.POD and len(pod.containers) == 1
 
 
 def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:

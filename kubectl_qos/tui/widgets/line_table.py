@@ -347,16 +347,15 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             return self._below(y, width)
         left, fixed = self.scroll_offset.x, self._fixed_width
         strip = strip.extend_cell_length(fixed + left + width, base)
-        parts = [strip.crop(0, fixed), table.cropped(strip, fixed + left, left + width)]
+        strip = Strip.join([strip.crop(0, fixed), table.cropped(strip, fixed + left, left + width)])
         if y == 0 and left:
-            parts = [parts[0].crop(0, fixed - 1), Strip([Segment("←", base)]), parts[1]]
+            place = max(fixed - 1, 0)
+            strip = Strip.join([strip.crop(0, place), Strip([Segment("←", base)]), strip.crop(place + 1)])
         room = self.scrollable_content_region.width
         if y == 0 and self.columns.line_width > left + room:
-            parts[-1:] = [
-                parts[-1].crop(0, room - fixed - 1),
-                Strip([Segment("→".ljust(width - room + 1), base)]),
-            ]
-        return Strip.join(parts)
+            arrow = Segment("→".ljust(width - room + 1), base)
+            strip = Strip.join([strip.crop(0, room - 1), Strip([arrow])])
+        return strip
 
     def _shown(self, y: int) -> Hashable:
         if y == 0:
