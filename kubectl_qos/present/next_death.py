@@ -28,6 +28,7 @@ from kubectl_qos.present.reasons import (
     unmeasured_notes,
 )
 from kubectl_qos.qos.eviction import Due, lacks_stats
+from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NodeState
@@ -44,10 +45,7 @@ _DUE: Final = {
 DIES_NEXT: Final = "Dies next"
 _UNKNOWN_VICTIM: Final = "unknown"
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN includes the memory that they free"
-LATE_KUBELET: Final = (
-    "memory grows so fast that it runs out less than 10 s after the eviction threshold: the kubelet looks"
-    " every 10 s, so either it evicts or the kernel kills first"
-)
+_KUBELET_CHECKS: Final = f"the kubelet checks every {EVICTING.delay_seconds} s"
 NO_STATS: Final = "no container runs, so the kubelet has no stats of the pod"
 
 
@@ -87,18 +85,22 @@ def notes(deaths: Deaths) -> Iterator[str]:
 
 
 def _late_kubelet(deaths: Deaths) -> Iterator[str]:
-    """Say that the kernel may kill before the kubelet looks; of a single node, from what growth on."""
+    """Say that the kernel may kill before the kubelet checks; of a single node, from what growth on."""
     of_node = [row.death for row in deaths.rows if row.death.killer.is_node_wide]
+    if any(death.killer.evicts and death.earlier and death.earlier.killer.is_kernel for death in of_node):
+        yield (
+            f"{_KUBELET_CHECKS}: memory grows so fast that it may run out in between, so either the kubelet"
+            " evicts or the kernel kills first"
+        )
+        return
     evictions = [death for death in of_node if death.killer.evicts and death.grace_seconds is None]
     kills = [death.distance_bytes for death in of_node if death.killer.is_kernel]
-    if any(death.killer.evicts and death.earlier for death in of_node):
-        yield LATE_KUBELET
-    elif deaths.state is not None and evictions and kills:
-        more, delay = min(kills) - evictions[0].distance_bytes, evictions[0].killer.delay_seconds
+    if deaths.state is not None and evictions and kills:
+        more = (min(kills) - evictions[0].distance_bytes) // EVICTING.delay_seconds
         if more > 0:
             yield (
-                f"the kubelet looks every {delay} s: where memory grows by more than {binary(more // delay)}"
-                " a second, the kernel may kill before it evicts"
+                f"{_KUBELET_CHECKS}: where memory grows by more than {binary(more)} a second, the kernel may"
+                " kill before it evicts"
             )
 
 

@@ -210,7 +210,7 @@ def test_fullness_comes_before_bytes_and_time_before_fullness() -> None:
 
 
 def test_what_is_due_comes_first_by_the_delay_of_its_killer() -> None:
-    """The kubelet looks every ten seconds: what is reached in five comes before."""
+    """The kubelet checks every ten seconds: what is reached in five comes before."""
     pods = [a_pod("own", "n", 400 * MIB), a_pod("other", "n")]
     pressed = [{"type": "MemoryPressure", "status": "True"}]
     for rate, first in ((20, Mechanism.POD_LIMIT), (5, Mechanism.EVICTION)):

@@ -312,11 +312,17 @@ def test_without_the_nodes_own_memory_distances_are_upper_bounds(snapshot: Snaps
 
 def test_a_node_says_what_growth_the_kubelet_may_notice_too_late(snapshot: Snapshot) -> None:
     """As measured: with 100Mi between them the kubelet evicted at 3 MiB/s, and the kernel killed at 38."""
-    words = "the kubelet looks every 10 s: where memory grows by more than 10Mi a second, the kernel may"
+    words = "the kubelet checks every 10 s: where memory grows by more than 10Mi a second, the kernel may"
     alone = [*next_death.notes(deaths_on_nodes(snapshot, ["worker-3"]))]
-    assert [note for note in alone if "looks" in note] == [f"{words} kill before it evicts"]
-    several = next_death.notes(deaths_on_nodes(snapshot, ["worker-2", "worker-3"]))
-    assert not [note for note in several if "looks" in note]
+    assert [note for note in alone if "checks every" in note] == [f"{words} kill before it evicts"]
+    evicted = DEATH._replace(mechanism=Mechanism.EVICTION, container="")
+    for mechanism, is_said in ((Mechanism.NODE, True), (Mechanism.SYSTEMD_OOMD, False)):
+        row = DeathRow("worker-3", evicted._replace(earlier=DEATH._replace(mechanism=mechanism)))
+        raced = next_death.notes(replace(deaths_on_nodes(snapshot, ["worker-3"]), rows=(row,)))
+        assert any("so fast that it may run out in between" in note for note in raced) is is_said
+    of_two = DeathRow("worker-2", evicted), DeathRow("worker-3", DEATH._replace(distance_bytes=900 * MIB))
+    several = next_death.notes(replace(deaths_on_nodes(snapshot, ["worker-2", "worker-3"]), rows=of_two))
+    assert not [note for note in several if "checks every" in note]
 
 
 def test_how_many_die_before_is_a_column_only_where_some_do(snapshot: Snapshot) -> None:

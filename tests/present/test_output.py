@@ -17,6 +17,7 @@ from kubectl_qos.present.output import (
     table,
     to_csv,
 )
+from kubectl_qos.present.values import API_VERSION, streamed_document
 
 
 @pytest.mark.parametrize(
@@ -86,16 +87,12 @@ def test_json_of_a_large_cluster_is_written_while_its_items_are_made(count: int)
             made.append(number)
             yield {"pod": f"p{number}\u2066", "flags": ["a", "b"], "none": []}
 
-    values = {"kind": "PodList", "notes": ["one\ntwo"]}
-    document = {"kind": "PodList", "items": pods(), "notes": values["notes"]}
-    parts, text = json_parts(document), ""
+    notes = ["one\ntwo"]
+    parts, text = json_parts(streamed_document({"kind": "PodList", "items": pods(), "notes": notes})), ""
     while '"p0' not in text and count:
         text += next(parts)
     assert made == [*range(min(count, 1))]
     text += "".join(parts)
-    whole = {"kind": "PodList", "items": [*pods()], "notes": values["notes"]}
-    assert (
-        text
-        == "".join(json_parts(whole))
-        == json.dumps(whole, indent=4, ensure_ascii=False).replace("\u2066", "\\u2066") + "\n"
-    )
+    whole = {"apiVersion": API_VERSION, "kind": "PodList", "items": [*pods()], "notes": notes}
+    plain = json.dumps(whole, indent=4, ensure_ascii=False).replace("\u2066", "\\u2066")
+    assert text == "".join(json_parts(whole)) == f"{plain}\n"

@@ -305,12 +305,12 @@ def test_a_soft_threshold_is_nearer_and_has_its_grace_period() -> None:
         (11, "300Mi", Mechanism.NODE, None),
         (5, "300Mi", Mechanism.EVICTION, None),
     ],
-    ids=("noticed", "between two looks", "grace and a look", "within the grace period", "after it"),
+    ids=("noticed", "between two checks", "grace and a check", "within the grace period", "after it"),
 )
 def test_the_kernel_comes_first_where_memory_runs_out_before_the_kubelet_has_noticed(
     mib_per_second: int, soft: str, first: Mechanism, earlier: Mechanism | None
 ) -> None:
-    """It looks every 10 s, and a soft threshold has its grace period of 30 s before that."""
+    """It checks every 10 s, and a soft threshold has its grace period of 30 s before that."""
     kubelet = Kubelet(
         eviction_hard={"memory.available": "0%" if soft else "100Mi"},
         eviction_soft={"memory.available": soft} if soft else {},
