@@ -353,7 +353,7 @@ class _Configuration(ApiStruct, frozen=True):
     cpu_manager_policy: str = "none"
     memory_manager_policy: str = "None"
     pod_pids_limit: int = -1
-    memory_throttling_factor: float | None = None
+    memory_throttling_factor: float | str | None = None
     memory_reservation_policy: str = ""
     memory_swap: dict[str, Any] = msgspec.field(default_factory=dict)
     single_process_oom_kill: bool | None = msgspec.field(name="singleProcessOOMKill", default=None)
@@ -378,6 +378,8 @@ def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubele
     raw = convert(configz.get("kubeletconfig", configz), _Configuration)
     fields = msgspec.structs.asdict(raw) | {
         "cgroup_root": raw.cgroup_root or "/",
+        # Files are decoded with numbers as texts, for quantities.
+        "memory_throttling_factor": msgspec.convert(raw.memory_throttling_factor, float | None, strict=False),
         "cpu_cfs_quota_period_us": parse_duration(raw.cpu_cfs_quota_period) // 1000,
         "memory_reservation_policy": MemoryReservationPolicy(raw.memory_reservation_policy or "None"),
         "memory_swap_behavior": str(raw.memory_swap.get("swapBehavior", "")),

@@ -21,7 +21,7 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import memory_psi
 from tests.cluster.cluster_objects import metrics, pod, recorded_node, recorded_pods
-from tests.recordings.files import read
+from tests.recordings.files import read, read_json
 
 POD = """\
 kind: Pod
@@ -296,6 +296,18 @@ def test_the_configuration_of_a_kubelet_is_that_of_the_only_node(tmp_path: Path)
     assert "does not say whose it is" in source.notes[0]
     (tmp_path / "configz.json").write_text('{"kubeletconfig": {"evictionHard": 5}}')
     assert "evictionHard" in FileSource([str(tmp_path)]).notes[0]
+
+
+def test_the_recorded_configuration_of_a_kubelet_is_read(tmp_path: Path) -> None:
+    """A real one has numbers with a fraction."""
+    for name in ("configz.json", "nodes.json"):
+        (tmp_path / name).write_bytes(read(f"node-1.36-b/{name}"))
+    source = FileSource([str(tmp_path)])
+    (kubelet,) = source.snapshot(Scope()).kubelets.values()
+    configz = read_json("node-1.36-b/configz.json")["kubeletconfig"]
+    assert kubelet.memory_throttling_factor == configz["memoryThrottlingFactor"]
+    assert kubelet.eviction_hard == configz["evictionHard"]
+    assert source.notes == ()
 
 
 def test_the_lines_of_a_watch_and_of_an_event_router_are_the_objects_in_them(tmp_path: Path) -> None:
