@@ -184,7 +184,7 @@ def print_error(error: QosError) -> None:
 
 
 class ProgressLine:
-    """Shows how many pods have been loaded on one line of a terminal, which is cleared at the end."""
+    """Shows how many pods have arrived, below the first rows if there are any; the end clears both."""
 
     def __init__(self) -> None:
         import threading
@@ -193,6 +193,7 @@ class ProgressLine:
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._is_drawn = False
+        self._rows = 0
         if sys.stderr is not None and sys.stderr.isatty():
             threading.Thread(target=self._draw, daemon=True).start()
 
@@ -200,13 +201,26 @@ class ProgressLine:
         """Update the count."""
         self._loaded = arrived_text(*arrived)
 
+    def show_rows(self, lines: Sequence[str]) -> None:
+        """Show lines, dim, above the count, in place of those before."""
+        with self._lock:
+            if not self._ended.is_set():
+                self._clear()
+                sys.stderr.writelines(f"\x1b[2m{line}\x1b[0m\n" for line in lines)
+                sys.stderr.flush()
+                self._rows = len(lines)
+
     def end(self) -> None:
-        """Clear the line."""
+        """Clear the line and the rows."""
         with self._lock:
             self._ended.set()
-            if self._is_drawn:
-                sys.stderr.write("\r\x1b[K")
+            if self._is_drawn or self._rows:
+                self._clear()
                 sys.stderr.flush()
+
+    def _clear(self) -> None:
+        up = f"\x1b[{self._rows}A" if self._rows else ""
+        sys.stderr.write(f"\r{up}\x1b[J")
 
     def _draw(self) -> None:
         for sign in cycle("|/-\\"):
@@ -228,6 +242,12 @@ def progress() -> ProgressLine:
     end_progress()
     _progress.append(ProgressLine())
     return _progress[-1]
+
+
+def show_first_rows(lines: Sequence[str]) -> None:
+    """Show rows that are not final above the progress line, if there is one."""
+    for line in _progress[-1:]:
+        line.show_rows(lines)
 
 
 def end_progress() -> None:

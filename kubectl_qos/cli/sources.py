@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kubectl_qos.cluster.usage import UsageReader
     from kubectl_qos.config.settings import Settings
     from kubectl_qos.k8s.node_overrides import NodeOverride
-    from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
+    from kubectl_qos.k8s.snapshot import Arrived, NodeOverrides, Scope, Snapshot
     from kubectl_qos.metrics.deaths import Track
     from kubectl_qos.metrics.prometheus import Prometheus
     from kubectl_qos.qos.kills.analyze import Kill
@@ -93,6 +93,8 @@ class SourceNeeds:
     """Files that may hold other documents than objects."""
     has_terminal: bool = True
     """Credential plugins may ask a person."""
+    show_first: Callable[[Snapshot, Arrived], None] | None = None
+    """Shows the pods of a whole cluster that have arrived so far."""
 
 
 PREDICTED: Final = SourceNeeds()
@@ -132,6 +134,7 @@ def resolve_source(
             overrides=overrides,
             refresh_seconds=needs.refresh_seconds,
             progress=output.progress() if needs.progress and not options.is_fleet else None,
+            show_first=needs.show_first,
         )
     scope = build_scope(options, source, names)
     return ResolvedSource(source, scope, has_namespace_flag=has_flag, lasts=not options.demo)

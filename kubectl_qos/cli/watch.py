@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
@@ -21,8 +21,8 @@ from kubectl_qos.cli.options import TableFormat
 from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.cluster.source import Health, UpdateStream
 from kubectl_qos.errors import QosError, UsageError
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.format import escape
+from kubectl_qos.k8s.snapshot import Arrived, Scope, Snapshot
+from kubectl_qos.present.format import arrived_text, escape
 from kubectl_qos.present.output import (
     Column,
     RowT,
@@ -192,19 +192,43 @@ class _Redrawn:
         self._format = format_
 
     def show(self, view: TableView[Any], at: _Moment) -> None:
-        width, height = shutil.get_terminal_size()
         notes = [escape(note) for note in (at.notice, *view.ages, *view.notes) if note][:3]
-        room = max(height - 3 - len(notes), 1)
-        rows = list(view.rows[: room - 1] if len(view.rows) > room else view.rows)
-        while view.group is not None and len(rows) + len(list(groupby(rows, view.group))) >= room:
-            rows.pop()
-        lines = [at.state, *_terminal_table(replace(view, rows=rows), self._format, at.now, width)[0]]
-        if len(rows) < len(view.rows):
-            lines.append(f"… {len(view.rows) - len(rows):,} more")
-        if not view.rows:
-            lines.append(view.nothing)
-        cut = (line if len(line) <= width else f"{line[: width - 1]}…" for line in (*lines, *notes))
-        output.print_text(_CLEAR + "\n".join(cut) + "\n")
+        output.print_text(_CLEAR + "\n".join(_screen(view, self._format, at, notes)) + "\n")
+
+
+def _screen(
+    view: TableView[Any], format_: TableFormat, at: _Moment, notes: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield the lines of a terminal: the state, as many rows as fit, and notes."""
+    width, height = shutil.get_terminal_size()
+    room = max(height - 3 - len(notes), 1)
+    rows = list(view.rows[: room - 1] if len(view.rows) > room else view.rows)
+    while view.group is not None and len(rows) + len(list(groupby(rows, view.group))) >= room:
+        rows.pop()
+    lines = [at.state, *_terminal_table(replace(view, rows=rows), format_, at.now, width)[0]]
+    if len(rows) < len(view.rows):
+        lines.append(f"… {len(view.rows) - len(rows):,} more")
+    if not view.rows:
+        lines.append(view.nothing)
+    for line in (*lines, *notes):
+        yield line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def first_rows(
+    view: Callable[[Snapshot, Scope, datetime], TableView[Any]], format_: TableFormat
+) -> Callable[[Snapshot, Arrived], None] | None:
+    """Return what shows a table on a terminal while its pods arrive; None in a pipe and for documents."""
+    if output.terminal_width() is None or not sys.stderr.isatty() or format_.output not in {None, "wide"}:
+        return None
+
+    def show(snapshot: Snapshot, arrived: Arrived) -> None:
+        now = datetime.now(UTC)
+        moment = _Moment(now, f"~ {arrived_text(*arrived)} so far: the order may still change")
+        first = view(snapshot, Scope(), now)
+        if first.rows:
+            output.show_first_rows([*_screen(first, format_, moment)])
+
+    return show
 
 
 class _Appended:

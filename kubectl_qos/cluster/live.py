@@ -6,7 +6,8 @@ Also what a change of an object depends on: its owners, and quotas and limits of
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
@@ -47,7 +48,16 @@ from kubectl_qos.k8s.kinds import WORKLOADS, path_segment, pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import Json, NodeObject, Pod
 from kubectl_qos.k8s.selectors import field_term
-from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NO_USAGE, Missing, NodeOverrides, Scope, Snapshot, Usage
+from kubectl_qos.k8s.snapshot import (
+    NO_OVERRIDES,
+    NO_USAGE,
+    Arrived,
+    Missing,
+    NodeOverrides,
+    Scope,
+    Snapshot,
+    Usage,
+)
 from kubectl_qos.k8s.usage import usage_by_pod
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import Connection
@@ -68,7 +78,7 @@ class LiveSource(Source):
     `ids` keeps the uids of pods and the ids of containers, which only cgroup paths and events need; `configz`
     reads the kubelets' configurations, which a ranking does not need. A `reader` reads usage elsewhere than
     from the cluster. What cannot be watched is read every `refresh_seconds`, 15 if None. Without `may_write`
-    there is no writer.
+    there is no writer. `show_first` gets the pods of a whole cluster that have arrived so far.
     """
 
     is_live = True
@@ -85,6 +95,7 @@ class LiveSource(Source):
         progress: Progress | None = None,
         refresh_seconds: float | None = None,
         may_write: bool = False,
+        show_first: Callable[[Snapshot, Arrived], None] | None = None,
     ) -> None:
         self._connection = connection
         self._api = KubeApi(connection, ids=ids)
@@ -94,6 +105,7 @@ class LiveSource(Source):
         self._progress = progress
         self._refresh_seconds = refresh_seconds
         self._may_write = may_write
+        self._show_first = show_first
 
     @property
     def title(self) -> str:
@@ -114,9 +126,13 @@ class LiveSource(Source):
         missing: list[Missing] = []
         at_once = self._usage in {UsageChoice.METRICS, UsageChoice.PROMETHEUS}
         metrics = Future(lambda: self._read_usage(scope, ())) if at_once else None
-        pods = self._pods(scope, missing)
+        progress, every_node = self._progress, None
+        if self._show_first is not None and scope == Scope():
+            every_node = Future(self._api.nodes)
+            progress = self._first_pods(self._show_first, every_node, metrics)
+        pods = self._pods(scope, missing, progress)
         names = {pod.node_name for pod in pods if pod.node_name}
-        nodes = self._nodes(scope, names, missing)
+        nodes = self._nodes(scope, names, missing, every_node)
         kubelets = self._kubelets(nodes)
         usage = NO_USAGE
         if pods:
@@ -222,11 +238,43 @@ class LiveSource(Source):
 
         return Writer(self._connection)
 
-    def _pods(self, scope: Scope, missing: list[Missing]) -> list[Pod]:
+    def _first_pods(
+        self,
+        show: Callable[[Snapshot, Arrived], None],
+        every_node: Future[list[NodeObject]],
+        metrics: Future[Usage] | None,
+    ) -> Progress:
+        """Return what shows the pods so far each time that they are eight times as many."""
+        pods: list[Pod] = []
+        due = 1
+
+        def arrive(new: Sequence[Pod], arrived: Arrived) -> None:
+            nonlocal due
+            pods.extend(new)
+            if self._progress is not None:
+                self._progress(new, arrived)
+            if len(pods) < due:
+                return
+            due = 8 * len(pods)
+            with suppress(QosError):  # raised again, or noted, when all pods are there
+                begun = {pod.node_name for pod in pods}
+                usage = metrics.result() if metrics is not None and metrics.wait(0) else NO_USAGE
+                snapshot = Snapshot(
+                    pods=tuple(pods),
+                    nodes={node.name: node for node in every_node.result() if node.name in begun},
+                    usage=usage.by_pod,
+                    node_usage=usage.by_node,
+                    overrides=self._overrides,
+                )
+                show(snapshot.with_missing_releases(), arrived)
+
+        return arrive
+
+    def _pods(self, scope: Scope, missing: list[Missing], progress: Progress | None) -> list[Pod]:
         fields = [field_term("spec.nodeName", scope.node)] if scope.node else []
         all_namespaces = scope.namespace is None or scope.node is not None
         if all_namespaces and not scope.selector_text and not scope.fields.text and not scope.names:
-            return self._all_pods(",".join(fields), scope, missing)
+            return self._all_pods(",".join(fields), scope, missing, progress)
         fields += filter(None, [scope.fields.text])
         if len(scope.names) == 1:
             fields.append(field_term("metadata.name", next(iter(scope.names))))
@@ -234,13 +282,15 @@ class LiveSource(Source):
             namespace=scope.namespace,
             label_selector=scope.selector_text,
             field_selector=",".join(fields),
-            progress=self._progress,
+            progress=progress,
         )
         return self._with_neighbours([pod for pod in requested if scope.matches(pod)], missing)
 
-    def _all_pods(self, fields: str, scope: Scope, missing: list[Missing]) -> list[Pod]:
+    def _all_pods(
+        self, fields: str, scope: Scope, missing: list[Missing], progress: Progress | None
+    ) -> list[Pod]:
         try:
-            return self._api.pods(field_selector=fields, progress=self._progress)
+            return self._api.pods(field_selector=fields, progress=progress)
         except ApiError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
@@ -268,14 +318,21 @@ class LiveSource(Source):
         seen = {pod.key for pod in pods}
         return pods + [pod for pod in requested if pod.key not in seen]
 
-    def _nodes(self, scope: Scope, names: Collection[str], missing: list[Missing]) -> dict[str, NodeObject]:
+    def _nodes(
+        self,
+        scope: Scope,
+        names: Collection[str],
+        missing: list[Missing],
+        every_node: Future[list[NodeObject]] | None,
+    ) -> dict[str, NodeObject]:
         """Read the nodes of these names, and the requested one; a pod may outlive its node for a while."""
         try:
             if scope == Scope() or len(names) > MAX_NODES_ONE_BY_ONE:
-                return {node.name: node for node in self._api.nodes()}
+                nodes = every_node.result() if every_node is not None else self._api.nodes()
+                return {node.name: node for node in nodes}
             requested = {*names, scope.node or ""} - {""}
-            nodes = (self._node(name) for name in sorted(requested))
-            return {node.name: node for node in nodes if node is not None}
+            named = (self._node(name) for name in sorted(requested))
+            return {node.name: node for node in named if node is not None}
         except QosError as error:
             missing.append(no_capacity(error))
             return {}

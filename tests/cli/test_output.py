@@ -38,3 +38,18 @@ def test_a_template_prints_no_escapes_on_a_terminal(
         output.print_document({"name": NAME}, template)
         assert expected in stream.getvalue()
         assert ("\x1b" in stream.getvalue()) is not stream.isatty()
+
+
+def test_first_rows_stand_above_the_count_until_something_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(output, "_PROGRESS_SECONDS", 60)
+    output.progress()
+    for rows in (["a", "b"], ["c"]):
+        output.show_first_rows(rows)
+    output.note("done")
+    output.show_first_rows(["late"])
+    dim = "\x1b[2m{}\x1b[0m\n".format
+    assert terminal.getvalue() == (
+        f"\r\x1b[J{dim('a')}{dim('b')}\r\x1b[2A\x1b[J{dim('c')}\r\x1b[1A\x1b[Jdone\n"
+    )

@@ -1,5 +1,6 @@
 """Tables that are followed: what they know that one sample does not say."""
 
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -7,9 +8,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from kubectl_qos.cli import sources, watch
+from kubectl_qos.cli import output, sources, watch
 from kubectl_qos.cli.commands import next as next_command
-from kubectl_qos.cli.options import SourceOptions
+from kubectl_qos.cli.options import SourceOptions, TableFormat, TableOptions
+from kubectl_qos.cli.top_tables import PodTable
 from kubectl_qos.cluster.source import LIVE, Health, Update
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Arrived, Scope
@@ -97,3 +99,21 @@ def test_a_pipe_says_that_the_cluster_is_stale_and_that_it_is_live_again(
         "! stale since 12:00:00 UTC: listing pods again",
         "demo  live  12:00:03 UTC",
     ]
+
+
+def test_first_rows_are_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[list[str]] = []
+    monkeypatch.setattr(output, "show_first_rows", shown.append)
+    snapshot = Stepped().snapshot(Scope())
+    table = PodTable(TableOptions(), [], is_fleet=False)
+    assert watch.first_rows(table.view, TableFormat()) is None
+    monkeypatch.setattr(output, "terminal_width", lambda: 80)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert watch.first_rows(table.view, TableFormat("json")) is None
+    show = watch.first_rows(table.view, TableFormat())
+    assert show is not None
+    show(replace(snapshot, pods=()), Arrived(1, None, 1))
+    assert shown == []
+    show(replace(snapshot, pods=snapshot.pods[:9]), Arrived(9, 24, 1))
+    assert shown[0][0] == "~ 9 of 24 pods, 0 MB so far: the order may still change"
+    assert len([line for line in shown[0] if snapshot.pods[0].name in line]) == 1

@@ -14,7 +14,7 @@ from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.present.reasons import missing_sentence, pod_table_notes
 from tests.cluster.cluster_objects import metrics, node, pod, system_oom, threshold
-from tests.cluster.conftest import ConnectTo
+from tests.cluster.conftest import ConnectTo, PageSize
 from tests.cluster.following import Follow, has, held
 from tests.cluster.https_server import Answer, HttpsServer
 from tests.cluster.object_server import ObjectServer
@@ -395,3 +395,28 @@ def test_a_source_says_what_it_is(cluster: Cluster) -> None:
     source = cluster.source()
     assert (source.title, source.is_live, source.default_namespace) == ("test", True, "shop")
     assert source.now().tzinfo is not None
+
+
+def test_the_first_pods_of_a_whole_cluster_are_shown_with_their_nodes(
+    serve: Serve, connect_to: ConnectTo, page_size: PageSize
+) -> None:
+    page_size(1)
+    pods = [pod(f"web-{number}", node=f"worker-{number % 2 + 1}") for number in range(9)]
+    objects = ObjectServer(pods=pods, nodes=[node("worker-1"), node("worker-2")])
+    shown: list[tuple[int, list[str], int]] = []
+    source = Cluster(serve, connect_to, objects).source(
+        show_first=lambda snapshot, arrived: shown.append(
+            (len(snapshot.pods), sorted(snapshot.nodes), arrived.items)
+        )
+    )
+    assert len(source.snapshot(Scope()).pods) == 9
+    assert shown == [(1, ["worker-1"], 1), (8, ["worker-1", "worker-2"], 8)]
+    source.snapshot(Scope(namespace="shop"))
+    assert len(shown) == 2
+
+
+def test_nodes_that_may_not_be_read_hide_no_pods(cluster: Cluster) -> None:
+    cluster.objects.forbidden = {"/api/v1/nodes"}
+    snapshot = cluster.source(show_first=lambda *_: pytest.fail("shown")).snapshot(Scope())
+    assert len(snapshot.pods) == 5
+    assert said(snapshot)

@@ -113,11 +113,15 @@ class NextTable:
     """The deaths that the options ask for, of pods or of nodes."""
 
     def __init__(self, options: Options) -> None:
+        from kubectl_qos.cli.options import TableFormat
+        from kubectl_qos.cli.watch import first_rows
+
         references = resources.parse_references_or_names(options.target)
         references = [reference for reference in references if reference.name]
         self._named_nodes = [reference.name for reference in references if reference.kind == "Node"]
         node = self._named_nodes[0] if len(self._named_nodes) == 1 else options.source.node
-        needs = sources.SourceNeeds(lives=options.watch)
+        format_ = TableFormat(options.output)
+        needs = sources.SourceNeeds(lives=options.watch, show_first=first_rows(self.view, format_))
         resolved = sources.resolve_source(options.source.on_node(node), needs)
         # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
         self._of_pods = references if references and not self._named_nodes else []

@@ -148,6 +148,7 @@ def _resolve(
     options: Options, group: str | None, references: Sequence[resources.Reference]
 ) -> tuple[GroupTable | PodTable | NodeTable, sources.ResolvedSource]:
     from kubectl_qos.cli.top_tables import GroupTable, NodeTable, PodTable
+    from kubectl_qos.cli.watch import first_rows
 
     source, names = options.source, [reference.name for reference in references if reference.name]
     of_nodes = _is_of_nodes(references)
@@ -166,7 +167,11 @@ def _resolve(
         source = source.on_node(names[0])
     # Pods of a workload have other names.
     pod_names = () if _workloads(references) and not source.selector else names
-    needs = sources.SourceNeeds(only_ranking=command.only_ranking, lives=options.table.watch)
+    needs = sources.SourceNeeds(
+        only_ranking=command.only_ranking,
+        lives=options.table.watch,
+        show_first=first_rows(command.view, options.table.format),
+    )
     return command, sources.resolve_source(source, needs, pod_names)
 
 
