@@ -15,6 +15,7 @@ from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.present.evidence import volume_sentence
 from kubectl_qos.present.format import binary, count, escape, first_few, full_name
 from kubectl_qos.qos.restart import is_refused, oom_loops
 
@@ -86,7 +87,8 @@ def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsag
     if is_refused(pod, status.name):
         return f"{waits}; the runtime could not start it with a limit of {binary(limit)}: kubectl qos fix"
     if status.name in {loop.container for loop in oom_loops(pod)}:
-        return f"{waits}; it was OOMKilled, and starts again with a limit of {binary(limit)}"
+        volume = f"; {volume_sentence(pod.memory_volumes)}" if pod.memory_volumes else ""
+        return f"{waits}; it was OOMKilled, and starts again with a limit of {binary(limit)}{volume}"
     hidden = hidden_kill(pod, status, None, release)
     return f"{waits}; {hidden}" if hidden else waits
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from kubectl_qos.edit.status import low_limit_sentence
@@ -90,6 +90,14 @@ def _own_storage(details: Details) -> str:
     return f"{what}; the node need not be full. Write less there, or {raised}"
 
 
+def volume_sentence(volumes: Collection[str]) -> str:
+    """Say that volumes in memory outlive a container that is killed at its limit, and what empties them."""
+    return (
+        f"what is written to the volume {escape(', '.join(volumes))} is memory: it counts to that limit, and"
+        " stays when the container restarts. If it fills the limit, delete the pod; a sizeLimit prevents it"
+    )
+
+
 def _one_line(message: object) -> str:
     return escape(" ".join(str(message).split()))
 
@@ -174,10 +182,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         in_mi(details["limit_bytes"]),
         *(escape(details[name]) for name in ("namespace", "pod", "container", "class")),
     ),
-    Fact.MEMORY_VOLUME: lambda details: (
-        f"what is written to the volume {escape(', '.join(details['volumes']))} is memory: it counts to that"
-        " limit, and stays when the container restarts, until the pod is deleted"
-    ),
+    Fact.MEMORY_VOLUME: lambda details: volume_sentence(details["volumes"]),
     Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
     Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
     Fact.PEAK: lambda details: (

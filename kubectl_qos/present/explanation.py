@@ -478,6 +478,7 @@ def _history(
     if not statuses and not disruptions:
         return None
     from kubectl_qos.present.crash_loops import hidden_kill, peak_text
+    from kubectl_qos.present.evidence import volume_sentence
     from kubectl_qos.qos.kills.evidence import SIGKILLED
 
     restarts = sum(status.restart_count for status in statuses)
@@ -491,6 +492,8 @@ def _history(
     ]
     if any(end.reason == "OOMKilled" or end.exit_code == SIGKILLED for end in ends):
         lines.append(Line(_NO_PROOF))
+        if pod.memory_volumes:
+            lines.append(Line(volume_sentence(pod.memory_volumes)))
     release = prediction.setup.release
     for status in statuses:
         texts = hidden_kill(pod, status, usage, release), peak_text(pod, status, usage, release)

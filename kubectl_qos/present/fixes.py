@@ -30,7 +30,7 @@ from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment, quantity_text
-from kubectl_qos.present.evidence import evidence_sentence
+from kubectl_qos.present.evidence import evidence_sentence, volume_sentence
 from kubectl_qos.present.findings import manager_line
 from kubectl_qos.present.format import NONE, binary, count, escape, first_few, full_name
 from kubectl_qos.present.killers import WORDS
@@ -141,6 +141,9 @@ def basis_notes(fix_list: FixList) -> Iterator[str]:
         names = {victim(fix.death) for fix in fixes if fix.evidence.kind is kind}
         if names:
             yield f"{first_few(sorted(names))}: {text}"
+    killed = (fix.pod for fix in fixes if fix.evidence.kind is EvidenceKind.KILLED_EACH_TIME)
+    for key, volumes in {pod.key: pod.memory_volumes for pod in killed if pod.memory_volumes}.items():
+        yield f"{full_name(*key)}: {volume_sentence(volumes)}"
     if any(fix.death.killer.evicts for fix in fixes):
         yield PRIORITY
     yield from mechanism_notes(

@@ -4,15 +4,19 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubectl_qos.analysis.deaths import deaths_of_pods, deaths_on_nodes
-from kubectl_qos.k8s.objects import NodeObject, Pod, convert
+from kubectl_qos.analysis.fix_list import fixes_for_pods
+from kubectl_qos.k8s.objects import NodeObject, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present import next_death
 from kubectl_qos.present.crash_loops import SUPERVISOR, hidden_note
+from kubectl_qos.present.evidence import volume_sentence
 from kubectl_qos.present.explanation import explain_pod
+from kubectl_qos.present.fixes import basis_notes
 from kubectl_qos.present.reasons import PAGE_CACHE
 
 RUNNING: Mapping[str, Any] = {"running": {}}
@@ -87,6 +91,20 @@ def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:
     ):
         assert (found.rows, next_death.nothing(found)) == ((), next(next_death.notes(found)))
         assert next_death.nothing(found).startswith(f"shop/web:c {waits}")
+
+
+def test_a_volume_in_memory_may_be_what_kills_at_each_start() -> None:
+    scratch = {"name": "scratch", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}
+    pod = a_pod(LOOP, 137, "OOMKilled")
+    pod = msgspec.structs.replace(
+        pod, spec=msgspec.structs.replace(pod.spec, volumes=(convert(scratch, Volume),))
+    )
+    (text,) = notes(pod)
+    assert text.endswith(f"starts again with a limit of 100Mi; {volume_sentence(['scratch'])}")
+    explained = explain_pod(pod, snapshot(pod), datetime.now(UTC)).sections
+    assert volume_sentence(["scratch"]) in {line.text for section in explained for line in section.lines}
+    found = fixes_for_pods(snapshot(pod), [pod.key])
+    assert f"shop/web: {volume_sentence(['scratch'])}" in list(basis_notes(found))
 
 
 @pytest.mark.parametrize(("used_mi", "is_missed"), [(60, True), (89, True), (90, False)])
