@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubectl_qos.check.settings import Exemption, Level, RuleId, Settings, matches, waiver
-from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES, default_pod
+from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import Workload, dotted, find_workload, object_name, spec_path, template_path
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, Json, Pod, ResourceList, ResourceRequirements, nested
@@ -125,8 +125,6 @@ class Context:
     snapshot: Snapshot
     limit_ranges: Sequence[LimitRange] = ()
     quotas: Sequence[ResourceQuota] = ()
-    priorities: Mapping[str, int] = field(default_factory=dict)
-    """Priority by PriorityClass name; the global default has the key ""."""
     injectors: Mapping[str, str | None] = field(default_factory=dict)
     """What adds containers to pods, by namespace."""
     after: Callable[[NodeSetup], NodeSetup] | None = None
@@ -232,12 +230,6 @@ class Case:
         if self.defaulted.spec.resources is not None:
             owners.append(Owner(POD_LEVEL, POD_LEVEL, self.prefix, self.defaulted.spec.resources))
         return owners
-
-    @cached_property
-    def priority(self) -> int:
-        """Priority that admission computes; 0 for an unknown PriorityClass."""
-        spec, priorities = self.pod.spec, {**self.context.priorities, **SYSTEM_PRIORITIES}
-        return spec.priority if spec.priority is not None else priorities.get(spec.priority_class_name, 0)
 
     def hit(self, rule: RuleId, owner: Owner, field_: str = "", **facts: object) -> Hit:
         """Return a violation of one owner."""

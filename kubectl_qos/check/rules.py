@@ -31,7 +31,7 @@ from kubectl_qos.check.findings import (
 from kubectl_qos.check.runtimes import runtime_problems
 from kubectl_qos.check.settings import CRIO_LEAST, LEAST_TO_START, RUNC_MOST, Level, RuleId
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, default_pod
+from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, admitted, default_pod
 from kubectl_qos.k8s.kinds import spec_path, template_path
 from kubectl_qos.k8s.objects import (
     CPU,
@@ -222,9 +222,9 @@ def _best_effort(case: Case) -> Iterator[Hit]:
     """Skip node-critical pods: their oom_score_adj is low whatever their class."""
     least, most = case.settings.priority, SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
     qos = case.qos if case.is_stored else case.created_class
-    if qos is QosClass.BEST_EFFORT and least <= case.priority < most:
-        name = case.pod.spec.priority_class_name
-        priority = f"PriorityClass {name}" if name else f"priority {case.priority}"
+    name, number = case.pod.spec.priority_class_name, admitted(case.pod).spec.priority or 0
+    if qos is QosClass.BEST_EFFORT and least <= number < most:
+        priority = f"PriorityClass {name}" if name else f"priority {number}"
         field_ = "priorityClassName" if name else "priority"
         yield Hit(RuleId.BEST_EFFORT_WITH_PRIORITY, f"{case.prefix}.{field_}", {"priority": priority})
 
@@ -451,7 +451,9 @@ def _inversions(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
             containers = profiles.profile_for(case.defaulted).containers
             apps = (container for container in containers if container.kind is not ContainerKind.INIT)
             adjs = [container.adj for container in apps if container.adj is not None]
-            by_priority.setdefault(case.priority, []).append((max(adjs, default=0), case))
+            by_priority.setdefault(admitted(case.pod).spec.priority or 0, []).append(
+                (max(adjs, default=0), case)
+            )
         safest: tuple[int, Case] | None = None  # Of all lower priorities.
         for _, pods in sorted(by_priority.items()):
             for adj, case in pods:

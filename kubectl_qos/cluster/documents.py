@@ -16,12 +16,22 @@ import msgspec
 from kubectl_qos.cluster.described import MORE, PODS_OF_NODE, described_objects
 from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
 from kubectl_qos.errors import InputError, QosError, QuantityError
-from kubectl_qos.k8s.defaulting import with_system_priority
+from kubectl_qos.k8s.defaulting import admitted
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kinds import dotted, is_workload, pod_from_workload, pods_from_custom, spec_path
 from kubectl_qos.k8s.kubelet import kubelet_from_configz
-from kubectl_qos.k8s.objects import QUANTITY_MAPS, Json, JsonDecoder, NodeObject, Pod, convert
+from kubectl_qos.k8s.objects import (
+    QUANTITY_MAPS,
+    Json,
+    JsonDecoder,
+    NodeObject,
+    Pod,
+    PodSpec,
+    ResourceList,
+    convert,
+    nested,
+)
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import DEFAULT_RELEASE, Release
 from kubectl_qos.k8s.usage import (
@@ -265,6 +275,8 @@ class ParsedObjects:
     refused: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
+    priorities: dict[str, int] = field(default_factory=dict)
+    overheads: dict[str, ResourceList] = field(default_factory=dict)
     interner: Interner = field(default_factory=Interner)
     objects: list[ReadObject] | None = None
     is_walked: bool = False
@@ -419,16 +431,40 @@ class ParsedObjects:
             self.events.append(convert(raw, Event))
         else:
             pods = pods_from_custom(kind, raw)
-            if not pods and kind not in _READ_LATER:
+            if not pods and kind not in _READ_LATER and not self._is_class(kind, raw):
                 self.ignored[kind] += 1
             return [self._add_pod(pod) for pod in pods]
         return ()
+
+    def _is_class(self, kind: str, raw: Json) -> bool:
+        """Keep what pods of a PriorityClass or RuntimeClass get, and return whether this is one."""
+        name, value = metadata_text(raw, "name"), raw.get("value")
+        if kind == "RuntimeClass":
+            fixed = convert({"overhead": nested(raw, "overhead").get("podFixed")}, PodSpec).overhead
+            self.overheads |= {name: fixed} if fixed is not None else {}
+        elif kind == "PriorityClass" and isinstance(value, int):
+            self.priorities |= {name: value, **({"": value} if raw.get("globalDefault") is True else {})}
+        return kind in {"PriorityClass", "RuntimeClass"}
+
+    def admit(self) -> None:
+        """Give manifests the values of the PriorityClasses and RuntimeClasses among the objects."""
+        if not (self.priorities or self.overheads):
+            return
+        changed = {
+            id(pod): admitted(pod, self.priorities, self.overheads)
+            for pod in self.pods
+            if not pod.metadata.uid
+        }
+        self.pods = [changed.get(id(pod), pod) for pod in self.pods]
+        if self.objects is not None:
+            for number, read in enumerate(self.objects):
+                self.objects[number] = read._replace(pods=[changed.get(id(pod), pod) for pod in read.pods])
 
     def _add_pod(self, pod: Pod) -> Pod:
         if not pod.containers:
             path = dotted((*spec_path(pod), "containers"))
             raise InputError(f"{path}: Required value", hint="a pod needs at least one container")
-        self.pods.append(self.interner.pod(pod if pod.metadata.uid else with_system_priority(pod)))
+        self.pods.append(self.interner.pod(admitted(pod)))
         return self.pods[-1]
 
 

@@ -331,6 +331,7 @@ class FileSource(Source):
             if self._keeps:
                 self.texts[name] = content
             parsed.add_file(content, name)
+        parsed.admit()
         if parsed.skipped:
             self.skipped[f"documents without apiVersion and kind are skipped: {parsed.skipped}"] = None
         if (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Final
 
-from kubectl_qos.edit.compare import node_of, usage_of, with_priority
+from kubectl_qos.edit.compare import node_of, usage_of, with_admitted_values
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.findings import Finding, find_findings
 from kubectl_qos.edit.history import Entry, ValueConflict, find_conflicts
@@ -206,7 +206,7 @@ class Apply:
         """Return the change of a pod or workload, previewed on its node."""
         node = node_of(pod, snapshot.pods)
         setup, neighbours = snapshot.setup(node), snapshot.by_node().get(node, ())
-        effects = preview(with_priority(pod, snapshot.pods), edits, setup, neighbours, snapshot.usage)
+        effects = preview(with_admitted_values(pod, snapshot.pods), edits, setup, neighbours, snapshot.usage)
         usage, history = usage_of(pod, snapshot), snapshot.seen_of(pod)
         return cls(pod, effects.edits, effects, usage=usage, history=history)
 

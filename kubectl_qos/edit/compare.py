@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import msgspec
-from msgspec import structs
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, apply_edits
 from kubectl_qos.edit.preview import Effects, FileChange, as_recreated, build_effects, file_changes
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import desired_pod, running_pod
-from kubectl_qos.k8s.defaulting import with_system_priority
+from kubectl_qos.k8s.defaulting import admitted
 from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import ContainerStatus, Pod, all_containers
@@ -174,7 +173,7 @@ def _with_manifest(pod: Pod, change: Pod) -> Pod:
     )
     metadata = msgspec.structs.replace(pod.metadata, labels=change.metadata.labels or pod.metadata.labels)
     changed = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
-    return with_system_priority(as_recreated(changed))
+    return admitted(as_recreated(changed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,14 +224,20 @@ def node_of(pod: Pod, pods: Iterable[Pod]) -> str:
     return max(ended, key=lambda replica: replica.metadata.creation_timestamp or "", default=pod).node_name
 
 
-def with_priority(workload: Pod, pods: Iterable[Pod]) -> Pod:
-    """Give a workload's template the number of its PriorityClass from its pods."""
-    spec, name = workload.spec, workload.spec.priority_class_name
-    if not name or spec.priority is not None:
+def with_admitted_values(workload: Pod, pods: Iterable[Pod]) -> Pod:
+    """Give a workload's template the values of its PriorityClass and RuntimeClass from its pods."""
+    if not (workload.spec.priority_class_name or workload.spec.runtime_class_name):
         return workload
-    specs = (pod.spec for pod in replicas_of(workload, pods) if pod.spec.priority_class_name == name)
-    priority = next((of_pod.priority for of_pod in specs), None)
-    return structs.replace(workload, spec=structs.replace(spec, priority=priority))
+    specs = [pod.spec for pod in replicas_of(workload, pods)]
+    return admitted(
+        workload,
+        {spec.priority_class_name: spec.priority for spec in specs if spec.priority is not None},
+        {
+            spec.runtime_class_name: spec.overhead
+            for spec in specs
+            if spec.runtime_class_name and spec.overhead
+        },
+    )
 
 
 def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tuple[NodeReplicas, ...]:

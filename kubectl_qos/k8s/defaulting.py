@@ -1,11 +1,12 @@
-"""Fill in what an API server does: resources, and the priorities of the classes that every cluster has.
+"""Fill in what an API server does: resources, priorities, and the overhead of RuntimeClasses.
 
 Sources: pkg/apis/core/v1/defaults.go, pkg/apis/scheduling/types.go,
-plugin/pkg/admission/priority/admission.go.
+plugin/pkg/admission/priority/admission.go, plugin/pkg/admission/runtimeclass/admission.go.
 """
 
 from collections.abc import Callable, Mapping
 from operator import is_
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 import msgspec
@@ -34,12 +35,25 @@ SYSTEM_PRIORITIES: Final[Mapping[str, int]] = {
 }
 
 
-def with_system_priority(pod: Pod) -> Pod:
-    """Return the pod with the number of its PriorityClass, which kubelets use; manifests name the class."""
-    priority = SYSTEM_PRIORITIES.get(pod.spec.priority_class_name)
-    if priority is None or pod.spec.priority is not None:
+def admitted(
+    pod: Pod,
+    priorities: Mapping[str, int] = SYSTEM_PRIORITIES,
+    overheads: Mapping[str, ResourceList] = MappingProxyType({}),
+) -> Pod:
+    """Return the pod with the values of its PriorityClass and RuntimeClass, which manifests only name.
+
+    The priority of pods without a class has the name "".
+    """
+    spec = pod.spec
+    priority, overhead = spec.priority, spec.overhead
+    if priority is None:
+        priority = priorities.get(spec.priority_class_name)
+    if overhead is None:
+        overhead = overheads.get(spec.runtime_class_name or "")
+    if priority is spec.priority and overhead is spec.overhead:
         return pod
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, priority=priority))
+    spec = msgspec.structs.replace(spec, priority=priority, overhead=overhead)
+    return msgspec.structs.replace(pod, spec=spec)
 
 
 def default_pod(pod: Pod, release: Release) -> Pod:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from kubectl_qos.k8s.defaulting import with_system_priority
+from kubectl_qos.k8s.defaulting import admitted
 from kubectl_qos.k8s.objects import Json, ObjectMeta, Pod, PodSpec, PodTemplate, convert, nested, nested_list
 from kubectl_qos.k8s.releases import Gate, Release
 
@@ -105,7 +105,7 @@ def pod_from_workload(kind: str, raw: Json) -> Pod:
         template.metadata, name=metadata.name, namespace=metadata.namespace, uid=""
     )
     type_ = SuspendedJob if kind == "Job" and _is_suspended_job(raw) else Pod
-    return with_system_priority(type_(kind=kind, metadata=pod_metadata, spec=template.spec))
+    return admitted(type_(kind=kind, metadata=pod_metadata, spec=template.spec))
 
 
 class CustomWorkload(Pod, frozen=True, kw_only=True):

@@ -597,6 +597,13 @@ def _assumed(prediction: Prediction, rows: PodRows, snapshot: Snapshot) -> Secti
     setups = {name: node.setup for name, node in rows.nodes.items()}
     shown = set(reasons.killer_notes(setups, has_ranks=True))
     notes = [note for note in reasons.pod_table_notes(snapshot, rows) if note not in shown]
+    spec = prediction.pod.spec
+    if spec.runtime_class_name and spec.overhead is None and not prediction.pod.metadata.uid:
+        name = escape(spec.runtime_class_name)
+        notes.append(
+            f"RuntimeClass {name} adds its overhead to the requests and limits of pods: none is assumed; with"
+            " -f it is read from the RuntimeClass in the files"
+        )
     notes += [f"not measured, assumed: {', '.join(assumed)}"] if assumed else []
     notes += reasons.profile_notes(prediction.assumptions)
     return Section("Assumed", lines=sentences(*notes)) if notes else None

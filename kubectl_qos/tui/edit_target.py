@@ -14,7 +14,7 @@ from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.apply import Apply
-from kubectl_qos.edit.compare import NodeReplicas, node_of, recreate_all, usage_of, with_priority
+from kubectl_qos.edit.compare import NodeReplicas, node_of, recreate_all, usage_of, with_admitted_values
 from kubectl_qos.edit.edits import POD_LEVEL, Edit
 from kubectl_qos.edit.findings import Severity
 from kubectl_qos.edit.goals import Goal, outlive, rank_at_least
@@ -99,7 +99,7 @@ class EditTarget:
 
     def preview(self, edits: Iterable[Edit]) -> Preview:
         snapshot = self.view_model.snapshot
-        pod = with_priority(self.pod, [target.pod for target in self.pods])
+        pod = with_admitted_values(self.pod, [target.pod for target in self.pods])
         return preview(pod, edits, self.setup, self._neighbours, snapshot.usage)
 
     def change(self, edits: tuple[Edit, ...], preview: Preview) -> Apply:

@@ -16,7 +16,7 @@ from kubectl_qos import node_from_client, pod_from_client, predict
 from kubectl_qos.cluster.files import FileSource, pod_from_yaml
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.objects import JsonDecoder, Pod
+from kubectl_qos.k8s.objects import JsonDecoder, Pod, resource_list
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import memory_psi
@@ -296,6 +296,31 @@ def test_the_configuration_of_a_kubelet_is_that_of_the_only_node(tmp_path: Path)
     assert "does not say whose it is" in source.notes[0]
     (tmp_path / "configz.json").write_text('{"kubeletconfig": {"evictionHard": 5}}')
     assert "evictionHard" in FileSource([str(tmp_path)]).notes[0]
+
+
+def test_manifests_get_what_their_classes_give_them(tmp_path: Path) -> None:
+    """The pod of a cluster has the values of its classes already: of these, none."""
+    pod = "---\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: a}]%s}\n"
+    pods = {
+        "sandboxed": (", runtimeClassName: kata, priorityClassName: gold", 7, {"memory": "160Mi"}),
+        "own": (", runtimeClassName: kata, overhead: {cpu: 1}, priority: 3", 3, {"cpu": "1"}),
+        "plain": (", runtimeClassName: runc", 5, None),
+        "stored, uid: u": (", runtimeClassName: kata, priorityClassName: gold", None, None),
+    }
+    (tmp_path / "x.yaml").write_text(
+        "".join(pod % (name, spec) for name, (spec, *_) in pods.items())
+        + "---\nkind: PriorityClass\nmetadata: {name: gold}\nvalue: 7\n"
+        "---\nkind: PriorityClass\nmetadata: {name: usual}\nvalue: 5\nglobalDefault: true\n"
+        "---\nkind: RuntimeClass\nmetadata: {name: kata}\noverhead: {podFixed: {memory: 160Mi}}\n"
+        "---\nkind: RuntimeClass\nmetadata: {name: runc}\n"
+    )
+    for source in (FileSource([str(tmp_path)]), FileSource([str(tmp_path)], keep_objects=True)):
+        specs = [pod.spec for pod in source.snapshot(Scope()).pods]
+        assert [(spec.priority, spec.overhead) for spec in specs] == [
+            (priority, None if overhead is None else resource_list(overhead))
+            for _, priority, overhead in pods.values()
+        ]
+        assert [pod.spec for read in source.objects for pod in read.pods] == specs * bool(source.objects)
 
 
 def test_the_recorded_configuration_of_a_kubelet_is_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.edit.compare import with_priority
+from kubectl_qos.edit.compare import with_admitted_values
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
 from kubectl_qos.edit.findings import Finding, FindingCode, Severity, find_findings
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
@@ -527,9 +527,15 @@ def test_a_priority_class_whose_number_is_known_and_one_whose_is_not() -> None:
         "namespace": "default",
         "ownerReferences": [{"kind": "Deployment", "name": "web"}],
     }
+    template = msgspec.structs.replace(
+        template, spec=msgspec.structs.replace(template.spec, runtime_class_name="kata")
+    )
     spec = {"nodeName": "n", "priorityClassName": "gold", "priority": 7}
-    known = with_priority(template, [convert({"kind": "Pod", "metadata": metadata, "spec": spec}, Pod)])
-    assert known.spec.priority == 7
+    spec |= {"runtimeClassName": "kata", "overhead": {"memory": "1Mi"}}
+    known = with_admitted_values(
+        template, [convert({"kind": "Pod", "metadata": metadata, "spec": spec}, Pod)]
+    )
+    assert (known.spec.priority, known.spec.overhead) == (7, {"memory": Quantity.parse("1Mi")})
     found = preview(known, [MORE], SETUP)
     assert find_findings(found, RelatedObjects(raw=raw), StrategyKind.TEMPLATE, None) == ()
 

@@ -10,7 +10,7 @@ import pytest
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.kubelet import CgroupDriver, Node
-from kubectl_qos.k8s.objects import Container, PodStatus, Volume, convert
+from kubectl_qos.k8s.objects import Container, Pod, PodStatus, Volume, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage
@@ -296,6 +296,12 @@ def test_what_was_assumed_is_listed_once() -> None:
     text = explained("db-0")
     assert text.count("not measured, assumed: ") == 1
     assert "cgroup v2" in text
+    note = "RuntimeClass kata adds its overhead"
+    for uid, overhead, is_unknown in (("", None, True), ("", {"cpu": "1"}, False), ("u", None, False)):
+        spec = {"containers": [{"name": "a"}], "runtimeClassName": "kata", "overhead": overhead}
+        pod = convert({"kind": "Pod", "metadata": {"name": "a", "uid": uid}, "spec": spec}, Pod)
+        lines = text_lines(explain_pod(pod, Snapshot(pods=(pod,)), DEMO_TIME))
+        assert any(note in line for line in lines) is is_unknown
 
 
 def test_predict_is_what_the_documentation_shows() -> None:

@@ -343,7 +343,6 @@ def _context(
     from kubectl_qos.check.rules import injector
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.edit.related import LIMIT_RANGES, QUOTAS, convert_all
-    from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
     from kubectl_qos.k8s.node_overrides import apply_overrides
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.releases import Release
@@ -358,22 +357,15 @@ def _context(
     if isinstance(resolved.source, FileSource) and resolved.source.objects:
         objects = [{**manifest.raw, "kind": manifest.kind} for manifest in resolved.source.objects]
         namespaces = [nested(raw, "metadata") for raw in objects if raw.get("kind") == "Namespace"]
-        classes = [raw for raw in objects if raw.get("kind") == "PriorityClass"]
-        numbers = [(raw.get("value"), raw.get("globalDefault"), nested(raw, "metadata")) for raw in classes]
         context = replace(
             context,
             limit_ranges=convert_all(objects, LIMIT_RANGES),
             quotas=convert_all(objects, QUOTAS),
             injectors={str(metadata.get("name")): injector([metadata]) for metadata in namespaces},
-            priorities={
-                "" if is_default else str(metadata.get("name")): value
-                for value, is_default, metadata in numbers
-                if isinstance(value, int)
-            },
         )
         names = {pod.spec.priority_class_name for pod in snapshot.pods if pod.spec.priority is None}
-        names -= {*context.priorities, *SYSTEM_PRIORITIES, ""}
-        return context, [f"PriorityClass {name} is not in the files: 0 is assumed" for name in sorted(names)]
+        texts = (f"PriorityClass {name} is not in the files: 0 is assumed" for name in sorted(names - {""}))
+        return context, [*texts]
     first = {pod.namespace: pod for pod in snapshot.pods if resolved.scope.matches(pod)}
     ranges: list[LimitRange] = []
     unknown: list[str] = []
