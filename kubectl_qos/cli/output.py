@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
-from itertools import cycle
+from itertools import chain, cycle, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.errors import InputError, QosError, UsageError, without_secrets
@@ -107,12 +107,14 @@ def _read_template(path: str, *, columns: bool) -> str:
     return ",".join(map(":".join, zip(lines[0].split(), lines[1].split(), strict=False))) if columns else text
 
 
-def print_items(items: Sequence[Document], format_: str, *, at: str = "") -> None:
+def print_items(items: Iterable[Document], format_: str, *, at: str = "") -> None:
     """Print one document as it is, several as a list of kind List; `at` as in `print_document`."""
     from kubectl_qos.present.values import ListValues, as_document
 
-    document = items[0] if len(items) == 1 else ListValues(items=tuple(map(as_document, items)))
-    print_document(document, format_, at=at)
+    rest = iter(items)
+    first = [*islice(rest, 2)]
+    several = {**as_document(ListValues(items=())), "items": map(as_document, chain(first, rest))}
+    print_document(first[0] if len(first) == 1 else several, format_, at=at)
 
 
 def print_yaml(values: object) -> None:

@@ -436,26 +436,19 @@ def node_sections(comparison: Comparison) -> Iterator[Section]:
         yield Section("cgroups above the pods", same)
 
 
-def changed_pods(comparisons: Iterable[Comparison]) -> list[Effects]:
-    """Return the pods with any effect, node by node in today's kill order."""
+def changed_cells(pods: Iterable[Effects]) -> Iterator[list[str]]:
+    """Yield the cells of each pod of a node with any effect, in today's kill order."""
 
     def rank(effects: Effects) -> tuple[bool, int]:
         return effects.rank_before is None, effects.rank_before or 0
 
-    return [
-        effects
-        for comparison in comparisons
-        for effects in sorted(comparison.pods, key=rank)
-        if effects.changes_anything
-    ]
+    return (_cells(effects) for effects in sorted(pods, key=rank) if effects.changes_anything)
 
 
-def comparison_table(changed: Iterable[Effects], width: int | None = None) -> Iterator[str]:
+def comparison_table(changed: Sequence[Sequence[str]], width: int | None = None) -> Iterator[str]:
     """Yield a row for each changed pod: differences as `before → after`, other values unchanged."""
     headers = ("RANK", "NAMESPACE", "POD", "NODE", "QOS", "OOM_ADJ", "OOM_SCORE", "FILES", "PATH")
-    return fitted_cells(
-        [*map(_cells, changed)], headers, width, hidden_first=("PATH", "FILES", "NODE", "QOS")
-    )
+    return fitted_cells(changed, headers, width, hidden_first=("PATH", "FILES", "NODE", "QOS"))
 
 
 def _cells(effects: Effects) -> list[str]:

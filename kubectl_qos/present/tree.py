@@ -1,7 +1,7 @@
 """The cgroup tree as an indented tree, and as flat lines for grep and diff."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
@@ -162,19 +162,18 @@ def file_lines(tree: CgroupTree) -> Iterator[str]:
             yield f"{escape(f'{MOUNT}{slash}{controller}{directory.path}/{file}')} = {value}"
 
 
-def tree_notes(trees: Sequence[CgroupTree], missing: Sequence[Missing]) -> list[str]:
+def tree_notes(trees: Iterable[CgroupTree], missing: Sequence[Missing]) -> list[str]:
     """Return what is missing, left out or assumed; a note about some trees names their nodes."""
     others = [part for part in missing if part.what != OTHER_PODS]
     nodes: dict[str, list[str]] = {}
+    shown = 0
     for tree in trees:
+        shown += 1
         for note in _notes(tree, pods_are_missing=len(others) < len(missing)):
             nodes.setdefault(note, []).append(escape(tree.setup.node.name))
     return [
         *map(missing_sentence, others),
-        *(
-            note if len(names) == len(trees) else f"{first_few(names)}: {note}"
-            for note, names in nodes.items()
-        ),
+        *(note if len(names) == shown else f"{first_few(names)}: {note}" for note, names in nodes.items()),
     ]
 
 

@@ -34,7 +34,7 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.present import node_columns, pod_columns
-from kubectl_qos.present.effects import changed_pods, comparison_table, preview_sections
+from kubectl_qos.present.effects import changed_cells, comparison_table, preview_sections
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.next_death import distance, victim
 from kubectl_qos.present.output import Section, marked_lines, table
@@ -118,7 +118,7 @@ def node_statements(snapshot: Snapshot, name: str) -> Iterator[Claim]:
             yield Claim(about, "node", name, f"tree: {directory.path}")
     larger = apply_overrides(setup, [NodeOverride.parse("memory=64Gi")], None)
     comparison = compare([pod for pod in pods if not pod.is_terminal], setup, larger, snapshot.usage)
-    for row in table_rows(comparison_table(changed_pods([comparison]))):
+    for row in table_rows(comparison_table([*changed_cells(comparison.pods)])):
         yield from comparison_claims(row)
     if not setup.node.memory_capacity_bytes or setup.node.is_windows:
         return

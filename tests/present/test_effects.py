@@ -17,6 +17,7 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.effects import (
+    changed_cells,
     comparison_subject,
     comparison_table,
     kubelet_sections,
@@ -222,7 +223,7 @@ def older(used_by_app: int) -> Comparison:
 
 
 def cells(found: Comparison) -> list[str]:
-    return [cell for cell in list(comparison_table(found.pods))[1].split("   ") if cell]
+    return [cell for cell in list(comparison_table([*changed_cells(found.pods)]))[1].split("   ") if cell]
 
 
 def test_a_row_shows_what_is_killed_first_before_and_after() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ from kubectl_qos.errors import InputError, UsageError
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.edit.compare import Comparison
-    from kubectl_qos.edit.preview import Effects
+    from kubectl_qos.edit.preview import Effects, FileChange
     from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -88,26 +88,30 @@ def run(options: Options) -> int:
     if len(pods) > 1:
         scope = resolved.named(*(pod.name for pod in pods))
     require_places(resolved, snapshot)
-    comparisons = _compare(snapshot, scope, settings, options.release, pod)
+    notes: set[str] = set()
+    comparisons = _noted(_compare(snapshot, scope, settings, options.release, pod), notes)
     if options.output is not None:
         from kubectl_qos.present.values.changes import comparison_values
 
-        values = [comparison_values(item, settings, _in_scope(item, scope, pod)) for item in comparisons]
+        values = (comparison_values(item, settings, _in_scope(item, scope, pod)) for item in comparisons)
         output.print_items(values, options.output)
     elif pod is not None:
-        (comparison,) = comparisons
+        comparison = next(comparisons)
         sections = (*present.kubelet_sections(comparison), *present.pod_sections(comparison.of(pod)))
         output.print_sections(present.comparison_subject(comparison, settings), sections)
     else:
         _print_nodes(comparisons, settings, scope)
-    output.notes((*present.oom_group_notes(comparisons), *map(missing_sentence, snapshot.missing)))
+    output.notes((*notes, *map(missing_sentence, snapshot.missing)))
     return resolved.print_notes()
 
 
 def _compare(
     snapshot: Snapshot, scope: Scope, settings: Sequence[NodeOverride], release: str | None, pod: Pod | None
-) -> list[Comparison]:
-    """Compare each node that has pods in scope, with all of its pods, because they share ranks."""
+) -> Iterator[Comparison]:
+    """Compare each node that has pods in scope, with all of its pods, because they share ranks.
+
+    Each is made when it is asked for: together they take a gigabyte for 50,000 pods.
+    """
     from kubectl_qos.edit.compare import compare
     from kubectl_qos.k8s.node_overrides import apply_overrides
 
@@ -124,10 +128,18 @@ def _compare(
     if not names:
         raise InputError("no pods to compare", hint="look at the namespace, the node and the selector")
     setups = {name: snapshot.setup(name) for name in names}
-    return [
+    return (
         compare(by_node[name], setup, apply_overrides(setup, settings, release), snapshot.usage)
         for name, setup in setups.items()
-    ]
+    )
+
+
+def _noted(comparisons: Iterable[Comparison], notes: set[str]) -> Iterator[Comparison]:
+    from kubectl_qos.present.effects import oom_group_notes
+
+    for comparison in comparisons:
+        notes.update(oom_group_notes([comparison]))
+        yield comparison
 
 
 def _in_scope(comparison: Comparison, scope: Scope, pod: Pod | None) -> list[Effects]:
@@ -136,18 +148,22 @@ def _in_scope(comparison: Comparison, scope: Scope, pod: Pod | None) -> list[Eff
     return [effects for effects in comparison.pods if scope.matches(effects.before.pod)]
 
 
-def _print_nodes(comparisons: Sequence[Comparison], settings: Sequence[NodeOverride], scope: Scope) -> None:
+def _print_nodes(comparisons: Iterable[Comparison], settings: Sequence[NodeOverride], scope: Scope) -> None:
     from kubectl_qos.present import effects as present
 
+    changed: list[list[str]] = []
+    same: dict[str, FileChange] = {}
+    pods = 0
     for comparison in comparisons:
         sections = (*present.kubelet_sections(comparison), *present.node_sections(comparison))
         output.print_sections(present.comparison_subject(comparison, settings), sections)
-    shown = [effects for comparison in comparisons for effects in _in_scope(comparison, scope, None)]
-    ids = set(map(id, shown))
-    changed = [effects for effects in present.changed_pods(comparisons) if id(effects) in ids]
+        shown = _in_scope(comparison, scope, None)
+        pods += len(shown)
+        changed += present.changed_cells(shown)
+        same |= {file.file: file for effects in shown for file in effects.same_effect}
     if changed:
         output.print_lines(["", *present.comparison_table(changed, output.terminal_width())])
-    if len(shown) > len(changed):
-        output.note(f"{len(shown) - len(changed)} of {len(shown)} pods stay as they are")
-    same = present.same_effect_sentence(file for effects in shown for file in effects.same_effect)
-    output.notes([f"cgroups of pods: {same}"] if same else [])
+    if pods > len(changed):
+        output.note(f"{pods - len(changed)} of {pods} pods stay as they are")
+    sentence = present.same_effect_sentence(same.values())
+    output.notes([f"cgroups of pods: {sentence}"] if sentence else [])
