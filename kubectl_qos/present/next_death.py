@@ -20,8 +20,8 @@ from kubectl_qos.present.format import (
 from kubectl_qos.present.killers import WORDS, actor, killer_name
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
 from kubectl_qos.present.reasons import (
-    PAGE_CACHE,
     WITHOUT_USAGE,
+    cache_text,
     history_note,
     killer_notes,
     own_memory_notes,
@@ -60,14 +60,13 @@ def notes(deaths: Deaths) -> Iterator[str]:
     if deaths.rows:
         yield from mechanism_notes(row.death for row in deaths.rows)
         yield from state_notes(states, snapshot.usage)
-        near = [
-            victim(row.death)
-            for row in deaths.rows
-            if states[row.node].by_working_set and row.death.is_own and row.death.limit_bytes
-            if (row.death.used_bytes or 0) >= _NEAR * row.death.limit_bytes
-        ]
-        if near:
-            yield f"{first_few(near)}: {PAGE_CACHE}"
+        near = dict[str, list[str]]()
+        for death in (row.death for row in deaths.rows if row.death.is_own):
+            if death.limit_bytes and (death.used_bytes or 0) >= _NEAR * death.limit_bytes:
+                usage = snapshot.usage.get(death.key)
+                text = cache_text(usage.of(death.container) if usage is not None else None)
+                near.setdefault(text, []).append(victim(death))
+        yield from (f"{first_few(victims)}: {text}" for text, victims in near.items() if text)
         evicting = {row.node for row in deaths.rows if row.death.killer.evicts}
         unmeasured = (pod for pod in snapshot.pods if pod.key not in snapshot.usage)
         first = [pod for pod in unmeasured if pod.spec.node_name in evicting and lacks_stats(pod)]

@@ -430,6 +430,22 @@ PAGE_CACHE: Final = (
     "the working set counts page cache in use, which the kernel drops before it kills: with --usage=summary"
     " explain shows how much is anonymous memory, which it cannot drop"
 )
+_MOSTLY: Final = 0.75
+
+
+def cache_text(used: ContainerUsage | None) -> str:
+    """Say how much of a working set may be page cache; "" if little can be."""
+    if used is None or (used.rss_bytes or 0) > _MOSTLY * used.working_set_bytes:
+        return ""
+    if used.rss_bytes is None:
+        return PAGE_CACHE
+    size, anonymous = binary(used.working_set_bytes), binary(used.rss_bytes)
+    return (
+        f"{anonymous} of its working set of {size} are anonymous memory: of the rest the kernel drops page"
+        " cache before it kills, not tmpfs"
+    )
+
+
 _FULL: Final = 0.95
 
 
