@@ -310,7 +310,7 @@ def _runtimes(case: Case) -> Iterator[Hit]:
     """Yield heap sizes that do not fit the limit; the env of cluster pods is not read."""
     for owner, limit, raw in _written(case):
         names = [entry.get("name") for entry in nested_list(raw, "env")]
-        for source, text in runtime_problems(raw, limit.value()) if limit.sign > 0 else ():
+        for source, text in runtime_problems(raw, max(limit.value(), 0)):
             field = f"env[{names.index(source)}]" if source in names else "args"
             yield case.hit(RuleId.RUNTIME_MEMORY, owner, field, text=text)
 

@@ -34,6 +34,13 @@ _SIZES: Final = (
     (_GO, "GOMEMLIMIT=", _GO_UNITS),
 )
 """Flags in order of precedence; powers of 1024 by unit, None for a percentage."""
+_ANY: Final = 1 << 40
+_NO_LIMIT: Final = "without a memory limit that is the node's allocatable memory: set a limit"
+_LEAST_GO: Final = 1 << 20
+_TINY: Final = (
+    "so that garbage is collected all the time: without a unit it counts bytes, as resourceFieldRef does"
+    " without a divisor"
+)
 _BESIDE_HEAP: Final = "-XX:MaxDirectMemorySize=", "-XX:MaxMetaspaceSize=", "-XX:ReservedCodeCacheSize="
 _Texts = Sequence[tuple[str, str]]
 """Variables and arguments with their texts; the last one wins."""
@@ -48,7 +55,8 @@ class _Setting(NamedTuple):
 
 
 def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, str]]:
-    """Yield each variable or argument that leaves too little of a memory limit, and the reason."""
+    """Yield each variable or argument that leaves too little of a memory limit (0: none), and the reason."""
+    is_unlimited, limit_bytes = not limit_bytes, limit_bytes or _ANY
     by_source = _texts(container, limit_bytes)
     texts = [*by_source.items()]
     if re.search(r"(?:^|[\s/])(?:java|node)\s", by_source[_ARGUMENTS]):
@@ -66,8 +74,13 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
         if setting is not None:
             settings.setdefault(runtime, setting)
     for (kind, others, most, advice), (source, setting_words, size) in settings.items():
+        follows_limit = with_a_higher_limit[source] != by_source[source]
         if size is None:
             yield source, f"{setting_words} is not a valid size: the runtime will not start"
+        elif is_unlimited and follows_limit:
+            yield source, f"{source} sets {kind} by limits.memory; {_NO_LIMIT}"
+        elif kind == _GO[0] and size < _LEAST_GO:
+            yield source, f"{setting_words} is {kind} of {int(size)} bytes, {_TINY}"
         elif size * 100 > limit_bytes * most:
             left = f"{int(limit_bytes - size) >> 20}Mi" if size < limit_bytes else "nothing"
             enough = f", or a limit of {(int(size) * 100 // most >> 20) + 1}Mi"
@@ -75,8 +88,7 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
                 f"{setting_words} is {kind} of {int(size) >> 20}Mi in a memory limit of {limit_bytes >> 20}Mi"
             )
             fitting = advice.format(limit_bytes * most // 100 >> 20)
-            grows = "ercentage" in setting_words or with_a_higher_limit[source] != by_source[source]
-            remedy = fitting if grows else f"{fitting}{enough}"
+            remedy = fitting if "ercentage" in setting_words or follows_limit else f"{fitting}{enough}"
             yield source, f"{text}, which leaves {left} for {others}: write {remedy}"
 
 

@@ -63,7 +63,9 @@ def pod(limits: dict[str, str], **fields: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES["problems"], ids=lambda case: case["env"].get("value", "the limit"))
 def test_what_leaves_too_little_of_the_limit_is_found(case: dict[str, Any], run: Run) -> None:
-    manifest = json.dumps(pod({"memory": "1Gi"}, env=[{"name": "A", "value": "1"}, case["env"]]))
+    manifest = json.dumps(
+        pod(case.get("limits", {"memory": "1Gi"}), env=[{"name": "A", "value": "1"}, case["env"]])
+    )
     findings = [one for one in found(run, manifest) if one["rule"] == "QOS020"]
     said = case.get("said")
     assert [one["message"] for one in findings] == ([f"container app: {said}"] if said else [])
