@@ -392,7 +392,7 @@ def _version_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
 
 
 def _refusals(pod: Pod) -> Iterable[Refusal]:
-    """Return the first refusal of each field, without those of a request that is defaulted from its limit.
+    """Return the first refusal of each value, without those of a request that is defaulted from its limit.
 
     Names of earlier containers are refused too (`validateContainers`, `validateInitContainers`).
     """
@@ -400,7 +400,8 @@ def _refusals(pod: Pod) -> Iterable[Refusal]:
     refusals: dict[str, Refusal] = {}
     for refusal in pod_refusals(default_pod(pod, _RELEASE), _RELEASE):
         if ".requests[" not in refusal.path or refusal.path in written:
-            refusals.setdefault(refusal.path, refusal)
+            is_of_several = refusal.path.endswith(".requests")
+            refusals.setdefault(str(refusal) if is_of_several else refusal.path, refusal)
     names: set[str] = set()
     for kind, containers in (("containers", pod.containers), ("initContainers", pod.init_containers)):
         for index, name in enumerate(container.name for container in containers):

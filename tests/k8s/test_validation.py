@@ -160,11 +160,12 @@ def container(**resources: Any) -> dict[str, Any]:
 
 
 def test_a_template_has_the_refusals_of_its_pods_under_its_own_path() -> None:
-    template = {"spec": container(limits={"memory": "1Gi"}, requests={"memory": "2Gi"})}
-    ((message, is_refused),) = mistakes({"kind": "Deployment", "spec": {"template": template}})
-    path, _, said = message.partition(": ")
-    assert (path, is_refused) == ("spec.template.spec.containers[0].resources.requests", True)
-    assert said == 'Invalid value: "2Gi": must be less than or equal to memory limit of 1Gi'
+    sides = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "2", "memory": "2Gi"}}
+    path = "spec.template.spec.containers[0].resources.requests"
+    assert [*mistakes({"kind": "Deployment", "spec": {"template": {"spec": container(**sides)}}})] == [
+        (f'{path}: Invalid value: "2": must be less than or equal to cpu limit of 1', True),
+        (f'{path}: Invalid value: "2Gi": must be less than or equal to memory limit of 1Gi', True),
+    ]
 
 
 def test_a_server_refuses_what_it_cannot_use_and_takes_what_nobody_means() -> None:
