@@ -746,6 +746,9 @@ def test_a_status_without_the_id_is_found_by_the_time() -> None:
     )
     found = msgspec.structs.replace(raw, status=without)
     assert only(found, logs=[kernel(CGROUP, DIED)]).diagnosis.confidence is Confidence.CERTAIN
+    of_host = f"{DIED} node1 kernel: Out of memory: Killed process 8 (y) total-vm:9kB, anon-rss:8kB"
+    kills = find_kills(Snapshot(pods=(found,)), EventList(), [read_log([of_host])])
+    assert [(kill.pod, kill.report is None) for kill in kills] == [("", False), ("web", True)]
 
 
 def test_a_static_pod_is_known_by_the_hash_of_its_file() -> None:

@@ -275,7 +275,8 @@ class _KillAnalyzer:
                 (cgroup.pod_uid if is_known else "", cgroup.container_id) if cgroup is not None else ("", "")
             )
             self._reported.append(_Reported(report, log, *ids))
-            self._by_container.setdefault(ids[1], []).append(self._reported[-1])
+            if ids[1]:
+                self._by_container.setdefault(ids[1], []).append(self._reported[-1])
         self._events: dict[str, list[Event]] = {}
         for event in event_list.events:
             self._events.setdefault(event.involved_object.name, []).append(event)
