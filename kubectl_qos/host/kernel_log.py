@@ -434,8 +434,11 @@ _OTHER_FORMATS: Final = (
         "kubectl get pods,events -A -o json > FILE, and kubectl qos kills -f FILE",
     ),
     (
-        re.compile(r".*(?:\bnohang\b|implement_corrective_action|(?<!-)\boomd(?:\[\d+\])?: |\boomd kill: )"),
-        "a log of nohang or oomd without a kill",
+        re.compile(
+            r".*(?:\b(?:nohang|earlyoom)\b|mem avail: |implement_corrective_action"
+            r"|(?<!-)\boomd(?:\[\d+\])?: |\boomd kill: )"
+        ),
+        "a log of an OOM daemon without a kill",
         "give the lines that follow as well",
     ),
     (

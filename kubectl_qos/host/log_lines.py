@@ -279,7 +279,7 @@ _TALOS: Final = "[talos] "
 _TALOS_CONTROLLER: Final = "runtime.OOMController"
 _OOMD: Final = "oomd kill: "
 """oomd writes its kills to the kernel's log, as the facility of users."""
-_BY_KERNEL: Final = "has been killed by the OOM killer."
+_BY_KERNEL: Final = ("has been killed by the OOM killer.", "OOM killer killed some processes in this unit.")
 _PROGRAMS_READ: Final = frozenset(
     {"kernel", "systemd-oomd", "earlyoom", "systemd", "nohang", "nohang-desktop", "oomd"}
 )

@@ -111,7 +111,7 @@ _HAS_ENTRIES: Final = re.compile(r'\[\{|"MESSAGE" ?: ?\[|": ?\[ ?\[')
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]")
 _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&nbsp;", " "), ("&amp;", "&"))
-_QUOTED: Final = re.compile(r"^[ \t]*(?:>[ \t]?){1,8}")
+_QUOTED: Final = re.compile(r"^[ \t]*(?:[>|][ \t]?){1,8}")
 _ITEM: Final = re.compile(r"^\s*(?:(?:[-*+]|\d{1,5}[.)]) +(?=\S)|(?:#+|//) )")
 _MOST_OF_LIST: Final = 0.8
 _FIRST_LINES: Final = 1_000
@@ -186,7 +186,7 @@ def _clean(line: str) -> str:
             line = line.replace(entity, sign)
     if "<" in line:
         line = _TAG.sub("", line)
-    if line.lstrip()[:1] == ">":
+    if line.lstrip()[:1] in {">", "|"}:
         line = _QUOTED.sub("", line)
     if line.lstrip()[:1] == "[":
         line = _NO_TIME.sub("", line)

@@ -165,6 +165,8 @@ def subject(kill: Kill) -> str:
     if qos is not None:
         container = f", container {short_id}" if kill.container_id else ""
         return f"a {qos.value} pod (the log has only part of its uid){container}{node}"
+    if kill.container_id:
+        return f"container {short_id}, whose pod the log does not name{node}"
     if _is_outside_pods(kill):
         return f"a process outside pods, in {escape(kill.cgroup)}{node}"
     return f"a process in an unknown cgroup{node}"
@@ -173,7 +175,7 @@ def subject(kill: Kill) -> str:
 def _is_outside_pods(kill: Kill) -> bool:
     """Return whether the cgroup is known and belongs to no pod; a path that is cut may belong to one."""
     is_known = bool(kill.cgroup) and not kill.cgroup.endswith(CUT)
-    return is_known and not kill.pod_uid and class_of_path(kill.cgroup) is None
+    return is_known and not (kill.pod_uid or kill.container_id) and class_of_path(kill.cgroup) is None
 
 
 def mechanism_sentence(kill: Kill) -> str:

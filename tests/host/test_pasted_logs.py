@@ -178,6 +178,18 @@ def test_the_victim_without_the_line_that_kills_it() -> None:
     assert "killed a process that the log does not name" in text_of(broken)
 
 
+def test_a_limit_that_a_kernel_of_2019_calls_none() -> None:
+    lines = [line.replace("CONSTRAINT_MEMCG", "CONSTRAINT_NONE") for line in LINES]
+    assert report_of(lines) == report_of(LINES)
+    assert kill_of(lines[-2:]).diagnosis.mechanism is Mechanism.POD_LIMIT
+
+
+def test_other_processes_that_the_reaper_names_are_other_victims() -> None:
+    reaped = "oom_reaper: reaped process {} (other), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB"
+    kills = kills_of([*MESSAGES[-2:], reaped.format(4711), reaped.format(51), reaped.format(52)])
+    assert [len(kill.report.processes) for kill in kills if kill.report is not None] == [1, 1, 1]
+
+
 def test_the_end_of_a_number_may_be_cut() -> None:
     assert not kills_of(["Memory cgroup out of memory: Killed process 47"])
     cut = report_of([SUMMARY[: SUMMARY.index("11,uid")]])
@@ -224,6 +236,7 @@ def _wrapped(line: str) -> list[str]:
 FORMS: dict[str, Callable[[list[str]], list[str]]] = {
     "indented": lambda lines: [f"    {line}" for line in lines],
     "quoted": quoted,
+    "quoted by a bar": lambda lines: [f" | {line}" for line in lines],
     "a list": lambda lines: [f"- {line}" for line in lines],
     "HTML": lambda lines: [line.replace("<", "&lt;").replace("(", "(") for line in lines],
     "grep -n": lambda lines: [f"{number}:{line}" for number, line in enumerate(lines, 7)],

@@ -193,6 +193,12 @@ def pod_cgroup(path: str) -> PodCgroup | None:
     return PodCgroup(uid, container["id"], qos, _RUNTIMES.get(container["runtime"] or "", ""), is_mixed)
 
 
+def container_of_unit(unit: str) -> str:
+    """Return the ID of the container that a runtime of Kubernetes named this unit of systemd after, else ""."""
+    scope = _SCOPE.fullmatch(unit)
+    return scope["id"] if scope is not None and scope["runtime"] in {"cri-containerd", "crio"} else ""
+
+
 def is_uid(text: str) -> bool:
     """Return whether the text is a UID of an API server, or a static pod's hash of 32 digits."""
     return _UID.fullmatch(text) is not None

@@ -16,7 +16,7 @@ from kubectl_qos.k8s.events import Event, EventList, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import ContainerStateTerminated, ObjectMeta, Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.qos.cgroup.names import is_uid, pod_cgroup, pod_uid
+from kubectl_qos.qos.cgroup.names import container_of_unit, is_uid, pod_cgroup, pod_uid
 from kubectl_qos.qos.killers import BY_ID
 from kubectl_qos.qos.kills.choice import Unranked, VictimChoice, explain_choice
 from kubectl_qos.qos.kills.evidence import (
@@ -271,9 +271,9 @@ class _KillAnalyzer:
             cgroup = pod_cgroup(report.cgroup)
             # A person may have masked the UID.
             is_known = cgroup is not None and (is_uid(cgroup.pod_uid) or cgroup.pod_uid in self._pods)
-            ids = (
-                (cgroup.pod_uid if is_known else "", cgroup.container_id) if cgroup is not None else ("", "")
-            )
+            ids = "", container_of_unit(report.cgroup)
+            if cgroup is not None:
+                ids = cgroup.pod_uid if is_known else "", cgroup.container_id
             self._reported.append(_Reported(report, log, *ids))
             if ids[1]:
                 self._by_container.setdefault(ids[1], []).append(self._reported[-1])

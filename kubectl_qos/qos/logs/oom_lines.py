@@ -101,7 +101,7 @@ SUMMARY summary oom-kill: ?constraint=(?P<constraint>[A-Z_]*)(?P<rest>.*)
 KILLED killed WHY Kill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)? ?\((?P<rest>.*)
 KILLED skipped WHY OOM victim (?P<pid>\d{1,10}) \(.{0,64}?\) is already exiting
 KILLED unit (?P<unit>\S{1,255}): (?:A process of this unit has been killed by the OOM killer
-    |(?P<ended>Failed with result 'oom-kill'))
+    |The kernel OOM killer killed some processes in this unit|(?P<ended>Failed with result 'oom-kill'))
 KILLED group Tasks in ?(?P<group>\S*)(?P<rest>.*)
 KILLED reaped oom_reaper: reaped process (?P<pid>\d{1,10}) \((?P<comm>.{0,64}?)\)(?:,|$)
 KILLED nobody Out of memory and no killable processes
@@ -399,7 +399,9 @@ class ReportBuilder:
         above = fields.get("oom_memcg", "")
         is_same = is_same and (CUT in domain + above or not domain or above in {"", domain})
         is_new = is_same and not self._has_summary and self._report.outcome is Outcome.KILLED
-        if not is_new or not self._constrain({member.value: member for member in Constraint}.get(constraint)):
+        # 5.0 to 5.2 name CONSTRAINT_NONE at a limit too.
+        what = "CONSTRAINT_MEMCG" if above else constraint
+        if not is_new or not self._constrain({member.value: member for member in Constraint}.get(what)):
             return False
         self._set(**fields, chosen=chosen.pid or self._report.chosen)
         if chosen.pid:
@@ -454,9 +456,11 @@ class ReportBuilder:
         return True
 
     def _parse_reaped(self, pid: str, comm: str) -> bool:
+        if self._stage:
+            return False
         self._victims.append(Killed(int(pid), comm))
         self._reaped.append(int(pid))
-        return not self._stage
+        return True
 
     def _parse_unit(self, unit: str, ended: str | None) -> bool:
         self._set(task_memcg=unit, ended_unit=unit if ended else "")
