@@ -45,6 +45,8 @@ _MARKS: Final = ("invoked oom-killer", "memory: usage", "oom-kill:", "illed proc
 """In the order in which a kernel writes them."""
 _FOREIGN: Final = re.compile(r" [\w@.-]{1,64}\[\d{1,10}\]: ", re.ASCII)
 """A line of another program, whose rest a terminal may have broken off."""
+_PART_OF_PREFIX: Final = re.compile(r"^(?:.{0,99}\bkernel: |\w{0,5}: (?=\[))?(?:\[?[ \d.]*\] )?(?=\S)", re.ASCII)
+"""What a person who missed its beginning has of the first line's prefix."""
 _DATE: Final = re.compile(r"\b\d{4}-\d\d-\d\d(?=[T ]\d\d:\d\d)", re.ASCII)
 _NEW_LINE: Final = re.compile(r"\n|\\x0a")
 """Line breaks in a message, as journals and /dev/kmsg write them."""
@@ -320,6 +322,8 @@ class _MessageReader:
             self._before = None
             self._is_foreign |= _FOREIGN.search(text) is not None
             return None
+        if self._place == 1 and record.is_bare:
+            record = replace(record, message=_PART_OF_PREFIX.sub("", record.message))
         if self._before is not None and record.is_bare and text[: self._indent + _LEAST_INDENT].isspace():
             # Only the first line of a message has a prefix, the others are indented.
             record = replace(self._before, message=record.message)

@@ -408,6 +408,24 @@ def test_what_stands_before_a_line(prefix: str) -> None:
     assert report.node in {"worker-a", "worker-a.example", "dmesg-x9k", "n4.***", ""}
 
 
+@pytest.mark.parametrize("lost", [0, 3, 16, 19, 27, 37, 41, 44])
+def test_the_first_line_lost_a_part_of_its_prefix(lost: int) -> None:
+    lines = [f"Nov 20 12:00:07 worker-a kernel: [ 8523.300000] {message}" for message in MESSAGES]
+    report = report_of([lines[0][lost:], *lines[1:]])
+    assert (report.node, report.time[5:], report.incomplete) == ("worker-a", "11-20T12:00:07", False)
+    assert report.invoker is not None
+
+
+def test_a_node_that_thrashes_spreads_a_report_over_seconds() -> None:
+    """Of which a person has searched some lines."""
+    seconds = {MESSAGES[0]: "04", SUMMARY: "09", KILLED: "09"}
+    lines = [f"Nov 20 12:00:{second} n1 kernel: {message}" for message, second in seconds.items()]
+    assert report_of(lines).invoker is not None
+    other = "Nov 20 12:00:09 n1 kernel: leaky invoked oom-killer: gfp_mask=0xcc0, order=0, oom_score_adj=990"
+    (report,) = read_log([lines[0], other, *lines[1:]], NOW).reports
+    assert report.time.endswith("09")
+
+
 @pytest.mark.parametrize("prefix", ["2026-11-20T12:00:07Z ", ""])
 def test_the_newest_line_first_within_one_second(prefix: str) -> None:
     """As logcli and Grafana write them: only the order of the lines tells."""

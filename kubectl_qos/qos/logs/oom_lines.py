@@ -33,6 +33,8 @@ from kubectl_qos.qos.logs.record import LogRecord
 _LONGEST_PATH: Final = 4_096
 _APART_SECONDS: Final = 1.0
 """Longest time between lines of a report: a serial console is slow, and times of day are rounded."""
+_SLOW_SECONDS: Final = 10.0
+"""The same on a node that thrashes, up to the victim: until then a lock keeps other reports out."""
 _GAP_SECONDS: Final = 0.1
 """If a person left lines out, another report may have begun after this time."""
 _REAPED_SECONDS: Final = 60.0
@@ -179,11 +181,13 @@ class ReportBuilder:
     def is_near(self, record: LogRecord) -> bool:
         """Return whether a line's prefix allows it to be part of this report."""
         last = self._last
-        is_same = (last.node, last.caller, last.is_bare) == (record.node, record.caller, record.is_bare)
+        is_same = (last.caller, last.is_bare) == (record.caller, record.is_bare)
+        # The first line of a copy may have only a part of its prefix.
+        is_same = is_same and (last.node == record.node or (not last.node and last.place == 1))
         is_next = self._may_lack_prefix and record.place == last.place + 1
-        return (is_same or is_next) and self._is_close(
-            record, _GAP_SECONDS if self.has_gap else _APART_SECONDS
-        )
+        is_slow = self.is_inside and self._report.invoker is not None
+        seconds = _GAP_SECONDS if self.has_gap else _SLOW_SECONDS if is_slow else _APART_SECONDS
+        return (is_same or is_next) and self._is_close(record, seconds)
 
     def _is_close(self, record: LogRecord, seconds: float) -> bool:
         """Return whether a line has about the same time, or without times, whether no line was left out."""
@@ -220,6 +224,10 @@ class ReportBuilder:
         self._has_context |= kind in _CONTEXT
         when = self._last if not record.has_time and self._last.has_time else record
         self._last, self.has_gap = replace(when, place=record.place), False
+        if not self._report.node:
+            self._set(node=record.node)
+        if not self._report.time:
+            self._set(time=record.time, year_is_guessed=record.year_is_guessed)
         return True
 
     def add_reaped(self, record: LogRecord, pid: int) -> bool:
