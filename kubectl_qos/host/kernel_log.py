@@ -45,7 +45,7 @@ _MARKS: Final = ("invoked oom-killer", "memory: usage", "oom-kill:", "illed proc
 """In the order in which a kernel writes them."""
 _FOREIGN: Final = re.compile(r" [\w@.-]{1,64}\[\d{1,10}\]: ", re.ASCII)
 """A line of another program, whose rest a terminal may have broken off."""
-_PART_OF_PREFIX: Final = re.compile(r"^(?:.{0,99}\bkernel: |\w{0,5}: (?=\[))?(?:\[?[ \d.]*\] )?(?=\S)", re.ASCII)
+_PART_OF_PREFIX: Final = re.compile(r"^(?:.{0,99}\bkernel: )?(?:\[?[ \d.]*\] )?(?=\S)", re.ASCII)
 """What a person who missed its beginning has of the first line's prefix."""
 _DATE: Final = re.compile(r"\b\d{4}-\d\d-\d\d(?=[T ]\d\d:\d\d)", re.ASCII)
 _NEW_LINE: Final = re.compile(r"\n|\\x0a")

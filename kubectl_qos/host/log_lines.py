@@ -26,7 +26,8 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
     position = 0
     named = _NAMED.match(text)
     if named is not None:
-        fields["node"], position = named["name"] or named["bracketed"] or "", named.end()
+        name = named["name"] or named["bracketed"] or ""
+        fields["node"], position = "" if name == "kernel" else name, named.end()
     while (piece := _PIECE.match(text, position)) is not None:
         position, kind = piece.end(), str(piece.lastgroup)
         if kind in _TIMES:
