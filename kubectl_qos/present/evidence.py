@@ -113,6 +113,8 @@ def _kernel(details: Details) -> str:
     if details["pid"] is not None:
         who = f"{escape(str(details['command']))} ({details['pid']})"
     what = f": {escape(details['constraint'])}" if details["constraint"] else ""
+    nodes = str(details.get("memory_nodes") or "")
+    what += f", NUMA node{'' if nodes.isdigit() else 's'} {nodes}" if nodes else ""
     limit, of = "", details.get("limit_of") or "memory"
     if details["memcg"] or details["limit_bytes"] is not None:
         size = f" of {in_mi(details['limit_bytes'])}" if details["limit_bytes"] is not None else ""

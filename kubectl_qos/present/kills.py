@@ -299,6 +299,11 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
             shown = count(len(report.tasks), "process", "processes")
             most = f"of the {shown} that the log shows {escape(first.name)} ({first.pid}) has the most points"
             yield f"{most}: if no row is missing, it was the victim"
+    if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}:
+        yield (
+            "only processes that may use these NUMA nodes are candidates, but their memory on all nodes"
+            " counts: a victim may free nothing there. Allow more nodes, or need less memory on these"
+        )
     yield from _swap_and_shares(report)
     users = memory_users(report)
     is_node = report.constraint is Constraint.NONE

@@ -141,15 +141,17 @@ def test_systemd_oomd(message: str) -> None:
 
 def test_what_systemd_says_of_a_kill_by_the_kernel() -> None:
     unit = SCOPE.rpartition("/")[2]
-    newer = f"2026-03-24T16:04:40Z n1 systemd[7]: {unit}: The kernel OOM killer killed some processes in this unit."
+    newer = f"2026-03-24T16:04:40Z n1 systemd[7]: {unit}: The kernel OOM killer killed some processes in this"
     said = f"{unit}: A process of this unit has been killed by the OOM killer."
     entry = {"_TRANSPORT": "journal", "SYSLOG_IDENTIFIER": "systemd", "MESSAGE": said, "_HOSTNAME": "n1"}
     line = f"2026-03-24T16:04:40Z n1 systemd[1]: {said}"
-    for form in (line, json.dumps(entry), newer):
+    for form in (line, json.dumps(entry), f"{newer} unit."):
         kill = kill_of([form])
         assert (kill.diagnosis.mechanism, kill.cgroup, kill.node) == (Mechanism.KERNEL, unit, "n1")
         assert f"container {ID[:12]}…, whose pod the log does not name on n1" in text_of(kill)
-    assert "a process outside pods, in web.service" in text_of(kill_of([newer.replace(unit, "web.service")]))
+    assert "a process outside pods, in a.service" in text_of(
+        kill_of([f"{newer} unit.".replace(unit, "a.service")])
+    )
     kernel = [f"2026-03-24T16:04:39Z n1 kernel: {message}" for message in MESSAGES]
     kill = kill_of([*kernel, line])
     assert (kill.diagnosis.mechanism, kill.container_id) == (Mechanism.POD_LIMIT, ID)

@@ -86,6 +86,19 @@ def test_a_report_that_ends_within_its_stack(head: list[str]) -> None:
     assert not read_log(log[:-1], NOW).reports
 
 
+@pytest.mark.parametrize(
+    "frame", [" {}+0x9b/0xa0", " [<ffffffff8118b45a>] {}+0x9b/0xa0", " oom_kill_process from {}+0x9b/0xa0"]
+)
+def test_an_allocation_of_the_machine_is_no_charge_to_a_cgroup(frame: str) -> None:
+    stack = [frame.format(name) for name in ("oom_kill_process", "out_of_memory", "__alloc_pages_slowpath")]
+    log = [f"[ 8523.300000] {line}" for line in (*MESSAGES[:3], *stack)]
+    assert kill_of(log).diagnosis.mechanism is Mechanism.NODE
+    assert not read_log([*log[:-1], log[-1].replace("__alloc", "? __alloc")], NOW).reports
+    assert kill_of([*log, *LINES[3:]]).diagnosis.mechanism is Mechanism.POD_LIMIT, "a charge was left out"
+    memory_nodes = LINES[-2].replace("_MEMCG", "_CPUSET").partition(",oom_memcg")[0]
+    assert kill_of([*log, memory_nodes]).diagnosis.mechanism is Mechanism.MEMORY_NODES
+
+
 def kills_of(lines: list[str], *pods: Pod) -> list[Kill]:
     return find_kills(Snapshot(pods=pods), EventList(), [read_log(lines, NOW)])
 
@@ -320,6 +333,18 @@ def test_lines_that_a_person_has_put_in_another_order_and_shortened() -> None:
     text = text_of(kill)
     assert "a BestEffort pod (the log has only part of its uid)" in text
     assert "all processes of its container were killed with it" in text
+
+
+def test_a_victim_whose_name_a_person_has_left_out() -> None:
+    lines = [
+        "oom-kill: constraint=CONSTRAINT_MEMORY_POLICY, nodemask=0-1, task=engine",
+        "Out of memory: Killed process 77 total-vm:900kB anon-rss:2048kB",
+    ]
+    kill = kill_of(lines)
+    assert kill.diagnosis.mechanism is Mechanism.MEMORY_NODES
+    assert "killed engine (77): CONSTRAINT_MEMORY_POLICY, NUMA nodes 0-1 (line 1)" in text_of(kill)
+    assert "their memory on all nodes counts" in text_of(kill)
+    assert "killed … (77)" in text_of(kill_of(lines[1:]))
 
 
 def test_one_report_that_a_person_has_wrapped_and_masked() -> None:

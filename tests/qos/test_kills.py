@@ -791,6 +791,7 @@ def test_only_some_memory_nodes_ran_out(name: str) -> None:
     ]
     kill = only(pod(), logs=[read_log(lines)])
     assert kill.diagnosis.mechanism is Mechanism.MEMORY_NODES
+    assert f"CONSTRAINT_{name}, NUMA node 1 (" in evidence_sentence(kill.diagnosis.evidence[0])
     said = "\n".join(detail_lines(kill, 200))
     assert "because NUMA nodes of a cpuset or memory policy ran out" in said
     assert f"the kernel killed x (7): CONSTRAINT_{name}" in said

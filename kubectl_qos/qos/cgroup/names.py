@@ -194,7 +194,7 @@ def pod_cgroup(path: str) -> PodCgroup | None:
 
 
 def container_of_unit(unit: str) -> str:
-    """Return the ID of the container that a runtime of Kubernetes named this unit of systemd after, else ""."""
+    """Return the ID of the container whose scope a runtime of Kubernetes named like this, else ""."""
     scope = _SCOPE.fullmatch(unit)
     return scope["id"] if scope is not None and scope["runtime"] in {"cri-containerd", "crio"} else ""
 

@@ -214,6 +214,7 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
         "outcome": report.outcome.name.lower(),
         "why": report.why or None,
         "constraint": report.constraint.value if report.constraint is not None else None,
+        "memory_nodes": report.memory_nodes or None,
         "memcg": report.oom_memcg or None,
         "limit_bytes": None if full is None else full[2] << 10,
         "limit_of": None if full is None else full[0],

@@ -216,6 +216,8 @@ class OomReport:
     """The release in the line with the processor."""
     invoker: Invoker | None = None
     constraint: Constraint | None = None
+    memory_nodes: str = ""
+    """The NUMA nodes that ran out, as the kernel lists them."""
     oom_memcg: str = ""
     task_memcg: str = ""
     tasks: tuple[OomTask, ...] = ()

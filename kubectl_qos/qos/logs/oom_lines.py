@@ -48,8 +48,12 @@ _FIELD: Final = {name: re.compile(rf"(?:^|[,\s]){name}{_PATH}") for name in ("oo
 _CHOSEN: Final = re.compile(
     r"(?:^|[,\s])task=(?P<comm>.{0,64}?)(?:, ?pid=(?:(?P<pid>\d{1,10}),|\d*…?$)|$)", re.ASCII
 )
+_NODES: Final[dict[Constraint | None, re.Pattern[str]]] = {
+    constraint: re.compile(rf"\b{name}=([\d,-]*\d)", re.ASCII)
+    for constraint, name in ((Constraint.CPUSET, "mems_allowed"), (Constraint.MEMORY_POLICY, "nodemask"))
+}
 _LEFT_OUT: Final = re.compile(r"/(?:\.{2,}|…)(?=/|$)")
-_AFTER_COMM: Final = re.compile(r"\),? *(?=(?:total-vm|anon-rss):|UID ?\d|score )")
+_AFTER_COMM: Final = re.compile(r"(?:\),? *|^)(?=(?:total-vm|anon-rss):|UID ?\d|score )")
 _NUMBERS: Final = {
     f"{name.replace('-', '_')}_kb": re.compile(rf"{name}:(\d{{1,18}})kB", re.ASCII)
     for name in ("total-vm", "anon-rss", "file-rss", "shmem-rss")
@@ -81,9 +85,9 @@ _GRAMMAR: Final = r"""
 HEAD invoked (?P<comm>.{0,15}?) invoked oom-killer: (?P<rest>.*)
 HEAD processor CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,10}) Comm: (?P<rest>.{0,400})
 HEAD manual (?:Workqueue: events )?moom_callback|(?:sysrq: )?(?:SysRq ?: )?Manual OOM execution
-HEAD trace Hardware name:|Call [Tt]race:|</?TASK>|(?:\[<[\da-f]{1,16}>\] )?(?:\? )?
-    (?:(?P<memcg>(?<!\? )(?:mem_cgroup_o|try_charge))|(?P<begins>dump_header|oom_kill_process|out_of_memory)|)
-    [\w.]{0,100}\+0x[\da-f]+/0x
+HEAD trace Hardware name:|Call [Tt]race:|</?TASK>|(?:\[<[\da-f]{1,16}>\] |\w{1,99} from )?(?:\? )?
+    (?:(?P<memcg>(?<!\? )(?:mem_cgroup_o|try_charge))|(?P<node>(?<!\? )__alloc_(?:frozen_)?pages)
+    |(?P<begins>dump_header|oom_kill_process|out_of_memory)|)[\w.]{0,100}\+0x[\da-f]+/0x
 DOMAIN domain Task in ?(?P<task>\S+) ?killed as a result of limit of ?(?P<domain>\S+)
 COUNTERS counter (?P<what>memory|swap|memory\+swap|kmem): usage (?P<usage>\d{1,18})kB,
      limit (?P<limit>\d{1,18})kB
@@ -100,7 +104,8 @@ TABLE header \[ *pid *\] +(?P<columns>uid\s+tgid\s+[a-z_\s]+)\sname$
 TABLE row \[ *(?P<pid>\d{1,10})\] +(?P<rest>\d.*)
 TABLE broken_row \[ *\d{0,10}\]? *(?:…|$)
 SUMMARY summary oom-kill: ?constraint=(?P<constraint>[A-Z_]*)(?P<rest>.*)
-KILLED killed WHY Kill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)? ?\((?P<rest>.*)
+KILLED killed WHY Kill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)?
+     ?(?:\(|(?=total-vm:))(?P<rest>.*)
 KILLED skipped WHY OOM victim (?P<pid>\d{1,10}) \(.{0,64}?\) is already exiting
 KILLED unit (?P<unit>\S{1,255}): (?:A process of this unit has been killed by the OOM killer
     |The kernel OOM killer killed some processes in this unit|(?P<ended>Failed with result 'oom-kill'))
@@ -157,7 +162,8 @@ class ReportBuilder:
         self._report = OomReport(node=record.node, line=record.line, **when)  # type: ignore[arg-type]
         self._victims: list[Killed] = []
         self._chosen: Killed | None = None
-        self._has_summary = False
+        self._has_summary = self._is_by_stack = False
+        self._task = ""
         self._reaped: list[int] = []
         self._table = TaskTable()
         self._memory = MemoryLines()
@@ -290,8 +296,11 @@ class ReportBuilder:
     def _constrain(self, constraint: Constraint | None) -> bool:
         """Set what was short of memory; return False if it is something else already."""
         current = self._report.constraint
-        if current is None or constraint is None:
-            self._set(constraint=current or constraint)
+        if constraint is None:
+            return True
+        if current is None or self._is_by_stack:
+            self._set(constraint=constraint)
+            self._is_by_stack = False
             return True
         return (current is Constraint.MEMCG) == (constraint is Constraint.MEMCG)
 
@@ -321,14 +330,18 @@ class ReportBuilder:
         self._set(is_manual=True)
         return True
 
-    def _parse_trace(self, memcg: str | None, begins: str | None) -> bool:
-        """Parse the allocating process's stack, which a slow console spreads over seconds."""
+    def _parse_trace(self, memcg: str | None, node: str | None, begins: str | None) -> bool:
+        """Parse the allocating process's stack, which a slow console spreads over seconds.
+
+        A charge to a cgroup stands before the allocation, but a person may have left it out.
+        """
         self._set(is_certain=self._report.is_certain or begins is not None)
-        return (
-            bool(self._stage or begins)
-            and not self.has_gap
-            and self._constrain(Constraint.MEMCG if memcg else None)
-        )
+        if not (self._stage or begins) or self.has_gap:
+            return False
+        if node and self._report.constraint is None and self._report.is_certain:
+            self._set(constraint=Constraint.NONE)
+            self._is_by_stack = True
+        return self._constrain(Constraint.MEMCG if memcg else None)
 
     def _parse_domain(self, task: str, domain: str) -> bool:
         """Parse the domain, which has its own line up to 4.20; some vendors print `host` for the node."""
@@ -341,7 +354,7 @@ class ReportBuilder:
 
     def _parse_counter(self, what: str, usage: str, limit: str) -> bool:
         """Parse a counter of the cgroup; a vendor shows the process's cgroup on a full node too."""
-        if self._report.constraint is Constraint.NONE:
+        if self._report.constraint is Constraint.NONE and not self._is_by_stack:
             return True
         return self._constrain(Constraint.MEMCG) and self._memory.add_counter(what, usage, limit)
 
@@ -411,7 +424,10 @@ class ReportBuilder:
         what = "CONSTRAINT_MEMCG" if above else constraint
         if not is_new or not self._constrain({member.value: member for member in Constraint}.get(what)):
             return False
-        self._set(**fields, chosen=chosen.pid or self._report.chosen)
+        form = _NODES.get(self._report.constraint)
+        nodes = form.search(rest) if form is not None else None
+        self._set(**fields, chosen=chosen.pid or self._report.chosen, memory_nodes=nodes[1] if nodes else "")
+        self._task = chosen.comm
         if chosen.pid:
             self._chosen = self._chosen or chosen
         self._has_summary = True
@@ -422,6 +438,8 @@ class ReportBuilder:
         if "sharing same memory" in rest:
             return self._stage > 0
         killed = _killed_from(int(pid), rest)
+        if killed.comm == CUT:
+            killed = replace(killed, comm=self._task or CUT)
         is_first_kill, chosen = self.is_inside, self._chosen
         is_not_chosen = self._has_summary and self._report.chosen not in {None, killed.pid}
         if is_first_kill and (is_not_chosen or not self._is_listed(killed.pid, killed.comm)):
@@ -528,7 +546,7 @@ def _killed_from(pid: int, rest: str) -> Killed:
     """Parse the text after ` (`: the name, which may have any characters, then the numbers."""
     # The name may look like its end too: the last one counts.
     end = next(reversed(list(_AFTER_COMM.finditer(rest))), None)
-    comm = rest[: end.start()] if end is not None else rest.rpartition(")")[0] or f"{rest}{CUT}"
+    comm = rest[: end.start()] or CUT if end is not None else rest.rpartition(")")[0] or f"{rest}{CUT}"
     numbers = rest[end.end() :] if end is not None else ""
     matches = {name: form.search(numbers) for name, form in _NUMBERS.items()}
     sizes = {name: int(match[1]) for name, match in matches.items() if match is not None}
