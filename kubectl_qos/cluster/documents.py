@@ -275,6 +275,8 @@ class ParsedObjects:
     refused: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
+    made_by_controllers: Counter[str] = field(default_factory=Counter)
+    """Custom resources with requests or limits, but without a pod template, by kind."""
     priorities: dict[str, int] = field(default_factory=dict)
     overheads: dict[str, ResourceList] = field(default_factory=dict)
     interner: Interner = field(default_factory=Interner)
@@ -433,6 +435,7 @@ class ParsedObjects:
             pods = pods_from_custom(kind, raw)
             if not pods and kind not in _READ_LATER and not self._is_class(kind, raw):
                 self.ignored[kind] += 1
+                self.made_by_controllers.update([kind] * _is_custom_with_resources(raw))
             return [self._add_pod(pod) for pod in pods]
         return ()
 
@@ -466,6 +469,20 @@ class ParsedObjects:
             raise InputError(f"{path}: Required value", hint="a pod needs at least one container")
         self.pods.append(self.interner.pod(admitted(pod)))
         return self.pods[-1]
+
+
+def _is_custom_with_resources(raw: Json) -> bool:
+    """Return whether the object is of a group of its own, and has requests or limits anywhere."""
+    group, _, version = str(raw.get("apiVersion")).partition("/")
+    return bool(version) and "." in group and not group.endswith(".k8s.io") and _has_resources(raw)
+
+
+def _has_resources(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        own = value.get("resources")
+        is_own = isinstance(own, Mapping) and not {"requests", "limits"}.isdisjoint(own)
+        return is_own or any(map(_has_resources, value.values()))
+    return isinstance(value, list) and any(map(_has_resources, value))
 
 
 def _unwrapped(raw: Any) -> Any:

@@ -48,6 +48,8 @@ _WHOSE_CONFIGZ: Final = (
     "Warning: the configuration of a kubelet (configz) counts only where the files have one node and one"
     " configuration: it does not say whose it is"
 )
+_WANTED: Final = "give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json"
+_THEIR_PODS: Final = "a controller makes their pods, and kubectl get pods -A -o json has those"
 _PATCHES: Final = "patches of kustomizations are skipped, which kubectl qos check -k DIR checks"
 T = TypeVar("T", Pod, NodeObject)
 
@@ -112,6 +114,9 @@ class FileSource(Source):
     def notes(self) -> tuple[str, ...]:
         """Return what is wrong with the files, as kubectl marks it, with file and line."""
         parsed = self._parsed
+        left, text = parsed.ignored, "ignored, without pods: {}"
+        if self._keeps:
+            left, text = parsed.made_by_controllers, f"not checked: {{}}: {_THEIR_PODS}"
         errors: list[str] = []
         for problem in parsed.problems:
             errors.append(f"error: {problem}")
@@ -123,11 +128,7 @@ class FileSource(Source):
             *(f"Warning: {warning}" for warning in parsed.warnings),
             *(() if self._keeps else self.skipped),
             *([_WHOSE_CONFIGZ] if parsed.configz and not dict(self._kubelets()) else ()),
-            *(
-                [f"ignored, without pods: {_counted(parsed.ignored)}"]
-                if parsed.ignored and not self._keeps
-                else []
-            ),
+            *([text.format(_counted(left))] if left else []),
         )
 
     def now(self) -> datetime:
@@ -351,7 +352,7 @@ class FileSource(Source):
         read = parsed.ignored + Counter(Event=len(parsed.events))
         raise InputError(
             f"{', '.join(names) or 'the input'}: no pods found, {_counted(read) or 'nothing'}",
-            hint="give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json",
+            hint=_THEIR_PODS if parsed.made_by_controllers else _WANTED,
         )
 
 

@@ -363,6 +363,19 @@ def test_files_without_any_pod(tmp_path: Path) -> None:
     assert str(refusal(tmp_path / "x.yaml")) == f"{tmp_path}/x.yaml: no pods found, 1 Secret, 1 Service"
 
 
+def test_a_custom_resource_whose_controller_makes_the_pods_is_named(tmp_path: Path) -> None:
+    spec = {"shards": [{"resources": {"limits": {"memory": "1Gi"}}}]}
+    custom = {"apiVersion": "db.example.com/v1", "kind": "Cluster", "metadata": {"name": "a"}, "spec": spec}
+    others = [{**custom, "apiVersion": "x.k8s.io/v1"}, {**custom, "spec": {}}, {**custom, "apiVersion": "v1"}]
+    path = tmp_path / "x.yaml"
+    path.write_text(yaml.safe_dump_all([custom, *others]))
+    theirs = "a controller makes their pods, and kubectl get pods -A -o json has those"
+    assert FileSource([str(path)], keep_objects=True).notes == (f"not checked: 1 Cluster: {theirs}",)
+    assert (str(refusal(path)), refusal(path).hint) == (f"{path}: no pods found, 4 Cluster", theirs)
+    path.write_text(yaml.safe_dump_all(others))
+    assert FileSource([str(path)], keep_objects=True).notes == ()
+
+
 def test_of_several_problems_and_no_pod_all_are_reported(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("a: 1\n---\n- b\n")
     error = refusal(tmp_path / "x.yaml")
