@@ -65,6 +65,7 @@ from kubectl_qos.qos.ranking import ContainerKind, Profiles
 
 _INSTRUMENTATION: Final = "the auto-instrumentation of OpenTelemetry"
 _GKE: Final = "GKE"
+_KNATIVE: Final = "Knative"
 INJECTORS: Final[Mapping[str, tuple[str, str]]] = {
     "sidecar.istio.io/inject": ("true", "Istio"),
     "istio-injection": ("enabled", "Istio"),
@@ -108,8 +109,14 @@ _ADDED: Final = {
         "cpuRequest cpuLimit memoryRequest memoryLimit",
     ),
     "Open Service Mesh": ("envoy osm-init", "", ""),
+    _KNATIVE: (
+        *("queue-proxy", "queue.sidecar.serving.knative.dev/"),
+        "cpu-resource-request cpu-resource-limit memory-resource-request memory-resource-limit",
+    ),
 }
 """Containers that each injector adds, and prefix and suffixes of the annotations for their resources."""
+_WITHOUT_LIMITS: Final = {"Linkerd", "Consul", "Dapr", _KNATIVE}
+"""Injectors whose containers have no limits by default."""
 INJECTED: Final = tuple(name for names, *_ in _ADDED.values() for name in names.split())
 
 
@@ -248,14 +255,15 @@ def _class_of(pod: Pod, release: Release, containers: tuple[Container, ...]) -> 
 
 
 def _gets_containers_injected(case: Case) -> Iterator[Hit]:
-    """Yield a hit for a Guaranteed pod to which an injector adds a container that makes it Burstable.
+    """Yield a hit for a pod whose class an injected container costs, or which a quota refuses for it.
 
     A stored pod has it already, and a pod on the host network gets none.
     """
     stated = injector(case.subject.metadata())
     name = stated if stated is not None else case.context.injectors.get(case.pod.namespace)
-    is_left_out = case.is_stored or _spec(case).get("hostNetwork") is True
-    if not name or is_left_out or case.qos is not QosClass.GUARANTEED:
+    if str(case.subject.raw.get("apiVersion")).startswith("serving.knative.dev/"):
+        name = _KNATIVE
+    if not name or case.is_stored or _spec(case).get("hostNetwork") is True:
         return
     present = {container.name for container in all_containers(case.pod)}
     containers, prefix, ends = _ADDED[name]
@@ -269,9 +277,19 @@ def _gets_containers_injected(case: Case) -> Iterator[Hit]:
     if name == _GKE:  # A request or limit that is missing is as the other, and a limit of 0 is none.
         pairs = [(request or limit, None if limit == "0" else limit or request) for request, limit in pairs]
     is_equal = bool(pairs) and all(request and request == limit for request, limit in pairs)
-    if added and not is_equal:
-        facts = {"injector": name, "containers": " and ".join(added), "unless": unless}
+    what = " and ".join(added)
+    if added and not is_equal and case.qos is QosClass.GUARANTEED:
+        facts = {"injector": name, "containers": what, "unless": unless}
         yield Hit(RuleId.INJECTED, case.prefix, facts)
+    for quota in case.context.quotas if name in _WITHOUT_LIMITS and added and not all(amounts) else ():
+        required = [key for key in quota.spec.hard if key.startswith("limits.")]
+        if required and quota.metadata.namespace == case.pod.namespace and not case.limit_ranges:
+            text = (
+                f"{name} adds {what}, which need {', '.join(required)} too, by annotations of the pod, its"
+                " settings or the defaults of a LimitRange"
+            )
+            facts = {"name": quota.name, "text": text}
+            yield Hit(RuleId.QUOTA_REFUSES, case.prefix, facts, level=Level.WARNING)
 
 
 def injector(metadata: Iterable[Json]) -> str | None:

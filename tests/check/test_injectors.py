@@ -113,6 +113,53 @@ def test_what_costs_nothing_is_not_found(given: dict[str, Any], run: Run) -> Non
     assert messages(run, "QOS013", manifests(**given)) == []
 
 
+def test_a_service_of_knative_gets_a_container_too(run: Run) -> None:
+    service = {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "metadata": {"name": "web"},
+        "spec": {"template": {"spec": {"containers": [{"name": "app", **GUARANTEED}]}}},
+    }
+    (message,) = messages(run, "QOS013", json.dumps(service))
+    assert message.startswith(
+        "Knative adds queue-proxy to this Guaranteed pod, which becomes Burstable unless"
+    )
+    assert messages(run, "QOS013", json.dumps({**service, "apiVersion": "example.com/v1"})) == []
+
+
+def test_a_quota_wants_limits_of_injected_containers_too(run: Run) -> None:
+    linkerd = {"linkerd.io/inject": "enabled"}
+    proxy = {
+        f"config.linkerd.io/proxy-{name}": "1"
+        for name in ("cpu-request", "cpu-limit", "memory-request", "memory-limit")
+    }
+
+    def said(
+        annotations: dict[str, str], kind: str = "ResourceQuota", hard: str = "limits.memory"
+    ) -> list[str]:
+        manifest = json.loads(manifests(namespace={}, annotations=annotations))
+        metadata = {"name": "caps", "namespace": "shop"}
+        default = {"limits": [{"type": "Container", "default": {"memory": "1Gi"}}]}
+        manifest["items"] += [
+            {
+                "apiVersion": "v1",
+                "kind": each,
+                "metadata": metadata,
+                "spec": {"hard": {hard: "9Gi"}, **default},
+            }
+            for each in {kind, "ResourceQuota"}
+        ]
+        return messages(run, "QOS018", json.dumps(manifest))
+
+    (message,) = said(linkerd)
+    assert message == (
+        "ResourceQuota caps refuses its pods: Linkerd adds linkerd-proxy and linkerd-init, which need"
+        " limits.memory too, by annotations of the pod, its settings or the defaults of a LimitRange"
+    )
+    assert said(linkerd | proxy) == said(linkerd, "LimitRange") == said(linkerd, hard="requests.memory") == []
+    assert said({"sidecar.istio.io/inject": "true"}) == [], "it has limits by default"
+
+
 def test_the_missing_one_of_the_injected_containers_is_named(run: Run) -> None:
     (message,) = messages(run, "QOS013", manifests(namespace=INJECTED, app={"istio-proxy": GUARANTEED}))
     assert message.startswith("Istio adds istio-init to ")
