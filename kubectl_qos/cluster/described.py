@@ -18,6 +18,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import NODE_MEMORY_REASONS
 from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER
 from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.yaml_loader import read_yaml
 
 MORE: Final = "kubectl get pods,nodes,events -A -o json"
 """The command whose output is complete."""
@@ -33,7 +34,7 @@ _TEXT: Final = re.compile(
     re.MULTILINE,
 )
 _LEFT_OUT: Final = re.compile(
-    r"^(?:> ?)+|^`{3}.*|^`(?=\w)|`$|\x1b\[[0-9;]*m"
+    r"^(?:[>#|] ?)+|^`{3}.*|^`(?=\w)|`$|\x1b\[[0-9;]*m"
     r"|^.*(?:\b(?:kubectl|oc)|[^\w\s] ?k\w{0,2}) (?:-\S+ (?:[\w.-]+ )?)*(?:describe|get) .*",
     re.MULTILINE,
 )
@@ -42,6 +43,9 @@ _COMMAND: Final = re.compile(
 )
 _MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s*$)", re.MULTILINE)
 """Not an object of JSON that a person has cut."""
+_END_WORD: Final = re.compile(r"\b(?:exitCode|Evicted)\b")
+_STATES: Final = frozenset({"state", "lastState"})
+_STATUS_FIELDS: Final = frozenset({"phase", "containerStatuses", "initContainerStatuses"})
 _JSON: Final = re.compile(rb'\s*(?:\{|\[\s*[][{"])')
 _SECOND_LINE: Final = re.compile(r"(?<=or sacrifice child)\n *(?=Killed process \d)")
 """Between the lines of node-problem-detector's message, which kubectl describe prints unchanged."""
@@ -69,6 +73,7 @@ _EVENT_TITLES: Final = (
 """The headings of describe, get events, and get events -A, from the type's column on."""
 _TITLES: Final = ({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME"})
 """The headings of events, conditions, and the pods of a node."""
+_OF_POD: Final = frozenset({"Containers", "Init Containers", "State", "Last State", "Node"})
 _KINDS: Final = {"po": "Pod", "pod": "Pod", "no": "Node", "node": "Node"}
 
 
@@ -108,11 +113,14 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
 
     A pod has no containers if the text does not show what they request.
     """
-    if _MANIFEST.search(content) is not None or _JSON.match(content) is not None:
+    if _MANIFEST.search(content) is not None:
         return []
     whole = content.decode(errors="replace")
     text = "\n".join(line.rstrip() for line in _LEFT_OUT.sub("", whole).expandtabs().splitlines())
     if _TEXT.search(text) is None:
+        status = _status_alone(text) if _END_WORD.search(text) is not None else None
+        if status is not None or _JSON.match(content) is not None:
+            return [_pod_of_status(status)] if status is not None else []
         alone = " ".join(text.split())
         return [*_evicted_alone(alone), *_ended_alone(alone)]
     command = _COMMAND.search(whole)
@@ -122,19 +130,47 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
     return [raw for part in fields for raw in _objects(_with_container(part), kind, name)]
 
 
+def _status_alone(text: str) -> dict[str, Any] | None:
+    """Return the status in a text that is one, or a whole part of it, in YAML or JSON; else None."""
+    import yaml
+
+    try:
+        document = read_yaml(text)
+    except yaml.YAMLError:
+        return None
+    status: Any = document.value if document is not None else None
+    if isinstance(status, dict) and isinstance(status.get("status"), dict):
+        status = status["status"]
+    if isinstance(status, dict) and "terminated" in status:
+        status = {"lastState": status}
+    if isinstance(status, dict) and not _STATES.isdisjoint(status):
+        status = [status]
+    if isinstance(status, list) and status and all(map(_is_container_status, status)):
+        status = {"containerStatuses": [{"name": UNKNOWN_CONTAINER, **container} for container in status]}
+    return status if isinstance(status, dict) and not _STATUS_FIELDS.isdisjoint(status) else None
+
+
+def _is_container_status(value: Any) -> bool:
+    return isinstance(value, dict) and not _STATES.isdisjoint(value)
+
+
+def _pod_of_status(status: dict[str, Any]) -> dict[str, Any]:
+    metadata, spec = {"name": _UNKNOWN_NAME}, {"nodeName": _UNKNOWN_NAME}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
 def _evicted_alone(text: str) -> Iterator[dict[str, Any]]:
     """Yield the pods of a text that has only what their kubelet said as it evicted them."""
     metadata = {"name": _UNKNOWN_NAME, **dict(_NAMED.findall(text)[::-1])}
     for message in dict.fromkeys(match[0] for match in _LOW.finditer(text)):
-        status = {"phase": "Failed", "reason": "Evicted", "message": message}
-        node = {"nodeName": _UNKNOWN_NAME}
-        yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": node, "status": status}
+        pod = _pod_of_status({"phase": "Failed", "reason": "Evicted", "message": message})
+        yield pod | {"metadata": metadata}
 
 
 def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
     """Yield the pods of a text that has only parts of their statuses, or of `docker inspect`."""
     for match in _END.finditer(text):
-        fields = {name.lower(): value for name, value in _END_FIELD.findall(match[0])}
+        fields = {name.lower(): value for name, value in _END_FIELD.findall(match[0])[::-1]}
         code = _number(fields.get("exitcode", ""))
         if code is None:
             continue
@@ -142,13 +178,7 @@ def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
         end = {"exitCode": code, "reason": reason, "finishedAt": fields.get("finishedat")}
         state = "lastState" if match[0].lower().startswith("last") else "state"
         status = {"name": UNKNOWN_CONTAINER, state: {"terminated": end}}
-        yield {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": _UNKNOWN_NAME},
-            "spec": {"nodeName": _UNKNOWN_NAME},
-            "status": {"phase": "Running", "containerStatuses": [status]},
-        }
+        yield _pod_of_status({"phase": "Running", "containerStatuses": [status]})
 
 
 def _with_container(fields: _Fields) -> _Fields:
@@ -174,7 +204,10 @@ def _objects(fields: _Fields, kind: str, name: str) -> Iterator[dict[str, Any]]:
         yield _node(name, fields)
         rows = _rows(fields["Non-terminated Pods"].lines)
         yield from (_summed_pod(row, name) for row in rows if row.keys() >= {"NAME", "MEMORYREQUESTS"})
-    elif not {"Containers", "State", "Last State", "Node"}.isdisjoint(fields) or fields["Reason"].value:
+    elif (
+        not {"Containers", "Init Containers", "State", "Last State", "Node"}.isdisjoint(fields)
+        or fields["Reason"].value
+    ):
         involved["kind"] = "Pod"
         yield _pod(involved, fields)
     rows = _rows(fields["Events"].lines if {"Name", "Events"} & fields.keys() else fields.lines)

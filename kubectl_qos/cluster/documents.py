@@ -290,7 +290,7 @@ class ParsedObjects:
             self.problems.append(InputError(f"{name}: empty", _NO_OBJECTS).at(name))
         elif self.is_walked and not (_kind_by_name(name) or any(word in content for word in _OF_OBJECTS)):
             self.skipped += 1
-        elif _is_json(content):
+        elif _is_json(content) and not (b"exitCode" in content and b'"kind"' not in content):
             for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
                 self._add_json_document(part, location)
         else:
@@ -302,7 +302,10 @@ class ParsedObjects:
             if "containers" in raw.get("spec", "containers"):
                 self._add(raw, DocumentLocation(name))
             else:
-                self.partial_pods.append(convert(raw, Pod))
+                try:
+                    self.partial_pods.append(convert(raw, Pod))
+                except (msgspec.ValidationError, QosError) as error:
+                    self.problems += _bad_fields(DocumentLocation(name), "pod", raw, error)
         if described:
             text = (
                 f"the text of kubectl describe or kubectl get events is not complete: {MORE} gives everything"

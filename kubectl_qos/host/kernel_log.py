@@ -424,7 +424,11 @@ _OTHER_FORMATS: Final = (
     ),
     (re.compile(r".*[\x00-\x06\ufffd]"), "binary data", _HINT),
     (re.compile(r'\{?\s*"?(?:apiVersion|kind)"?:'), "a Kubernetes object", "give it with -f"),
-    (re.compile(r"[{\[]"), "JSON without messages of the kernel", "journalctl -k -o json > FILE"),
+    (
+        re.compile(r'[{\[]\s*(?:["{\[]|$)'),
+        "JSON without messages of the kernel",
+        "journalctl -k -o json > FILE",
+    ),
     (re.compile(r"<[!?a-zA-Z]"), "XML or HTML", _HINT),
     (re.compile(r"---|[A-Za-z]\w*:(?: |$)"), "YAML", "gcloud logging read --format=json"),
     (

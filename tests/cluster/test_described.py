@@ -1,10 +1,12 @@
 """What kubectl prints for people, as objects: describe pod, describe node, get events."""
 
+import json
 from pathlib import Path
 from textwrap import indent
-from typing import Final
+from typing import Any, Final
 
 import pytest
+import yaml
 
 from kubectl_qos.analysis.fix_list import fixes_on_nodes
 from kubectl_qos.cluster.described import MORE
@@ -186,8 +188,9 @@ def test_a_pod(text: str) -> None:
         (POD.replace(indent(RESOURCES, "    "), ""), "web-0"),
         (f"% kubectl describe pod -n shop web-0\nName:   web-0\n<snip>\n{indent(STATE, '    ')}", "web-0"),
         (f"$ kubectl describe pod -n shop web-0\n  app:\n{indent(STATE, '    ')}", "web-0"),
+        (f"Status:  Failed\nInit Containers:\n  app:\n{indent(STATE, '    ')}\n...", "<unknown>"),
     ],
-    ids=["no name", "named in the command", "cut", "left out", "of a container"],
+    ids=["no name", "named in the command", "cut", "left out", "of a container", "of init containers"],
 )
 def test_what_a_container_requests_is_unknown_where_the_text_does_not_have_it(text: str, pod: str) -> None:
     parsed = read(text)
@@ -309,9 +312,47 @@ def test_a_part_of_a_status_says_how_its_container_ended(
     assert (kill.pod, kill.container) == ("<unknown>", "<unknown>")
 
 
+OWN_STORAGE: Final = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. "
+ENDED: Final = {"exitCode": 137, "finishedAt": None, "message": "lost", "reason": "ContainerStatusUnknown"}
+CONTAINER: Final = {"name": "app", "restartCount": 1, "state": {"terminated": ENDED}, "lastState": {}}
+STATUS: Final = {
+    "containerStatuses": [CONTAINER],
+    "message": OWN_STORAGE,
+    "phase": "Failed",
+    "reason": "Evicted",
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "container", "mechanism"),
+    [
+        (STATUS, "app", Mechanism.STORAGE_LIMIT),
+        ({"status": STATUS}, "app", Mechanism.STORAGE_LIMIT),
+        ([CONTAINER], "app", Mechanism.UNKNOWN),
+        ({"containerStatuses": [CONTAINER]}, "app", Mechanism.UNKNOWN),
+        ({"terminated": ENDED}, "<unknown>", Mechanism.UNKNOWN),
+    ],
+    ids=["a status", "with its name", "of its containers", "of its containers with their name", "an end"],
+)
+def test_a_status_alone_in_json_and_yaml(status: Any, container: str, mechanism: Mechanism) -> None:
+    for text in (json.dumps(status), json.dumps(status, indent=2), yaml.safe_dump(status)):
+        (kill,) = kills(text)
+        assert (kill.pod, kill.container, kill.diagnosis.mechanism) == ("<unknown>", container, mechanism)
+        assert kill.reason == "ContainerStatusUnknown"
+
+
+@pytest.mark.parametrize("status", ['[{"state": 7, "exitCode": 137}]', '{"exitCode": 1}'])
+def test_a_status_that_is_none(status: str) -> None:
+    parsed = ParsedObjects()
+    parsed.add_file(status.encode(), "status.json")
+    assert parsed.problems
+
+
 def test_an_end_whose_indent_was_lost() -> None:
-    (kill,) = kills("  Last State:     Terminated\n  Reason:       OOMKilled\n  Exit Code:    137\n")
-    assert (kill.exit_code, kill.diagnosis.confidence) == (137, Confidence.LIKELY)
+    for form in ("  {}", "#   {}"):
+        lines = ("Last State:     Terminated", "Reason:       OOMKilled", "Exit Code:    137\n")
+        (kill,) = kills("\n".join(map(form.format, lines)))
+        assert (kill.exit_code, kill.diagnosis.confidence) == (137, Confidence.LIKELY)
 
 
 def test_a_message_of_two_lines_hides_no_event() -> None:

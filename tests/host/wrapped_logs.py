@@ -295,6 +295,11 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
         b"Nov 20 21:22:40 node1 kubelet[77]: Out of memory: Killed process 7 (x) total-vm:1kB\n",
         "it is text in which no line is the kernel's",
     ),
+    "a time that was left out": (
+        b"[<time>] vmm: page allocation failure: order:6\n",
+        "no line is the kernel's",
+    ),
+    "earlyoom without a kill": (b"mem avail:   747 of  7935 MiB ( 9.41%)\n", "an OOM daemon without a kill"),
     "an application's container": (b"2026-11-20T21:22:40.4Z stdout F started\n", "no line is the kernel's"),
     "an unknown prefix": (
         b"2026-11-20T21:22:40.4Z kern/7 Out of memory: Killed process 7 (x) total-vm:1kB, anon-rss:1kB\n",
