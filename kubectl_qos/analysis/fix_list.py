@@ -26,6 +26,7 @@ from kubectl_qos.edit.fixes import (
     strategy_for,
 )
 from kubectl_qos.edit.kubelet_settings import KubeletFix, evicts_first
+from kubectl_qos.edit.patch import FIELD_MANAGER
 from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, priority_of
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.workload_priorities import plan_nodes
@@ -35,6 +36,7 @@ from kubectl_qos.k8s.managers import (
     ManagedValue,
     Manager,
     as_manager,
+    find_managers,
     find_recommending,
     matching_autoscalers,
 )
@@ -80,7 +82,7 @@ class FixList:
     problems: tuple[str, ...] = ()
     """Why other nodes are unknown."""
     managers: tuple[Manager, ...] = ()
-    """Autoscalers that recommend other values."""
+    """What sets the values again, and autoscalers that recommend other ones."""
     throttled: tuple[Throttled, ...] = ()
     ended: tuple[Pod, ...] = ()
     """Pods that were evicted, OOMKilled or never admitted."""
@@ -215,7 +217,10 @@ def fixes_for_pods(
     fixes = of_pods.fixes
     if related is not None:
         values = [ManagedValue(*edit.target) for fix in fixes for edit in fix.edits]
-        managers = matching_autoscalers(chain, related.autoscalers, values)
+        managers = (
+            *(manager for raw in chain for manager in find_managers(raw, values, FIELD_MANAGER)),
+            *matching_autoscalers(chain, related.autoscalers, values),
+        )
     managers = tuple(dict.fromkeys((*managers, *_managers_of(fixes, models))))
     if ended is not None:
         fixes = tuple(replace(fix, pod=ended, strategy=strategy_for(ended, fix.preview)) for fix in fixes)

@@ -24,7 +24,7 @@ from kubectl_qos.edit.edits import (
     parse_amounts,
     select_containers,
 )
-from kubectl_qos.edit.findings import Severity, find_findings
+from kubectl_qos.edit.findings import FindingCode, Severity, find_findings
 from kubectl_qos.edit.goals import Goal, RankGoal, outlive, rank_at_least, reach_class
 from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command, kustomize_patch
 from kubectl_qos.edit.preview import Preview, StrategyKind
@@ -320,11 +320,16 @@ def preview_notes(
 
 
 def refusals_in_files(effects: Preview, resolved: ResolvedSource, snapshot: Snapshot) -> list[str]:
-    """Return other refusals, such as by a LimitRange in the same files; a server reports its own."""
+    """Print what sets these values too, and return other refusals, such as by a LimitRange in the files.
+
+    A server reports its own.
+    """
     if (resolved.source.is_live and resolved.lasts) or not effects.edits:
         return []
     pod = effects.before.pod
     findings = find_findings(effects, resolved.objects.related(pod), effects.strategy_kind, None)
+    others = {FindingCode.MANAGER, FindingCode.UTILIZATION}
+    output.notes(finding_line(finding) for finding in findings if finding.code in others)
     refusals = (finding for finding in findings if finding.severity is Severity.REFUSAL)
     lines = [finding_line(finding) for finding in refusals if not finding.in_preview]
     return [*lines, *_beyond_every_node(effects, snapshot)]

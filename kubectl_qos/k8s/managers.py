@@ -159,6 +159,7 @@ class ManagerKind(StrEnum):
     FLUX_HELM_RELEASE = "Flux HelmRelease"
     HELM = "Helm release"
     OPERATOR = "operator"
+    OLM = "Operator Lifecycle Manager"
     APPLIER = "server-side apply"
     CLIENT_APPLIER = "kubectl apply"
     VERTICAL_AUTOSCALER = "VerticalPodAutoscaler"
@@ -269,6 +270,7 @@ _FLUX: Final = (
     ("helm.toolkit.fluxcd.io", ManagerKind.FLUX_HELM_RELEASE),
 )
 _FLUX_OFF: Final = "kustomize.toolkit.fluxcd.io/reconcile"
+_OLM: Final = "olm.owner"
 _HELM_RELEASE: Final = "meta.helm.sh/release-name"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _CONTROLLERS: Final[Mapping[str, tuple[ManagerKind, ...]]] = {
@@ -320,7 +322,9 @@ def _helm(raw: Json) -> Iterator[Manager]:
 
 
 def _operator(raw: Json) -> Iterator[Manager]:
-    """Find a controller of a kind that is not Kubernetes' own."""
+    """Find a controller of a kind that is not Kubernetes' own, or what installed an operator."""
+    if installed := str(nested(raw, "metadata", "labels").get(_OLM, "")):
+        yield Manager(ManagerKind.OLM, installed, _OLM)
     for owner in _owner(raw):
         version = str(owner.get("apiVersion", ""))
         group = version.rpartition("/")[0]

@@ -92,6 +92,9 @@ _MANAGERS: Final[Mapping[ManagerKind, str]] = {
     ManagerKind.OPERATOR: (
         "creates this object and will probably restore its own values: change {name} instead"
     ),
+    ManagerKind.OLM: (
+        "installed this operator and restores its own values: set spec.config.resources of its Subscription"
+    ),
     ManagerKind.APPLIER: (
         "manages {evidence} by server-side apply; its next apply restores the old value "
         "or fails with a conflict: change it there too"
@@ -121,7 +124,8 @@ def _manager(_: str, facts: Facts) -> str:
 
 def manager_line(manager: Manager) -> str:
     """Say what a manager will do to other values: `VerticalPodAutoscaler api: sets the requests …`."""
-    return f"{manager.kind.value} {escape(manager.name)}: {_manager('', {'manager': manager})}"
+    subject = f"{manager.kind.value} {escape(manager.name)}".rstrip()
+    return f"{subject}: {_manager('', {'manager': manager})}"
 
 
 _THEN: Final[Mapping[ResizeStatus, str]] = {

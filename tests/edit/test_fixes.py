@@ -31,7 +31,7 @@ from kubectl_qos.edit.fixes import (
 )
 from kubectl_qos.edit.goals import in_bytes, raise_request
 from kubectl_qos.edit.preview import StrategyKind, When
-from kubectl_qos.edit.related import RelatedObjects, recommended_edits
+from kubectl_qos.edit.related import Owner, RelatedObjects, recommended_edits
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
@@ -755,6 +755,10 @@ def test_an_autoscaler_that_will_take_an_edit_back_is_named() -> None:
     words = "sets the requests of these pods (mode Auto) and will overwrite these values"
     assert next(basis_notes(found)).startswith(f"VerticalPodAutoscaler vpa: {words}")
     assert FixKind.RECOMMENDED in {fix.kind for fix in found.fixes}
+    installed = {"kind": "Deployment", "metadata": {"name": "d", "labels": {"olm.owner": "op.v1"}}}
+    owned = replace(related, owners=(Owner(installed, None),))
+    by_olm = "Operator Lifecycle Manager op.v1: installed this operator and restores its own values"
+    assert next(basis_notes(fixes_for_pods(snapshot, [KEY], related=owned))).startswith(by_olm)
     elsewhere = RelatedObjects(raw, autoscalers=(recommending(name="other"),))
     others = fixes_for_pods(snapshot, [KEY], related=elsewhere)
     assert not any("VerticalPodAutoscaler" in note for note in list(basis_notes(others)))

@@ -52,6 +52,20 @@ def test_a_dry_run_of_a_file_prints_its_diff_and_leaves_it(run: Run) -> None:
     assert done.err.endswith(f"deployment/front would be changed in {manifest}\n")
 
 
+def test_what_sets_the_values_of_files_again_is_named(run: Run) -> None:
+    manifest = run.home / "deploy.yaml"
+    tracked = "metadata: {annotations: {argocd.argoproj.io/tracking-id: 'a:apps/Deployment:shop/front'}, "
+    scaler = (
+        "---\nkind: HorizontalPodAutoscaler\nmetadata: {name: hpa, namespace: shop}\nspec:\n"
+        "  scaleTargetRef: {kind: Deployment, name: front}\n"
+        "  metrics: [{resource: {name: memory, target: {averageUtilization: 80}}}]\n"
+    )
+    manifest.write_text(MANIFEST.replace("metadata: {", tracked, 1) + scaler)
+    done = run("set", "-f", manifest, "-c", "app", "--limits", "memory=2Gi", "--requests", "memory=2Gi")
+    assert "\nArgo CD application a: reverts the values" in done.err
+    assert "\nHorizontalPodAutoscaler hpa: once the pods are replaced: its target" in done.err
+
+
 def test_a_recorded_deployment(run: Run, live: Live) -> None:
     replay = Replay()
 

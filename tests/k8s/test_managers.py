@@ -97,6 +97,7 @@ def test_an_operator_by_the_kind_of_the_controller() -> None:
     owner |= {"apiVersion": "monitoring.coreos.com/v1"}
     assert managers(deployment(ownerReferences=[owner])) == [(ManagerKind.OPERATOR, "Prometheus k8s")]
     assert managers(deployment(ownerReferences=[{**owner, "controller": False}])) == []
+    assert managers(deployment({"olm.owner": "prometheus.v1"})) == [(ManagerKind.OLM, "prometheus.v1")]
     for version, kind in (("apps/v1", "ReplicaSet"), ("batch/v1", "Job"), ("v1", "Node")):
         assert managers(deployment(ownerReferences=[{**owner, "apiVersion": version, "kind": kind}])) == []
 
