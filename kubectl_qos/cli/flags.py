@@ -114,6 +114,13 @@ def _add_facts(group: argparse._ArgumentGroup) -> None:
         " which also allows running commands), prometheus (--stat over --over), or none",
     )
     group.add_argument(
+        "--watch-for",
+        dest="watch_seconds",
+        type=parse_past_seconds,
+        metavar="DURATION",
+        help="read the cluster for so long, every 15 seconds, and answer with what grew meanwhile: 30s, 2m",
+    )
+    group.add_argument(
         "--prometheus",
         metavar="URL|NAMESPACE/SERVICE|auto",
         help="the store for --usage=prometheus and --at: Prometheus, Thanos, Mimir, VictoriaMetrics; auto"

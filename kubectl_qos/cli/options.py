@@ -51,6 +51,7 @@ class SourceOptions:
     prometheus_selector: str = ""
     over_seconds: int = 7 * 86_400
     stat: Literal["max", "p99", "p95", "avg"] = "max"
+    watch_seconds: int = 0
     at: str | None = None
     node_memory: str | None = None
     assume: tuple[str, ...] = ()

@@ -119,6 +119,7 @@ def resolve_source(
         scope, failed = build_scope(options, files, names), bool(files.problems) or files.is_refused
         return ResolvedSource(files, scope, files.notes, bool(files.problems), failed, has_flag)
     else:
+        from kubectl_qos.analysis.trends import Trends
         from kubectl_qos.cluster.live import LiveSource
         from kubectl_qos.cluster.usage import UsageChoice
 
@@ -135,6 +136,8 @@ def resolve_source(
             refresh_seconds=needs.refresh_seconds,
             progress=output.progress() if needs.progress and not options.is_fleet else None,
             show_first=needs.show_first,
+            watch_seconds=options.watch_seconds,
+            taken=Trends().taken,
         )
     scope = build_scope(options, source, names)
     return ResolvedSource(source, scope, has_namespace_flag=has_flag, lasts=not options.demo)
@@ -172,6 +175,7 @@ def _require_one_source(options: SourceOptions) -> None:
         "--at": options.at,
         "--usage=prometheus": options.has_history,
         "--prometheus": options.prometheus,
+        "--watch-for": options.watch_seconds,
         "--kubeconfig": options.connection.kubeconfig,
         **options.connection.cluster_flags,
     }

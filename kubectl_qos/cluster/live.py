@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from kubectl_qos.cluster.background import Future
 from kubectl_qos.cluster.documents import metadata_text
 from kubectl_qos.cluster.http import UNDECODABLE, Pager, Progress, RestClient, decode_error
-from kubectl_qos.cluster.informer import Informer, no_capacity, no_neighbours
+from kubectl_qos.cluster.informer import POLL_SECONDS, Informer, no_capacity, no_neighbours
 from kubectl_qos.cluster.kube_api import (
     KubeApi,
     KubeletConfigs,
@@ -78,7 +78,8 @@ class LiveSource(Source):
     `ids` keeps the uids of pods and the ids of containers, which only cgroup paths and events need; `configz`
     reads the kubelets' configurations, which a ranking does not need. A `reader` reads usage elsewhere than
     from the cluster. What cannot be watched is read every `refresh_seconds`, 15 if None. Without `may_write`
-    there is no writer. `show_first` gets the pods of a whole cluster that have arrived so far.
+    there is no writer. `show_first` gets the pods of a whole cluster that have arrived so far. With
+    `watch_seconds` a snapshot is the last of some, at intervals, and `taken` adds how memory grew meanwhile.
     """
 
     is_live = True
@@ -96,6 +97,8 @@ class LiveSource(Source):
         refresh_seconds: float | None = None,
         may_write: bool = False,
         show_first: Callable[[Snapshot, Arrived], None] | None = None,
+        watch_seconds: int = 0,
+        taken: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
     ) -> None:
         self._connection = connection
         self._api = KubeApi(connection, ids=ids)
@@ -106,6 +109,7 @@ class LiveSource(Source):
         self._refresh_seconds = refresh_seconds
         self._may_write = may_write
         self._show_first = show_first
+        self._watch_seconds, self._taken = watch_seconds, taken
 
     @property
     def title(self) -> str:
@@ -123,6 +127,15 @@ class LiveSource(Source):
 
     def snapshot(self, scope: Scope) -> Snapshot:
         """Read pods, nodes and usage. Raises QosError if the requested pods cannot be listed."""
+        snapshot, left = self._read(scope), float(self._watch_seconds)
+        while left > 0:
+            self._taken(snapshot)
+            time.sleep(min(left, POLL_SECONDS))
+            left -= POLL_SECONDS
+            snapshot = self._read(scope)
+        return self._taken(snapshot) if self._watch_seconds else snapshot
+
+    def _read(self, scope: Scope) -> Snapshot:
         missing: list[Missing] = []
         at_once = self._usage in {UsageChoice.METRICS, UsageChoice.PROMETHEUS}
         metrics = Future(lambda: self._read_usage(scope, ())) if at_once else None

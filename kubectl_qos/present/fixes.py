@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from math import inf
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.fix_list import FixList, Throttled
@@ -32,7 +33,7 @@ from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, moment, quantity_text
 from kubectl_qos.present.evidence import evidence_sentence, volume_sentence
 from kubectl_qos.present.findings import manager_line
-from kubectl_qos.present.format import NONE, binary, count, escape, first_few, full_name
+from kubectl_qos.present.format import NONE, binary, count, escape, eta, first_few, full_name
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import subject, when
 from kubectl_qos.present.next_death import (
@@ -52,7 +53,7 @@ from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
 from kubectl_qos.qos.oom_score import burstable_adj
 from kubectl_qos.qos.restart import oom_loops
-from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency
+from kubectl_qos.qos.simulation.next_death import HORIZON_SECONDS, NextDeath, Urgency
 
 MOST_ROWS: Final = 10
 """Rows of the table; further ones are for more distant deaths."""
@@ -302,7 +303,10 @@ def no_fix_sentence(unfixed: Unfixed) -> str:
         low = binary(death.limit_bytes or 0)
         return low_limit_sentence(low, *map(escape, (*death.key, death.container, death.qos or "")))
     seen = f" ({evidence_text(unfixed.evidence)})" if unfixed.evidence is not None else ""
-    return f"{NO_FIX[unfixed.reason]}{seen}"
+    text = f"{NO_FIX[unfixed.reason]}{seen}"
+    if unfixed.reason is NoFixReason.HAS_ROOM and (death.seconds or inf) < HORIZON_SECONDS:
+        text += f", but at this growth it is full in {eta(death.seconds)}: look for what grows"
+    return text
 
 
 def unfixed_sentence(unfixed: Unfixed) -> str:

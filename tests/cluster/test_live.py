@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kubectl_qos.analysis.pod_table import PodRows, build_rows
+from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.live import MAX_NODES_ONE_BY_ONE, LiveSource
 from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError, InputError, ServerUnreachable
@@ -420,3 +422,20 @@ def test_nodes_that_may_not_be_read_hide_no_pods(cluster: Cluster) -> None:
     snapshot = cluster.source(show_first=lambda *_: pytest.fail("shown")).snapshot(Scope())
     assert len(snapshot.pods) == 5
     assert said(snapshot)
+
+
+def test_a_cluster_that_is_watched_for_a_while_says_what_grows(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        sample = metrics("web", f"{2048 + 60 * len(slept)}Mi")
+        cluster.objects.metrics = [{**sample, "timestamp": f"2026-11-20T12:00:{15 * len(slept)}Z"}]
+
+    monkeypatch.setattr("kubectl_qos.cluster.live.time", SimpleNamespace(sleep=sleep))
+    snapshot = cluster.source(watch_seconds=20, taken=Trends().taken).snapshot(Scope())
+    assert slept == [15, 5]
+    keys = [pod.key for pod in snapshot.pods]
+    assert snapshot.rates(keys) == {(("shop", "web"), "app"): pytest.approx(4 * 1024**2)}

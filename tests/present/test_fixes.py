@@ -276,7 +276,8 @@ def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Sn
     of_pod = replace(of_pod, unfixed=(unfixed._replace(death=unfixed.death._replace(seconds=40.0)),))
     [line] = nearer(of_pod)
     assert line == (
-        "data/db-0:b: own limit 75%, +32Mi: its limit is far enough above its known usage (usage seen: 96Mi)"
+        "data/db-0:b: own limit 75%, +32Mi: its limit is far enough above its known usage (usage seen: 96Mi),"
+        " but at this growth it is full in ~40 s: look for what grows"
     )
     assert of_pod.fixes[0].death.distance_bytes > of_pod.unfixed[0].death.distance_bytes
     said = list(unfixed_lines(of_pod))
