@@ -43,10 +43,13 @@ _COMMAND: Final = re.compile(
 )
 _MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s*$)", re.MULTILINE)
 """Not an object of JSON that a person has cut."""
-_END_WORD: Final = re.compile(r"\b(?:exitCode|Evicted)\b")
+_END_WORD: Final = re.compile(r"\b(?:[eE]xitCode|Evicted)\b")
+_OF_RUNTIME: Final = frozenset({"exitCode", "ExitCode"})
+_OF_END: Final = ("exitCode", "startedAt", "finishedAt")
+_LABEL: Final = "io.kubernetes."
+_OF_METADATA: Final = ("name", "namespace", "uid")
 _STATES: Final = frozenset({"state", "lastState"})
 _STATUS_FIELDS: Final = frozenset({"phase", "containerStatuses", "initContainerStatuses"})
-_JSON: Final = re.compile(rb'\s*(?:\{|\[\s*[][{"])')
 _SECOND_LINE: Final = re.compile(r"(?<=or sacrifice child)\n *(?=Killed process \d)")
 """Between the lines of node-problem-detector's message, which kubectl describe prints unchanged."""
 _LOW: Final = re.compile(
@@ -118,9 +121,9 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
     whole = content.decode(errors="replace")
     text = "\n".join(line.rstrip() for line in _LEFT_OUT.sub("", whole).expandtabs().splitlines())
     if _TEXT.search(text) is None:
-        status = _status_alone(text) if _END_WORD.search(text) is not None else None
-        if status is not None or _JSON.match(content) is not None:
-            return [_pod_of_status(status)] if status is not None else []
+        pod = _pod_alone(text) if _END_WORD.search(text) is not None else None
+        if pod is not None:
+            return [pod]
         alone = " ".join(text.split())
         return [*_evicted_alone(alone), *_ended_alone(alone)]
     command = _COMMAND.search(whole)
@@ -130,24 +133,41 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
     return [raw for part in fields for raw in _objects(_with_container(part), kind, name)]
 
 
-def _status_alone(text: str) -> dict[str, Any] | None:
-    """Return the status in a text that is one, or a whole part of it, in YAML or JSON; else None."""
+def _pod_alone(text: str) -> dict[str, Any] | None:
+    """Return the pod of a text in YAML or JSON that is a status, a whole part of one, or a runtime's.
+
+    `crictl inspect` and `docker inspect` have the names of the pod in labels.
+    """
     import yaml
 
     try:
         document = read_yaml(text)
     except yaml.YAMLError:
         return None
-    status: Any = document.value if document is not None else None
-    if isinstance(status, dict) and isinstance(status.get("status"), dict):
-        status = status["status"]
-    if isinstance(status, dict) and "terminated" in status:
+    value: Any = document.value if document is not None else None
+    if isinstance(value, list) and value and all(map(_is_container_status, value)):
+        value = {"containerStatuses": value}
+    value = value[0] if isinstance(value, list) and value else value
+    outer = value if isinstance(value, dict) else {}
+    inner = outer.get("status", outer.get("State"))
+    status: dict[str, Any] = inner if isinstance(inner, dict) else outer
+    metadata = {"name": _UNKNOWN_NAME}
+    if not _OF_RUNTIME.isdisjoint(status):
+        config = outer.get("Config")
+        places = (status.get("labels"), config.get("Labels") if isinstance(config, dict) else None)
+        labels: dict[str, Any] = next((place for place in places if isinstance(place, dict)), {})
+        metadata |= {
+            name: labels.get(f"{_LABEL}pod.{name}") or metadata.get(name, "") for name in _OF_METADATA
+        }
+        end = {name: status.get(name, status.get(name[0].upper() + name[1:])) for name in _OF_END}
+        end["reason"] = status.get("reason") or ("OOMKilled" if status.get("OOMKilled") else "Error")
+        name, id_ = labels.get(f"{_LABEL}container.name"), status.get("id", outer.get("Id", ""))
+        status = {"name": name or UNKNOWN_CONTAINER, "containerID": id_, "state": {"terminated": end}}
+    elif "terminated" in status:
         status = {"lastState": status}
-    if isinstance(status, dict) and not _STATES.isdisjoint(status):
-        status = [status]
-    if isinstance(status, list) and status and all(map(_is_container_status, status)):
-        status = {"containerStatuses": [{"name": UNKNOWN_CONTAINER, **container} for container in status]}
-    return status if isinstance(status, dict) and not _STATUS_FIELDS.isdisjoint(status) else None
+    if _is_container_status(status):
+        status = {"containerStatuses": [{"name": UNKNOWN_CONTAINER, **status}]}
+    return None if _STATUS_FIELDS.isdisjoint(status) else _pod_of_status(status) | {"metadata": metadata}
 
 
 def _is_container_status(value: Any) -> bool:

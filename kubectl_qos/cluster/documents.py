@@ -290,7 +290,7 @@ class ParsedObjects:
             self.problems.append(InputError(f"{name}: empty", _NO_OBJECTS).at(name))
         elif self.is_walked and not (_kind_by_name(name) or any(word in content for word in _OF_OBJECTS)):
             self.skipped += 1
-        elif _is_json(content) and not (b"exitCode" in content and b'"kind"' not in content):
+        elif _is_json(content) and not (b"xitCode" in content and b'"kind"' not in content):
             for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
                 self._add_json_document(part, location)
         else:

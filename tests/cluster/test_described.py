@@ -341,7 +341,35 @@ def test_a_status_alone_in_json_and_yaml(status: Any, container: str, mechanism:
         assert kill.reason == "ContainerStatusUnknown"
 
 
-@pytest.mark.parametrize("status", ['[{"state": 7, "exitCode": 137}]', '{"exitCode": 1}'])
+LABELS: Final = {f"io.kubernetes.{name}": name for name in ("container.name", "pod.name", "pod.namespace")}
+DOCKER: Final = {"Status": "exited", "OOMKilled": True, "ExitCode": 137, "FinishedAt": "2026-11-20T12:00:00Z"}
+CRICTL: Final = {
+    "state": "CONTAINER_EXITED",
+    "exitCode": 137,
+    "reason": "OOMKilled",
+    "finishedAt": DOCKER["FinishedAt"],
+}
+
+
+@pytest.mark.parametrize(
+    ("inspected", "is_named"),
+    [
+        ({"status": {"id": "7f", "labels": LABELS, **CRICTL}, "info": {"pid": 0}}, True),
+        ([{"Id": "7f", "State": DOCKER, "Config": {"Labels": LABELS}}], True),
+        ({"State": DOCKER, "Config": 7, "labels": 7}, False),
+        (DOCKER, False),
+    ],
+    ids=["crictl inspect", "docker inspect", "of odd types", "its state"],
+)
+def test_what_a_runtime_says_of_a_container(inspected: Any, *, is_named: bool) -> None:
+    (kill,) = kills(json.dumps(inspected, indent=4))
+    assert (kill.time, kill.exit_code, kill.reason) == ("2026-11-20T12:00:00Z", 137, "OOMKilled")
+    assert (kill.container_id == "7f") == is_named
+    names = ("pod.namespace", "pod.name", "container.name") if is_named else ("", "<unknown>", "<unknown>")
+    assert (kill.namespace, kill.pod, kill.container) == names
+
+
+@pytest.mark.parametrize("status", ['[{"state": 7, "exitCode": 137}]', '{"exitCode": "x"}'])
 def test_a_status_that_is_none(status: str) -> None:
     parsed = ParsedObjects()
     parsed.add_file(status.encode(), "status.json")
