@@ -15,6 +15,7 @@ from kubectl_qos.edit.fixes import (
     Fix,
     Fixes,
     FixKind,
+    NodeModel,
     NoFixReason,
     Unfixed,
     friendly,
@@ -26,7 +27,7 @@ from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.kinds import find_workload
-from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Origin
+from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Node, Origin
 from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.present.apply import strategy_name
@@ -438,10 +439,15 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
         yield f"{kubelet_sentence(fixes.kubelet)}: -o kubelet-config prints the settings"
 
 
-def no_kubelet_fix(node: str, missed: Kill | None) -> str:
+def no_kubelet_fix(model: NodeModel, missed: Kill | None) -> str:
     """Say why there are no settings for a kubelet that was, or may have been, too late for this kill."""
     if missed is None:
-        return f"nothing to change: the kubelet of {escape(node)} evicts before the kernel kills"
+        node = model.setup.node
+        text = f"nothing to change: the kubelet of {escape(node.name)} evicts before the kernel kills"
+        if model.own_bytes is None:
+            return f"{text}; what the node itself uses, and so what to reserve, is unknown"
+        own = f", of which the node itself uses {binary(model.own_bytes)}" if model.own_bytes else ""
+        return f"{text}, and reserves {binary(_reserved(node))}{own}"
     larger = "--growth SIZE finds a threshold for faster growth"
     if missed.diagnosis.killer is None:
         return (
@@ -452,14 +458,18 @@ def no_kubelet_fix(node: str, missed: Kill | None) -> str:
     return f"{killed}: memory grew too fast for the kubelet's threshold; {larger}"
 
 
+def _reserved(node: Node) -> int:
+    capacity = node.memory_capacity_bytes or 0
+    return capacity - (node.allocatable_memory_bytes or capacity)
+
+
 def kubelet_sentence(fix: KubeletFix) -> str:
     """Return the kubelet settings that make it evict before the kernel kills, and their cost."""
     old, new = fix.before.kubelet, fix.setup.kubelet
     changes = []
     if "systemReserved" in fix.fields:
-        was = fix.before.node.memory_capacity_bytes or 0
-        was -= fix.before.node.allocatable_memory_bytes or was
-        changes.append(f"{binary(was)} {ARROW} {binary(fix.reserved_bytes)} reserved")
+        was = binary(_reserved(fix.before.node))
+        changes.append(f"{was} {ARROW} {binary(fix.reserved_bytes)} reserved")
     if "evictionHard" in fix.fields:
         values = (kubelet.eviction_hard.get(MEMORY_AVAILABLE, NONE) for kubelet in (old, new))
         least = "" if fix.least_bytes == fix.threshold_bytes else f" (at least {binary(fix.least_bytes)})"

@@ -306,7 +306,7 @@ def _with_kubelet(fixes: FixList, node: str, resolved: sources.ResolvedSource, o
     fixes = replace(fixes, kubelet=fix_kubelet(model, growth))
     if options.output == KUBELET_CONFIG and fixes.kubelet is None:
         kills = find_kills(fixes.snapshot, resolved.source.event_list(None), resolved.source.kernel_logs())
-        why = present.unknown_text(fixes) or present.no_kubelet_fix(node, missed_kill(model, growth, kills))
+        why = present.unknown_text(fixes) or present.no_kubelet_fix(model, missed_kill(model, growth, kills))
         output.print_text(f"# {why}\n")
     return fixes
 
