@@ -213,6 +213,9 @@ def _with_container(fields: _Fields) -> _Fields:
 
 
 def _objects(fields: _Fields, kind: str, name: str) -> Iterator[dict[str, Any]]:
+    if "Involved Object" in fields:
+        yield _described_event(fields)
+        return
     name = fields["Name"].value or name
     involved = {
         "kind": "Object" if "Name" in fields else kind,
@@ -277,6 +280,20 @@ def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any
         "message": row["MESSAGE"].replace("\v", "\n"),
         "count": int(times[1]) if times is not None else None,
         "source": {"component": row.get("FROM", "")},
+    }
+
+
+def _described_event(fields: _Fields) -> dict[str, Any]:
+    involved, source = fields["Involved Object"].values_below, fields["Source"].values_below
+    return {
+        "kind": "Event",
+        "involvedObject": {name[0].lower() + name[1:].replace(" ", ""): involved[name] for name in involved},
+        "type": fields["Type"].value,
+        "reason": fields["Reason"].value,
+        "message": fields["Message"].text,
+        "count": _number(fields["Count"].value),
+        "lastTimestamp": fields["Last Timestamp"].value,
+        "source": {"component": source.get("Component", ""), "host": source.get("Host", "")},
     }
 
 

@@ -337,7 +337,7 @@ _STREAM: Final = re.compile(
 )
 _NODE_LABEL: Final = re.compile(r'\b(?:node|nodename|node_name|hostname|host|instance)="([^"]{1,253})"')
 _NAMED: Final = re.compile(
-    r"(?:(?P<name>[\w.:-]{1,253}?)(?::| \|) |\[(?P<bracketed>[\w./:-]{1,253})\] |[-*] |\+ ?"
+    r"(?:(?P<name>[\w.:-]{1,253}?)(?::| \|) |\[(?:(?P<bracketed>[\w./:-]{1,253})|[\w ]{1,60})\] |[-*] |\+ ?"
     r"|\d{1,13}[ \t]+|\d{9,11} [\w.-]{1,253} |(?:[a-z][\w.-]{0,252} ){1,2}"
     r"|(?:[\w./-]{1,253}[:-])?\d{1,9}[:-] ?|[\w./-]{0,253}\.(?:log|txt|\d)[:-])"
     rf"(?=<\d|\[ *\d+\.\d+\] |\[?{_ISO}|\[(?:{_CTIME})|(?:{MONTH}) [ \d]\d \d\d:|(?:{_FACILITY}) *:)",

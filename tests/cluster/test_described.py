@@ -487,6 +487,33 @@ def test_events_alone_and_without_titles(text: str, expected: list[Mechanism]) -
     assert [kill.diagnosis.mechanism for kill in kills(text)] == expected
 
 
+def test_an_event_that_is_described() -> None:
+    text = """\
+Name:             worker-2.17e5
+Namespace:        default
+API Version:      v1
+Count:            1
+Involved Object:
+  Kind:           Node
+  Name:           worker-2
+Kind:             Event
+Last Timestamp:   2026-11-20T12:00:00Z
+Message:          System OOM encountered, victim process: a b, pid: 48
+Reason:           SystemOOM
+Source:
+  Component:  kubelet
+  Host:       worker-2
+Type:         Warning
+Events:       <none>
+"""
+    (kill,) = kills(text)
+    assert (kill.node, kill.time, kill.diagnosis.mechanism) == (
+        "worker-2",
+        "2026-11-20T12:00:00Z",
+        Mechanism.NODE,
+    )
+
+
 def test_the_pod_of_an_event_that_is_in_the_list_is_that_pod() -> None:
     events = EVENTS.replace("pod/web-0", "pod/old")
     listed = (

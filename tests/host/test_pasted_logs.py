@@ -87,7 +87,13 @@ def test_a_report_that_ends_within_its_stack(head: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "frame", [" {}+0x9b/0xa0", " [<ffffffff8118b45a>] {}+0x9b/0xa0", " oom_kill_process from {}+0x9b/0xa0"]
+    "frame",
+    [
+        " {}+0x9b/0xa0",
+        " [<ffffffff8118b45a>] {}+0x9b/0xa0",
+        " oom_kill_process from {}+0x9b/0xa0",
+        "[<c01>] (show_stack) from [<c02>] ({}+0x9b/0xa0)",
+    ],
 )
 def test_an_allocation_of_the_machine_is_no_charge_to_a_cgroup(frame: str) -> None:
     stack = [frame.format(name) for name in ("oom_kill_process", "out_of_memory", "__alloc_pages_slowpath")]
@@ -417,6 +423,7 @@ def test_the_message_of_an_event(form: str) -> None:
         "dmesg-x9k dmesg [ 8523.300000] ",
         "Nov 20, 2026 @ 12:00:07.400\t",
         "[\u00a08523.300000]\u00a0",
+        "[Kernel dmesg] [ 8523.300000] ",
         "апр 18 12:00:07 worker-a kernel: ",
         "févr.  7 12:00:07 worker-a kernel: ",
         "8月 20 12:00:07 worker-a kernel: ",

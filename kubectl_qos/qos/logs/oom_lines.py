@@ -85,7 +85,7 @@ _GRAMMAR: Final = r"""
 HEAD invoked (?P<comm>.{0,15}?) invoked oom-killer: (?P<rest>.*)
 HEAD processor CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,10}) Comm: (?P<rest>.{0,400})
 HEAD manual (?:Workqueue: events )?moom_callback|(?:sysrq: )?(?:SysRq ?: )?Manual OOM execution
-HEAD trace Hardware name:|Call [Tt]race:|</?TASK>|(?:\[<[\da-f]{1,16}>\] |\w{1,99} from )?(?:\? )?
+HEAD trace Hardware name:|Call [Tt]race:|</?TASK>|(?:.{1,99} from )?(?:\[<[\da-f]{1,16}>\] )?\(?(?:\? )?
     (?:(?P<memcg>(?<!\? )(?:mem_cgroup_o|try_charge))|(?P<node>(?<!\? )__alloc_(?:frozen_)?pages)
     |(?P<begins>dump_header|oom_kill_process|out_of_memory)|)[\w.]{0,100}\+0x[\da-f]+/0x
 DOMAIN domain Task in ?(?P<task>\S+) ?killed as a result of limit of ?(?P<domain>\S+)
