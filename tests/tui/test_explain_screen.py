@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from textual.geometry import Size
 from textual.widgets import Static
 
 from kubectl_qos.cluster.files import DEMO_TIME, FileSource
@@ -278,6 +279,13 @@ async def test_it_follows_the_pod() -> None:
         assert "restarted 9 times" in pilot.app.clipboard
         await pilot.keys("e")
         assert isinstance(pilot.app.screen, EditScreen)
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 1), (30, 2), (24, 3)])
+def test_a_title_has_no_empty_lines_at_the_width_that_it_gets(width: int, height: int) -> None:
+    title = CollapsibleTitle("Eviction")
+    title.set_reactive(CollapsibleTitle.answer, "rank 6 of 15 under memory pressure")
+    assert title.get_content_height(Size(width, 24), Size(width, 24), width) == height
 
 
 async def test_folds_focus_and_place_stay_while_it_follows() -> None:

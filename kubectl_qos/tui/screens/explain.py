@@ -16,6 +16,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
+from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
@@ -319,14 +320,24 @@ class CollapsibleTitle(Widget, can_focus=True):
         super().__init__()
         self._title = title
 
+    @property
+    def _left(self) -> int:
+        return max(len(self._title), self.column) + 4
+
+    def _answer_lines(self, width: int) -> list[str]:
+        return list(text_view.wrapped(self.answer, width - self._left, hanging=""))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._answer_lines(width))
+
     def render(self) -> Content:
         sign = ("▸" if self.folded else "▾") if self.foldable else " "
-        title = self._title.ljust(self.column)
-        left = len(title) + 4
-        lines = text_view.wrapped(self.answer, self.content_size.width - left, hanging="")
-        answer = f"\n{' ' * left}".join(lines)
+        answer = f"\n{' ' * self._left}".join(self._answer_lines(self.content_size.width))
         return Content.assemble(
-            f"{sign} ", Content.styled(title, "bold $accent"), "  ", Content.styled(answer, "bold")
+            f"{sign} ",
+            Content.styled(self._title.ljust(self.column), "bold $accent"),
+            "  ",
+            Content.styled(answer, "bold"),
         )
 
     def action_fold(self) -> None:
