@@ -18,12 +18,11 @@ from kubectl_qos.present.effects import (
     class_change,
     edits_text,
     later_sentence,
-    quantity_text,
     rank_change,
     value_name,
 )
 from kubectl_qos.present.findings import answer_sentence
-from kubectl_qos.present.format import NONE, UNKNOWN, age, binary, count, duration, escape
+from kubectl_qos.present.format import NONE, UNKNOWN, age, binary, count, duration, escape, quantity_text
 from kubectl_qos.present.output import ARROW, aligned, to_yaml
 
 _TITLES: Final = {

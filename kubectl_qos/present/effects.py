@@ -14,10 +14,19 @@ from kubectl_qos.k8s.kinds import STATIC, find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU, Json, Pod
-from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Change, Gate
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import NONE, UNKNOWN, binary, cpu, escape, first_few, full_name, short_path
+from kubectl_qos.present.format import (
+    NONE,
+    UNKNOWN,
+    binary,
+    cpu,
+    escape,
+    first_few,
+    full_name,
+    quantity_text,
+    short_path,
+)
 from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.present.output import ARROW, Section, ValueChange, fitted_cells, sentences
 from kubectl_qos.present.reasons import resize_sentence, sentence
@@ -43,14 +52,6 @@ def change_section(pod: Pod, edits: Sequence[Edit], *, with_flags: bool = False)
 def value_name(owner: str, side: str, resource: str) -> str:
     """Return the name of a value: `app requests.memory`."""
     return f"{escape(owner) or SPEC_RESOURCES} {side}.{escape(resource)}"
-
-
-def quantity_text(quantity: Quantity | None) -> str:
-    """Return a quantity as written, plain bytes in the largest unit, `<none>` for None."""
-    if quantity is None:
-        return NONE
-    text = str(quantity)
-    return binary(int(text)) if text.isdigit() and int(text) >= 1 << 20 else escape(text)
 
 
 def edits_text(pod: Pod, edits: Sequence[Edit], minimal: Sequence[Edit] = ()) -> str:

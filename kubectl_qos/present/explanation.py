@@ -37,6 +37,7 @@ from kubectl_qos.present.format import (
     first_few,
     full_name,
     psi_text,
+    quantity_text,
     short_path,
 )
 from kubectl_qos.present.killers import WORDS, killer_sentence
@@ -370,9 +371,10 @@ def _memory(pod: Pod, facts: PodFacts, events: Mapping[str, Mapping[str, int]]) 
 
 
 def _parts_text(parts: MemoryParts) -> str:
+    """Name the parts that the source tells apart, and the sum of those that it does not."""
     kinds = ("anon", "file", "shmem", "kernel", "swap")
     sizes = {kind: getattr(parts, f"{kind}_bytes") for kind in kinds}
-    words = ", ".join(f"{kind} {binary(size) if size is not None else NONE}" for kind, size in sizes.items())
+    words = ", ".join(f"{kind} {binary(size)}" for kind, size in sizes.items() if size is not None)
     other = parts.other_bytes
     return words if other is None else f"{words}; file, shmem and kernel together {binary(other)}"
 
@@ -436,7 +438,7 @@ def _resize(prediction: Prediction, effects: Effects | None) -> Section:
 
 
 def _desired(pod: Pod) -> Iterable[ValueChange]:
-    from kubectl_qos.present.effects import quantity_text, value_name
+    from kubectl_qos.present.effects import value_name
 
     for edit, value in desired_values(pod):
         name = value_name(*edit.target)

@@ -31,10 +31,19 @@ from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Node, Origin
 from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.present.apply import strategy_name
-from kubectl_qos.present.effects import edits_text, moment, quantity_text
+from kubectl_qos.present.effects import edits_text, moment
 from kubectl_qos.present.evidence import evidence_sentence, volume_sentence
 from kubectl_qos.present.findings import manager_line
-from kubectl_qos.present.format import NONE, binary, count, escape, eta, first_few, full_name
+from kubectl_qos.present.format import (
+    NONE,
+    binary,
+    count,
+    escape,
+    eta,
+    first_few,
+    full_name,
+    quantity_text,
+)
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import subject, when
 from kubectl_qos.present.next_death import (
@@ -411,6 +420,13 @@ def nothing_sentence(fixes: FixList) -> str:
         return "no fix that the server could apply" if is_static else "no fix"
     why = others_first_text(fixes.others_first) or "no limit and no killer is near"
     return unknown_text(fixes) or f"nothing to fix: {why}"
+
+
+def without_fix(fixes: FixList) -> Iterator[str]:
+    """Say that there is no fix, and why for each death."""
+    sentence = nothing_sentence(fixes)
+    yield f"{sentence[:1].upper()}{sentence[1:]}."
+    yield from unfixed_lines(fixes)
 
 
 def unknown_text(fixes: FixList) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.k8s.quantity import Quantity, parse_time
 
 NONE: Final = "<none>"
 UNKNOWN: Final = "<unknown>"
@@ -46,6 +46,14 @@ def binary(value: int) -> str:
                 return f"{whole}{suffix}"
             return f"{value / size:.1f}{suffix}".replace(f".0{suffix}", suffix)
     return f"{value} B" if value else "0"
+
+
+def quantity_text(quantity: Quantity | None) -> str:
+    """Return a quantity as written, plain bytes in the largest unit, `<none>` for None."""
+    if quantity is None:
+        return NONE
+    text = str(quantity)
+    return binary(int(text)) if text.isdigit() and int(text) >= 1 << 20 else escape(text)
 
 
 def arrived_text(pods: int, total: int | None, size_bytes: int) -> str:

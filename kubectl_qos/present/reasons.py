@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.k8s.allocation import RESIZE_PENDING, low_pod_limit, resize_condition
 from kubectl_qos.k8s.node_overrides import PROFILES
-from kubectl_qos.k8s.quantity import parse_time, truncating_div
+from kubectl_qos.k8s.quantity import Quantity, parse_time, truncating_div
 from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, PodUsage, UsageOrigin
 from kubectl_qos.present.format import (
     binary,
@@ -20,6 +20,7 @@ from kubectl_qos.present.format import (
     first_few,
     full_name,
     psi_text,
+    quantity_text,
 )
 from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.qos.cgroup.values import MIN_QUOTA_US
@@ -143,13 +144,19 @@ def class_lacks(reason: Reason) -> list[str]:
     return lines
 
 
+def _exact(quantity: Quantity | None, origin: str) -> str:
+    """Return a quantity as it must be written, with its size if that is plain bytes."""
+    text = quantity_text(quantity)
+    return f"{quantity} ({origin})" if text == str(quantity) else f"{quantity} ({origin}, {text})"
+
+
 def step_sentence(step: ClassStep) -> str:
     """Return one step towards a class as an instruction."""
     where = escape(step.owner)
     if step.kind is ClassStepKind.SET_LIMIT:
-        return f"{where}: set limits.{step.resource} to {step.value} (its request)"
+        return f"{where}: set limits.{step.resource} to {_exact(step.value, 'its request')}"
     if step.kind is ClassStepKind.SET_REQUEST:
-        return f"{where}: set requests.{step.resource} to {step.value} (its limit)"
+        return f"{where}: set requests.{step.resource} to {_exact(step.value, 'its limit')}"
     if step.kind is ClassStepKind.CHOOSE_LIMIT:
         return f"{where}: set limits.{step.resource} to a number of your choice"
     if step.kind is ClassStepKind.REMOVE_ALL:
@@ -242,7 +249,7 @@ _SENTENCES: Final[Mapping[Rule, str | Callable[[Inputs, object], str]]] = {
     Rule.LACKS_LIMIT: lambda inputs, _: f"{_owner(inputs)} has no {inputs['resource']} limit",
     Rule.REQUEST_DIFFERS: lambda inputs, _: (
         f"{_owner(inputs)} has {inputs['resource']} request"
-        f" {'none' if inputs['request'] is None else inputs['request']} and limit {inputs['limit']}"
+        f" {quantity_text(inputs['request'])} and limit {quantity_text(inputs['limit'])}"
     ),
     Rule.REQUEST_ZERO: lambda inputs, _: (
         f"{_owner(inputs)} has an explicit {inputs['resource']} request of zero, which counts as none"

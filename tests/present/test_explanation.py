@@ -13,8 +13,8 @@ from kubectl_qos.k8s.kubelet import CgroupDriver, Node
 from kubectl_qos.k8s.objects import Container, Pod, PodStatus, Volume, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import ContainerUsage
-from kubectl_qos.present.explanation import _cgroup, explain_pod, text_lines, with_fix
+from kubectl_qos.k8s.usage import ContainerUsage, MemoryParts
+from kubectl_qos.present.explanation import _cgroup, _parts_text, explain_pod, text_lines, with_fix
 from kubectl_qos.present.output import to_json, to_yaml
 from kubectl_qos.present.reasons import class_sentence, formula, score_formula, sentence
 from kubectl_qos.present.values import as_document
@@ -290,6 +290,17 @@ def test_a_volume_in_memory_counts_to_its_writer(size: str | None, held: int | N
         text.split()
     )
     assert ("; above 128Mi the kubelet evicts the pod" in " ".join(text.split())) == bool(size)
+
+
+def test_bytes_of_a_manifest_are_read_with_a_unit_and_written_exactly() -> None:
+    text = explained("importer-5f7b9c-2vtxk")
+    assert "container c has memory request 95.4Mi and limit 117.7Mi\n" in text
+    assert "c: set requests.memory to 123456789 (its limit, 117.7Mi)\n" in text
+
+
+def test_parts_that_a_source_counts_together_are_one_sum() -> None:
+    parts = MemoryParts(40 << 20, other_bytes=272 << 10, swap_bytes=0)
+    assert _parts_text(parts) == "anon 40Mi, swap 0; file, shmem and kernel together 272Ki"
 
 
 def test_what_was_assumed_is_listed_once() -> None:

@@ -31,6 +31,7 @@ from kubectl_qos.present.fixes import (
     notes,
     unfixed_lines,
     unfixed_sentence,
+    without_fix,
 )
 
 IMPORTER = "data/importer-5f7b9c-2vtxk"
@@ -45,6 +46,13 @@ def snapshot() -> Snapshot:
 @pytest.fixture(scope="module")
 def found(snapshot: Snapshot) -> FixList:
     return fixes_on_nodes(snapshot, ["worker-2"], Scope())
+
+
+def test_what_is_unknown_keeps_its_names(snapshot: Snapshot) -> None:
+    bare = replace(snapshot, usage={}, node_usage={})
+    assert next(iter(without_fix(fixes_on_nodes(bare, ["worker-2"], Scope())))).startswith(
+        "Memory usage is unknown; it comes from the metrics API, or with -f from PodMetrics"
+    )
 
 
 def first(found: FixList, kind: FixKind) -> Fix:

@@ -32,8 +32,7 @@ from kubectl_qos.present.fixes import (
     fix_sentence,
     fix_when,
     nearer,
-    nothing_sentence,
-    unfixed_lines,
+    without_fix,
 )
 from kubectl_qos.present.format import count
 from kubectl_qos.present.output import Column, column
@@ -183,6 +182,10 @@ class FixDialog(Dialog[Fix | None], Built[FixList], group=BindingGroup.SELECT):
             yield LineTable[Fix](natural="", key=_purpose, token=_token)
             yield Label("Looking for fixes …", markup=False)
 
+    def border_keys(self) -> list[tuple[str, str]]:
+        has_fixes = self._fix_list is None or bool(self._fix_list.fixes)
+        return [(key, does) for key, does in super().border_keys() if key != "enter" or has_fixes]
+
     def on_mount(self) -> None:
         self.query_one(".dialog-table").styles.width = "100%"
         self.query_one(".dialog-table").styles.max_width = "100%"
@@ -202,14 +205,16 @@ class FixDialog(Dialog[Fix | None], Built[FixList], group=BindingGroup.SELECT):
         table = self.query_one(LineTable)
         longest = max((len(fix_effect(fix)) for fix in fixes), default=0)
         table.most_height, table.further = _LINES, partial(_effect, longest)
-        nothing = f"{nothing_sentence(built).capitalize()}."
-        table.load(fixes, partial(_fitting, fixes), datetime.now(UTC), empty=nothing)
+        table.load(fixes, partial(_fitting, fixes), datetime.now(UTC))
         own = next((fix for fix in fixes if fix.pod.key in self._keys), None)
         if is_first and own is not None:  # the first may be of another pod, whose death is the node's nearest
             table.move_to(_purpose(own))
-        table.styles.height = _LINES * max(len(fixes), 1) + HEADER
+        table.styles.height = _LINES * len(fixes) + HEADER
+        table.display = bool(fixes)
+        if is_first or not fixes:
+            self.show_keys()
         if not fixes:
-            self.query_one(Label).update("\n".join(unfixed_lines(built)))
+            self.query_one(Label).update("\n".join(without_fix(built)))
 
     @on(LineTable.Highlighted)
     def _describe(self, event: LineTable.Highlighted) -> None:
