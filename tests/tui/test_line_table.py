@@ -90,6 +90,28 @@ def lines(app: TableApp) -> list[str]:
     return [app.table.render_line(y).text.rstrip() for y in range(app.table.size.height)]
 
 
+async def test_a_list_that_was_hidden_keeps_its_place() -> None:
+    app = TableApp(many(100))
+    async with app.run_test(size=(60, 24)) as pilot:
+        await pilot.press(*["pagedown"] * 2, *["up"] * 5)
+        place = app.table.cursor, app.table.scroll_offset.y
+        app.table.display = False
+        await pilot.pause()
+        app.table.display = True
+        app.show(many(100))
+        await pilot.pause()
+        assert (app.table.cursor, app.table.scroll_offset.y) == place
+
+
+async def test_a_row_is_in_sight_that_the_cursor_went_to_before_there_was_a_scrollbar() -> None:
+    app = TableApp([])
+    async with app.run_test(size=(60, 24)) as pilot:
+        app.show(many(100))
+        assert app.table.move_to("row-000050")
+        await pilot.pause()
+        assert any("row-000050" in line for line in lines(app))
+
+
 async def test_of_100000_rows_only_those_in_sight_are_made() -> None:
     app = TableApp(many(100_000))
     async with app.run_test(size=(60, 24)) as pilot:

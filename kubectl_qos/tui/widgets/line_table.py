@@ -302,6 +302,9 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self.refresh_line(line + HEADER)
 
     def _scroll_to_cursor(self) -> None:
+        """Bring the cursor in sight; a table without a height is laid out first, which comes back here."""
+        if not self.scrollable_content_region.height:
+            return
         top = self.scroll_offset.y
         last = self._lines.first(self.cursor) + self.height - 1
         wanted = min(max(top, last - self._page + 1), self._lines.top(self.cursor))
@@ -320,6 +323,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._fit()
         if before is not self.columns:
             self._show()
+        self._scroll_to_cursor()  # without the scrollbar nothing scrolled
 
     def notify_style_update(self) -> None:
         """Make the lines again: they have the styles of the theme."""
