@@ -7,15 +7,16 @@ from typing import Final
 from kubectl_qos.analysis.deaths import VictimRow, identity, reach_rows, victim_rows
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
-from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, in_mi, mebibytes
+from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, mebibytes
 from kubectl_qos.present.killers import WORDS, killer_name
-from kubectl_qos.present.next_death import AT_MOST, rival_condition
+from kubectl_qos.present.next_death import AT_MOST, distance, killer_words, rival_condition, victim
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fitted_table, text_columns
 from kubectl_qos.present.reasons import killer_notes, own_memory
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import MemoryLevel
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
+from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
     Importance,
@@ -45,9 +46,10 @@ def simulation_subject(node_state: NodeState) -> str:
     """Return the node, and how full it is."""
     setup = node_state.setup
     node = f"node {escape(setup.node.name)}" if setup.node.name else "a node"
-    capacity = in_mi(node_state.total_bytes)
+    swap = f" and {binary(node_state.swap_bytes)} of swap" if node_state.swap_bytes else ""
+    capacity = f"{binary(node_state.capacity_bytes)}{swap}"
     least = "at least " if node_state.without_usage else ""
-    used = f"its pods use {least}{in_mi(node_state.used_bytes)} of {capacity}"
+    used = f"its pods use {least}{binary(node_state.used_bytes)} of {capacity}"
     used = f"it has {capacity}, and what its pods use is unknown" if node_state.is_unmeasured else used
     return f"{node}, kubelet {setup.release}: {used}{own_memory(node_state.own_bytes)}"
 
@@ -63,6 +65,18 @@ def scenario_sentence(node_state: NodeState, scenario: Scenario) -> str:
     if scenario.until_oom:
         return "all containers grow by the same share of their usage"
     return "nothing grows"
+
+
+def question(
+    node_state: NodeState, scenario: Scenario, simulation: Simulation, next_death: NextDeath | None
+) -> str:
+    """Put the scenario into words, and name the next death where that is another one."""
+    words = scenario_sentence(node_state, scenario)
+    victims = [first.key for first in simulation.distances] or [step.key for step in simulation.steps]
+    if next_death is None or victims[:1] == [next_death.key]:
+        return words
+    death = f"{victim(next_death)}, {killer_words(next_death)}, {distance(next_death)}"
+    return f"{words} (another question than who dies next: {death})"
 
 
 def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
@@ -97,7 +111,7 @@ def _outcome(simulation: Simulation) -> str:
     left = _shown_bytes(simulation.after, evicts=scenario.eviction)
     free = "the node is full"
     if left >= 0:
-        free = f"{_at_most(simulation)}{in_mi(left)} is {'available' if scenario.eviction else 'free'}"
+        free = f"{_at_most(simulation)}{binary(left)} is {'available' if scenario.eviction else 'free'}"
     if steps and simulation.after != steps[-1].level:
         free += " in the end"
     if not steps:
@@ -109,7 +123,7 @@ def _outcome(simulation: Simulation) -> str:
     counts = [(evictions, "eviction"), (len(steps) - evictions, "kill")]
     after = f"after {' and '.join(count(number, noun) for number, noun in counts if number)} {free}"
     if scenario.free_bytes is not None and not simulation.is_reached:
-        size = in_mi(scenario.free_bytes)
+        size = binary(scenario.free_bytes)
         if all(step.is_measured for step in steps):
             return f"{after}: {size} cannot be freed"
         return f"{after}: whether {size} can be freed is unknown"
@@ -128,10 +142,10 @@ def _first_kill(simulation: Simulation) -> str:
     first = simulation.distances[0]
     if not first.key[1]:
         by = WORDS[first.mechanism].name
-        return f"at most {in_mi(first.more_bytes)} more until {by} kills; its victim is unknown"
+        return f"at most {binary(first.more_bytes)} more until {by} kills; its victim is unknown"
     container = f", container {escape(first.container)}" if first.container else ""
     by = "its own limit" if first.is_own else WORDS[first.mechanism].name
-    more = f"{_at_most(simulation)}{in_mi(first.more_bytes)} more"
+    more = f"{_at_most(simulation)}{binary(first.more_bytes)} more"
     return (
         f"{more}, each container at {_percent(first)}, until the first is killed:"
         f" {full_name(*first.key)}{container}, by {by}"
@@ -185,13 +199,13 @@ def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[s
         yield "the kubelet has no hard threshold of memory.available: it never evicts"
     else:
         reclaim = node_state.thresholds.reclaim_bytes
-        more = f", until {in_mi(reclaim)} more is" if reclaim else ""
+        more = f", until {binary(reclaim)} more is" if reclaim else ""
         is_assumed = node_state.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
         assumed = " (assumed)" if is_assumed else ""
         kubepods = node_state.thresholds.kubepods_bytes
-        other = f"{in_mi(kubepods)} " if kubepods not in {None, threshold} else ""
+        other = f"{binary(kubepods)} " if kubepods not in {None, threshold} else ""
         where = f" of the node or {other}of the kubepods limit" if kubepods is not None else ""
-        yield f"the kubelet evicts when less than {in_mi(threshold)}{where} is available{more}{assumed}"
+        yield f"the kubelet evicts when less than {binary(threshold)}{where} is available{more}{assumed}"
     if node_state.due is not Due.NO:
         yield "the node reports memory pressure, which may have just ended: here usage decides"
     if simulation.refused:

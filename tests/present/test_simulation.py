@@ -8,6 +8,7 @@ from kubectl_qos.analysis.deaths import victim_rows
 from kubectl_qos.present.output import table
 from kubectl_qos.present.simulation import (
     STEP_COLUMNS,
+    question,
     simulation_lines,
     simulation_notes,
     simulation_subject,
@@ -17,6 +18,7 @@ from kubectl_qos.present.simulation import (
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.incidents import simulation_values
 from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
     NodeProcess,
@@ -41,12 +43,10 @@ def noted(at: NodeState, scenario: Scenario) -> str:
 def test_the_last_sentence() -> None:
     at = node_state(TWO)
     assert said(at, Scenario(free_bytes=1)) == "after 1 kill 824Mi is free; no important pod is killed"
-    assert said(at, Scenario(free_bytes=GIB)).startswith(
-        "after 2 kills 1024Mi is free: 1024Mi cannot be freed;"
-    )
+    assert said(at, Scenario(free_bytes=GIB)).startswith("after 2 kills 1Gi is free: 1Gi cannot be freed;")
     some = node_state([*TWO, ("u", structs.replace(container(0, 0), has_usage=False))])
     assert said(some, Scenario(free_bytes=GIB)).startswith(
-        "after 3 kills at most 1024Mi is free: whether 1024Mi can be freed is unknown;"
+        "after 3 kills at most 1Gi is free: whether 1Gi can be freed is unknown;"
     )
     assert (
         said(node_state([("a", container(-1000, 1))]), Scenario(free_bytes=1)) == "there is nothing to kill"
@@ -66,6 +66,21 @@ def test_the_last_sentence() -> None:
     node = said(node_state([("a", container(1000, 512))], kubepods_bytes=None), Scenario(until_oom=True))
     assert "each container at 200%" in node
     assert "by the kernel, because the node is full" in node
+
+
+def test_a_simulation_says_which_question_it_does_not_answer() -> None:
+    at, scenario = node_state(TWO), Scenario(free_bytes=1)
+    simulation = simulate(at, scenario)
+    deaths = {death.key[1]: death for death in next_deaths(at)}
+    assert question(at, scenario, simulation, deaths["a"]) == "free 1 B"
+    assert question(at, scenario, simulation, deaths["b"]) == (
+        "free 1 B (another question than who dies next: x/b:c, own limit 80%, +50Mi)"
+    )
+
+
+def test_swap_is_not_memory_of_the_node() -> None:
+    at = replace(node_state(TWO), total_bytes=3 * GIB)
+    assert simulation_subject(at).endswith("its pods use 500Mi of 1Gi and 2Gi of swap")
 
 
 def test_the_table_and_ties() -> None:
@@ -89,7 +104,7 @@ def test_the_table_and_ties() -> None:
     assert "sshd" in lines[3].split()
     assert lines[3].endswith("a process of the node")
     assert simulation_subject(replace(at, own_bytes=MIB)).endswith(
-        "its pods use 600Mi of 1024Mi, the node itself 1Mi"
+        "its pods use 600Mi of 1Gi, the node itself 1Mi"
     )
     nothing = simulate(at, Scenario())
     assert list(simulation_lines(at, nothing)) == [simulation_subject(at), "", simulation_summary(nothing)]
@@ -132,7 +147,7 @@ def test_notes_say_what_is_not_known() -> None:
     assert "less than 1Mi is available, until 2Mi more is (assumed)" in noted(greedy, Scenario(eviction=True))
     for kubepods, words in (
         (MIB, "of the node or of the kubepods limit"),
-        (0, "of the node or 0Mi of the kubepods"),
+        (0, "of the node or 0 of the kubepods"),
     ):
         evicts = replace(at, thresholds=Thresholds(MIB, kubepods, 0))
         assert f"less than 1Mi {words}" in noted(evicts, Scenario(eviction=True))

@@ -292,7 +292,8 @@ class SimulationScreen(QosScreen, Built[NodeState | None], group=BindingGroup.SI
         shown, node_state = self._shown, self._node_state
         words = ""
         if shown is not None and node_state is not None:
-            words = present.scenario_sentence(node_state, shown[0])
+            next_death = next(iter(self._view_model.known_deaths(self._node)), None)
+            words = present.question(node_state, *shown, next_death)
         line = self.query_one("#question", Static)
         line.update(Content(words))
         line.display = bool(words)
