@@ -26,6 +26,7 @@ from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import eviction_request
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import MemoryParts, PodUsage, Pressure, Sampled, UsageOrigin
+from kubectl_qos.k8s.validation import kubelet_refusals
 from kubectl_qos.present import reasons
 from kubectl_qos.present.format import (
     NONE,
@@ -599,7 +600,9 @@ def _assumed(prediction: Prediction, rows: PodRows, snapshot: Snapshot) -> Secti
     setups = {name: node.setup for name, node in rows.nodes.items()}
     shown = set(reasons.killer_notes(setups, has_ranks=True))
     notes = [note for note in reasons.pod_table_notes(snapshot, rows) if note not in shown]
-    spec = prediction.pod.spec
+    setup, spec = prediction.setup, prediction.pod.spec
+    refusals = kubelet_refusals(setup.kubelet, setup.release, cgroup_version=setup.node.cgroup_version)
+    notes += [f"a kubelet {setup.release} does not start with this: {text}" for text in refusals]
     if spec.runtime_class_name and spec.overhead is None and not prediction.pod.metadata.uid:
         name = escape(spec.runtime_class_name)
         notes.append(

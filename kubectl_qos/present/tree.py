@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
+from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, NodeSetup, threshold_bytes
+from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing
 from kubectl_qos.present.format import binary, count, escape, first_few, full_name, short_path
 from kubectl_qos.present.reasons import assumption_sentence, killer_notes, missing_sentence, profile_notes
@@ -171,10 +173,29 @@ def tree_notes(trees: Iterable[CgroupTree], missing: Sequence[Missing]) -> list[
         shown += 1
         for note in _notes(tree, pods_are_missing=len(others) < len(missing)):
             nodes.setdefault(note, []).append(escape(tree.setup.node.name))
+    is_whole = shown == 1 and not tree.left_out and tree.setup.kubelet.cgroups_per_qos
     return [
+        *(_reserved(tree.setup) if is_whole else ()),
         *map(missing_sentence, others),
         *(note if len(names) == shown else f"{first_few(names)}: {note}" for note, names in nodes.items()),
     ]
+
+
+def _reserved(setup: NodeSetup) -> Iterator[str]:
+    """Say why kubepods has less memory than the node, and allocatable less than kubepods."""
+    capacity, most = setup.node.memory_capacity_bytes, setup.node.allocatable_memory_bytes
+    allocatable = setup.node.status_allocatable.get(MEMORY)
+    if capacity is None or most is None or allocatable is None or most >= capacity:
+        return
+    sides = {"kubeReserved": setup.kubelet.kube_reserved, "systemReserved": setup.kubelet.system_reserved}
+    reserved = [f"{name} {binary(side[MEMORY].value())}" for name, side in sides.items() if MEMORY in side]
+    kept = f"{binary(capacity - most)} of the node's {binary(capacity)} are reserved"
+    kept += f" ({', '.join(reserved)})" if reserved else ""
+    threshold = binary(threshold_bytes(setup.kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity))
+    yield (
+        f"{kept}: kubepods has the rest, and allocatable, {binary(allocatable.value())}, also lacks hugepages"
+        f" and the eviction threshold of {threshold}"
+    )
 
 
 def _notes(tree: CgroupTree, *, pods_are_missing: bool) -> Iterator[str]:

@@ -10,9 +10,10 @@ import pytest
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.kubelet import CgroupDriver, Node
+from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import Container, Pod, PodStatus, Volume, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, MemoryParts
 from kubectl_qos.present.explanation import _cgroup, _parts_text, explain_pod, text_lines, with_fix
 from kubectl_qos.present.output import to_json, to_yaml
@@ -307,6 +308,11 @@ def test_what_was_assumed_is_listed_once() -> None:
     text = explained("db-0")
     assert text.count("not measured, assumed: ") == 1
     assert "cgroup v2" in text
+    unlimited = NodeOverrides(settings=(NodeOverride.parse("memorySwap.swapBehavior=UnlimitedSwap"),))
+    refused = text_lines(explain_pod(DEMO.pods[0], replace(DEMO, overrides=unlimited), DEMO_TIME))
+    assert (
+        "  a kubelet 1.36 does not start with this: invalid configuration: memorySwap.swapBehavior" in refused
+    )
     note = "RuntimeClass kata adds its overhead"
     for uid, overhead, is_unknown in (("", None, True), ("", {"cpu": "1"}, False), ("u", None, False)):
         spec = {"containers": [{"name": "a"}], "runtimeClassName": "kata", "overhead": overhead}

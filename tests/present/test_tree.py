@@ -64,6 +64,11 @@ def test_notes_name_the_nodes_only_where_they_differ() -> None:
     other = demo_tree("worker-1")
     same = tree_notes([TREE, other], ())
     assert [note for note in same if note.startswith("worker-")] == []
+    (reserved,) = (note for note in tree_notes([TREE], ()) if note not in tree_notes([TREE, TREE], ()))
+    assert reserved == (
+        "512Mi of the node's 16Gi are reserved: kubepods has the rest, and allocatable, 15.4Gi, also lacks"
+        " hugepages and the eviction threshold of 100Mi"
+    )
     partly = cgroup_tree(DEMO.by_node()["worker-2"], DEMO.setup("worker-2"), lambda _: False)
     notes = tree_notes([partly, other], ())
     assert notes[0].startswith("worker-2: the values of kubepods and the classes include 17 more pods")
