@@ -15,8 +15,9 @@ from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import NO_AGES
 from kubectl_qos.qos.process_order import with_largest
 from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
-from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, state_of_node
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, Scenario, state_of_node
 from tests.qos.recorded import cadvisor_b, host_d, snapshot_of, state_d
 from tests.qos.test_simulation import MIB, container, node_state
 
@@ -247,3 +248,10 @@ def test_what_a_killed_container_wrote_to_memory_still_fills_its_pod() -> None:
     snapshot = replace(snapshot_of("node-1.36-d"), pods=(convert(raw, Pod),), usage=usage)
     distance = death(snapshot, Mechanism.POD_LIMIT).distance_bytes
     assert distance == (100 << 20) - 270336 - 103071744
+    state, of_pods = state_of_node(snapshot, "node1"), death(snapshot, Mechanism.KUBEPODS_LIMIT)
+    assert of_pods.distance_bytes == (state.kubepods_bytes or 0) - 270336 - 103071744
+    assert (state.own_bytes or 0) > 103071744
+    without = replace(state, pods=(structs.replace(state.pods[0], left_bytes=0),))
+    assert state.use.own + state.use.total == without.use.own + without.use.total, "the node has it anyway"
+    [step] = simulate(state, Scenario(free_bytes=1, eviction=True)).steps
+    assert step.freed.available_bytes == 270336 + 103071744

@@ -215,7 +215,9 @@ class MemoryTimeline:
         self._pod_rate[self.state.containers[container].pod_index] -= rate
 
     def evict(self, pod: int) -> None:
-        """End a pod with all its containers."""
+        """End a pod with all its containers, and what they left in memory."""
+        self._total_used -= self.state.pods[pod].left_bytes
+        self._total_working_set -= self.state.pods[pod].left_bytes
         for container in self.pod_containers[pod]:
             if container in self.living:
                 self._end_container(container)

@@ -310,6 +310,7 @@ class Run:
             freed = self.usage_of(
                 [place for place in timeline.pod_containers[index] if place in timeline.present]
             )
+            freed = MemoryLevel(freed.free_bytes + pod.left_bytes, freed.available_bytes + pod.left_bytes)
             timeline.evict(index)
             restarting = []
         else:

@@ -289,7 +289,9 @@ class MemoryUse(NamedTuple):
             pods[pod] += container.used_bytes
             working[pod] += container.working_set_bytes
             swap[pod] += container.swap_bytes
-        may_swap, own = min(sum(swap), state.swap_bytes), state.own_bytes or 0
+        # What containers left in memory is the pods', though no container's.
+        left = sum([pod.left_bytes for pod in state.pods])
+        may_swap, own = min(sum(swap), state.swap_bytes), max((state.own_bytes or 0) - left, 0)
         return cls(
             [container.used_bytes for container in state.containers],
             [container.working_set_bytes for container in state.containers],
@@ -297,8 +299,8 @@ class MemoryUse(NamedTuple):
             pods,
             working,
             [min(size, state.swap_bytes) for size in swap],
-            sum(container.used_bytes for container in state.containers),
-            sum(container.working_set_bytes for container in state.containers),
+            left + sum(container.used_bytes for container in state.containers),
+            left + sum(container.working_set_bytes for container in state.containers),
             own,
             may_swap,
             state.regular_bytes + min(may_swap + own, state.swap_bytes),
