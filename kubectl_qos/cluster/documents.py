@@ -32,7 +32,7 @@ from kubectl_qos.k8s.objects import (
     convert,
     nested,
 )
-from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.quantity import Quantity, quantity_hint
 from kubectl_qos.k8s.releases import DEFAULT_RELEASE, Release
 from kubectl_qos.k8s.usage import (
     NodeMetrics,
@@ -536,18 +536,19 @@ def _bad_fields(
     location: DocumentLocation, subject: str, raw: Mapping[str, Any], error: Exception
 ) -> Iterator[InputError]:
     """Yield all unreadable quantities of an object, or the one error in it."""
-    problems, hint = [("", str(error))], error.hint if isinstance(error, QosError) else ""
+    problems = [("", str(error), error.hint if isinstance(error, QosError) else "")]
     if isinstance(error, QuantityError) and (quantities := [*_bad_quantities(raw, "")]):
-        problems, hint = quantities, "write a quantity such as 250m, 1.5 or 512Mi"
+        problems = quantities
     elif isinstance(error, msgspec.ValidationError):
         message, _, path = str(error).replace(" | null", "").partition(" - at `$")
-        problems = [(path.rstrip("`").lstrip("."), message)]
-    for path, message in problems:
+        problems = [(path.rstrip("`").lstrip("."), message, "")]
+    for path, message, hint in problems:
         problem = f"{location.field(path)}: {subject}: {f'{path}: ' if path else ''}{message}"
         yield InputError(problem, hint).at(location.name, *location.position(path) or (location.line,))
 
 
-def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, str]]:
+def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the path of each quantity that cannot be read, what is wrong, and how it is written."""
     if isinstance(raw, Mapping):
         for key, value in raw.items():
             inner = f"{path}.{key}" if path else str(key)
@@ -557,7 +558,7 @@ def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, str]]:
                         Quantity.from_json(text)
                     except QuantityError as error:
                         shown = repr(text) if isinstance(text, str) else msgspec.json.encode(text).decode()
-                        yield f"{inner}.{name}", f"Invalid value: {shown}: {error}"
+                        yield f"{inner}.{name}", f"Invalid value: {shown}: {error}", quantity_hint(str(text))
             else:
                 yield from _bad_quantities(value, inner)
     elif isinstance(raw, list):

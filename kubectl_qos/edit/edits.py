@@ -14,7 +14,7 @@ import msgspec
 from kubectl_qos.errors import InputError, QuantityError, UsageError
 from kubectl_qos.k8s.defaulting import with_containers
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, Container, Pod, ResourceList, ResourceRequirements
-from kubectl_qos.k8s.quantity import ZERO, Quantity, parse_typed
+from kubectl_qos.k8s.quantity import ZERO, Quantity, parse_typed, quantity_hint
 from kubectl_qos.k8s.resources import is_container_resource
 from kubectl_qos.k8s.validation import odd_size
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES
@@ -48,9 +48,6 @@ class Edit:
     def warning(self) -> str:
         """Return what is odd about a size that a server accepts, or ""."""
         return odd_size(self.resource, self.quantity) if self.quantity is not None else ""
-
-
-EXAMPLES: Final = "write a quantity such as 250m, 1.5 or 512Mi"
 
 
 def parse_quantity(text: str, stored: Quantity | None = None) -> Quantity | None:
@@ -221,7 +218,7 @@ def _parse_amount(part: str, flag: str) -> Amount:
         is_more = text.startswith("+")
         return Amount(resource, parse_quantity(text, ZERO if is_more else None), is_more)
     except QuantityError as error:
-        raise UsageError(f"{flag} {part}: {error}", hint=EXAMPLES) from None
+        raise UsageError(f"{flag} {part}: {error}", hint=quantity_hint(text)) from None
 
 
 _QUALIFIED: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")

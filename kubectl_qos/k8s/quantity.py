@@ -90,6 +90,15 @@ FORMAT_WRONG: Final = (
 )
 NUMERIC_WRONG: Final = "unable to parse numeric part of quantity"
 SUFFIX_WRONG: Final = "unable to parse quantity's suffix"
+_FOREIGN: Final = re.compile(r"(\d+(?:[.,]\d+)?)\s?([kmgt])i?b?", re.IGNORECASE)
+
+
+def quantity_hint(text: str) -> str:
+    """Say how a quantity is written: as is meant, if it has a unit of other programs (`512MB`, `1g`)."""
+    match = _FOREIGN.fullmatch(text)
+    meant = f"{match[1].replace(',', '.')}{match[2].upper()}i" if match else "250m, 1.5 or 512Mi"
+    return f"write a quantity such as {meant}"
+
 
 _SCAN = re.compile(
     r"(?P<value>(?P<sign>[+-]?)0*(?P<integer>[0-9]*)(?:\.(?P<fraction>[0-9]*))?)"

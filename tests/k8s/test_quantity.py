@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.errors import InputError, QuantityError
-from kubectl_qos.k8s.quantity import MAX_INT64, MILLI, Format, Quantity, parse_duration
+from kubectl_qos.k8s.quantity import MAX_INT64, MILLI, Format, Quantity, parse_duration, quantity_hint
 
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2"]
 NUMBERS = st.from_regex(r"[+-]?[0-9]{1,20}(\.[0-9]{0,6})?", fullmatch=True)
@@ -117,3 +117,14 @@ def test_what_go_refuses_as_a_duration(text: str) -> None:
 
 def test_days_are_ours() -> None:
     assert parse_duration("1d12h", days=True) == 36 * 3_600 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        *(("512MB", "512Mi"), ("1g", "1Gi"), ("6GiB", "6Gi"), ("1000mi", "1000Mi"), ("1,5 Gi", "1.5Gi")),
+        *(("100K", "100Ki"), ("one", "250m, 1.5 or 512Mi"), ("5MBs", "250m, 1.5 or 512Mi")),
+    ],
+)
+def test_the_units_of_other_programs_are_understood(text: str, meant: str) -> None:
+    assert quantity_hint(text) == f"write a quantity such as {meant}"

@@ -17,10 +17,10 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Label, Static
 
-from kubectl_qos.edit.edits import EXAMPLES, POD_LEVEL, Edit, Side, current_value, parse_quantity
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, current_value, parse_quantity
 from kubectl_qos.errors import QuantityError
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
-from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.quantity import Quantity, quantity_hint
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerHistory
 from kubectl_qos.present.format import NONE, binary, escape
@@ -78,7 +78,7 @@ class QuantityField(Input):
         try:
             parse_quantity(self.value, self.stored)
         except QuantityError as error:
-            return f"{error}: {EXAMPLES}"
+            return f"{error}: {quantity_hint(self.value.strip())}"
         return ""
 
     @property
