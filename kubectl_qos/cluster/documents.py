@@ -470,7 +470,7 @@ class ParsedObjects:
         if not pod.containers:
             path = dotted((*spec_path(pod), "containers"))
             raise InputError(f"{path}: Required value", hint="a pod needs at least one container")
-        self.pods.append(self.interner.pod(admitted(pod)))
+        self.pods.append(self.interner.pod(pod if pod.metadata.uid else admitted(pod)))
         return self.pods[-1]
 
 
