@@ -321,7 +321,7 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
     column(
         "eta",
         lambda row: None if row.seconds is None else round(row.seconds),
-        "when, if memory keeps growing at its present rate (--at, --usage=prometheus)",
+        "when, if memory keeps growing at its present rate (-w, --watch-for, a store of metrics)",
         NUMBER,
         field="etaSeconds",
         cell=lambda row: eta(row.seconds) or "-",
