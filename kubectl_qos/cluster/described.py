@@ -1,4 +1,4 @@
-"""Read the text of `kubectl describe pod|node` and `kubectl get events` as objects with the fields it shows.
+"""Read what kubectl prints for people, and parts of a status, as objects with the fields that these show.
 
 Source: k8s.io/kubectl/pkg/describe/describe.go. The times of events are not read: they count from the time
 of the command.
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import NODE_MEMORY_REASONS
-from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER
+from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER, UNKNOWN_EXIT
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.yaml_loader import read_yaml
 
@@ -28,6 +28,7 @@ _UNKNOWN_NAME: Final = "<unknown>"
 _TEXT: Final = re.compile(
     r"^ *(?:(?:Last )?State: +(?:Terminated|Waiting|Running)$|Name: {2,}\S.*\n[A-Z][\w ]{2,40}: "
     r"|Reason: +(?:Evicted|Preempting)$"
+    r"|(?:NAMESPACE +)?NAME +READY +STATUS\b"
     r"|(?:NAMESPACE +)?(?:LAST|FIRST) ?SEEN .{0,200}\bREASON\b.{0,200}\bMESSAGE\b"
     r"|(?:\S{1,253} {2,}){0,2}(?:Normal|Warning) {2,}[A-Z]\w+ {2,}\S.{0,400} {2,}\S"
     r"|(?:Type|FirstSeen|LastSeen) .{0,200}\bReason\b.{0,200}\bMessage$)",
@@ -74,8 +75,9 @@ _EVENT_TITLES: Final = (
     ("NAMESPACE", "LASTSEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"),
 )
 """The headings of describe, get events, and get events -A, from the type's column on."""
-_TITLES: Final = ({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME"})
-"""The headings of events, conditions, and the pods of a node."""
+_TITLES: Final = ({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME"}, {"NAME", "READY"})
+"""The headings of events, conditions, the pods of a node, and of any pods."""
+_LISTED: Final = frozenset({"OOMKilled", "Init:OOMKilled", "Evicted"})
 _OF_POD: Final = frozenset({"Containers", "Init Containers", "State", "Last State", "Node"})
 _KINDS: Final = {"po": "Pod", "pod": "Pod", "no": "Node", "node": "Node"}
 
@@ -225,7 +227,7 @@ def _objects(fields: _Fields, kind: str, name: str) -> Iterator[dict[str, Any]]:
     if not {"Roles", "Capacity", "Allocatable", "System Info"}.isdisjoint(fields):
         involved["kind"] = "Node"
         yield _node(name, fields)
-        rows = _rows(fields["Non-terminated Pods"].lines)
+        rows = [*_rows(fields["Non-terminated Pods"].lines)]
         yield from (_summed_pod(row, name) for row in rows if row.keys() >= {"NAME", "MEMORYREQUESTS"})
     elif (
         not {"Containers", "Init Containers", "State", "Last State", "Node"}.isdisjoint(fields)
@@ -233,8 +235,10 @@ def _objects(fields: _Fields, kind: str, name: str) -> Iterator[dict[str, Any]]:
     ):
         involved["kind"] = "Pod"
         yield _pod(involved, fields)
-    rows = _rows(fields["Events"].lines if {"Name", "Events"} & fields.keys() else fields.lines)
+    rows = [*_rows(fields["Events"].lines if {"Name", "Events"} & fields.keys() else fields.lines)]
     yield from (_event(row, involved) for row in rows if {"REASON", "MESSAGE"} <= row.keys())
+    if not involved["kind"]:
+        yield from (_listed_pod(row) for row in rows if row.get("STATUS") in _LISTED and "READY" in row)
 
 
 def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
@@ -280,6 +284,18 @@ def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any
         "message": row["MESSAGE"].replace("\v", "\n"),
         "count": int(times[1]) if times is not None else None,
         "source": {"component": row.get("FROM", "")},
+    }
+
+
+def _listed_pod(row: Mapping[str, str]) -> dict[str, Any]:
+    """Return a pod as kubectl get pods shows it: of a killed container neither its name nor its exit code."""
+    reason = row["STATUS"].removeprefix("Init:")
+    end = {"name": UNKNOWN_CONTAINER, "state": {"terminated": {"reason": reason, "exitCode": UNKNOWN_EXIT}}}
+    status = {"containerStatuses": [end]} if reason == "OOMKilled" else {"phase": "Failed", "reason": reason}
+    metadata = {"name": row["NAME"], "namespace": row.get("NAMESPACE", "")}
+    return _pod_of_status(status) | {
+        "metadata": metadata,
+        "spec": {"nodeName": row.get("NODE", _UNKNOWN_NAME)},
     }
 
 
@@ -391,6 +407,7 @@ def _status(name: str, fields: _Fields) -> dict[str, Any]:
         details = fields if fields[title].value and "Exit Code" in fields else fields[title]
         code = _number(details["Exit Code"].value)
         end: dict[str, Any] = {"reason": details["Reason"].value, "message": details["Message"].value}
+        code = UNKNOWN_EXIT if code is None and end["reason"] == "OOMKilled" else code
         if code is not None:
             end |= {"exitCode": code, "finishedAt": _time(details["Finished"].value)}
         if fields[title].value == "Waiting" or code is not None:

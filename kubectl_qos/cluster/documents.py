@@ -250,7 +250,7 @@ class ReadObject(NamedTuple):
 
 _NO_OBJECTS: Final = (
     "kubectl get pods,nodes,events -A -o json > FILE has what is needed; of kubectl's text describe and"
-    " get events are read"
+    " get are read"
 )
 _NO_KIND: Final = "Object 'Kind' is missing", "every document needs apiVersion and kind"
 _RENDERED: Final = "helm template renders templates: helm template CHART | kubectl qos check -f -"
@@ -307,11 +307,8 @@ class ParsedObjects:
                 except (msgspec.ValidationError, QosError) as error:
                     self.problems += _bad_fields(DocumentLocation(name), "pod", raw, error)
         if described:
-            text = (
-                f"the text of kubectl describe or kubectl get events is not complete: {MORE} gives everything"
-            )
             sums = "; pods of a described node count as one container each" if PODS_OF_NODE in content else ""
-            self.warnings.append(f"{name}: {text}{sums}")
+            self.warnings.append(f"{name}: this text is only a part: {MORE} gives everything{sums}")
         elif b"apiVersion" not in content and _KERNEL_LOG.search(content) is not None:
             hint = "kubectl qos kills --kernel-log FILE reads it"
             self.problems.append(InputError(f"{name}: a kernel log, not an object", hint).at(name))

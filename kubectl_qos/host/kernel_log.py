@@ -418,7 +418,7 @@ _HINT: Final = "write it on the node: journalctl -k -o short-iso > FILE, or dmes
 _NO_ENTRIES: Final = "-- No entries --"
 _OTHER_FORMATS: Final = (
     (
-        re.compile(r"Name: {2}|.*\bkubectl (?:describe|get)\b|(?:NAMESPACE +)?LAST SEEN "),
+        re.compile(r"Name: {2}|.*\bkubectl (?:describe|get)\b|(?:NAMESPACE +)?(?:LAST SEEN |NAME +READY )"),
         "what kubectl prints",
         "give it with -f",
     ),

@@ -24,6 +24,8 @@ HUGEPAGES_PREFIX: Final = "hugepages-"
 PIDS: Final = "pids"
 UNKNOWN_CONTAINER: Final = "<unknown>"
 """Stands for a container whose name a text does not show."""
+UNKNOWN_EXIT: Final = -1
+"""Stands for the exit code of an OOM kill that a text does not show; no Linux container ends with it."""
 LEAST_MEMORY: Final = 1 << 20
 """Bytes: no process of a container starts with less."""
 QUANTITY_MAPS: Final = frozenset(
@@ -270,6 +272,11 @@ class ContainerStateTerminated(ApiStruct, frozen=True):
     started_at: str | None = None
     finished_at: str | None = None
     container_id: str = msgspec.field(name="containerID", default="")
+
+    @property
+    def known_exit_code(self) -> int | None:
+        """The exit code, None if a text shows only the reason."""
+        return None if self.exit_code == UNKNOWN_EXIT and self.reason == "OOMKilled" else self.exit_code
 
     @property
     def is_made_up(self) -> bool:

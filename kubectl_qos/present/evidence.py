@@ -28,6 +28,8 @@ def _ended(details: Details) -> str:
     if details["state"] == WAITING:
         return f"it could not be started: {reason}"
     code, child = details["exit_code"], ""
+    if code is None:
+        return f"{subject} ended with {reason}, and an exit code that is unknown"
     if details["reason"] == OOM_KILLED and code != SIGKILLED:
         by = {0: "normally", 143: "by SIGTERM, as on a normal stop"}.get(code, "by itself")
         child = f": a process in it was killed in that run, and its main process ended {by}"

@@ -514,6 +514,30 @@ Events:       <none>
     )
 
 
+@pytest.mark.parametrize("prefix", ["", "$ kubectl get pods\n", "> "])
+def test_a_list_of_pods(prefix: str) -> None:
+    lines = (
+        "NAMESPACE   NAME    READY   STATUS           RESTARTS       AGE",
+        "shop        api-0   0/1     OOMKilled        3 (20s ago)    5m",
+        "shop        api-1   0/1     Init:OOMKilled   3              5m",
+        "shop        web-0   0/1     Evicted          0              3h",
+        "shop        db-0    1/1     Running          7 (4h ago)     2d",
+    )
+    quote = prefix if prefix == "> " else ""
+    found = kills(prefix + f"\n{quote}".join(lines))
+    assert {kill.pod: (kill.diagnosis.mechanism, kill.exit_code) for kill in found} == {
+        "api-0": (Mechanism.KERNEL, None),
+        "api-1": (Mechanism.KERNEL, None),
+        "web-0": (Mechanism.UNKNOWN_EVICTION, None),
+    }
+    assert "it ended with OOMKilled, and an exit code that is unknown" in " ".join(detail_lines(found[0]))
+
+
+def test_a_reason_without_its_exit_code() -> None:
+    (kill,) = kills("    Last State:     Terminated\n      Reason:       OOMKilled\n")
+    assert (kill.exit_code, kill.reason, kill.diagnosis.mechanism) == (None, "OOMKilled", Mechanism.KERNEL)
+
+
 def test_the_pod_of_an_event_that_is_in_the_list_is_that_pod() -> None:
     events = EVENTS.replace("pod/web-0", "pod/old")
     listed = (

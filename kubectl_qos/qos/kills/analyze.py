@@ -458,7 +458,7 @@ class _KillAnalyzer:
             time=death.time,
             container=death.container,
             container_id=death.container_id,
-            exit_code=death.end.exit_code if death.state != WAITING else None,
+            exit_code=death.end.known_exit_code if death.state != WAITING else None,
             reason=death.end.reason,
         )
 

@@ -136,7 +136,7 @@ class Diagnosis:
 
 def ended_evidence(end: ContainerStateTerminated, state: str, limit: int = 0) -> Iterator[Evidence]:
     """Yield what a status says of a container's end: its field `state` has it, `limit` is in bytes."""
-    exit_code = end.exit_code if state != WAITING else None
+    exit_code = end.known_exit_code if state != WAITING else None
     details = {"state": state, "exit_code": exit_code, "reason": end.reason}
     yield Evidence(Fact.ENDED, details, end.finished_at or "")
     words = oom_at_start(end.message, limit)
