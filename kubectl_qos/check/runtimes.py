@@ -35,7 +35,7 @@ _SIZES: Final = (
 )
 """Flags in order of precedence; powers of 1024 by unit, None for a percentage."""
 _ANY: Final = 1 << 40
-_NO_LIMIT: Final = "without a memory limit that is the node's allocatable memory: set a limit"
+_NO_LIMIT: Final = "without one that is the node's memory: set a limit"
 _LEAST_GO: Final = 1 << 20
 _TINY: Final = (
     "so that garbage is collected all the time: without a unit it counts bytes, as resourceFieldRef does"
@@ -74,11 +74,11 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
         if setting is not None:
             settings.setdefault(runtime, setting)
     for (kind, others, most, advice), (source, setting_words, size) in settings.items():
-        follows_limit = with_a_higher_limit[source] != by_source[source]
+        follows_limit = "ercentage" in setting_words or with_a_higher_limit[source] != by_source[source]
         if size is None:
             yield source, f"{setting_words} is not a valid size: the runtime will not start"
         elif is_unlimited and follows_limit:
-            yield source, f"{source} sets {kind} by limits.memory; {_NO_LIMIT}"
+            yield source, f"{source} sets {kind} by the memory limit; {_NO_LIMIT}"
         elif kind == _GO[0] and size < _LEAST_GO:
             yield source, f"{setting_words} is {kind} of {int(size)} bytes, {_TINY}"
         elif size * 100 > limit_bytes * most:
@@ -88,7 +88,7 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
                 f"{setting_words} is {kind} of {int(size) >> 20}Mi in a memory limit of {limit_bytes >> 20}Mi"
             )
             fitting = advice.format(limit_bytes * most // 100 >> 20)
-            remedy = fitting if "ercentage" in setting_words or follows_limit else f"{fitting}{enough}"
+            remedy = fitting if follows_limit else f"{fitting}{enough}"
             yield source, f"{text}, which leaves {left} for {others}: write {remedy}"
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from kubectl_qos.analysis.deaths import NodeDeaths, deaths_of_pod
 from kubectl_qos.analysis.pod_facts import NO_COUNTS, PodFacts, pod_facts
 from kubectl_qos.analysis.pod_table import PodRow, PodRows
@@ -21,9 +23,9 @@ from kubectl_qos.k8s.objects import (
     Pod,
     all_containers,
 )
-from kubectl_qos.k8s.quantity import Quantity, parse_time
+from kubectl_qos.k8s.quantity import ZERO, Quantity, parse_time
 from kubectl_qos.k8s.releases import Gate
-from kubectl_qos.k8s.resources import eviction_request
+from kubectl_qos.k8s.resources import eviction_request, is_sidecar
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import MemoryParts, PodUsage, Pressure, Sampled, UsageOrigin
 from kubectl_qos.k8s.validation import kubelet_refusals
@@ -299,6 +301,12 @@ def _cgroup_lines(title: str, cgroup: CgroupPrediction, depth: int) -> Iterable[
         yield Line(f"{name} = {value}", reasons.sentence(reason) if reason is not None else "", depth + 1)
 
 
+_SWAP_FILES: Final = {
+    "memory.swap.max": "",
+    "memory/memory.memsw.limit_in_bytes": "memory and swap together ",
+}
+
+
 def _swap(prediction: Prediction) -> Section | None:
     swap = prediction.setup.node.swap_capacity_bytes
     if not swap:
@@ -306,12 +314,13 @@ def _swap(prediction: Prediction) -> Section | None:
     behavior = prediction.setup.kubelet.memory_swap_behavior or "NoSwap"
     lines = []
     for container in prediction.containers:
-        value = container.process_cgroup.files.get("memory.swap.max")
-        if value is not None:
-            shown = value if value == "max" else binary(int(value))
-            reason = container.process_cgroup.reasons.get("memory.swap.max")
-            why = reasons.sentence(reason) if reason is not None else ""
-            lines.append(Line(f"{escape(container.name)}  {shown}", why))
+        cgroup = container.process_cgroup
+        for file, what in _SWAP_FILES.items():
+            value, reason = cgroup.files.get(file), cgroup.reasons.get(file)
+            if value is not None:
+                shown = binary(int(value)) if value.isdigit() else "max"
+                why = reasons.sentence(reason) if reason is not None else ""
+                lines.append(Line(f"{escape(container.name)}  {what}{shown}", why))
     return Section("Swap", f"{behavior}, node has {binary(swap)}", tuple(lines))
 
 
@@ -322,7 +331,15 @@ def _eviction(
     request = eviction_request(pod, release, MEMORY).value()
     # Only pods have the number of a priority class.
     priority = (pod_rows[0].pod if pod_rows else pod).spec.priority or 0
-    lines = [Line(f"request counted for eviction: {binary(request)}, priority {priority}")]
+    initial = [init for init in pod.init_containers if not is_sidecar(init, release)]
+    lasting = tuple(init for init in pod.init_containers if init not in initial)
+    spec = structs.replace(pod.spec, init_containers=lasting)
+    later = eviction_request(structs.replace(pod, spec=spec), release, MEMORY).value()
+    by = ""
+    if request > later:
+        name = max(initial, key=lambda init: init.requests.get(MEMORY, ZERO)).name
+        by = f" (init container {escape(name)}; without it {binary(later)})"
+    lines = [Line(f"request counted for eviction: {binary(request)}{by}, priority {priority}")]
     if row is not None and row.memory is not None:
         over = row.memory - request
         lines.append(Line(f"usage is {binary(abs(over))} {'above' if over > 0 else 'below'} that request"))

@@ -188,10 +188,12 @@ def _whose(inputs: Inputs) -> str:
     return "" if inputs.get("own", True) else "the pod's "
 
 
-def _cpu_weight(inputs: Inputs, _: object) -> str:
-    milli = inputs["cpu_milli"]
+def _cpu_weight(inputs: Inputs, result: object) -> str:
+    """Return the request and its shares, which cpu.shares of cgroup v1 has as they are."""
+    milli, shares = inputs["cpu_milli"], inputs["shares"]
     request = f"cpu request {cpu(milli)}" if milli else "no cpu request"
-    return f"{request}: {inputs['shares']} shares on the {inputs['curve']} curve"
+    curve = "" if result == str(shares) else f" on the {inputs['curve']} curve"
+    return f"{request}: {shares} shares{curve}"
 
 
 def _cpu_quota(inputs: Inputs, result: object) -> str:

@@ -326,6 +326,25 @@ def test_predict_is_what_the_documentation_shows() -> None:
     assert (found.qos_class.value, found.containers[0].oom_score_adj) == ("Burstable", 938)
 
 
+def test_an_init_container_may_decide_what_is_requested() -> None:
+    for later, said in (("2Gi", "5Gi (init container first; without it 2Gi)"), ("5Gi", "5Gi")):
+        request = {"resources": {"requests": {"memory": "5Gi"}}}
+        inits = [{"name": "first", **request}]
+        app = {"name": "app", "resources": {"requests": {"memory": later}}}
+        pod = convert({"kind": "Pod", "spec": {"containers": [app], "initContainers": inits}}, Pod)
+        lines = text_lines(explain_pod(pod, Snapshot(pods=(pod,)), DEMO_TIME))
+        assert f"  request counted for eviction: {said}, priority 0" in lines
+
+
+def test_on_cgroup_v1_there_are_shares_and_one_limit_of_memory_and_swap() -> None:
+    settings = ("cgroupVersion=1", "swap=1Gi", "memory=16Gi")
+    overrides = NodeOverrides(settings=tuple(map(NodeOverride.parse, settings)))
+    pod = one("requests: {cpu: 100m}, limits: {memory: 1Gi}")
+    lines = text_lines(explain_pod(pod, Snapshot(pods=(pod,), overrides=overrides), DEMO_TIME))
+    assert any(line.endswith("cpu request 100m: 102 shares") for line in lines)
+    assert any(line.endswith("memory and swap together 1Gi   no swap") for line in lines)
+
+
 def test_the_processes_of_crun_are_a_level_below() -> None:
     node = replace(MACHINE, oci_runtime=OciRuntime.parse("crun 1.22"))
     section = _cgroup(on(one("requests: {memory: 1Gi}"), node=node))

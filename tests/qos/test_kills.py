@@ -420,6 +420,7 @@ CONTAINER_LIMIT = 'Container app exceeded its local ephemeral storage limit "2Gi
 VOLUME_LIMIT = 'Usage of EmptyDir volume "cache" exceeds the limit "64Mi". '
 NOT_ADMITTED = "Pod was rejected: The node had condition: [MemoryPressure]. "
 NO_ROOM = "Node didn't have enough resource: memory, requested: 9, used: 1, capacity: 5"
+TOPOLOGY = "Resources cannot be allocated with Topology locality"
 NO_NUMA = "Allocate failed due to [memorymanager] no NUMA nodes with enough memory is available, unexpected"
 PREEMPTED = "Preempted in order to admit critical pod"
 DISK = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 1Mi. "
@@ -438,6 +439,12 @@ TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationBy
         ({"reason": "Evicted", "message": STORAGE_LIMIT}, (), Mechanism.STORAGE_LIMIT, Confidence.CERTAIN),
         ({"reason": "Evicted", "message": CONTAINER_LIMIT}, (), Mechanism.STORAGE_LIMIT, Confidence.CERTAIN),
         ({"reason": "Evicted", "message": NOT_ADMITTED}, (), Mechanism.REJECTION, Confidence.CERTAIN),
+        (
+            {"reason": "TopologyAffinityError", "message": TOPOLOGY},
+            (),
+            Mechanism.REJECTION,
+            Confidence.LIKELY,
+        ),
         ({"reason": "OutOfmemory", "message": NO_ROOM}, (), Mechanism.REJECTION, Confidence.LIKELY),
         (
             {"reason": "UnexpectedAdmissionError", "message": NO_NUMA},

@@ -267,7 +267,8 @@ _OWN_STORAGE: Final = re.compile(
     r'|(?P<volume>Usage of EmptyDir volume) "(?P<mount>[^"]*)" exceeds the limit "(?P<size>[^"]*)"'
 )
 _REJECTED: Final = re.compile(
-    r"The node had condition|didn't have enough resource|no NUMA nodes with enough memory"
+    r"The node had condition|didn't have enough resource|no NUMA nodes with enough memory|^Pod was rejected"
+    r"|^Resources cannot be allocated with Topology|^SMT Alignment Error"
 )
 _CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
 _SHUTDOWN: Final = re.compile(r"imminent node shutdown|^Node is shutting")
