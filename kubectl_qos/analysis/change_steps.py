@@ -166,12 +166,12 @@ def cheapest_changes(pod: Pod, snapshot: Snapshot) -> Iterator[RankChange]:
     effects = preview(pod, (), setup, neighbours, snapshot.usage).effects
     ranked = [row.pod for row in effects.ranking_before.pods if row.rank is not None]
     place = next(index for index, other in enumerate(ranked) if other.metadata == pod.metadata)
-    for other in [ranked[place + further] for further in _OTHERS if place + further < len(ranked)]:
-        goal = outlive(pod, other, setup, neighbours, snapshot.usage)
-        if goal.obstacle is None and goal.edits:
+    others = [ranked[place + further] for further in _OTHERS if place + further < len(ranked)]
+    goals = [
+        *((outlive(pod, other, setup, neighbours, snapshot.usage), other) for other in others),
+        (reach_class(pod, QosClass.GUARANTEED, setup.release), None),
+    ]
+    for goal, outlived in goals:
+        if goal.edits and goal.obstacle is None and not goal.to_choose:
             then = preview(pod, goal.edits, setup, neighbours, snapshot.usage)
-            yield RankChange(tuple(goal.edits), then.effects, other)
-    goal = reach_class(pod, QosClass.GUARANTEED, setup.release)
-    if goal.edits and not goal.to_choose:
-        then = preview(pod, goal.edits, setup, neighbours, snapshot.usage)
-        yield RankChange(tuple(goal.edits), then.effects, None)
+            yield RankChange(goal.edits, then.effects, outlived)

@@ -209,8 +209,7 @@ def fixes_for_pods(
     models = [node_model(snapshot, name) for name in nodes]
     managers: tuple[Manager, ...] = ()
     if related is not None:
-        chain = [related.raw, *(owner.raw for owner in related.owners)]
-        autoscaler = find_recommending(chain, related.autoscalers)
+        autoscaler = find_recommending(related.chain, related.autoscalers)
         recommending = dict.fromkeys(keys, autoscaler) if autoscaler is not None else {}
         models = [replace(model, recommending=recommending) for model in models]
     of_pods = fixes_of_pods(models, keys, workload, by)
@@ -218,8 +217,8 @@ def fixes_for_pods(
     if related is not None:
         values = [ManagedValue(*edit.target) for fix in fixes for edit in fix.edits]
         managers = (
-            *(manager for raw in chain for manager in find_managers(raw, values, FIELD_MANAGER)),
-            *matching_autoscalers(chain, related.autoscalers, values),
+            *(manager for raw in related.chain for manager in find_managers(raw, values, FIELD_MANAGER)),
+            *matching_autoscalers(related.chain, related.autoscalers, values),
         )
     managers = tuple(dict.fromkeys((*managers, *_managers_of(fixes, models))))
     if ended is not None:

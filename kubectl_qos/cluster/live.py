@@ -38,13 +38,12 @@ from kubectl_qos.edit.related import (
     Owner,
     RelatedKind,
     RelatedObjects,
-    is_workload,
     parse_owner,
     walk_owners,
 )
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
-from kubectl_qos.k8s.kinds import WORKLOADS, path_segment, pod_from_workload
+from kubectl_qos.k8s.kinds import WORKLOADS, is_workload, path_segment, pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import Json, NodeObject, Pod
 from kubectl_qos.k8s.selectors import field_term

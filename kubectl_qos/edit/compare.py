@@ -12,21 +12,21 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, apply_edits
+from kubectl_qos.edit.edits import Edit, apply_edits, own_edits
 from kubectl_qos.edit.preview import Effects, FileChange, as_recreated, build_effects, file_changes
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import desired_pod, running_pod
 from kubectl_qos.k8s.defaulting import admitted
 from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import ContainerStatus, Pod, all_containers
+from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Change
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.k8s.validation import kubelet_refusals
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory, cgroup_tree
-from kubectl_qos.qos.prediction import Prediction, predict, predict_running
+from kubectl_qos.qos.prediction import predict, predict_running
 from kubectl_qos.qos.ranking import Ranking, rank_node
 from kubectl_qos.qos.resize import node_fit
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
@@ -70,8 +70,8 @@ def compare(
     """
     pods = list(pods)
     runtimes = {setup.node.runtime.partition(":")[0] for setup in (before, after)}
-    old = _predict_all(pods, before)
-    new = _predict_all(map(_without_ids, pods) if len(runtimes) > 1 else pods, after)
+    old = [predict_running(pod, before) for pod in pods]
+    new = [predict_running(pod, after) for pod in (map(_without_ids, pods) if len(runtimes) > 1 else pods)]
     ranking_before = rank_node([prediction.pod for prediction in old], before.node, before.release, usage)
     ranking_after = rank_node([prediction.pod for prediction in new], after.node, after.release, usage)
     old_refusals = _refusals(before)
@@ -82,10 +82,6 @@ def compare(
         tuple(_node_files(cgroup_tree(pods, before), cgroup_tree(pods, after))),
         tuple(refusal for refusal in _refusals(after) if refusal not in old_refusals),
     )
-
-
-def _predict_all(pods: Iterable[Pod], setup: NodeSetup) -> list[Prediction]:
-    return [predict_running(pod, setup) for pod in pods]
 
 
 def _refusals(setup: NodeSetup) -> list[str]:
@@ -195,12 +191,8 @@ class NodeReplicas:
     @property
     def first(self) -> Effects:
         """Return the effects on the pod that dies next, as far as that is known."""
-        by_pod = {(pod.before.pod.namespace, pod.before.pod.name): pod for pod in self.effects}
-        return (
-            by_pod.get(self.own_deaths_before[0].key, self.effects[0])
-            if self.own_deaths_before
-            else self.effects[0]
-        )
+        next_key = next((death.key for death in self.own_deaths_before), None)
+        return next((pod for pod in self.effects if pod.before.pod.key == next_key), self.effects[0])
 
 
 def replicas_of(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
@@ -267,49 +259,38 @@ def usage_of(pod: Pod, snapshot: Snapshot) -> PodUsage | None:
     return max(filter(None, usages), key=lambda usage: usage.working_set_bytes, default=None)
 
 
-def _rank(effects: Effects) -> int:
-    return effects.rank_before or len(effects.ranking_before.pods) + 1
-
-
 def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Snapshot) -> NodeReplicas:
     setup, names = snapshot.setup(name), {pod.name for pod in pods}
+    node, kubelet, release = setup.node, setup.kubelet, setup.release
     others = [
         pod
         for pod in snapshot.by_node().get(name, ())
         if pod.name not in names or pod.namespace != pods[0].namespace
     ]
-    pairs = [
-        (
-            predict_running(pod, setup),
-            predict(_recreated(pod, edits), setup.node, kubelet=setup.kubelet, release=setup.release),
-        )
-        for pod in pods
-    ]
-    running = [running_pod(pod, setup.release) for pod in others]
+    edited = (as_recreated(apply_edits(pod, own_edits(pod, edits))) for pod in pods)
+    old = [predict_running(pod, setup) for pod in pods]
+    new = [predict(pod, node, kubelet=kubelet, release=release) for pod in edited]
+    running = [running_pod(pod, release) for pod in others]
     before, after = (
-        rank_node([pair[side].pod for pair in pairs] + running, setup.node, setup.release, snapshot.usage)
-        for side in (0, 1)
+        rank_node([prediction.pod for prediction in some] + running, node, release, snapshot.usage)
+        for some in (old, new)
     )
-    keys, own = {pod.key for pod in pods}, snapshot.own_bytes(name)
-    growth = growth_on(snapshot, name)
+    effects = build_effects(zip(old, new, strict=True), before, after)
+    effects.sort(key=lambda pod: pod.rank_before or len(before.pods) + 1)
+    keys, own, growth = {pod.key for pod in pods}, snapshot.own_bytes(name), growth_on(snapshot, name)
     (deaths_before, own_deaths_before), (deaths_after, own_deaths_after) = (
         _deaths(ranking, setup, own, keys, growth) for ranking in (before, after)
     )
     return NodeReplicas(
         setup,
-        tuple(sorted(build_effects(pairs, before, after), key=_rank)),
+        tuple(effects),
         deaths_before,
         deaths_after,
         own_deaths_before,
         own_deaths_after,
-        _room(pairs[0][1].pod, map(desired_pod, [*others, *pods]), setup),
-        _room(pairs[0][1].pod, map(desired_pod, others), setup),
+        _room(new[0].pod, map(desired_pod, [*others, *pods]), setup),
+        _room(new[0].pod, map(desired_pod, others), setup),
     )
-
-
-def _recreated(pod: Pod, edits: Iterable[Edit]) -> Pod:
-    names = {POD_LEVEL, *(container.name for container in all_containers(pod))}
-    return as_recreated(apply_edits(pod, [edit for edit in edits if edit.owner in names]))
 
 
 def _deaths(

@@ -95,6 +95,12 @@ def effective_edits(pod: Pod, edits: Iterable[Edit]) -> tuple[Edit, ...]:
     )
 
 
+def own_edits(pod: Pod, edits: Iterable[Edit]) -> list[Edit]:
+    """Return the edits of the pod itself and of containers that it has."""
+    names = {POD_LEVEL, *(container.name for container in (*pod.containers, *pod.init_containers))}
+    return [edit for edit in edits if edit.owner in names]
+
+
 def _apply_edit(pod: Pod, edit: Edit) -> Pod:
     if edit.owner == POD_LEVEL:
         if edit.quantity is None and pod.spec.resources is None:

@@ -351,8 +351,8 @@ def _no_room(preview: Preview, kind: StrategyKind, target: ChangedObject) -> Ite
 
 def _managers(related: RelatedObjects, kind: StrategyKind, target: ChangedObject) -> Iterator[Finding]:
     values = [ManagedValue(*edit.target) for edit in target.edits]
-    chain = [target.raw, related.raw, *(owner.raw for owner in related.owners)]
     managers = find_managers(target.raw, values, FIELD_MANAGER)
+    chain = [target.raw, *related.chain]
     for manager in (*managers, *matching_autoscalers(chain, related.autoscalers, values)):
         only_new_pods = kind is StrategyKind.IN_PLACE and manager.mode == "Initial"
         severity = Severity.NOTE if only_new_pods else Severity.WARNING
@@ -365,9 +365,8 @@ def _utilization(
     related: RelatedObjects, kind: StrategyKind, target: ChangedObject, release: Release
 ) -> Iterator[Finding]:
     """Yield HorizontalPodAutoscalers whose target is a percentage of a changed request."""
-    chain = [target.raw, related.raw, *(owner.raw for owner in related.owners)]
     old, new = default_pod(target.old, release), default_pod(target.new, release)
-    for metric in utilization_targets(chain, related.scalers):
+    for metric in utilization_targets([target.raw, *related.chain], related.scalers):
         before, after = (_measured_request(pod, metric, release) for pod in (old, new))
         if before != after:
             facts = {

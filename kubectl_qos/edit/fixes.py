@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value
+from kubectl_qos.edit.edits import Edit, Side, apply_edits, current_value, own_edits
 from kubectl_qos.edit.goals import UNIT_BYTES
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, as_recreated, preview
 from kubectl_qos.k8s.allocation import desired_pod, other_pod_limit, running_pod
@@ -265,9 +265,7 @@ class NodeModel:
 
     def recreated(self, pod: Pod, edits: Iterable[Edit] = ()) -> Pod:
         """Return the defaulted pod as if recreated with the edits of its own containers."""
-        names = {POD_LEVEL, *(container.name for container in all_containers(pod))}
-        own_edits = [edit for edit in edits if edit.owner in names]
-        return default_pod(as_recreated(apply_edits(pod, own_edits)), self.setup.release)
+        return default_pod(as_recreated(apply_edits(pod, own_edits(pod, edits))), self.setup.release)
 
     def qos_class(self, pod: Pod, edits: Iterable[Edit] = ()) -> QosClass:
         """Return the class of the pod as if recreated with the edits."""

@@ -156,9 +156,8 @@ class Effects:
     @property
     def eviction_ranks(self) -> tuple[int | None, int | None]:
         """Return the places in the kubelet's eviction order before and after, None without one."""
-        key = self.before.pod.namespace, self.before.pod.name
         before, after = node_eviction_ranks(self.ranking_before), node_eviction_ranks(self.ranking_after)
-        return before.get(key), after.get(key)
+        return before.get(self.before.pod.key), after.get(self.before.pod.key)
 
     @property
     def overtaken_by(self) -> tuple[PodKey, ...]:
@@ -382,7 +381,9 @@ def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeSt
     later = When.NEVER if when is When.NEVER else When.RESTART
     waiting = resize.waiting_containers(pod) if when is When.NOW else set()
     of_pod = when
-    if waiting and waiting.issuperset(_with_other_limits(effects)):
+    pairs = zip(effects.before.containers, effects.after.containers, strict=True)
+    limited = [old.name for old, new in pairs if old.container.limits != new.container.limits]
+    if waiting and waiting.issuperset(limited):
         setup = effects.before.setup
         # Nobody knows whether a kubelet of an assumed minor release has the patch.
         is_known = (
@@ -401,11 +402,6 @@ def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeSt
     of_files: dict[str | None, When] = {None: of_pod, **dict.fromkeys(waiting, When.RESTART)}
     files = [structs.replace(file, when=of_files.get(file.container, when)) for file in effects.files]
     return replace(effects, when=when, rank_now=rank, containers=tuple(changes), files=tuple(files))
-
-
-def _with_other_limits(effects: Effects) -> Iterable[str]:
-    pairs = zip(effects.before.containers, effects.after.containers, strict=True)
-    return (old.name for old, new in pairs if old.container.limits != new.container.limits)
 
 
 def _strategy_kind(pod: Pod, before: Prediction, resize_refused: Sequence[Refusal]) -> StrategyKind:

@@ -159,7 +159,10 @@ def plan_priorities(
         Unsolved(inversion, placed.obstacles[inversion.killer, inversion.higher]) for inversion in left
     ]
     order = sorted(placed.moved, key=lambda key: -search.priorities[key])
-    moves = [_build_move(search, placed, key) for key in order]
+    values, before, after = search.priorities, search.before, placed.exposures
+    moves = [
+        build_move(model, search.pods[key], placed.moved[key].edits, values, before, after) for key in order
+    ]
     return PriorityPlan(
         model.setup.node.name, tuple(moves), tuple(unsolved), search.free_bytes, search.without_usage
     )
@@ -420,11 +423,18 @@ class _PlanSearch:
         return keep_burstable(pod, list(effective_edits(pod, raised(units))), self._release)
 
 
-def _build_move(search: _PlanSearch, placed: _Placed, key: PodKey) -> Move:
-    model, pod, edits = search.model, search.pods[key], placed.moved[key].edits
-    left = set(inverted(key, search.priorities, placed.exposures))
-    unmoved = inverted(key, search.priorities, {**placed.exposures, key: search.before[key]})
+def build_move(
+    model: NodeModel,
+    pod: Pod,
+    edits: tuple[Edit, ...],
+    priorities: Mapping[PodKey, int],
+    before: Mapping[PodKey, Exposure],
+    after: Mapping[PodKey, Exposure],
+) -> Move:
+    """Return the edits of a pod with the inversions that end with them, once all pods have theirs."""
+    left = set(inverted(pod.key, priorities, after))
+    unmoved = inverted(pod.key, priorities, {**after, pod.key: before[pod.key]})
     solves = tuple(inversion for inversion in unmoved if inversion not in left)
     # Without neighbours, which take long: what the node has room for is known.
     seen = preview(pod, edits, model.setup, (), model.usage)
-    return Move(pod, edits, solves, placed.moved[key].more_bytes, seen, strategy_for(pod, seen))
+    return Move(pod, edits, solves, model.more_bytes(pod, edits), seen, strategy_for(pod, seen))

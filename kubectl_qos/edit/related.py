@@ -12,7 +12,7 @@ import msgspec
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.patch import FIELD_MANAGER, PatchRequest
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, pod_from_workload
+from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, is_workload, pod_from_workload
 from kubectl_qos.k8s.managers import (
     HorizontalAutoscaler,
     ManagedValue,
@@ -70,6 +70,11 @@ class RelatedObjects:
     scalers: tuple[HorizontalAutoscaler, ...] = ()
     budgets: tuple[DisruptionBudget, ...] = ()
     missing: tuple[Missing, ...] = ()
+
+    @property
+    def chain(self) -> tuple[Json, ...]:
+        """Return the object and its owners, the nearest first."""
+        return self.raw, *(owner.raw for owner in self.owners)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,17 +173,8 @@ def walk_owners(raw: Json, read: Callable[[Json], Owner | None]) -> Iterator[Own
 def parse_owner(raw: Json) -> Owner:
     """Return an owner with the pod of its template. Raises MsgspecError or QosError if unreadable."""
     kind = str(raw.get("kind", ""))
-    if not is_workload(kind, str(raw.get("apiVersion", ""))):
-        return Owner(raw, None)
-    return Owner(raw, pod_from_workload(kind, raw))
-
-
-def is_workload(kind: str, version: str) -> bool:
-    """Return whether a kind is a workload of Kubernetes itself, in any version of its API group."""
-    if kind not in WORKLOADS:
-        return False
-    group = WORKLOADS[kind].group.removeprefix("/apis/").removeprefix("/api/")
-    return not version or version.rpartition("/")[0] == group.rpartition("/")[0]
+    is_known = is_workload(kind, str(raw.get("apiVersion", "")))
+    return Owner(raw, pod_from_workload(kind, raw) if is_known else None)
 
 
 def convert_all(objects: Sequence[Json], kind: RelatedKind[T]) -> tuple[T, ...]:

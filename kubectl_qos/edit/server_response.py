@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, apply_edits, effective_edits
+from kubectl_qos.edit.edits import Edit, apply_edits, effective_edits, own_edits
 from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
@@ -65,8 +65,7 @@ def changed_object(preview: Preview, related: RelatedObjects, kind: StrategyKind
         for owner in related.owners:
             if owner.template is not None and owner.kind in WORKLOADS:
                 raw, old = owner.raw, owner.template
-    names = {POD_LEVEL, *(container.name for container in (*old.containers, *old.init_containers))}
-    edits = effective_edits(old, [edit for edit in preview.edits if edit.owner in names])
+    edits = effective_edits(old, own_edits(old, preview.edits))
     return ChangedObject({"kind": old.kind, **raw} if raw else raw, old, apply_edits(old, edits), edits)
 
 
@@ -98,19 +97,6 @@ def quota_pod(pod: Pod, target: ChangedObject, release: Release) -> QuotaPod:
     spec = nested(target.raw, *template_path(target.old.kind), "spec")
     best_effort = qos_class(pod, release) is QosClass.BEST_EFFORT
     return QuotaPod(pod, best_effort, is_terminating(spec), crosses_namespaces(spec))
-
-
-def _creation_quota(
-    target: ChangedObject, quotas: Iterable[ResourceQuota], release: Release
-) -> list[ResourceQuota]:
-    """Return the quotas without the old pod, which the new one replaces.
-
-    None of them counts a manifest (it has no uid) yet.
-    """
-    if target.old.kind != "Pod" or not target.old.metadata.uid:
-        return list(quotas)
-    claim = quota_pod(target.old, target, release)
-    return [_without_pod(quota, claim, release) for quota in quotas]
 
 
 def _without_pod(quota: ResourceQuota, claim: QuotaPod, release: Release) -> ResourceQuota:
@@ -172,8 +158,11 @@ def server_checks(
         invalid = invalid_resize(target.old, pod, release)
     else:
         pod = as_created(target.new, related.limit_ranges, release)
-        quotas = _creation_quota(target, quotas, release)
         invalid = pod_refusals(pod, release)
+        if target.old.kind == "Pod" and target.old.metadata.uid:
+            # The new pod replaces the old one; no quota counts a manifest (it has no uid) yet.
+            replaced = quota_pod(target.old, target, release)
+            quotas = [_without_pod(quota, replaced, release) for quota in quotas]
     claim = quota_pod(pod, target, release)
     ranges = {
         limit_range.metadata.name: limit_range_refusals(pod, [limit_range], release)
@@ -222,7 +211,8 @@ def expected_response(
     name = f'{_resource(target.old)} "{target.old.name}"'
     if not target.raw:
         return ServerRefusal(404, "NotFound", f"{name} not found")
-    if request is not None and _is_stale(request, target):
+    version = str(nested(target.raw, "metadata").get("resourceVersion", ""))
+    if request is not None and version and request.resource_version not in {"", version}:
         sentence = (
             "the object has been modified; please apply your changes to the latest version and try again"
         )
@@ -256,7 +246,9 @@ def _first_refusal(pod: Pod, checks: ServerChecks) -> ServerRefusal | None:
         *map(str, checks.node),
         *(refused.message for refused in checks.quotas),
     ]
-    return _forbidden(pod, forbidden[0]) if forbidden else None
+    if not forbidden:
+        return None
+    return ServerRefusal(403, "Forbidden", f'{_resource(pod)} "{pod.name}" is forbidden: {forbidden[0]}')
 
 
 def _change_template(target: ChangedObject, release: Release) -> ServerRefusal | None:
@@ -270,20 +262,11 @@ def _change_template(target: ChangedObject, release: Release) -> ServerRefusal |
     return _invalid(target.old, refusals) if refusals else None
 
 
-def _is_stale(request: PatchRequest, target: ChangedObject) -> bool:
-    version = str(nested(target.raw, "metadata").get("resourceVersion", ""))
-    return bool(request.resource_version and version) and request.resource_version != version
-
-
 def _invalid(pod: Pod, refusals: Sequence[Refusal]) -> ServerRefusal:
     sentences = [f"{refusal.path or '[]'}: {refusal.message}" for refusal in refusals]
     return ServerRefusal(
         422, "Invalid", f'{with_group(pod.kind, pod.kind)} "{pod.name}" is invalid: {_aggregated(sentences)}'
     )
-
-
-def _forbidden(pod: Pod, sentence: str) -> ServerRefusal:
-    return ServerRefusal(403, "Forbidden", f'{_resource(pod)} "{pod.name}" is forbidden: {sentence}')
 
 
 def _aggregated(sentences: Iterable[str]) -> str:

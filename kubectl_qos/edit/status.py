@@ -423,7 +423,10 @@ class Trial:
         if not in_place:
             return cls(old=frozenset(pod.metadata.uid for pod in pods))
         outcomes = {
-            (pod.metadata.uid, status.name): ContainerOutcome(status.name, _next_run(status))
+            # From the next run on, or from the present one if it has not begun.
+            (pod.metadata.uid, status.name): ContainerOutcome(
+                status.name, status.restart_count + (status.has_processes or bool(status.ends))
+            )
             for pod in pods
             for status in pod.status.every_container
         }
@@ -440,9 +443,8 @@ class Trial:
                 key = pod.metadata.uid, status.name
                 earlier = outcomes.get(key, ContainerOutcome(status.name))
                 outcome = earlier.observe(status, pod, used)
-                if (
-                    progress.is_reverted or progress.stage is Stage.OVERTAKEN
-                ):  # the memory is that of other values
+                if progress.is_reverted or progress.stage is Stage.OVERTAKEN:
+                    # The memory is that of other values.
                     outcome = replace(earlier, restarts=outcome.restarts, oom_runs=outcome.oom_runs)
                 is_done = progress.stage is Stage.DONE and status.has_processes
                 if is_done and status.name not in self.restarting:
@@ -466,11 +468,6 @@ class Trial:
 
 
 NO_TRIAL: Final = Trial()
-
-
-def _next_run(status: ContainerStatus) -> int:
-    """Return the number of the run after the present one, or of the present one if it has not begun."""
-    return status.restart_count + (status.has_processes or bool(status.ends))
 
 
 def _ended_runs(status: ContainerStatus) -> Iterator[tuple[int, str]]:

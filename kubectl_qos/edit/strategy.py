@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, effective_edits
+from kubectl_qos.edit.edits import Edit, effective_edits, own_edits
 from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
 from kubectl_qos.edit.status import is_on_delete, number, read_partition, read_replicas, unchanged_pods_note
 from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, has_fixed_template
-from kubectl_qos.k8s.objects import Json, Pod, all_containers, nested
+from kubectl_qos.k8s.objects import Json, Pod, nested
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.quota import QuotaPod, ResourceQuota, charges, matches, quota_usage
 from kubectl_qos.k8s.releases import Change, Release
@@ -132,8 +132,8 @@ def _through_template(
         return Strategy(
             StrategyKind.NEVER, None, f"the template of {name} is immutable: delete and recreate the job"
         )
-    containers = {POD_LEVEL, *(container.name for container in all_containers(template))}
-    injected = dict.fromkeys(edit.owner for edit in edits if edit.owner not in containers)
+    own = own_edits(template, edits)
+    injected = dict.fromkeys(edit.owner for edit in edits if edit not in own)
     needed = [] if injected else effective_edits(template, edits)
     if injected:
         names = ", ".join(injected)

@@ -11,22 +11,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value, effective_edits
+from kubectl_qos.edit.edits import Edit, Side, apply_edits, current_value, effective_edits, own_edits
 from kubectl_qos.edit.fixes import NodeModel
 from kubectl_qos.edit.goals import ObstacleReason
-from kubectl_qos.edit.preview import StrategyKind, preview
+from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.priorities import (
     Exposure,
     Move,
     PriorityPlan,
+    build_move,
     exposure,
     inversions,
-    inverted,
     plan_priorities,
     priority_of,
 )
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload, find_workload
-from kubectl_qos.k8s.objects import Pod, all_containers
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals
 
@@ -116,20 +116,15 @@ def _largest(pods: Sequence[Pod], edits: Iterable[Edit]) -> Iterator[Edit]:
     for edit in edits:
         wanted.setdefault(edit.target, []).append(edit)
     for target, some in wanted.items():
-        now = [current_value(pod, *target) for pod in pods if _own(pod, some[:1])]
+        now = [current_value(pod, *target) for pod in pods if own_edits(pod, some[:1])]
         sizes = [edit.quantity for edit in some]
         amounts = [amount for amount in (*sizes, *now) if amount is not None]
         is_unlimited = target[1] is Side.LIMITS and None in now
         yield Edit(*target, None if is_unlimited or None in sizes else max(amounts))
 
 
-def _own(pod: Pod, edits: Iterable[Edit]) -> list[Edit]:
-    names = {POD_LEVEL, *(container.name for container in all_containers(pod))}
-    return [edit for edit in edits if edit.owner in names]
-
-
 def _edits(pod: Pod, values: Mapping[Workload, Sequence[Edit]]) -> tuple[Edit, ...]:
-    return effective_edits(pod, _own(pod, values.get(find_workload(pod), ())))
+    return effective_edits(pod, own_edits(pod, values.get(find_workload(pod), ())))
 
 
 class _Node:
@@ -184,9 +179,5 @@ class _Node:
         if move is not None:
             return move
         pod, edits = self._pods[key], self._edits[key]
-        left = set(inverted(key, self._priorities, self._after))
-        unmoved = inverted(key, self._priorities, {**self._after, key: self._before[key]})
-        solves = tuple(inversion for inversion in unmoved if inversion not in left)
-        seen = preview(pod, edits, self._model.setup, (), self._model.usage)
-        workload, more = find_workload(pod), self._more_bytes(key)
-        return Move(pod, edits, solves, more, seen, StrategyKind.TEMPLATE, workload)
+        move = build_move(self._model, pod, edits, self._priorities, self._before, self._after)
+        return replace(move, strategy=StrategyKind.TEMPLATE, workload=find_workload(pod))

@@ -193,7 +193,6 @@ def test_the_object_itself_must_be_there(connect_to: ConnectTo) -> None:
         ("Rollout", "argoproj.io/v1alpha1"),
         ("Deployment", "example.com/v1"),
         ("Node", "v1"),
-        ("Job", "apps/v1"),
     ],
 )
 def test_kinds_that_are_not_known_are_only_named(
