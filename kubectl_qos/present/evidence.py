@@ -9,7 +9,7 @@ from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
 from kubectl_qos.present.format import count, escape, in_mi
-from kubectl_qos.qos.cgroup.names import pod_cgroup
+from kubectl_qos.qos.cgroup.names import CUT, container_of_unit, pod_cgroup
 from kubectl_qos.qos.kills.evidence import OOM_KILLED, SIGKILLED, WAITING, Evidence, Fact
 
 
@@ -137,9 +137,21 @@ def _daemon(details: Details) -> str:
     code = "143 (SIGTERM) or 137" if details["daemon"] in {Daemon.EARLYOOM, Daemon.NOHANG} else "137"
     whose = f"{names or ('all processes' if whom else 'a process that the log does not name')}{whom}"
     ends = f"; the container ends as Error with exit code {code}, not as OOMKilled: the kernel counts no kill"
-    is_of_host = "/" in whom and pod_cgroup(details["cgroup"]) is None
+    cgroup = details["cgroup"] or ""
+    is_of_host = bool(cgroup) and pod_cgroup(cgroup) is None and not container_of_unit(cgroup)
     text = f"{details['daemon']} killed {whose}{why} ({title}line {details['line']})"
     return text if is_of_host else text + ends
+
+
+def _group(details: Details) -> str:
+    path = str(details["path"])
+    if pod_cgroup(path) is None and not path.endswith(CUT):
+        return f"memory.oom.group is set: all processes of {escape(path)} were killed with it"
+    whose = "its container" if details["is_own"] else escape(path)
+    return (
+        f"memory.oom.group is set: all processes of {whose} were killed with it, as on cgroup v2 since"
+        " kubelet 1.28; singleProcessOOMKill: true (since 1.32) kills one process alone"
+    )
 
 
 def _event_victim(details: Details) -> str:
@@ -228,11 +240,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         "no line shows that the rest of its container was killed too (memory.oom.group): if it was not, the"
         " container went on, and no status shows the kill, unless this was its main process"
     ),
-    Fact.GROUP: lambda details: (
-        "memory.oom.group is set: all processes of"
-        f" {'its container' if details['is_own'] else escape(str(details['path']))} were killed with it, as"
-        " on cgroup v2 since kubelet 1.28; singleProcessOOMKill: true (since 1.32) kills one process alone"
-    ),
+    Fact.GROUP: _group,
     Fact.OTHER_PROCESSES: lambda details: (
         f"before that the kernel killed other processes of it, {count(details['count'], 'time')}"
     ),

@@ -139,6 +139,24 @@ def test_systemd_oomd(message: str) -> None:
     assert kill_of(monotonic).pod_uid == UID
 
 
+def test_a_line_of_systemd_oomd_that_is_wrapped_and_repeated() -> None:
+    path = "/user.slice/user-1000.slice/app.slice/ide-7.scope"
+    said = (f"Killed {path}", "due to memory pressure for /user.slice", "being 82.63% > 50.00% for > 20s")
+    alone = text_of(
+        kill_of(["$ journalctl -u systemd-oomd | tail -1", said[0], *(f"  {part}" for part in said[1:])])
+    )
+    assert (
+        f"all processes in {path}: memory pressure for /user.slice being 82.63% > 50.00% for > 20s (" in alone
+    )
+    before = "Sep 18 02:27:12 systemd[7]: ide-7.scope: systemd-oomd killed some process(es) in this unit."
+    lines = [f"Sep 18 02:27:12 systemd-oomd[9]: {said[0]}", *said[1:]]
+    for both in ([before, *lines], [*lines, before]):
+        kill = kill_of(both)
+        assert kill.cgroup == path
+        assert "container" not in text_of(kill)
+    assert "container" not in text_of(kill_of([before]))
+
+
 def test_what_systemd_says_of_a_kill_by_the_kernel() -> None:
     unit = SCOPE.rpartition("/")[2]
     newer = f"2026-03-24T16:04:40Z n1 systemd[7]: {unit}: The kernel OOM killer killed some processes in this"

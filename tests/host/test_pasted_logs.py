@@ -408,6 +408,13 @@ def test_a_group_of_which_only_the_kills_are_in_the_log(form: str) -> None:
     assert "a process in an unknown cgroup" in text_of(kill)
 
 
+def test_a_group_outside_pods_is_no_container() -> None:
+    group = "Tasks in /tests/a are going to be killed due to memory.oom.group set"
+    text = text_of(kill_of([KILLED, group]))
+    assert "all processes of /tests/a were killed with it" in text
+    assert "kubelet" not in text
+
+
 @pytest.mark.parametrize("form", ["1 OOMKilling: {}", "kernel-monitor, node-a\t\tWarning\t\tOOMKilling\t{}"])
 def test_the_message_of_an_event(form: str) -> None:
     assert kill_of([form.format(KILLED)]).diagnosis.mechanism is Mechanism.MEMORY_LIMIT

@@ -26,7 +26,7 @@ class SystemdOomd(Killer):
     daemon = Daemon.SYSTEMD_OOMD
     log_lines: ClassVar[tuple[str, ...]] = (
         r"(?:Killed|Marked) (?P<cgroup>/\S+)(?: for killing)? due to (?P<why>.*)",
-        r"(?P<cgroup>\S+\.(?:scope|service|slice)): systemd-oomd killed \d+ process",
+        r"(?P<cgroup>\S+\.(?:scope|service|slice)): systemd-oomd killed (?:\d+|some) process",
     )
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:

@@ -607,8 +607,12 @@ class DaemonKill(ReportBuilder):
         pid, before = int(fields.get("pid", 0)), self._report
         if self._stage == Stage.KILLED:
             # systemd and oomd say it twice, and earlyoom sends SIGKILL where SIGTERM does not suffice.
-            is_same = cgroup and before.group_kill.endswith(cgroup) and daemon is not Daemon.TALOS
-            return bool(is_same) or (pid > 0 and pid in {victim.pid for victim in self._victims})
+            paths = cgroup, before.group_kill
+            is_same = all(paths) and max(paths, key=len).endswith(min(paths, key=len))
+            is_same = is_same and daemon is not Daemon.TALOS
+            if is_same and len(cgroup) > len(before.group_kill):
+                self._set(why=fields["why"], task_memcg=cgroup, group_kill=cgroup)
+            return is_same or (pid > 0 and pid in {victim.pid for victim in self._victims})
         if pid:
             size, adj = (form.search(fields["why"]) for form in (_RESIDENT, _ADJ))
             resident = int(size[1]) << 10 if size is not None else None

@@ -54,6 +54,7 @@ _ENDS: Final = {
         r"(?::|KB)$": ("Memory cgroup stats for ",),
         r" failcnt \d+$": ("memory: usage ", "memory+swap: usage ", "swap: usage ", "kmem: usage "),
         r"-rss:\d+kB$": ("oom_reaper: reaped process ",),
+        r"(?:reclaim activity|\d%|\ds)$": ("Killed /", "Marked /"),
         r" #\d": ("CPU: ",),
         r"(?:enabled|on memory|\.\.\.)$": ("Kernel panic - not syncing: ",),
         _ALWAYS: ("Tasks state", "Mem-Info:", "Call Trace:", "Hardware name: "),
@@ -68,7 +69,9 @@ _ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d")
 _END_OF_ROW: Final = re.compile(rf"\](?: +-?\d+){{7,}} +[^\s{BREAK}]")
 _PART_OF_ROW: Final = re.compile(r"\[ *(?:\d{0,10}|p(?:id?)?) *\]?\s*$")
 STATISTIC: Final = re.compile(r"(?P<name>[a-z][a-z_0-9]{2,40}) (?P<size>\d{1,18})$", re.ASCII)
-_FURTHER_FIELD: Final = re.compile(r",|[a-z_-]{2,20}:-?\d+[kK]B|(?:oom_score_adj|UID):-?\d")
+_FURTHER_FIELD: Final = re.compile(
+    r",|(?:due to|being|for killing) |[a-z_-]{2,20}:-?\d+[kK]B|(?:oom_score_adj|UID):-?\d"
+)
 """No message begins like this: it continues the line before, even if that may be whole."""
 _PATH: Final = re.compile(r"[\w./:@-]+…?", re.ASCII)
 _OF_SUMMARY: Final = re.compile(r"[\w./:@+()\\-]*(?:[,=]|$)|.{0,15},pid=")
