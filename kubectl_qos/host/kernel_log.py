@@ -373,8 +373,9 @@ class _LogReader:
                 for report in self._open:
                     report.has_gap = True
                 continue
-            for message in _NEW_LINE.split(record.message):
-                yield from self._take(replace(record, message=message))
+            parts = _NEW_LINE.split(record.message)
+            for message in parts:
+                yield from self._take(replace(record, message=message) if len(parts) > 1 else record)
         while self._open:
             yield self._close()
 

@@ -229,7 +229,8 @@ class ReportBuilder:
         self._kind = kind
         self._has_context |= kind in _CONTEXT
         when = self._last if not record.has_time and self._last.has_time else record
-        self._last, self.has_gap = replace(when, place=record.place), False
+        self._last = when if when is record else replace(when, place=record.place)
+        self.has_gap = False
         if not self._report.node:
             self._set(node=record.node)
         if not self._report.time:
