@@ -21,9 +21,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -55,6 +58,11 @@ class Tally:
     refused_wrong: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
     refused_examples: list[str] = field(default_factory=list)
+
+    def add_equal(self, fields: Mapping[str, int], *, refused: bool) -> None:
+        for name, number in fields.items():
+            self.checked[name] += number
+            self.refused_checked += refused * number
 
     def add(self, where: str, leaf: Leaf, *, refused: bool) -> None:
         self.checked[leaf.field] += 1
@@ -126,7 +134,7 @@ def is_refused(real: Mapping[str, Any]) -> bool:
         real.get("validation")
         or real.get("kubeletConfigErrors")
         or real.get("mutated")
-        or '"panic"' in json.dumps(real)
+        or b'"panic"' in msgspec.json.encode(real)
     )
 
 
@@ -155,6 +163,12 @@ def read(path: Path, release: str = "") -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
+@cache
+def read_by_id(path: Path) -> Mapping[str, dict[str, Any]]:
+    """The cases of a file, which nothing changes."""
+    return {case["id"]: case for case in read(path)}
+
+
 def releases_of(path: Path) -> list[str]:
     """The releases whose results a file has, which its first line or its name says."""
     if not path.name.startswith("results-"):
@@ -165,9 +179,9 @@ def releases_of(path: Path) -> list[str]:
 
 
 def compare_results(cases: Path, results: Path, version: str, tally: Tally) -> None:
-    known = {case["id"]: case for case in read(cases)}
+    by_id = read_by_id(cases)
     for real in read(results, version):
-        case = known[real["id"]]
+        case = by_id[real["id"]]
         predicted = oracle.run(case, version)
         if case["kind"] == "eviction" and len(case["pods"]) > STABLE_SORT_MOST:
             for signal in ("memory", "pid", "disk"):
@@ -185,8 +199,25 @@ def _compare(where: str, real: dict[str, Any], predicted: dict[str, Any], tally:
     for key in REFUSALS:
         if key in real:
             real[key] = sorted(real[key])
-    for leaf in leaves(real, predicted, kind, kind, []):
-        tally.add(where, leaf, refused=refused and not leaf.path.startswith(_REFUSAL_PATHS))
+    for section in {**real, **predicted}:
+        path = f"{kind}.{section}"
+        values = real.get(section, ABSENT), predicted.get(section, ABSENT)
+        is_refused_case = refused and not path.startswith(_REFUSAL_PATHS)
+        if ABSENT not in values and (text := _encoded(values[0])) == _encoded(values[1]):
+            tally.add_equal(_fields(path, text), refused=is_refused_case)
+            continue
+        for leaf in leaves(*values, path, path, []):
+            tally.add(where, leaf, refused=is_refused_case)
+
+
+_encoded = msgspec.json.Encoder(order="deterministic").encode
+
+
+@cache
+def _fields(path: str, text: bytes) -> Mapping[str, int]:
+    """How many values each field of a section has; most sections are those of the release before."""
+    value = json.loads(text)
+    return Counter(leaf.field for leaf in leaves(value, value, path, path, []))
 
 
 def report(tally: Tally) -> None:
