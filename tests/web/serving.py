@@ -16,9 +16,8 @@ import pytest
 
 from tests.end_to_end.command import TIMEOUT_SECONDS, command, environment, signals_arrive
 
-needs_proc = pytest.mark.skipif(
-    not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="no /proc tells who started whom"
-)
+HAS_PROC = Path(f"/proc/self/task/{os.getpid()}/children").exists()
+needs_proc = pytest.mark.skipif(not HAS_PROC, reason="no /proc tells who started whom")
 
 
 @dataclass

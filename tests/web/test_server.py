@@ -8,24 +8,42 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
 import pytest
+import pytest_asyncio
 
 from tests.end_to_end.command import TIMEOUT_SECONDS
-from tests.web.serving import Served, needs_proc, served, until_gone
+from tests.web.serving import HAS_PROC, Served, needs_proc, served, until_gone
 
 PATHS = ["", "page.css", "page.js", "static/js/textual.js", "ws", "download/x"]
 
 
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path, "--demo") as running:
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+    """A server that no test stops; a file of its folder is no module of its UIs."""
+    home = tmp_path_factory.mktemp("home")
+    async with served(home, "--demo") as running:
+        (home / "textual.py").write_text("raise SystemExit('loaded')")
         yield running
+        assert await running.stop() == 130
+        assert running.process.stderr is not None
+        assert await running.process.stderr.read() == b""
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
+async def server(shared: Served) -> AsyncIterator[Served]:
+    yield shared
+    if HAS_PROC:
+        await until_gone(*shared.children())
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as client:
         yield client
@@ -107,10 +125,7 @@ async def test_what_is_no_request_is_refused_without_a_word(server: Served, requ
     writer.write(request_)
     writer.write_eof()
     await asyncio.wait_for(reader.read(), TIMEOUT_SECONDS)
-    writer.close()
-    assert await server.stop() == 130
-    assert server.process.stderr is not None
-    assert await server.process.stderr.read() == b""
+    writer.close()  # When the server ends, it has said nothing.
 
 
 @pytest.mark.parametrize("host", ["evil.example.com", "evil.example.com:{port}", "192.0.2.1:{port}", ""])
@@ -124,13 +139,16 @@ async def test_under_another_name_nothing_is_answered(
             assert "Set-Cookie" not in answer.headers
 
 
-async def test_a_name_that_is_allowed_is_answered(tmp_path: Path, session: aiohttp.ClientSession) -> None:
-    async with served(tmp_path, "--demo", "--allow-host", "qos.example.com") as server:
+@needs_proc
+async def test_a_name_and_writes_that_are_allowed(tmp_path: Path, session: aiohttp.ClientSession) -> None:
+    async with served(tmp_path, "--demo", "--allow-host", "qos.example.com", "--allow-writes") as server:
         headers = {**server.cookie, "Host": "qos.example.com"}
         async with session.get(server.base, headers=headers) as answer:
             assert answer.status == 200
         async with server.visit(Host="qos.example.com", Origin="https://qos.example.com") as page:
             await first_frame(page)
+            (child,) = server.children()
+            assert "--readonly" not in words_of(child)
 
 
 @needs_proc
@@ -197,17 +215,6 @@ async def test_the_ui_is_drawn_and_takes_keys(server: Served) -> None:
     assert said == [["pong", "7"], ["ended", ""]]
 
 
-@needs_proc
-async def test_the_ui_starts_readonly_unless_writes_are_allowed(tmp_path: Path) -> None:
-    for flags, is_readonly in ((), True), (("--allow-writes",), False):
-        async with served(tmp_path, "--demo", *flags) as server, server.visit() as page:
-            await first_frame(page)
-            (child,) = server.children()
-            words = words_of(child)
-            assert ("--readonly" in words) is is_readonly
-            assert "--demo" in words
-
-
 async def test_why_a_ui_did_not_start_is_said_in_the_page(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a}]}\n")
     async with served(tmp_path, "-f", "x.yaml") as server:
@@ -217,13 +224,6 @@ async def test_why_a_ui_did_not_start_is_said_in_the_page(tmp_path: Path) -> Non
     assert said == ["ended", 'error: the path "x.yaml" does not exist']
 
 
-async def test_a_file_of_the_current_folder_is_no_module(tmp_path: Path) -> None:
-    async with served(tmp_path, "--demo") as server:
-        (tmp_path / "textual.py").write_text("raise SystemExit('loaded')")
-        async with server.visit() as page:
-            await first_frame(page)
-
-
 @needs_proc
 async def test_each_page_has_a_process_that_ends_with_it(server: Served) -> None:
     async with server.visit() as first:
@@ -231,6 +231,7 @@ async def test_each_page_has_a_process_that_ends_with_it(server: Served) -> None
         # A page that nobody reads does not answer the server's pings.
         reading = asyncio.create_task(read_on(first))
         (of_the_first,) = server.children()
+        assert {"--readonly", "--demo"} <= set(words_of(of_the_first))
         async with server.visit() as second:
             await first_frame(second)
             (of_the_second,) = set(server.children()) - {of_the_first}
@@ -252,24 +253,17 @@ async def test_a_process_that_does_not_end_by_itself_is_ended(server: Served) ->
 
 @needs_proc
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("number", "code", "pages"),
+    [(signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 1), (signal.SIGHUP, 129, 1), (signal.SIGKILL, -9, 1)],
 )
-async def test_all_processes_end_with_the_server(server: Served, number: int, code: int) -> None:
-    async with server.visit() as first, server.visit() as second:
+async def test_all_processes_end_with_the_server(tmp_path: Path, number: int, code: int, pages: int) -> None:
+    async with served(tmp_path, "--demo") as server, AsyncExitStack() as visits:
         # A page that nobody reads does not answer the server's pings either.
-        await asyncio.gather(first_frame(first), first_frame(second))
+        for _ in range(pages):
+            await first_frame(await visits.enter_async_context(server.visit()))
         children = server.children()
-        assert len(children) == 2
+        assert len(children) == pages
         assert await server.stop(number) == code
         await until_gone(*children)
-    assert server.process.stderr is not None
-    assert await server.process.stderr.read() == b""
-
-
-@needs_proc
-async def test_processes_end_when_the_server_is_killed(server: Served) -> None:
-    async with server.visit() as page:
-        await first_frame(page)
-        children = server.children()
-        assert await server.stop(signal.SIGKILL) == -signal.SIGKILL
-        await until_gone(*children)
+        assert server.process.stderr is not None
+        assert await server.process.stderr.read() == b""
