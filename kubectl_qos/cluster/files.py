@@ -226,9 +226,9 @@ class FileSource(Source):
 
     def disruption_budgets(self) -> Sequence[DisruptionBudget]:
         """Return the PodDisruptionBudgets in the files."""
-        from kubectl_qos.k8s.selectors import find_budgets
+        from kubectl_qos.edit.related import BUDGETS, convert_all
 
-        return tuple(find_budgets(self.raw_objects()))
+        return convert_all([*self.raw_objects()], BUDGETS)
 
     def locations(self, pods: Collection[Pod]) -> list[str]:
         """Return file, document and item of each pod."""

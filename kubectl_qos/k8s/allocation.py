@@ -185,10 +185,5 @@ def _with_values_of(spec: ResourceList | None, status: Mapping[str, Quantity] | 
     if spec is None:
         return None
     status = status or EMPTY_RESOURCES
-    return ResourceList(
-        {
-            name: status[name] if name in {CPU, MEMORY} else amount
-            for name, amount in spec.items()
-            if name not in {CPU, MEMORY} or name in status
-        }
-    )
+    values = {name: status.get(name) if name in {CPU, MEMORY} else amount for name, amount in spec.items()}
+    return ResourceList({name: amount for name, amount in values.items() if amount is not None})

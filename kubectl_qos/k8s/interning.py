@@ -101,26 +101,18 @@ class Interner:
             or condition.is_unscheduled
             or (has_failed and condition.is_unready)
         ]
-        parts = (
-            shared(status.phase),
-            shared(status.qos_class),
-            status.conditions and shared(tuple(needed)),
-            self._container_statuses(status.container_statuses),
-            self._container_statuses(status.init_container_statuses),
-        )
-        phase, qos_class, conditions, containers, init_containers = parts
-        interned = msgspec.structs.replace(
-            status,
-            phase=phase,
-            qos_class=qos_class,
-            conditions=conditions,
-            container_statuses=containers,
-            init_container_statuses=init_containers,
-        )
+        parts = {
+            "phase": shared(status.phase),
+            "qos_class": shared(status.qos_class),
+            "conditions": status.conditions and shared(tuple(needed)),
+            "container_statuses": self._container_statuses(status.container_statuses),
+            "init_container_statuses": self._container_statuses(status.init_container_statuses),
+        }
+        interned = msgspec.structs.replace(status, **parts)
         others = status.ephemeral_container_statuses, status.resources, status.allocated_resources
         if self._ids or any(others):
             return interned
-        return shared(interned, (status.reason, status.message, status.resize, *map(id, parts)))
+        return shared(interned, (status.reason, status.message, status.resize, *map(id, parts.values())))
 
     def _container_statuses(
         self, statuses: tuple[ContainerStatus, ...] | None
@@ -131,22 +123,17 @@ class Interner:
         return interned if self._ids else self._shared(interned, (ContainerStatus, *map(id, interned)))
 
     def _container_status(self, status: ContainerStatus) -> ContainerStatus:
-        shared = self._shared
-        resources = self._resources(status.resources)
-        states = self._state(status.state), self._state(status.last_state)
-        parts = shared(status.name), *map(shared, states), status.allocated_resources
-        name, state, last_state, _ = parts
-        interned = msgspec.structs.replace(
-            status,
-            name=name,
-            container_id=status.container_id if self._ids else "",
-            state=state,
-            last_state=last_state,
-            resources=resources,
-        )
+        parts = {
+            "name": self._shared(status.name),
+            "state": self._shared(self._state(status.state)),
+            "last_state": self._shared(self._state(status.last_state)),
+            "allocated_resources": status.allocated_resources,
+            "resources": self._resources(status.resources),
+        }
         if self._ids:
-            return interned
-        return shared(interned, (status.restart_count, *map(id, parts), id(resources)))
+            return msgspec.structs.replace(status, **parts)
+        interned = msgspec.structs.replace(status, **parts, container_id="")
+        return self._shared(interned, (status.restart_count, *map(id, parts.values())))
 
     def _state(self, state: ContainerState | None) -> ContainerState | None:
         if self._ids or state is None:

@@ -134,11 +134,8 @@ def pods_from_custom(kind: str, raw: Json) -> list[CustomWorkload]:
         for key in path[:-1]:
             template = template[key]
         own = template.get("metadata") if path[-1] == "spec" and len(path) > 1 else None
-        try:
-            labels, spec = convert(own or {}, ObjectMeta), convert(template[path[-1]], PodSpec)
-        except msgspec.ValidationError as error:
-            message, _, below = str(error).partition(" - at `$")
-            raise msgspec.ValidationError(f"{message} - at `$.{dotted(path)}{below or '`'}") from None
+        labels = _converted(own or {}, ObjectMeta, path)
+        spec = _converted(template[path[-1]], PodSpec, path)
         way = dotted(tuple(key for key in path if key not in {"spec", "template"}))
         name = metadata.name if len(paths) == 1 else f"{metadata.name}:{way}"
         labels = msgspec.structs.replace(labels, name=name, namespace=metadata.namespace, uid="")
@@ -208,11 +205,16 @@ def _convert_at(raw: Json, path: tuple[str, ...], type_: type[T]) -> T:
         elif not isinstance(inner, Mapping):
             path = path[:depth]
             break
+    return _converted(inner, type_, path)
+
+
+def _converted(value: object, type_: type[T], path: Iterable[str | int]) -> T:
+    """Convert a value; an error names its field from the whole object on."""
     try:
-        return convert(inner, type_)
+        return convert(value, type_)
     except msgspec.ValidationError as error:
         message, _, below = str(error).partition(" - at `$")
-        raise msgspec.ValidationError(f"{message} - at `$.{'.'.join(path)}{below or '`'}") from None
+        raise msgspec.ValidationError(f"{message} - at `$.{dotted(path)}{below or '`'}") from None
 
 
 STATIC: Final = "Static"

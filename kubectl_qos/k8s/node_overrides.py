@@ -290,10 +290,6 @@ def _choice(*values: str) -> Callable[[str], str]:
     return _checked(str, values.__contains__, " or ".join(values))
 
 
-def _switch(text: str) -> bool:
-    return _choice("true", "false")(text.lower()) == "true"
-
-
 _bytes = _checked(
     lambda text: parse_typed(text).value(), lambda size: size > 0, "a size above zero, such as 16Gi"
 )
@@ -365,7 +361,8 @@ def _one_of(name: str, *values: str) -> Field:
 
 
 def _on_off(name: str) -> Field:
-    return Field(name, _switch, ("true", "false"))
+    options = "true", "false"
+    return Field(name, lambda text: _choice(*options)(text.lower()) == "true", options)
 
 
 _KUBELET: Final[Mapping[str, Field]] = {

@@ -89,7 +89,10 @@ class Tier:
         return tuple(right for right in self.permissions if reviews[right].allowed is False)
 
 
-_APPS: Final = ("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps")
+_WORKLOADS: Final = (
+    *("jobs.batch", "cronjobs.batch", "daemonsets.apps", "deployments.apps", "replicasets.apps"),
+    *("statefulsets.apps", "replicationcontrollers"),
+)
 
 
 def _permit(
@@ -111,38 +114,32 @@ def _read(resource: str, scope: PermissionScope) -> tuple[Permission, ...]:
     return _permit("get,list", resource, scope=scope) + _permit("watch", resource, scope=scope, optional=True)
 
 
+_NAMESPACE, _EVERYWHERE, _CLUSTER = PermissionScope
 TIERS: Final = (
-    Tier("namespace", "pods of one namespace", _read("pods", PermissionScope.NAMESPACE)),
-    Tier("cluster", "ranks among all pods", _read("pods", PermissionScope.EVERYWHERE)),
+    Tier("namespace", "pods of one namespace", _read("pods", _NAMESPACE)),
+    Tier("cluster", "ranks among all pods", _read("pods", _EVERYWHERE)),
     Tier(
         "nodes",
         "exact scores and distances",
-        _read("nodes", PermissionScope.CLUSTER)
-        + _permit("list", "nodes.metrics.k8s.io", scope=PermissionScope.CLUSTER, optional=True),
+        _read("nodes", _CLUSTER) + _permit("list", "nodes.metrics.k8s.io", scope=_CLUSTER, optional=True),
     ),
     Tier(
         "metrics",
         "ranks by memory usage",
-        _permit("list", "pods.metrics.k8s.io")
-        + _permit("list", "pods.metrics.k8s.io", scope=PermissionScope.EVERYWHERE),
+        _permit("list", "pods.metrics.k8s.io") + _permit("list", "pods.metrics.k8s.io", scope=_EVERYWHERE),
     ),
     Tier(
         "history",
         "a Prometheus in the cluster",
         # The proxy is needed in the namespace of the store alone.
-        _permit("list", "services", scope=PermissionScope.EVERYWHERE) + _permit("get", "services/proxy"),
+        _permit("list", "services", scope=_EVERYWHERE) + _permit("get", "services/proxy"),
     ),
-    Tier(
-        "workloads",
-        "deployments, jobs and so on",
-        _permit("get", "jobs.batch", "cronjobs.batch", *_APPS, "replicationcontrollers"),
-    ),
+    Tier("workloads", "deployments, jobs and so on", _permit("get", *_WORKLOADS)),
     Tier(
         "events",
         "what happened to a pod",
         # Events of nodes are in the namespace default.
-        _permit("list", "events")
-        + _permit("list", "events", scope=PermissionScope.EVERYWHERE, optional=True),
+        _permit("list", "events") + _permit("list", "events", scope=_EVERYWHERE, optional=True),
     ),
     Tier("logs", "logs of dead containers", _permit("get", "pods/log")),
     Tier(
@@ -157,20 +154,10 @@ TIERS: Final = (
             optional=True,
         ),
     ),
-    Tier(
-        "kubelet",
-        "kubelet settings, RSS",
-        _permit("get", "nodes/proxy", scope=PermissionScope.CLUSTER),
-        caution="DANGER",
-    ),
+    Tier("kubelet", "kubelet settings, RSS", _permit("get", "nodes/proxy", scope=_CLUSTER), caution="DANGER"),
     # Websockets begin with a GET; from 1.35 on the server checks both.
     Tier("exec", "verify", _permit("get,create", "pods/exec"), caution="DANGER"),
-    Tier(
-        "write",
-        "applying edits",
-        _permit("patch", "pods/resize", "jobs.batch", "cronjobs.batch", *_APPS, "replicationcontrollers"),
-        caution="WRITES",
-    ),
+    Tier("write", "applying edits", _permit("patch", "pods/resize", *_WORKLOADS), caution="WRITES"),
 )
 """The first tier is enough to begin with; the others enable more. Of Jobs only suspended ones change."""
 PERMISSIONS: Final = tuple(permission for tier in TIERS for permission in tier.permissions)

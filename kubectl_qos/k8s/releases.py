@@ -205,16 +205,10 @@ class Release:
 
     def with_gates(self, gates: Mapping[str, bool]) -> Release:
         """Return this release with gates set; unknown and locked ones change nothing."""
-        enabled = set(self.gates)
-        for name, on in gates.items():
-            gate = _GATE_OF_NAME.get(name)
-            if gate is None or _refusal(gate, on, self.minor) is not None:
-                continue
-            if on:
-                enabled.add(gate)
-            else:
-                enabled.discard(gate)
-        return Release(self.minor, self.patch, frozenset(enabled), self.changes, self.assumed)
+        ignored = self.ignored_gates(gates)
+        known = {_GATE_OF_NAME[name]: on for name, on in gates.items() if name not in ignored}
+        enabled = self.gates.difference(known) | {gate for gate, on in known.items() if on}
+        return replace(self, gates=enabled)
 
     def ignored_gates(self, gates: Mapping[str, bool]) -> dict[str, str]:
         """Return the gates that a kubelet of this release refuses, each with `unknown` or `locked`."""

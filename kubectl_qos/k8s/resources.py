@@ -16,7 +16,6 @@ from kubectl_qos.k8s.objects import (
     HUGEPAGES_PREFIX,
     MEMORY,
     Container,
-    ContainerStatus,
     Pod,
     ResourceList,
 )
@@ -244,13 +243,6 @@ def _compared(quantity: Quantity, other: Quantity) -> Quantity:
     return quantity.as_decimal() if other.is_decimal else quantity
 
 
-def _statuses(pod: Pod, release: Release) -> dict[str, ContainerStatus]:
-    statuses = pod.status.container_statuses or ()
-    if release.has(Change.ALLOCATED_STATUS):
-        statuses = (*statuses, *(pod.status.init_container_statuses or ()))
-    return {status.name: status for status in statuses}
-
-
 def _is_resize_infeasible(pod: Pod, release: Release) -> bool:
     """Return whether the node has refused a pending resize: its new spec is then not counted."""
     if not release.has(Change.ALLOCATED_STATUS):
@@ -286,9 +278,10 @@ def _effective(pod: Pod, release: Release, side: str, count: Count) -> _Effectiv
     has_resources = release.has(Change.STATUS_RESOURCES)
     if count is Count.SPEC or (side == "limits" and not has_resources):
         return _SPEC[side]
-    statuses = _statuses(pod, release)
     is_infeasible = _is_resize_infeasible(pod, release)
     has_allocated = release.has(Change.ALLOCATED_STATUS)
+    of_init = (pod.status.init_container_statuses or ()) if has_allocated else ()
+    statuses = {status.name: status for status in (*(pod.status.container_statuses or ()), *of_init)}
 
     def effective(container: Container, is_init: bool) -> _Resources:
         spec: ResourceList = getattr(container, side)

@@ -7,14 +7,12 @@ k8s.io/apimachinery/pkg/apis/meta/v1/types.go (LabelSelector).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-import msgspec
-
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.objects import ApiStruct, Json, Labels, ObjectMeta, Pod, convert
+from kubectl_qos.k8s.objects import ApiStruct, Labels, ObjectMeta, Pod
 
 _TERM: Final = re.compile(
     r"""\s*(?:
@@ -189,13 +187,3 @@ class DisruptionBudget(ApiStruct, frozen=True):
         if selector is None or pod.namespace != self.metadata.namespace:
             return False
         return selector.matches(pod.metadata.labels)
-
-
-def find_budgets(objects: Iterable[Json]) -> Iterator[DisruptionBudget]:
-    """Yield the PodDisruptionBudgets among objects, without those that cannot be decoded."""
-    for raw in objects:
-        if raw.get("kind") == "PodDisruptionBudget":
-            try:
-                yield convert(raw, DisruptionBudget)
-            except msgspec.ValidationError:
-                continue

@@ -206,11 +206,8 @@ class Snapshot:
     def with_missing_releases(self, scope: Scope | None = None) -> Snapshot:
         """Add to what is missing the nodes that state no known release, as virtual ones do."""
         requested = self.nodes if scope is None or scope == Scope() else {*self.nodes_of(scope), scope.node}
-        versions = {
-            name: node.status.node_info.kubelet_version
-            for name, node in self.nodes.items()
-            if name in requested
-        }
+        infos = {name: node.status.node_info for name, node in self.nodes.items() if name in requested}
+        versions = {name: info.kubelet_version for name, info in infos.items()}
         releases = {name: Release.of_kubelet(text, self.server_version) for name, text in versions.items()}
         names = sorted(name for name, release in releases.items() if release.assumed)
         if not names or any(setting.key == KUBELET_VERSION for setting in self.overrides.settings):

@@ -399,9 +399,8 @@ class _NodeStats(_Stats, frozen=True):
 
     def swap_of(self, name: str) -> Mapping[str, int]:
         """Return how much swap the node of that name has, used and free; empty if that is unknown."""
-        free, used = (
-            (self.swap.swap_available_bytes, self.swap.swap_usage_bytes) if self.swap else (None, None)
-        )
+        swap = self.swap or _SwapStats()
+        free, used = swap.swap_available_bytes, swap.swap_usage_bytes
         return {} if free is None or used is None else {name: free + used}
 
 

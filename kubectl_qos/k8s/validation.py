@@ -91,12 +91,9 @@ def pod_refusals(pod: Pod, release: Release) -> list[Refusal]:
     refusals: list[Refusal] = []
     mirror = pod.annotations.config_mirror
     if mirror is not None and not pod.node_name:
-        refusals.append(
-            Refusal(
-                "metadata.annotations[kubernetes.io/config.mirror]",
-                f"{_invalid(mirror)}: must set spec.nodeName if mirror pod annotation is set",
-            )
-        )
+        path = "metadata.annotations[kubernetes.io/config.mirror]"
+        must = "must set spec.nodeName if mirror pod annotation is set"
+        refusals.append(Refusal(path, f"{_invalid(mirror)}: {must}"))
     if not pod.containers:
         refusals.append(Refusal("spec.containers", "Required value"))
     for kind, containers in (("containers", pod.containers), ("initContainers", pod.init_containers)):

@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from kubectl_qos.edit.related import BUDGETS, convert_all
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz
 from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.selectors import DisruptionBudget, Selector, find_budgets
+from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.eviction import eviction_ranks
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
@@ -524,7 +525,7 @@ def budget(allowed: int | None, **labels: str) -> DisruptionBudget:
     }
     if allowed is not None:
         raw["status"] = {"disruptionsAllowed": allowed}
-    (found,) = find_budgets([{"kind": "Pod"}, raw])
+    (found,) = convert_all([{"kind": "Pod"}, raw], BUDGETS)
     return found
 
 
