@@ -127,11 +127,8 @@ def policies(
     for name, template, resources, conditions, actions in _TARGETS:
         denies, audits = "Deny" in actions, "Audit" in actions
         variables = _variables(settings, release, template)
-        rules = [
-            rule
-            for rule, level in levels.items()
-            if rule.lower() in variables and (audits or denies is (level is Level.ERROR))
-        ]
+        shown = [rule for rule, level in levels.items() if audits or denies is (level is Level.ERROR)]
+        rules = [rule for rule in shown if rule.lower() in variables]
         if not rules:
             continue
         used = _used(variables, "variables.waiver " + " ".join(map(_result, rules)))

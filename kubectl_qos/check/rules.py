@@ -406,11 +406,8 @@ def _release(case: Case) -> Iterator[Hit]:
         except QosError:
             return
     if changes:
-        yield Hit(
-            RuleId.RELEASE_CHANGES,
-            case.prefix,
-            {"release": str(after.release), "changes": "; ".join(changes)},
-        )
+        facts = {"release": str(after.release), "changes": "; ".join(changes)}
+        yield Hit(RuleId.RELEASE_CHANGES, case.prefix, facts)
 
 
 def _changes(old: Prediction, new: Prediction) -> Iterator[str]:

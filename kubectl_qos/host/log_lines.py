@@ -148,25 +148,10 @@ _JSON_TIMES: Final = (
     *("date", "_time", "Time", "Date"),
 )
 _JSON_NODES: Final = (
-    "_HOSTNAME",
-    "node_name",
-    "nodename",
-    "node",
-    "hostname",
-    "host",
-    "Computer",
-    "instance",
+    *("_HOSTNAME", "node_name", "nodename", "node", "hostname", "host", "Computer", "instance"),
 )
 _LABELS: Final = (
-    "jsonPayload",
-    "_source",
-    "fields",
-    "attributes",
-    "labels",
-    "kubernetes",
-    "resource",
-    "host",
-    "name",
+    *("jsonPayload", "_source", "fields", "attributes", "labels", "kubernetes", "resource", "host", "name"),
 )
 _PROGRAMS: Final = ("SYSLOG_IDENTIFIER", "syslog_identifier", "ident", "ProcessName")
 _FACILITIES: Final = ("facility", "fac", "Facility", "SYSLOG_FACILITY")

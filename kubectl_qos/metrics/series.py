@@ -115,10 +115,8 @@ def read_now(store: Prometheus, at: float | None = None) -> Amounts:
     """Read the usage at a time, by default the present. Raises QosError."""
     samples = _read_containers(store, _MEMORY, CONTAINERS, at)
     moment = time.time() if at is None else at
-    by_name = {
-        name: by_container(sample for sample in samples if sample.labels["__name__"] == name)
-        for name in _MEMORY
-    }
+    named = {name: [item for item in samples if item.labels["__name__"] == name] for name in _MEMORY}
+    by_name = {name: by_container(some) for name, some in named.items()}
     return read_nodes(store, at)._replace(by_pod=_usage(by_name, rfc3339(moment)))
 
 
