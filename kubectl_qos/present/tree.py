@@ -173,7 +173,8 @@ def tree_notes(trees: Iterable[CgroupTree], missing: Sequence[Missing]) -> list[
         shown += 1
         for note in _notes(tree, pods_are_missing=len(others) < len(missing)):
             nodes.setdefault(note, []).append(escape(tree.setup.node.name))
-    is_whole = shown == 1 and not tree.left_out and tree.setup.kubelet.cgroups_per_qos
+    has_kubepods = not tree.setup.node.is_windows and tree.setup.kubelet.cgroups_per_qos
+    is_whole = shown == 1 and not tree.left_out and has_kubepods
     return [
         *(_reserved(tree.setup) if is_whole else ()),
         *map(missing_sentence, others),
