@@ -260,16 +260,9 @@ def node_memory(ranking: Ranking, release: Release) -> NodeMemory:
         unlimited += grown.unlimited
         worst += grown.memory_bytes
         is_worst_known = is_worst_known and grown.is_known
-    is_known = not pods or any(row.usage is not None for row in pods)
-    return NodeMemory(
-        len(pods),
-        used if is_known else None,
-        unmeasured,
-        requests,
-        limits,
-        unlimited,
-        worst if is_worst_known else None,
-    )
+    known = used if not pods or any(row.usage is not None for row in pods) else None
+    known_worst = worst if is_worst_known else None
+    return NodeMemory(len(pods), known, unmeasured, requests, limits, unlimited, known_worst)
 
 
 def at_limits(row: RankedPod) -> MemoryAtLimits:

@@ -184,13 +184,11 @@ def restrict_adj(adj: int, runtime_adj: int | None) -> int:
     return adj if runtime_adj is None else max(adj, runtime_adj)
 
 
-def adj_reason(steps: AdjSteps, runtime_adj: int | None = None) -> Reason:
+def adj_reason(steps: AdjSteps, runtime_adj: int | None) -> Reason:
     """Return the steps as a Reason: the formula first, then what changed its result, the runtime last."""
-    children = []
-    if steps.pod_level_share:
-        children.append(
-            Reason(Rule.ADJ_POD_LEVEL_SHARE, steps.pod_level_share, {"share": steps.pod_level_share})
-        )
+    children, share = [], steps.pod_level_share
+    if share:
+        children.append(Reason(Rule.ADJ_POD_LEVEL_SHARE, share, {"share": share}))
     if steps.sidecar_floor is not None:
         children.append(Reason(Rule.ADJ_SIDECAR_FLOOR, steps.sidecar_floor, {"raw": steps.raw}))
     if steps.clamp is not None:
@@ -200,12 +198,7 @@ def adj_reason(steps: AdjSteps, runtime_adj: int | None = None) -> Reason:
         children.append(Reason(Rule.ADJ_RESTRICTED, applied, {"raw": steps.adj}))
     inputs: dict[str, object] = {}
     if steps.rule is Rule.ADJ_BURSTABLE:
-        inputs = {
-            "request": steps.request,
-            "share": steps.pod_level_share,
-            "capacity": steps.capacity,
-            "raw": steps.raw,
-        }
+        inputs = {"request": steps.request, "share": share, "capacity": steps.capacity, "raw": steps.raw}
     return Reason(steps.rule, steps.adj, inputs, tuple(children))
 
 
@@ -256,7 +249,7 @@ def badness(
     return points if kernel is Kernel.SIGNED else max(points, 1)
 
 
-def most_adj(used_pages: int, most_points: int, total_pages: int, kernel: Kernel = Kernel.SIGNED) -> int:
+def most_adj(used_pages: int, most_points: int, total_pages: int, kernel: Kernel) -> int:
     """Return the highest oom_score_adj with at most `most_points`, or `NO_ADJ` if every value has more."""
     if kernel is not Kernel.SIGNED and most_points < 1:
         return NO_ADJ

@@ -181,15 +181,9 @@ def formula_in_use(processes: Sequence[HostProcess], release: str, total_pages: 
     counts as idle.
     """
     by_version = kernel_formula(release)
-    idle = [
-        process.score
-        for process in processes
-        if process.score is not None
-        and process.adj == 0
-        and process.pid != 1
-        and not process.borrows
-        and counted_pages(process, page) * 20 < total_pages
-    ]
+    plain = (process for process in processes if process.adj == 0 and process.pid != 1)
+    small = (process for process in plain if counted_pages(process, page) * 20 < total_pages)
+    idle = [process.score for process in small if process.score is not None and not process.borrows]
     if not idle:
         return by_version
     if sum(score >= IDLE_SCORE for score in idle) * 2 > len(idle):

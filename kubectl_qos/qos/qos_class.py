@@ -46,10 +46,7 @@ def computed_class(pod: Pod, release: Release) -> QosClass:
     resources = pod.spec.resources
     if resources is not None and is_decided_at_pod_level(pod, release):
         return _decide([resources], limits_may_be_missing=not resources.limits)
-    return _decide(
-        [container.resources for container in (*pod.containers, *pod.init_containers)],
-        limits_may_be_missing=False,
-    )
+    return _decide([container.resources for container in (*pod.containers, *pod.init_containers)])
 
 
 def is_decided_at_pod_level(pod: Pod, release: Release) -> bool:
@@ -62,7 +59,7 @@ def is_decided_at_pod_level(pod: Pod, release: Release) -> bool:
     return True
 
 
-def _decide(resources: Iterable[ResourceRequirements], *, limits_may_be_missing: bool) -> QosClass:
+def _decide(resources: Iterable[ResourceRequirements], *, limits_may_be_missing: bool = False) -> QosClass:
     """Decide by the sums of positive cpu and memory, in exact units of 1e-9.
 
     If a limit is missing, the pod cannot be Guaranteed, so the first positive value decides.
@@ -114,14 +111,10 @@ _RULES: Final = {
 
 def _lacking(pod: Pod, release: Release) -> Iterator[Reason]:
     for owner, requests, limits in _deciding(pod, release):
+        whose = "pod" if owner == SPEC_RESOURCES else owner
         for name in _COUNTED:
             limit, request = limits.get(name), requests.get(name)
-            inputs = {
-                "owner": "pod" if owner == SPEC_RESOURCES else owner,
-                "resource": name,
-                "request": request,
-                "limit": limit,
-            }
+            inputs = {"owner": whose, "resource": name, "request": request, "limit": limit}
             if limit is None or limit.sign <= 0:
                 yield Reason(Rule.LACKS_LIMIT, None, inputs)
             elif request is not None and request.sign <= 0:
@@ -170,21 +163,16 @@ def steps_to(pod: Pod, target: QosClass, release: Release) -> list[ClassStep]:
     if computed is target:
         return []
     if target is QosClass.GUARANTEED:
-        return [
-            step
-            for owner, requests, limits in _deciding(pod, release)
-            for step in _equalize(owner, requests, limits)
-        ]
+        return [step for deciding in _deciding(pod, release) for step in _equalize(*deciding)]
     if target is QosClass.BEST_EFFORT:
         return [
             ClassStep(ClassStepKind.REMOVE_ALL, owner)
             for owner, requests, limits in _deciding(pod, release)
             if any(name in requests or name in limits for name in _COUNTED)
         ]
-    any_step = (
-        ClassStepKind.ADD_ANY_REQUEST if computed is QosClass.BEST_EFFORT else ClassStepKind.LOWER_A_REQUEST
-    )
-    return [ClassStep(any_step, SPEC_RESOURCES if is_decided_at_pod_level(pod, release) else "")]
+    owner = SPEC_RESOURCES if is_decided_at_pod_level(pod, release) else ""
+    has_none = computed is QosClass.BEST_EFFORT
+    return [ClassStep(ClassStepKind.ADD_ANY_REQUEST if has_none else ClassStepKind.LOWER_A_REQUEST, owner)]
 
 
 def _equalize(owner: str, requests: ResourceList, limits: ResourceList) -> Iterator[ClassStep]:

@@ -217,14 +217,10 @@ def with_adj(ranking: Ranking, pod: Pod, adj: Mapping[str, int | None]) -> Ranki
 
 def container_kinds(pod: Pod, release: Release) -> list[tuple[Container, ContainerKind]]:
     """Return containers with their kind in start order: init and sidecar, app, ephemeral."""
-    kinds = [(container, ContainerKind.APP) for container in pod.containers]
-    if pod.spec.init_containers:
-        sidecar, plain = ContainerKind.SIDECAR, ContainerKind.INIT
-        is_sidecar = resources.is_sidecar
-        init_containers = pod.spec.init_containers
-        kinds = [(init, sidecar if is_sidecar(init, release) else plain) for init in init_containers] + kinds
-    if pod.spec.ephemeral_containers:
-        kinds += [(container, ContainerKind.EPHEMERAL) for container in pod.ephemeral_containers]
+    sidecar, plain, is_sidecar = ContainerKind.SIDECAR, ContainerKind.INIT, resources.is_sidecar
+    kinds = [(init, sidecar if is_sidecar(init, release) else plain) for init in pod.init_containers]
+    kinds += [(container, ContainerKind.APP) for container in pod.containers]
+    kinds += [(container, ContainerKind.EPHEMERAL) for container in pod.ephemeral_containers]
     return kinds
 
 

@@ -147,11 +147,7 @@ class ResizeOutcome(NamedTuple):
 
 
 def resize_outcome(
-    old: Pod,
-    new: Pod,
-    setup: NodeSetup,
-    fits: Iterable[NodeFit] | None = None,
-    usage: PodUsage | None = None,
+    old: Pod, new: Pod, setup: NodeSetup, fits: Iterable[NodeFit] | None = None, usage: PodUsage | None = None
 ) -> ResizeOutcome:
     """Predict the kubelet's answer to an accepted resize.
 

@@ -97,15 +97,16 @@ class OomLoop(NamedTuple):
 def oom_loops(pod: Pod) -> tuple[OomLoop, ...]:
     """Return the containers that wait to restart because of their memory limit; ephemeral ones never do."""
     restarted = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
-    return tuple(
-        OomLoop(status.name, status.restart_count, waiting.reason if waiting is not None else "", never_ran)
-        for status in (() if pod.is_terminal else restarted)
-        if status.state is not None and not status.has_processes
-        for waiting in (status.state.waiting,)
-        for never_ran in (is_refused(pod, status.name),)
-        if never_ran or (status.ends and status.ends[0].reason == "OOMKilled")
-        if waiting is not None or pod.spec.restart_policy != "Never"
-    )
+    loops = []
+    for status in () if pod.is_terminal else restarted:
+        waiting = status.state.waiting if status.state is not None else None
+        if status.has_processes or (waiting is None and pod.spec.restart_policy == "Never"):
+            continue
+        never_ran = is_refused(pod, status.name)
+        if never_ran or (status.ends and status.ends[0].reason == "OOMKilled"):
+            reason = waiting.reason if waiting is not None else ""
+            loops.append(OomLoop(status.name, status.restart_count, reason, never_ran))
+    return tuple(loops)
 
 
 def is_refused(pod: Pod, container: str) -> bool:

@@ -190,10 +190,8 @@ def class_memory_qos(
         if not _is_tiered(setup):
             return {MEMORY_MIN: "0"}, {MEMORY_LOW: "0"}
         return {MEMORY_MIN: str(total)}, {MEMORY_LOW: str(burstable)}
-    return (
-        {MEMORY_MIN: str(total)} if total > 0 else {},
-        {MEMORY_MIN: str(burstable)} if burstable > 0 else {},
-    )
+    kubepods, of_burstable = ({MEMORY_MIN: str(size)} if size > 0 else {} for size in (total, burstable))
+    return kubepods, of_burstable
 
 
 def _memory_high(request: int, limit: int, setup: NodeSetup) -> int | None:

@@ -236,7 +236,7 @@ def pod_reasons(
     files: Mapping[str, str], totals: PodTotals, qos: QosClass, setup: NodeSetup
 ) -> dict[str, Reason]:
     """Return the reason for each of the pod's files."""
-    kubelet = setup.kubelet
+    kubelet, page = setup.kubelet, setup.node.page_size_bytes
     inputs = _Inputs(
         weight={
             "cpu_milli": totals.cpu_request_milli if qos is not QosClass.BEST_EFFORT else 0,
@@ -249,11 +249,7 @@ def pod_reasons(
             "period_us": kubelet.cpu_cfs_quota_period_us,
             "enforced": kubelet.cpu_cfs_quota,
         },
-        memory={
-            "limit": totals.memory_limit,
-            "declared": totals.declared.memory,
-            "page": setup.node.page_size_bytes,
-        },
+        memory={"limit": totals.memory_limit, "declared": totals.declared.memory, "page": page},
         has_exclusive_cpus=totals.exclusive_cpus and qos is QosClass.GUARANTEED,
         request=totals.memory_request,
         limit=totals.memory_limit,
@@ -318,18 +314,13 @@ def _reason(file: str, value: str, inputs: _Inputs) -> Reason:
     if name == "pids.max":
         return Reason(Rule.PIDS, value, {"limit": inputs.pids_limit})
     if name in {MEMORY_SWAP_MAX, "memory.memsw.limit_in_bytes"}:
-        return Reason(_swap_rule(name, value), value, {"request": inputs.request})
+        # In cgroup v1, memory and swap share a limit, memory's without swap.
+        rule = Rule.SWAP_SHARE if name == MEMORY_SWAP_MAX and value != "0" else Rule.SWAP_NONE
+        rule = Rule.SWAP_UNLIMITED if value in {"max", "-1"} else rule
+        return Reason(rule, value, {"request": inputs.request})
     if name == MEMORY_HIGH:
         return Reason(Rule.MEMORY_HIGH, value, {"request": inputs.request, "limit": inputs.limit})
     return Reason(Rule.MEMORY_PROTECTION, value, {"request": inputs.request})
 
 
 _WITHOUT_INPUTS: Final = {"cpu.cfs_period_us": Rule.CPU_PERIOD, _OOM_GROUP: Rule.MEMORY_OOM_GROUP}
-
-
-def _swap_rule(name: str, value: str) -> Rule:
-    """Return the rule of a swap file; in cgroup v1, memory and swap share a limit, memory's without swap."""
-    if value in {"max", "-1"}:
-        return Rule.SWAP_UNLIMITED
-    is_limited = name == MEMORY_SWAP_MAX and value != "0"
-    return Rule.SWAP_SHARE if is_limited else Rule.SWAP_NONE

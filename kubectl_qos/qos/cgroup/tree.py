@@ -330,11 +330,7 @@ def _with_pods(above_pods: Directory, pods: Iterable[Pod], setup: NodeSetup) -> 
 def _pod(prediction: Prediction) -> Directory:
     """Return a pod with its containers that have not ended (done init containers have)."""
     pod = prediction.pod
-    ended = {
-        status.name
-        for status in pod.status.every_container
-        if status.state is not None and status.state.terminated is not None
-    }
+    ended = {status.name for status in pod.status.every_container if status.state and status.state.terminated}
     return Directory(
         prediction.cgroup.path,
         CgroupLevel.POD,

@@ -35,14 +35,11 @@ class BadnessOrder(Order):
         """Return the kernel's victim now, nobody if every process is immune."""
         total = max(self._scale_bytes(self._state, owner) // self._page, 1)
         candidates, points = self._scores(owner, total)
-        processes = self._memory.node_processes() if self._scope is Scope.NODE else []
-        own = [
-            badness(process.used_bytes // self._page, process.adj, total, self._kernel)
-            if process.adj != OOM_SCORE_ADJ_MIN
-            else None
-            for process in processes
-        ]
-        most = max([*points, *(score for score in own if score is not None)], default=None)
+        of_node = self._memory.node_processes() if self._scope is Scope.NODE else []
+        processes = [process for process in of_node if process.adj != OOM_SCORE_ADJ_MIN]
+        sizes = ((process.used_bytes // self._page, process.adj) for process in processes)
+        own = [badness(pages, adj, total, self._kernel) for pages, adj in sizes]
+        most = max([*points, *own], default=None)
         if most is None:
             return NOBODY
         tied = points.count(most) + own.count(most) - 1
@@ -96,9 +93,12 @@ class BadnessOrder(Order):
             living = list(memory.living)
         if memory.immune:
             living = [index for index in living if index not in memory.immune]
-        if not self._scope.is_wide:
-            return living, self._few_badness(living, total)
-        return living, self._badness(living, total)
+        if self._scope.is_wide:
+            return living, self._badness(living, total)
+        every, page = self._state.containers, self._page
+        used = zip(living, memory.usages(living), strict=True)
+        beside = ((every[index], (size - every[index].beside_bytes) // page) for index, size in used)
+        return living, [badness(pages, item.adj, total, self._kernel) for item, pages in beside]
 
     def _badness(self, containers: Sequence[int], total: int) -> Sequence[int]:
         """Return the points of each container; constant and shared if nothing grows."""
@@ -109,15 +109,6 @@ class BadnessOrder(Order):
         if points is None:
             points = self._points[total] = self._compute_badness(everyone, total)
         return points if len(containers) == len(everyone) else [points[index] for index in containers]
-
-    def _few_badness(self, containers: Sequence[int], total: int) -> list[int]:
-        """Return the points of a few containers."""
-        usages = zip(containers, self._memory.usages(containers), strict=True)
-        page, every = self._page, self._state.containers
-        return [
-            badness((used - every[index].beside_bytes) // page, every[index].adj, total, self._kernel)
-            for index, used in usages
-        ]
 
     def _compute_badness(self, containers: Sequence[int], total: int) -> Sequence[int]:
         """Compute points: pages plus the constant points of oom_score_adj."""

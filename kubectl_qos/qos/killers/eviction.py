@@ -5,6 +5,7 @@ minimum reclaim are met; evictPod refuses critical pods). Thresholds and sort ke
 """
 
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Final
 
 from kubectl_qos.qos.eviction import Due, EvictionKey, eviction_key
@@ -90,43 +91,23 @@ class Eviction(Killer):
         """
         thresholds, use = state.thresholds, state.use
         node = use.own + use.working_set
+        ceiling = partial(Ceiling, self.id, owner=-1, by_working_set=True)
         if not state.capacity_bytes:
             if state.due is Due.NOW:
-                yield Ceiling(
-                    self.id, self.scope, -1, node, node, by_working_set=True, is_polled=True, due=state.due
-                )
+                yield ceiling(Scope.NODE, used_bytes=node, at_bytes=node, is_polled=True, due=state.due)
             return
-        evictable, reclaim = state.capacity_bytes - thresholds.hugepages_bytes, thresholds.reclaim_bytes
-        has_soft = thresholds.soft_bytes is not None
-        hard: list[tuple[Scope, int, int]] = []
+        evictable = state.capacity_bytes - thresholds.hugepages_bytes
+        due = Due.NO if thresholds.soft_bytes is not None else state.due
+        hard = partial(ceiling, is_polled=True, reclaim_bytes=thresholds.reclaim_bytes, due=due)
         if thresholds.node_bytes is not None:
-            hard.append((Scope.NODE, node, evictable - thresholds.node_bytes))
+            yield hard(Scope.NODE, used_bytes=node, at_bytes=evictable - thresholds.node_bytes)
         if thresholds.kubepods_bytes is not None and state.kubepods_bytes is not None:
-            hard.append((Scope.PODS, use.working_set, state.kubepods_bytes - thresholds.kubepods_bytes))
-        for scope, used, at in hard:
-            yield Ceiling(
-                self.id,
-                scope,
-                -1,
-                used,
-                at,
-                by_working_set=True,
-                is_polled=True,
-                reclaim_bytes=reclaim,
-                due=Due.NO if has_soft else state.due,
-            )
+            at_bytes = state.kubepods_bytes - thresholds.kubepods_bytes
+            yield hard(Scope.PODS, used_bytes=use.working_set, at_bytes=at_bytes)
         if thresholds.soft_bytes is not None:
-            yield Ceiling(
-                self.id,
-                Scope.NODE,
-                -1,
-                node,
-                evictable - thresholds.soft_bytes,
-                by_working_set=True,
-                is_soft=True,
-                grace_seconds=thresholds.soft_grace_seconds,
-                due=state.due,
-            )
+            at_bytes, grace = evictable - thresholds.soft_bytes, thresholds.soft_grace_seconds
+            soft = partial(ceiling, is_soft=True, grace_seconds=grace, due=state.due)
+            yield soft(Scope.NODE, used_bytes=node, at_bytes=at_bytes)
 
     def order(self, memory: MemoryTimeline) -> EvictionOrder:
         """Order pods by usage above their requests, and by priority."""

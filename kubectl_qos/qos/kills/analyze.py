@@ -43,13 +43,7 @@ from kubectl_qos.qos.kills.evidence import (
     reported_mechanism,
 )
 from kubectl_qos.qos.kills.node_events import container_by_name, event_reports
-from kubectl_qos.qos.kills.report import (
-    Constraint,
-    KernelLog,
-    OomReport,
-    distinct_reports,
-    seconds_between,
-)
+from kubectl_qos.qos.kills.report import Constraint, KernelLog, OomReport, distinct_reports, seconds_between
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence, Mechanism
@@ -291,11 +285,8 @@ class _KillAnalyzer:
                     kills.append(self._report_kill(reported, pod))
         without_event = dict(enumerate(kills))
         for event, report in event_reports(self._event_list.events):
-            near = [
-                (seconds, index)
-                for index, kill in without_event.items()
-                if (seconds := _seconds_apart(kill, report)) is not None
-            ]
+            apart = {index: _seconds_apart(kill, report) for index, kill in without_event.items()}
+            near = [(seconds, index) for index, seconds in apart.items() if seconds is not None]
             if near:
                 index = min(near)[1]
                 if len(near) == 1:
@@ -367,11 +358,10 @@ class _KillAnalyzer:
                 diagnosis = by_kubelet.container_diagnosis(end, state, is_only=is_only)
                 if len(ended) > 1 and diagnosis.confidence is Confidence.CERTAIN:
                     continue  # It is one death of the whole pod.
-                kill = self._death_kill(death, diagnosis)
-                yield replace(kill, time=kill.time or by_kubelet.time)
+                yield _death_kill(death, diagnosis, time=death.time or by_kubelet.time)
             elif death.is_sigkill:
                 context = self._context(death, events)
-                yield self._death_kill(death, diagnosis_without_kernel(end, state, death.container, context))
+                yield _death_kill(death, diagnosis_without_kernel(end, state, death.container, context))
             is_explained |= by_kubelet is not None
         if not deaths and kubelet is None:
             yield from self._starts(pod, events)
@@ -409,10 +399,13 @@ class _KillAnalyzer:
         confidence, needs = reported_confidence(last.report), None
         if not _ends_container(last.report) and not _is_of_time(last.report, death.time):
             confidence, needs = Confidence.LIKELY, Need.WALL_CLOCK
-        kill = self._death_kill(death, Diagnosis(mechanism, confidence, tuple(evidence), needs))
-        kill = replace(kill, **self._report_fields(last.report, death.pod.node_name))
-        is_guessed = last.report.year_is_guessed and not kill.time
-        return replace(kill, time=kill.time or last.report.time, time_is_estimated=is_guessed)
+        return _death_kill(
+            death,
+            Diagnosis(mechanism, confidence, tuple(evidence), needs),
+            time=death.time or last.report.time,
+            time_is_estimated=last.report.year_is_guessed and not death.time,
+            **self._report_fields(last.report, death.pod.node_name),
+        )
 
     def _report_kill(self, reported: _Reported, pod: Pod | None) -> Kill:
         """Return a kill without a status: in a surviving or deleted container, or outside pods."""
@@ -450,27 +443,12 @@ class _KillAnalyzer:
             **self._report_fields(report, node),
         )
 
-    @staticmethod
-    def _death_kill(death: _Death, diagnosis: Diagnosis) -> Kill:
-        return _kill(
-            death.pod,
-            diagnosis,
-            time=death.time,
-            container=death.container,
-            container_id=death.container_id,
-            exit_code=death.end.known_exit_code if death.state != WAITING else None,
-            reason=death.end.reason,
-        )
-
     def _report_fields(self, report: OomReport, node: str) -> dict[str, Any]:
         facts = self._snapshot.setup(node).node
         capacity = facts.memory_capacity_bytes
         machine = capacity + facts.swap_capacity_bytes if capacity else None
-        return {
-            "cgroup": report.cgroup,
-            "report": report,
-            "choice": explain_choice(report, machine) if report.daemon is None else None,
-        }
+        choice = explain_choice(report, machine) if report.daemon is None else None
+        return {"cgroup": report.cgroup, "report": report, "choice": choice}
 
     def _reports_of(self, death: _Death) -> list[_Reported]:
         """Return the reports of a container's ID, or if the status has none, of the pod and the time."""
@@ -522,12 +500,9 @@ class _KillAnalyzer:
     @cached_property
     def _unlimited(self) -> list[_Death]:
         """OOMKilled containers without a limit: killed at the limit of all pods, or on a full node."""
-        return [
-            death
-            for pod in self._snapshot.pods
-            for death in _deaths(pod)
-            if death.end.reason == OOM_KILLED and self._limits(pod, death.container).nearest is None
-        ]
+        deaths = (death for pod in self._snapshot.pods for death in _deaths(pod))
+        killed = (death for death in deaths if death.end.reason == OOM_KILLED)
+        return [death for death in killed if self._limits(death.pod, death.container).nearest is None]
 
     @cached_property
     def _log_nodes(self) -> dict[int, set[str]]:
@@ -542,12 +517,8 @@ class _KillAnalyzer:
     @cached_property
     def _boot_times(self) -> dict[int, datetime]:
         """Boot times of machines whose logs lack wall-clock times, from deaths that statuses report too."""
-        ends = {
-            death.container_id: death.time
-            for pod in self._snapshot.pods
-            for death in _deaths(pod)
-            if death.is_sigkill and death.container_id
-        }
+        deaths = (death for pod in self._snapshot.pods for death in _deaths(pod) if death.is_sigkill)
+        ends = {death.container_id: death.time for death in deaths if death.container_id}
         boots: dict[int, list[float]] = {}
         for reported in self._reported:
             ended = parse_time(ends.get(reported.container_id))
@@ -571,6 +542,13 @@ def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
         is_own=_is_own(pod, diagnosis.mechanism),
         **fields,
     )
+
+
+def _death_kill(death: _Death, diagnosis: Diagnosis, **fields: Any) -> Kill:
+    exit_code = death.end.known_exit_code if death.state != WAITING else None
+    stated = {"time": death.time, "exit_code": exit_code, "reason": death.end.reason}
+    whose = {"container": death.container, "container_id": death.container_id}
+    return _kill(death.pod, diagnosis, **(whose | stated | fields))
 
 
 def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:

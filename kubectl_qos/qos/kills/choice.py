@@ -226,11 +226,8 @@ def _formulas(report: OomReport) -> tuple[Kernel, ...]:
 def _ranked_tasks(
     tasks: Sequence[OomTask], total: int, machine: int | None, page: int, kernel: Kernel
 ) -> tuple[ScoredTask, ...]:
-    scored = [
-        (badness(task.counted_pages(page), task.adj, total, kernel), task)
-        for task in tasks
-        if task.adj != OOM_SCORE_ADJ_MIN
-    ]
+    candidates = [task for task in tasks if task.adj != OOM_SCORE_ADJ_MIN]
+    scored = [(badness(task.counted_pages(page), task.adj, total, kernel), task) for task in candidates]
     scored.sort(key=lambda pair: -pair[0])
     places: dict[int, int] = {}
     ranked = []

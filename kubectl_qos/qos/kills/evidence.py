@@ -582,11 +582,8 @@ def _mechanism_by_events(
     time: str, context: DeathContext, *, is_oom_killed: bool
 ) -> tuple[Mechanism, Confidence, list[Evidence]]:
     limit, neighbours = context.limits.nearest, context.neighbours
-    node_events = [
-        event
-        for event in context.node_events
-        if event.reason in {"SystemOOM", *OOM_KILLING} and is_near(event, time)
-    ]
+    of_kills = (event for event in context.node_events if event.reason in {"SystemOOM", *OOM_KILLING})
+    node_events = [event for event in of_kills if is_near(event, time)]
     evidence = list(map(event_evidence, node_events))
     if any(not event.own_message.startswith("Memory cgroup") for event in node_events):
         return BY_RANK.id, Confidence.POSSIBLE if limit else Confidence.LIKELY, evidence

@@ -26,13 +26,7 @@ from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, LimitHit, Scope
 from kubectl_qos.qos.simulation.engine import Run
-from kubectl_qos.qos.simulation.node_state import (
-    Growth,
-    NodeProcess,
-    NodeState,
-    Scenario,
-    state_of_node,
-)
+from kubectl_qos.qos.simulation.node_state import Growth, NodeProcess, NodeState, Scenario, state_of_node
 
 
 class Precedent(StrEnum):

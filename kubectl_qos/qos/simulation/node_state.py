@@ -26,22 +26,10 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.cgroup.memory import container_swap
 from kubectl_qos.qos.cgroup.pod import sets_oom_group
-from kubectl_qos.qos.eviction import (
-    Due,
-    evictable_capacity,
-    eviction_due,
-    is_without_stats,
-    memory_threshold,
-)
+from kubectl_qos.qos.eviction import Due, evictable_capacity, eviction_due, is_without_stats, memory_threshold
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.ranking import (
-    ContainerScore,
-    ProfileCache,
-    RankedPod,
-    Ranking,
-    rank_node,
-)
+from kubectl_qos.qos.ranking import ContainerScore, ProfileCache, RankedPod, Ranking, rank_node
 from kubectl_qos.qos.restart import (
     Restart,
     is_of_earlier_run,
@@ -474,6 +462,8 @@ def ranked_node_state(
     simulated, containers = _build_parts(ranking, setup, rules, {} if built is None else built)
     is_enforced = ENFORCE_PODS in kubelet.enforce_node_allocatable and kubelet.cgroups_per_qos
     kubepods = node.allocatable_memory_bytes if is_enforced else None
+    usages = (score.usage for row in ranking.pods for score in row.alive if score.usage is not None)
+    without_stats = (_build_pod(row, setup, rules) for row in ranking.pods if is_without_stats(row))
     return NodeState(
         setup=setup,
         pods=tuple(simulated),
@@ -484,11 +474,7 @@ def ranked_node_state(
         thresholds=_thresholds(setup, capacity, kubepods),
         has_oom_group=sets_oom_group(setup),
         without_usage=ranking.without_usage,
-        by_working_set=any(
-            score.usage is not None and score.usage.rss_bytes is None
-            for row in ranking.pods
-            for score in row.alive
-        ),
+        by_working_set=any(usage.rss_bytes is None for usage in usages),
         own_bytes=own_bytes,
         own_processes=tuple(own_processes),
         due=eviction_due(setup, ((row.pod, row.usage) for row in ranking.pods), own_bytes),
@@ -501,12 +487,7 @@ def ranked_node_state(
             )
             for budget in rules.budgets
         ),
-        without_stats=tuple(
-            sorted(
-                (_build_pod(row, setup, rules) for row in ranking.pods if is_without_stats(row)),
-                key=lambda pod: pod.pod.spec.priority or 0,
-            )
-        ),
+        without_stats=tuple(sorted(without_stats, key=lambda pod: pod.pod.spec.priority or 0)),
     )
 
 
