@@ -205,6 +205,14 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
     without = sum(state.without_usage for state in states.values() if not state.is_unmeasured)
     if without:
         yield f"{count(without, 'pod')} {WITHOUT_USAGE}"
+    never = [
+        escape(name) or "the node"
+        for name, state in states.items()
+        if (state.thresholds.node_bytes, state.thresholds.soft_bytes) == (None, None)
+        and not state.setup.node.is_windows
+    ]
+    if never:
+        yield f"no kubelet evicts for memory on {first_few(never)}: there is no threshold of memory.available"
     own = {name: state.own_bytes for name, state in states.items() if state.capacity_bytes}
     yield from own_memory_notes(own, usage)
 

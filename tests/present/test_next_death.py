@@ -10,8 +10,9 @@ from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths, deaths_of_
 from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
+from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import PodStatus, convert
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.present import next_death
 from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.next_death import (
@@ -323,6 +324,13 @@ def test_a_node_says_what_growth_the_kubelet_may_notice_too_late(snapshot: Snaps
     of_two = DeathRow("worker-2", evicted), DeathRow("worker-3", DEATH._replace(distance_bytes=900 * MIB))
     several = next_death.notes(replace(deaths_on_nodes(snapshot, ["worker-2", "worker-3"]), rows=of_two))
     assert not [note for note in several if "checks every" in note]
+
+
+def test_a_kubelet_without_a_threshold_is_named(snapshot: Snapshot) -> None:
+    k3s = replace(snapshot, overrides=NodeOverrides(settings=(NodeOverride.parse("profile=k3s"),)))
+    said = "no kubelet evicts for memory on worker-2: there is no threshold of memory.available"
+    for given, is_said in ((k3s, True), (snapshot, False)):
+        assert (said in next_death.notes(deaths_on_nodes(given, ["worker-2"]))) is is_said
 
 
 def test_how_many_die_before_is_a_column_only_where_some_do(snapshot: Snapshot) -> None:
