@@ -253,6 +253,10 @@ _NO_OBJECTS: Final = (
     " get are read"
 )
 _NO_KIND: Final = "Object 'Kind' is missing", "every document needs apiVersion and kind"
+_COMPOSE: Final = (
+    "services of Compose are not objects of Kubernetes",
+    "kompose convert makes manifests of them",
+)
 _RENDERED: Final = "helm template renders templates: helm template CHART | kubectl qos check -f -"
 _VALUES: Final = "values of a Helm chart are not objects", _RENDERED
 
@@ -375,7 +379,8 @@ class ParsedObjects:
             return
         kind = raw.get("kind") or default_kind or of_kubelet
         if not isinstance(kind, str) or not kind:
-            self.problems.append(location.error(*(_VALUES if is_of_helm else _NO_KIND)))
+            other = _COMPOSE if {"services"} <= words else _NO_KIND
+            self.problems.append(location.error(*(_VALUES if is_of_helm else other)))
             return
         items = raw.get("items")
         if kind.endswith("List") and (items is None or isinstance(items, list)):

@@ -212,6 +212,14 @@ def test_a_bad_item_of_a_dump_is_named_by_its_place() -> None:
     ]
 
 
+def test_a_compose_file_is_named() -> None:
+    (problem,) = found_in("services: {api: {image: api, mem_limit: 1g}}").problems
+    assert (str(problem), problem.hint) == (
+        "x.yaml: services of Compose are not objects of Kubernetes",
+        "kompose convert makes manifests of them",
+    )
+
+
 def test_values_of_helm_are_named() -> None:
     parsed = ParsedObjects()
     parsed.add_file(b"replicaCount: 2\nresources: {limits: {memory: 1Gi}}\n", "chart/values-prod.yaml")
