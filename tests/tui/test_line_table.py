@@ -294,10 +294,27 @@ async def test_sideways_the_fixed_columns_stay_and_headers_are_clicked() -> None
         # A click on a header that was scrolled to sorts by it.
         await pilot.press(*["right"] * 6)
         await pilot.pause()
-        await pilot.click(CountingTable, offset=(26, 0))
+        await pilot.click(CountingTable, offset=(12, 0))
         assert app.table.sorted_by == ("size", False)
         await pilot.click(CountingTable, offset=(3, 0))
         assert app.table.sorted_by == ("name", False)
+
+
+async def test_sideways_every_column_in_sight_is_whole_or_alone() -> None:
+    columns: list[Column[Row]] = [
+        column(f"c{place}", lambda _: "v" * 8, header=f"{place}" * 8) for place in range(9)
+    ]
+    app = TableApp(many(9), columns, fixed=1)
+    async with app.run_test(size=(33, 6)) as pilot:
+        await pilot.pause()
+        for first in (*range(1, 8), 7):
+            header, row = lines(app)[:2]
+            digits = [sign for sign in dict.fromkeys(header) if sign.isdigit()]
+            assert digits == ["0", f"{first}", f"{first + 1}"]
+            assert [header.count(digit) for digit in digits[1:]] == [8, 8]
+            assert row.count("v") == 24
+            await pilot.press("right")
+            await pilot.pause()
 
 
 async def test_marked_rows_bear_a_sign_and_another_theme_repaints_the_lines() -> None:

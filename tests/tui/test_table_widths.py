@@ -128,7 +128,9 @@ async def test_scrolled_sideways_everything_stays_aligned() -> None:
                         cells = in_cells(text) + [" "] * 80
                         strip = table.render_line(y)
                         assert strip.cell_length == cell_len(strip.text) == table.size.width == columns
-                        expected = cut(cells, 0, stays) + cut(cells, stays + left, left + columns)
+                        end = table.columns.whole_end(stays + left, left + columns)
+                        expected = cut(cells, 0, stays) + cut(cells, stays + left, end)
+                        expected += " " * (columns - cell_len(expected))
                         assert marks_cut(strip.text) == marks_cut(expected), (fixed, columns, left)
                     head = in_cells(table.render_line(0).text)
                     assert len(head) == columns

@@ -237,7 +237,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         if not all(map(is_, made_from, self._lines_of)):
             self._lines, self._lines_of = table.RowLines(self.height, self._starts()), made_from
         lines = self._lines.count(len(self.rows))
-        self.virtual_size = Size(self.columns.line_width, lines + HEADER)
+        width, room = self.columns.line_width, self.scrollable_content_region.width
+        steps = self.columns.scroll_steps if width > room else []
+        width = next((step + room for step in steps if step + room >= width), width)
+        self.virtual_size = Size(width, lines + HEADER)
         self._repaint()
         self._scroll_to_cursor()
 
@@ -319,11 +322,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self.call_after_refresh(self._fit_beside_scrollbar)
 
     def _fit_beside_scrollbar(self) -> None:
-        before = self.columns
         self._fit()
-        if before is not self.columns:
-            self._show()
-        self._scroll_to_cursor()  # without the scrollbar nothing scrolled
+        self._show()  # without the scrollbar nothing scrolled
 
     def notify_style_update(self) -> None:
         """Make the lines again: they have the styles of the theme."""
@@ -351,11 +351,13 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             return self._below(y, width)
         left, fixed = self.scroll_offset.x, self._fixed_width
         strip = strip.extend_cell_length(fixed + left + width, base)
-        strip = Strip.join([strip.crop(0, fixed), table.cropped(strip, fixed + left, left + width)])
+        room = self.scrollable_content_region.width
+        begin = fixed + left
+        shown = table.cropped(strip, begin, self.columns.whole_end(begin, left + room))
+        strip = Strip.join([strip.crop(0, fixed), shown]).extend_cell_length(width, base)
         if y == 0 and left:
             place = max(fixed - 1, 0)
             strip = Strip.join([strip.crop(0, place), Strip([Segment("←", base)]), strip.crop(place + 1)])
-        room = self.scrollable_content_region.width
         if y == 0 and self.columns.line_width > left + room:
             arrow = Segment("→".ljust(width - room + 1), base)
             strip = Strip.join([strip.crop(0, room - 1), Strip([arrow])])
@@ -478,10 +480,14 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._move(self.cursor + max(self._page // self.height, 1))
 
     def action_left(self) -> None:
-        self.scroll_to(x=max(self.scroll_offset.x - 8, 0), animate=False)
+        before = [step for step in self.columns.scroll_steps if step < self.scroll_offset.x]
+        self.scroll_to(x=max((0, *before)), animate=False)
 
     def action_right(self) -> None:
-        self.scroll_to(x=self.scroll_offset.x + 8, animate=False)
+        """Scroll to the next column, or through one that is wider than the table."""
+        at, room = self.scroll_offset.x, self.scrollable_content_region.width - self._fixed_width
+        after = min((step for step in self.columns.scroll_steps if step > at), default=at + room)
+        self.scroll_to(x=after if after - at <= room + table.GAP else at + room, animate=False)
 
     def action_select(self) -> None:
         if self.row is not None:

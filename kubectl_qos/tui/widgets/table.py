@@ -46,6 +46,18 @@ class Layout(Generic[RowT]):
         """Return the cells of the gutter and the columns that stay."""
         return GUTTER + sum(self.widths[: self.fixed]) + GAP * self.fixed
 
+    @property
+    def scroll_steps(self) -> list[int]:
+        """Return how far to scroll sideways for each column to be the first beside the fixed ones."""
+        return list(accumulate((width + GAP for width in self.widths[self.fixed : -1]), initial=0))
+
+    def whole_end(self, begin: int, end: int) -> int:
+        """Return where the columns end that are whole between two cells of the line, `end` if none is."""
+        if self.line_width <= end:
+            return end
+        after = (self.fixed_width + step for step in self.scroll_steps[1:])
+        return min(max((cell for cell in after if begin < cell - GAP <= end), default=end), end)
+
     def column(self, key: str) -> Column[RowT] | None:
         return next((column for column in self.columns if column.key == key), None)
 
