@@ -44,6 +44,14 @@ def sparkline(samples: Sequence[int], most: int | None, cells: int) -> str:
     return "".join(BARS[min(sample * len(BARS) // highest, len(BARS) - 1)] for sample in shown)
 
 
+def graph(samples: Sequence[int], lowest: int, highest: int, height: int) -> list[str]:
+    """Draw samples as columns of several lines, the top line first, scaled between two values."""
+    levels = len(BARS) * height
+    filled = [(sample - lowest) * levels // max(highest - lowest, 1) for sample in samples]
+    bases = range(levels - len(BARS), -1, -len(BARS))
+    return ["".join(f" {BARS}"[min(max(level - base, 0), len(BARS))] for level in filled) for base in bases]
+
+
 class PodGroup(msgspec.Struct, frozen=True, gc=False):
     """The pods of a node or namespace that have not ended; `key` None is all of them. Bytes are bytes.
 

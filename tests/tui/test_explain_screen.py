@@ -21,7 +21,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.explanation import explain_pod, text_lines, with_fix
 from kubectl_qos.present.output import Line, Section
 from kubectl_qos.tui.screens.edit import EditScreen
-from kubectl_qos.tui.screens.explain import Collapsible, CollapsibleTitle, ExplainScreen
+from kubectl_qos.tui.screens.explain import Collapsible, CollapsibleTitle, ExplainScreen, memory_lines
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, section_layout
 from tests.tui.sources import API, Run, ScriptedSource, demo, pod_named, running, with_usage, without
 
@@ -286,6 +286,26 @@ def test_a_title_has_no_empty_lines_at_the_width_that_it_gets(width: int, height
     title = CollapsibleTitle("Eviction")
     title.set_reactive(CollapsibleTitle.answer, "rank 6 of 15 under memory pressure")
     assert title.get_content_height(Size(width, 24), Size(width, 24), width) == height
+
+
+RISING = [1024, 2048, 3072, 4000]
+UP_TO_LIMIT = ["4Mi limit       ▇▇", "              ████", "            ██████", "      0Mi ████████"]
+
+
+@pytest.mark.parametrize(
+    ("kib", "limit", "drawn"),
+    [
+        (RISING, 4 << 20, UP_TO_LIMIT),
+        (RISING, None, ["3Mi       ██"]),
+        ([4000] * 4, None, []),
+        (RISING[:3], 4 << 20, []),
+    ],
+)
+def test_memory_is_drawn_up_to_its_limit(kib: list[int], limit: int | None, drawn: list[str]) -> None:
+    lines = [line.text for line in memory_lines(kib, limit, 80)]
+    assert lines[: len(drawn)] == drawn
+    assert bool(lines) == bool(drawn)
+    assert not lines or lines[-1].strip() == "the last 4 samples, 1Mi to 3Mi"
 
 
 async def test_folds_focus_and_place_stay_while_it_follows() -> None:

@@ -22,12 +22,13 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from kubectl_qos.analysis.pod_facts import MOST_SCORE
+from kubectl_qos.analysis.trends import MOST, STEADY
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.events import LOADING, error_section, events_section
 from kubectl_qos.present.explanation import Explanation, explain_pod, text_lines, with_fix
-from kubectl_qos.present.format import escape
+from kubectl_qos.present.format import binary, escape, rounded
 from kubectl_qos.present.moments import cheapest_section
 from kubectl_qos.present.next_death import DIES_NEXT
 from kubectl_qos.present.output import Section
@@ -35,7 +36,7 @@ from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.background import attempt, run_in_background
 from kubectl_qos.tui.screens.base import Built, QosScreen
 from kubectl_qos.tui.view import FollowStatus
-from kubectl_qos.tui.view_model import ViewModel, newest
+from kubectl_qos.tui.view_model import ViewModel, graph, newest
 from kubectl_qos.tui.widgets import text_view
 
 _Explained = tuple[Pod, Explanation, Section | None] | None
@@ -47,6 +48,12 @@ _LEFT: Final = frozenset({"Class", "Pressure"})
 _PROOF: Final = frozenset({"cgroup", "Assumed"})
 """The sections that are folded at first."""
 _BAR: Final = 60
+_FEWEST: Final = 4
+"""The samples that make a graph."""
+_GRAPH: Final = 4
+"""The lines of the graph of memory."""
+_WARNING, _FULL = 80, 95
+"""The percentages of a limit from which the graph warns."""
 
 _LoadedEvents = tuple[Sequence[Event] | QosError, datetime]
 """The events or the error, and when they were read, by the source's clock."""
@@ -68,6 +75,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         self._explanation = explain_pod(pod, view_model.snapshot, view_model.taken)
         self._cheapest: Section | None = None
         self._shown_summary: object = None
+        self._kib: tuple[int, ...] = ()
         self._replaced = self._gone = ""
         self._events: _LoadedEvents | None = None
         self._request = 0
@@ -235,7 +243,8 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
             below[place] = self._folds[section.title]
         self._fill(sections)
         first = self._explanation.sections[0]
-        summary = first, self._explanation.summary, self._explanation.formula, self._cheapest
+        self._kib = tuple(self.qos.trends.of(self._pod.key))
+        summary = first, self._explanation.summary, self._explanation.formula, self._cheapest, self._kib
         if summary != self._shown_summary:
             self._shown_summary = summary
             self._show_summary()
@@ -247,7 +256,9 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         dies.display = first.title == DIES_NEXT
         dies.border_title = first.title
         answer = text_view.paragraphs((first.answer, "answer"))
-        dies.show(text_view.stacked(answer, text_view.section_layout(first, "")))
+        row = self._explanation.facts.row
+        graph = partial(memory_lines, self._kib, row.limit if row is not None else None)
+        dies.show(text_view.stacked(answer, graph, text_view.section_layout(first, "")))
         self.query_one("#summary", text_view.TextView).show(self._summary_layout)
         if self._cheapest is not None:
             cheapest.border_title = self._cheapest.title
@@ -274,6 +285,29 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
 def _place(section: Section) -> str:
     """Return the place of a section: events are a table, which needs the whole width."""
     return "left" if section.title in _LEFT else "below" if section.title == LOADING.title else "right"
+
+
+def memory_lines(kib: Sequence[int], limit: int | None, width: int) -> list[text_view.TextLine]:
+    """Draw the memory of a pod up to its limit, without one from the least to the most that was seen."""
+    kib = kib[-MOST:]
+    top = limit >> 10 if limit else max(kib, default=0)
+    bottom = 0 if limit else min(kib, default=0)
+    if len(kib) < _FEWEST or (not limit and top - bottom <= top * STEADY):
+        return []
+    labels = [f"{binary(limit)} limit" if limit else rounded(top << 10), "", "", rounded(bottom << 10)]
+    column = max(map(len, labels)) + 1
+    wide = max(min((width - column) // MOST, 2), 1)
+    percent = 100 * kib[-1] // top if limit else 0
+    token = "wrong" if percent >= _FULL else "changed" if percent >= _WARNING else "calm"
+    lines = graph([sample for sample in kib for _ in range(wide)], bottom, max(top, *kib), _GRAPH)
+    seen = f"{rounded(min(kib) << 10)} to {rounded(max(kib) << 10)}"
+    return [
+        *(
+            text_view.TextLine.of((label.rjust(column - 1) + " ", "muted"), (line, token))
+            for label, line in zip(labels, lines, strict=True)
+        ),
+        text_view.TextLine(f"{' ' * column}the last {len(kib)} samples, {seen}", "muted"),
+    ]
 
 
 def score_lines(explanation: Explanation, width: int) -> list[text_view.TextLine]:
