@@ -137,6 +137,7 @@ async def test_what_differs_follows_the_line(compared: Run) -> None:
     assert "kubelet 1.36 → 1.37, ociRuntime=runc-1.3.1" in compared.words
     await compared.put("")
     assert "Type a release" in compared.words
+    assert "cgroupDriver=cgroupfs|systemd" in compared.words
     # What is wrong is said and what was shown stays.
     await compared.put("memory=32Gi")
     await compared.put("memory=32Gi cgroupVersion=3")

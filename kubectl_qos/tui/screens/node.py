@@ -18,7 +18,8 @@ from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import comparison_subject, kubelet_sections, node_sections, pod_sections
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.output import NO_AGES, Column, Section, column, marked_lines
+from kubectl_qos.present.node_settings import node_settings
+from kubectl_qos.present.output import NO_AGES, Column, Line, Section, column, marked_lines
 from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.present.tree import (
     MOUNT,
@@ -257,7 +258,8 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
         self._show_example()
 
     def _show_example(self) -> None:
-        self._show((Section("Type a release, settings, or both", f"such as {EXAMPLE}"),), "")
+        keys = [Line(f"{setting.key}={setting.type}", setting.effect) for setting in node_settings()]
+        self._show((Section("Type a release, settings, or both", f"such as {EXAMPLE}", tuple(keys)),), "")
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
