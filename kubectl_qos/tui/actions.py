@@ -128,11 +128,11 @@ _BY_GROUP: Final = {
     BindingGroup.MAIN: (
         _action("explain", "d", "why this class, score and rank", footer=True),
         _action("edit", "e", "change requests and limits, with a preview", footer=True),
-        _action("fix", "F", "what to change about the next deaths; enter fills it in", footer=3),
+        _action("fix", "F", "what to change about the next deaths; enter fills it in", footer=True),
         _action("nearest", "exclamation_mark", "go to the next death of all nodes", "next death"),
         _action("tree", "v", "the cgroup tree of the pod's node, with its values", "cgroups"),
         _action("compare", "u", "what an upgrade or another setting would change", "what if"),
-        _action("simulate", "o", "what is killed next on the node, as its memory fills", footer=True),
+        _action("simulate", "o", "what is killed next on the node, as its memory fills", footer=2),
         _action("kills", "K", "what was killed, by which mechanism, and how sure that is", footer=True),
         _action(
             "past", "at", "another time of the last day, from Prometheus, where deaths are marked", "time"

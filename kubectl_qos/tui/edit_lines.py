@@ -68,6 +68,9 @@ def pods_layout(replicas: Sequence[NodeReplicas], others: int, workload: Json | 
     return stacked(pods, layout_lines([*more, TextLine("")]))
 
 
+_UNKNOWN: Final = "it runs on no node, or the memory of its node is unknown"
+
+
 def ladder_layout(effects: Effects, most: int) -> TextLayout:
     """Return the pods around the changed one in kill order, which moves as its values do."""
     rows = ladder(effects, most)
@@ -81,7 +84,7 @@ def ladder_layout(effects: Effects, most: int) -> TextLayout:
 
     def layout(width: int) -> Iterator[TextLine]:
         if not rows:
-            why = "it has no rank: nothing of it runs on a node, or nothing is known to rank by"
+            why = f"no rank: {_UNKNOWN}"
             yield from (TextLine(text, "muted") for text in wrapped(why, width, hanging=""))
             return
         room = max(min(width - rank - score - max(used, last) - 10, max(map(cell_len, names))), 8)
@@ -128,7 +131,7 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
 
     def layout(width: int) -> Iterator[TextLine]:
         if not deaths:
-            yield TextLine("unknown: no node, or no memory capacity of it", "muted")
+            yield TextLine(f"unknown: {_UNKNOWN}", "muted")
         for head, moment in zip(headings, deaths, strict=True):
             for line in timeline(moment.deaths, width, head=head.ljust(column), focus=Focus(key)):
                 yield TextLine.of(*((span.text, _TOKENS.get(span.style, span.style)) for span in line))

@@ -151,6 +151,8 @@ def list_title(  # noqa: PLR0913 - the parts of one line
         words.append(f"{marked:,} marked")
     path, rows = breadcrumbs(view), "  ".join(words)
     order = _ORDERS.get(sorted_by, f"by {sorted_by}")
+    if sorted_by == "RANK" and view.kind in {ListKind.NAMESPACES, ListKind.WORKLOADS}:
+        order = "by the worst rank on a node"  # no kill order spans nodes
     orders = [order]
     if pressure_key and view.by_eviction:
         orders = [f"{order}, which decides under memory pressure", f"{order}, decides now", order]

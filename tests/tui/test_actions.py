@@ -165,7 +165,7 @@ def test_the_footer_drops_the_least_important_keys_and_none_in_part() -> None:
 
     assert fitting(1000) == shown
     at_80 = fitting(80)
-    assert {"main.explain", "main.simulate", "main.kills", "main.filter", "app.help"} <= set(at_80)
+    assert {"main.explain", "main.fix", "main.kills", "main.filter", "app.help"} <= set(at_80)
     widths = [len(fitting(width)) for width in range(20, 200)]
     assert widths == sorted(widths)
     assert fitting(20) == ["app.help", "app.quit"]

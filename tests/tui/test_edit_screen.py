@@ -166,7 +166,7 @@ async def test_fields(pilot: Run) -> None:
     await fill(pilot, "c", Side.REQUESTS, "memory", "1Gi")
     assert "oom_score_adj   <unknown>" in effects(screen)
     assert "kill rank       <unknown>" in effects(screen)
-    assert "it has no rank" in effects(screen)
+    assert "no rank: it runs on no node" in effects(screen)
 
 
 async def test_the_preview_is_that_of_the_command_at_every_key(pilot: Run) -> None:

@@ -398,7 +398,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def action_eviction(self) -> None:
         """Switch between the kubelet's order and the kernel's."""
         if self.view.kind is not ListKind.PODS:
-            self.qos.warn("the eviction order is one of pods")
+            self.qos.warn("only pods have an eviction order")
             return
         self.table.sort_naturally()
         self.change_view(replace(self.view, by_eviction=not self.view.by_eviction))
@@ -460,7 +460,8 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             return
         text = self.table.text(rows, self.qos.source.now())
         what = f"{len(rows)} row{'' if len(rows) == 1 else 's'}"
-        self.qos.copy(text, f"{what} of {marked} marked" if marked > len(rows) else what)
+        what += f" of {marked} marked" if marked > len(rows) else ""
+        self.qos.copy(text, f"{what} with a heading")
 
     def action_export(self) -> None:
         table, kind = self.table, self.view.kind

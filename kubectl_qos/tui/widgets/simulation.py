@@ -36,7 +36,7 @@ class NodeBar(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._segments: tuple[tuple[int, str, str], ...] = ()
+        self._segments: tuple[tuple[int, str, str, str], ...] = ()
         self._total = 1
 
     def show(self, node_state: NodeState | None, whole: Simulation | None, reached: int) -> None:
@@ -48,18 +48,25 @@ class NodeBar(Widget):
     def render(self) -> Content:
         cells = self.content_size.width
         parts, position, end = [], 0, 0
-        for used, sign, style in self._segments:
+        for used, sign, style, letter in self._segments:
             end += used
             here = min(round(cells * end / self._total), cells) - position
             if here > 0:
                 gap = _ENDS.get(sign, sign) if here > 1 else sign
-                parts.append(Content.styled(sign * (here - 1) + gap, style))
+                bar, middle = sign * (here - 1) + gap, here // 2
+                if letter and here >= _LETTERED:
+                    parts.append(Content.styled(bar[:middle], style))
+                    parts.append(Content.styled(letter, f"reverse {style}"))
+                    bar = bar[middle + 1 :]
+                parts.append(Content.styled(bar, style))
                 position += here
         if self._segments:
             parts.append(Content.styled("·" * (cells - position), "$secondary"))
         return Content.assemble(*parts)
 
 
+_LETTERED: Final = 4
+"""The least cells of a segment with the letter of its class."""
 _USED, _FREED, _OWN = "█", "░", "▒"
 _ENDS: Final = {_USED: "▊", _FREED: " "}
 """The last cell of a segment, so that segments can be told apart."""
@@ -67,14 +74,14 @@ _ENDS: Final = {_USED: "▊", _FREED: " "}
 
 def _segments(
     node_state: NodeState, whole: Simulation | None, reached: int
-) -> Iterator[tuple[int, str, str]]:
-    """Yield bytes, sign and style of each container; those that are never killed come first."""
+) -> Iterator[tuple[int, str, str, str]]:
+    """Yield bytes, sign, style and class letter of each container; those never killed come first."""
     steps = whole.steps if whole is not None else ()
     places: dict[tuple[PodKey, str], int] = {}
     for place, step in enumerate(steps):
         places.setdefault((step.key, step.container), place)
     if node_state.own_bytes:
-        yield node_state.own_bytes, _OWN, "$secondary"
+        yield node_state.own_bytes, _OWN, "$secondary", ""
     last = len(steps)
 
     def place_of(container: SimulatedContainer) -> int:
@@ -82,11 +89,12 @@ def _segments(
         return min(places.get((key, container.name), last), places.get((key, ""), last))
 
     for container in sorted(node_state.containers, key=place_of, reverse=True):
-        token = CLASSES[node_state.pod_for(container).qos].token
+        of_class = CLASSES[node_state.pod_for(container).qos]
         if place_of(container) < reached:
-            yield container.used_bytes, _FREED, "$secondary"
+            yield container.used_bytes, _FREED, "$secondary", ""
         else:
-            yield container.used_bytes, _USED, STYLES.get(token, f"${token}")
+            style = STYLES.get(of_class.token, f"${of_class.token}")
+            yield container.used_bytes, _USED, style, of_class.letter
 
 
 class Slider(Widget):
