@@ -27,7 +27,7 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
     named = _NAMED.match(text)
     if named is not None:
         name = named["name"] or named["bracketed"] or ""
-        fields["node"], position = "" if name == "kernel" else name, named.end()
+        fields["node"], position = "" if name == "kernel" or name.isdigit() else name, named.end()
     while (piece := _PIECE.match(text, position)) is not None:
         position, kind = piece.end(), str(piece.lastgroup)
         if kind in _TIMES:

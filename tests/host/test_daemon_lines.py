@@ -190,8 +190,9 @@ def test_earlyoom() -> None:
     assert (kill.diagnosis.mechanism, kill.freed_bytes) == (Mechanism.EARLYOOM, 500 << 20)
     assert "earlyoom killed java (41)" in text_of(kill)
     newer = 'sending SIGTERM to process 42 "web": oom_score 1020, oom_score_adj 5, VmRSS 100 MiB, cmdline "w"'
-    for prefix in ("Mar 24 16:04:39 n1 earlyoom[7]: ", "earlyoom[7]: ", ""):
-        kill = kill_of([f"{prefix}{newer}"])
+    for prefix in ("Mar 24 16:04:39 n1 earlyoom[7]: ", "earlyoom[7]: ", "", "wrapped"):
+        wrapped = newer.replace("oom_score 1", "\noom_score 1").split("\n")
+        kill = kill_of(wrapped if prefix == "wrapped" else [f"{prefix}{newer}"])
         assert kill.freed_bytes == 100 << 20
         assert "the victim was web, process 42, oom_score_adj 5, 100Mi in memory" in text_of(kill)
         assert "ends as Error with exit code 143 (SIGTERM) or 137, not as OOMKilled" in text_of(kill)

@@ -255,6 +255,8 @@ def _wrapped(line: str) -> list[str]:
 FORMS: dict[str, Callable[[list[str]], list[str]]] = {
     "indented": lambda lines: [f"    {line}" for line in lines],
     "quoted": quoted,
+    "numbered": lambda lines: [f"{number}: {line}" for number, line in enumerate(lines, 7)],
+    "a quoted quotation": lambda lines: [f">  > {line}" for line in lines],
     "quoted by a bar": lambda lines: [f" | {line}" for line in lines],
     "a list": lambda lines: [f"- {line}" for line in lines],
     "HTML": lambda lines: [line.replace("<", "&lt;").replace("(", "(") for line in lines],
@@ -445,6 +447,12 @@ def test_what_stands_before_a_line(prefix: str) -> None:
     assert (report.is_table_whole, len(report.tasks), report.incomplete) == (True, 3, False)
     assert bool(report.time) == ("20" in prefix and "I1120" not in prefix)
     assert report.node in {"worker-a", "worker-a.example", "dmesg-x9k", "n4.***", ""}
+
+
+@pytest.mark.parametrize("width", [at for at in range(45, len(LINES[-1])) if at not in range(66, 70)])
+def test_a_victim_whose_line_breaks_anywhere_but_in_its_name(width: int) -> None:
+    lines = [LINES[-2], LINES[-1][:width], LINES[-1][width:]]
+    assert report_of(lines).victims == report_of(LINES[-2:]).victims
 
 
 @pytest.mark.parametrize("lost", [0, 3, 16, 19, 25, 37, 41, 44])

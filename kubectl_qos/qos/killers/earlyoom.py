@@ -17,7 +17,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 
 _SWAP_PERCENT: Final = 90
 _LINE: Final = r"(?:earlyoom(?:\[\d{1,10}\])?: )?(?:sending SIG\w+ to|killing) process "
-_WHOM: Final = r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)"(?: with signal \d+)?: (?P<why>.*)'
+_WHOM: Final = r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)"(?: with signal \d+)?: ?(?P<why>.*)'
 
 
 class Earlyoom(Killer):

@@ -55,6 +55,7 @@ _ENDS: Final = {
         r" failcnt \d+$": ("memory: usage ", "memory+swap: usage ", "swap: usage ", "kmem: usage "),
         r"-rss:\d+kB$": ("oom_reaper: reaped process ",),
         r"(?:reclaim activity|\d%|\ds)$": ("Killed /", "Marked /"),
+        r"MiB(?:,.*)?$": ("sending SIGTERM to ", "sending SIGKILL to "),
         r" #\d": ("CPU: ",),
         r"(?:enabled|on memory|\.\.\.)$": ("Kernel panic - not syncing: ",),
         _ALWAYS: ("Tasks state", "Mem-Info:", "Call Trace:", "Hardware name: "),
@@ -78,7 +79,9 @@ _OF_SUMMARY: Final = re.compile(r"[\w./:@+()\\-]*(?:[,=]|$)|.{0,15},pid=")
 _PREFIX_ONLY: Final = frozenset({"", "["})
 _WHOLE_WORD: Final = re.compile(r"[,:)]$|kB$|KB$")
 _IN_NUMBER: Final = re.compile(r"\d[\d.]|\.\d", re.ASCII)
-_SIZES: Final = re.compile(r"(?:total-vm|(?:anon|file|shmem)-rss|pgtables|oom_score_adj|process|cgroup)\b")
+_SIZES: Final = re.compile(
+    r"(?:total-vm|(?:anon|file|shmem)-rss|pgtables|oom_score_adj|UID|process|cgroup|Killed|Kill(?= ))\b"
+)
 
 
 def _end(message: str) -> re.Pattern[str] | None:
@@ -148,11 +151,13 @@ def _space(before: str, rest: str, *, is_full: bool, is_row: bool) -> str:
     if is_row:
         is_in_word = last.isdigit() == first.isdigit() and (last.isalnum() or last == "_")
         return BREAK if is_in_word else " "
-    if _FURTHER_FIELD.match(rest) is not None:
+    is_of_size = _SIZES.match(word) is not None
+    is_in_size = last == ":" if is_of_size else _SIZES.match(word + rest) is not None
+    is_in_size = is_in_size or first in ":)" or last == "("
+    if not is_in_size and _FURTHER_FIELD.match(rest) is not None:
         return " "
     is_in_number = _IN_NUMBER.fullmatch(last + first) is not None
     is_in_word = "/" in word or "=" in word or (":" in word and _WHOLE_WORD.search(word) is None)
-    is_in_size = _SIZES.match(word + rest) is not None and _SIZES.match(word) is None
     return "" if is_full or is_in_number or is_in_word or is_in_size else " "
 
 
