@@ -25,7 +25,7 @@ from kubectl_qos.cluster.inputs import (
     read_kustomization,
     read_path,
 )
-from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
+from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import ApiError, InputError, without_secrets
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory, last_shortages
 from kubectl_qos.k8s.kinds import is_named, object_name
@@ -161,10 +161,6 @@ class FileSource(Source):
     def partial_pods(self) -> Sequence[Pod]:
         """Return the pods of which a text shows the status alone."""
         return self._parsed.partial_pods
-
-    def follow(self, scope: Scope) -> UpdateStream:
-        """Yield the same snapshot whenever it is refreshed."""
-        return StaticStream(self.snapshot, scope, self.now)
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
         """Return a pod or a workload's template. Raises ApiError (NotFound)."""

@@ -145,7 +145,8 @@ class Source(Protocol):
         """Return the pods in scope and what they are ranked against. Raises QosError if nothing is known."""
 
     def follow(self, scope: Scope) -> UpdateStream:
-        """Follow the scope from now on."""
+        """Follow the scope from now on; what does not change yields the same whenever it is refreshed."""
+        return StaticStream(self.snapshot, scope, self.now)
 
     def members(self, kind: str, namespace: str, name: str) -> Snapshot:
         """Return a pod, or the pods of a workload, with their usage, perhaps with others. Raises QosError."""
@@ -318,10 +319,6 @@ class PastSource(Source):
     @cached_property
     def _known(self) -> Snapshot:
         return self._read()
-
-    def follow(self, scope: Scope) -> UpdateStream:
-        """Yield the same snapshot whenever it is refreshed."""
-        return StaticStream(self.snapshot, scope, self.now)
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
         """Return a pod of that time; the store has no templates. Raises ApiError (NotFound), InputError."""

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cluster.files import DEMO_FILE, DEMO_TIME, FIRST_REVISION, DemoSource
-from kubectl_qos.cluster.source import LIVE, Source, Update, UpdateStream
+from kubectl_qos.cluster.source import LIVE, Source, StaticStream, Update, UpdateStream
 from kubectl_qos.k8s.events import Event, EventList, last_shortages
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
@@ -209,15 +209,14 @@ class LivingDemo(Source):
             return self._script
 
 
-class _DemoStream(UpdateStream):
+class _DemoStream(StaticStream):
     """The first snapshot, then an update after each change."""
 
     def __init__(self, demo: LivingDemo, scope: Scope) -> None:
+        super().__init__(demo.snapshot, scope, demo.now)
+        self._requested.clear()
         self._demo = demo
-        self._scope = scope
         self._last: Snapshot | None = None
-        self._requested = threading.Event()
-        self._closed = False
 
     def next(self) -> Update | None:
         """Wait for a change, or for a refresh."""
@@ -230,16 +229,7 @@ class _DemoStream(UpdateStream):
             self._requested.clear()
             if self._closed:
                 return None
-            self._last = self._demo.snapshot(self._scope)
+            self._last = self._read(self._scope)
             if is_requested:
                 break
-        return Update(self._last, self._scope, LIVE, self._demo.now())
-
-    def refresh(self) -> None:
-        """Check for changes now."""
-        self._requested.set()
-
-    def close(self) -> None:
-        """End the stream."""
-        self._closed = True
-        self._requested.set()
+        return Update(self._last, self._scope, LIVE, self._now())
