@@ -7,7 +7,7 @@ tables, whose columns are their fields (output.py), and the dump of a node (qos/
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -24,6 +24,9 @@ def camel(name: str) -> str:
 
 class Values(msgspec.Struct, frozen=True, kw_only=True, rename=camel):
     """An object inside of a document."""
+
+
+ValuesT = TypeVar("ValuesT", bound=Values)
 
 
 class Document(Values, frozen=True, kw_only=True, tag_field="kind"):
@@ -56,6 +59,12 @@ class OfCluster(Values, frozen=True, kw_only=True):
     """An item that has its cluster, the context, where several were asked."""
 
     cluster: str | msgspec.UnsetType = msgspec.UNSET
+
+
+def copied(to: type[ValuesT], source: object, **others: Any) -> ValuesT:
+    """Return values whose fields are those of an object, but for `others`; an empty text is null."""
+    fields = {name: getattr(source, name) for name in to.__annotations__ if name not in others}
+    return to(**{name: None if value == "" else value for name, value in fields.items()}, **others)
 
 
 class TextChange(Values, frozen=True):

@@ -11,7 +11,7 @@ from kubectl_qos.edit.edits import Edit, Side, current_value
 from kubectl_qos.edit.findings import Finding, Severity
 from kubectl_qos.edit.goals import RankGoal
 from kubectl_qos.edit.history import Entry, EntryState
-from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, PatchRequest
+from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD
 from kubectl_qos.edit.preview import (
     ContainerEffects,
     Effects,
@@ -30,7 +30,7 @@ from kubectl_qos.present.apply import strategy_effect, strategy_title
 from kubectl_qos.present.effects import goal_reached, kubelet_refusals
 from kubectl_qos.present.findings import finding_sentence
 from kubectl_qos.present.format import full_name
-from kubectl_qos.present.values import Document, TextChange, Values, camel
+from kubectl_qos.present.values import Document, TextChange, Values, camel, copied
 from kubectl_qos.present.values.incidents import DeathValues, death_values
 from kubectl_qos.qos.killers import daemon_on
 from kubectl_qos.qos.simulation.next_death import NextDeath
@@ -326,13 +326,13 @@ def _replicas_values(node: NodeReplicas) -> ReplicasValues:
         old, new = (death_values(DeathRow(node.setup.node.name, side[0])) if side else None for side in sides)
         return DeathChange(old, new)
 
-    return ReplicasValues(
+    return copied(
+        ReplicasValues,
+        node,
         node=node.setup.node.name,
         pods=tuple(map(effects_values, node.effects)),
         next_death=change(node.deaths_before, node.deaths_after),
         next_own_death=change(node.own_deaths_before, node.own_deaths_after),
-        room=node.room,
-        room_later=node.room_later,
     )
 
 
@@ -363,7 +363,10 @@ def _reason(finding: Finding) -> str:
 
 
 def _strategy_values(strategy: Strategy) -> StrategyValues:
-    request = strategy.request
+    request, values = strategy.request, None
+    if request is not None:
+        path = f"{request.path}?{urlencode(request.query(dry_run=False))}"
+        values = RequestValues(METHOD, path, CONTENT_TYPE, request.body)
     return StrategyValues(
         strategy=strategy.kind,
         title=strategy_title(strategy),
@@ -371,13 +374,8 @@ def _strategy_values(strategy: Strategy) -> StrategyValues:
         message=strategy_effect(strategy),
         restarted_containers=strategy.restarts,
         replaced_pods=strategy.pods,
-        request=_request_values(request) if request is not None else None,
+        request=values,
     )
-
-
-def _request_values(request: PatchRequest) -> RequestValues:
-    path = f"{request.path}?{urlencode(request.query(dry_run=False))}"
-    return RequestValues(METHOD, path, CONTENT_TYPE, request.body)
 
 
 def edit_values(edit: Edit, before: Quantity | None, after: Quantity | None) -> EditValues:
@@ -393,16 +391,11 @@ def history_values(entries: Iterable[Entry], undone: Mapping[str, Entry]) -> Cha
 
 def _entry_values(entry: Entry, undone: Mapping[str, Entry]) -> ChangeValues:
     before = {edit.target: edit.quantity for edit in entry.before}
-    return ChangeValues(
-        id=entry.id,
+    return copied(
+        ChangeValues,
+        entry,
         time=entry.at,
-        context=entry.context or None,
-        server=entry.server or None,
         object=ObjectValues(entry.kind, entry.namespace or None, entry.name, entry.uid or None),
-        subresource=entry.subresource or None,
-        state=entry.state,
-        message=entry.message or None,
         undone=entry.id in undone and undone[entry.id].state is EntryState.DONE,
-        undoes=entry.undoes or None,
         changes=tuple(edit_values(edit, before.get(edit.target), edit.quantity) for edit in entry.after),
     )

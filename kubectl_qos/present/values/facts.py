@@ -14,7 +14,7 @@ from kubectl_qos.check.settings import Level
 from kubectl_qos.k8s.rbac import TIERS, AccessReview, Permission
 from kubectl_qos.present.check import Place, Report, sentence
 from kubectl_qos.present.rbac import Reviews, permission_notes, permissions
-from kubectl_qos.present.values import ClusterValues, Document, OfCluster, Values
+from kubectl_qos.present.values import ClusterValues, Document, OfCluster, Values, copied
 from kubectl_qos.present.values.changes import ObjectValues
 from kubectl_qos.present.verification import cause_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
@@ -151,12 +151,9 @@ def verification_values(verified: Sequence[Verified], notes: Iterable[str]) -> V
 
 def _check_values(check: CheckedValue) -> CheckValues:
     cause = check.cause
-    return CheckValues(
-        level=check.level,
-        container=check.container or None,
-        file=check.file,
-        computed=check.computed,
-        measured=check.measured,
+    return copied(
+        CheckValues,
+        check,
         drift=check.drift if check.measured is not None else None,
         processes=tuple(
             ProcessValues(process.pid, process.name or None, process.oom_score) for process in check.processes
@@ -190,16 +187,8 @@ def permission_values(reviews: Reviews, namespace: str | None) -> TierListValues
 def _permission_values(
     permission: Permission, review: AccessReview, namespace: str | None
 ) -> PermissionValues:
-    return PermissionValues(
-        permission.verb,
-        permission.group or None,
-        permission.resource,
-        permission.subresource or None,
-        permission.namespace(namespace),
-        permission.optional,
-        review.allowed,
-        review.reason or None,
-    )
+    place, message = permission.namespace(namespace), review.reason or None
+    return copied(PermissionValues, permission, namespace=place, allowed=review.allowed, message=message)
 
 
 class FindingValues(OfCluster, frozen=True, kw_only=True):

@@ -11,7 +11,6 @@ from kubectl_qos.analysis.fix_list import FixList, Plans
 from kubectl_qos.edit.edits import Edit, current_value
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
 from kubectl_qos.edit.goals import Obstacle, ObstacleReason
-from kubectl_qos.edit.kubelet_settings import KubeletFix
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.priorities import Inversion, Move, priority_of
 from kubectl_qos.k8s.objects import Pod
@@ -25,7 +24,7 @@ from kubectl_qos.present.fixes import (
     unmeasured,
 )
 from kubectl_qos.present.priorities import move_sentence, notes
-from kubectl_qos.present.values import ClusterValues, Document, OfCluster, TextChange, Values
+from kubectl_qos.present.values import ClusterValues, Document, OfCluster, TextChange, Values, copied
 from kubectl_qos.present.values.changes import (
     EditValues,
     FitValues,
@@ -133,33 +132,22 @@ def fix_list_values(fixes: FixList) -> FixListValues:
         items=tuple(fix_values(number, fix) for number, fix in enumerate(fixes.fixes, start=1)),
         unfixed=tuple(map(unfixed_values, fixes.unfixed)),
         notes=(*filter(None, [unmeasured(fixes)]), *ended_notes(fixes), *basis_notes(fixes)),
-        kubelet=_kubelet_values(kubelet) if kubelet is not None else None,
-    )
-
-
-def _kubelet_values(fix: KubeletFix) -> KubeletValues:
-    return KubeletValues(
-        configuration=fix.configuration,
-        growth_bytes=fix.growth_bytes,
-        own_bytes=fix.own_bytes,
-        reserved_bytes=fix.reserved_bytes,
-        threshold_bytes=fix.threshold_bytes,
-        least_bytes=fix.least_bytes,
-        cost_bytes=fix.cost_bytes,
-        missing_bytes=fix.missing_bytes,
-        assumptions=tuple(kubelet_notes(fix)),
+        kubelet=None
+        if kubelet is None
+        else copied(KubeletValues, kubelet, assumptions=tuple(kubelet_notes(kubelet))),
     )
 
 
 def fix_values(number: int, fix: Fix) -> FixValues:
     """Return a fix with its number in a list."""
-    effects, pod, need = fix.effects, fix.pod, fix.evidence
+    effects, pod = fix.effects, fix.pod
     node = effects.after.setup.node.name
     kind, name = fix.workload or (pod.kind, pod.name)
     uid = (pod.metadata.uid or None) if fix.workload is None else None
-    return FixValues(
+    return copied(
+        FixValues,
+        fix,
         number=number,
-        kind=fix.kind,
         node=node,
         object=ObjectValues(kind, pod.namespace or None, name, uid),
         pod=pod.name,
@@ -170,15 +158,9 @@ def fix_values(number: int, fix: Fix) -> FixValues:
         sooner=death_values(DeathRow(node, fix.sooner)) if fix.sooner is not None else None,
         qos_class=TextChange(effects.before.qos_class, effects.after.qos_class),
         rank=rank_values(effects),
-        when=fix.when,
-        strategy=fix.strategy,
         requested_bytes=fix.more_bytes,
-        node_pods=fix.node_pods,
-        node_bytes=fix.node_bytes,
-        free_bytes=fix.free_bytes,
-        fits=fix.fits,
         node_fit=fit_values(fix.preview),
-        evidence=FixEvidence(need.kind, need.peak_bytes, need.lower_bytes, need.upper_bytes),
+        evidence=copied(FixEvidence, fix.evidence),
         message=fix_sentence(fix),
     )
 
@@ -260,7 +242,9 @@ def priority_values(plans: Plans) -> PriorityPlanValues:
 
 def _move_values(number: int, move: Move) -> MoveValues:
     pod = move.pod
-    return MoveValues(
+    return copied(
+        MoveValues,
+        move,
         number=number,
         namespace=pod.namespace,
         pod=pod.name,
@@ -268,8 +252,6 @@ def _move_values(number: int, move: Move) -> MoveValues:
         changes=_edits(pod, move.edits),
         solves=tuple(map(_inversion, move.solves)),
         requested_bytes=move.more_bytes,
-        when=move.when,
-        strategy=move.strategy,
         message=move_sentence(move),
     )
 

@@ -10,7 +10,7 @@ from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.kills import need_sentence
 from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
-from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, Values, camel, plain
+from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, Values, camel, copied, plain
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.choice import MemoryUser, Unranked, VictimChoice, memory_users
@@ -273,28 +273,22 @@ def death_list_values(deaths: Deaths) -> DeathListValues:
 def death_values(row: DeathRow) -> DeathValues:
     """Return a coming death on a node."""
     death, (namespace, name), is_pod = row.death, row.death.key, row.death.qos is not None
-    return DeathValues(
+    return copied(
+        DeathValues,
+        death,
         node=row.node,
-        mechanism=death.mechanism,
         distance_bytes=death.distance_bytes,
         distance_is_upper_bound=death.is_upper_bound,
         namespace=namespace or None,
         pod=name if is_pod else None,
         process=None if is_pod else name or None,
-        container=death.container or None,
         qos_class=death.qos,
         freed_bytes=death.frees_bytes,
-        limit_bytes=death.limit_bytes,
-        used_bytes=death.used_bytes,
-        grace_seconds=death.grace_seconds,
-        before=death.before,
-        tied=death.tied,
         fullness_percent=round(100 * death.fullness),
         eta_seconds=None if row.seconds is None else round(row.seconds),
         rival=death.rival and _contender_values(death.rival),
         unless=death.unless and _contender_values(death.unless),
         growing=tuple(map(_contender_values, death.growing)),
-        grown_bytes=death.grown_bytes,
         earlier=death.earlier and death.earlier.mechanism,
     )
 
@@ -307,22 +301,12 @@ def _contender_values(contender: Contender) -> ContenderValues:
 def kill_values(kill: Kill) -> KillValues:
     """Return a kill with its evidence."""
     diagnosis = kill.diagnosis
-    return KillValues(
-        time=kill.time or None,
-        time_is_estimated=kill.time_is_estimated,
-        namespace=kill.namespace or None,
-        pod=kill.pod or None,
-        pod_uid=kill.pod_uid or None,
-        container=kill.container or None,
-        container_id=kill.container_id or None,
-        node=kill.node or None,
-        cgroup=kill.cgroup or None,
+    return copied(
+        KillValues,
+        kill,
         mechanism=diagnosis.mechanism,
         confidence=diagnosis.confidence,
-        exit_code=kill.exit_code,
-        reason=kill.reason or None,
         oom_score=kill.score,
-        freed_bytes=kill.freed_bytes,
         evidence=tuple(
             EvidenceValues(
                 camel(f"_{evidence.fact.name.lower()}"),
@@ -343,13 +327,11 @@ _MOST_USERS: Final = 10
 
 def _report_values(report: OomReport) -> ReportValues:
     full, memory = report.memory.full, report.memory
-    return ReportValues(
-        time=report.time or None,
+    return copied(
+        ReportValues,
+        report,
         uptime_seconds=report.uptime,
         kernel_release=report.kernel or None,
-        constraint=report.constraint,
-        oom_memcg=report.oom_memcg or None,
-        task_memcg=report.task_memcg or None,
         invoker=report.invoker.comm if report.invoker is not None else None,
         usage_bytes=_bytes(full[1] if full is not None else memory.usage_kb),
         limit_bytes=_bytes(full[2] if full is not None else memory.limit_kb),
@@ -359,15 +341,12 @@ def _report_values(report: OomReport) -> ReportValues:
         shmem_bytes=_bytes(memory.shmem_kb),
         kernel_bytes=_bytes(memory.of_kernel_kb),
         users=tuple(memory_users(report)[:_MOST_USERS]),
-        daemon=report.daemon,
-        group_kill=report.group_kill or None,
         killed=tuple(
             KilledProcess(
                 killed.pid, killed.comm, _bytes(killed.rss_kb), killed.adj, killed.pid in report.reaped
             )
             for killed in report.processes
         ),
-        incomplete=report.incomplete,
     )
 
 
@@ -405,12 +384,10 @@ def simulation_values(node_state: NodeState, simulation: Simulation) -> Simulati
     scenario = simulation.scenario
     return SimulationValues(
         node=node_state.setup.node.name,
-        scenario=ScenarioValues(
-            free_bytes=scenario.free_bytes,
+        scenario=copied(
+            ScenarioValues,
+            scenario,
             grow=tuple(_growth_values(node_state, *growth) for growth in scenario.growth),
-            until_oom=scenario.until_oom,
-            all_at_limit=scenario.all_at_limit,
-            eviction=scenario.eviction,
             restarting=scenario.restarts,
         ),
         total_bytes=node_state.total_bytes,
@@ -436,25 +413,22 @@ def _growth_values(node_state: NodeState, index: int | None, to_bytes: int) -> G
 
 
 def _step_values(number: int, step: SimulationStep) -> StepValues:
-    return StepValues(
+    return copied(
+        StepValues,
+        step,
         step=number,
-        mechanism=step.mechanism,
         namespace=step.key[0] or None,
         pod=step.key[1] if step.qos is not None else None,
         process=step.key[1] if step.qos is None else None,
-        container=step.container or None,
         qos_class=step.qos,
         oom_score_adj=step.adj,
         oom_score=step.score,
-        points=step.points,
-        tied=step.tied,
         rival=step.rival and _contender_values(step.rival),
         freed_bytes=step.freed.free_bytes if step.is_measured else None,
         freed_working_set_bytes=step.freed.available_bytes if step.is_measured else None,
         after=step.level,
         restarted=step.restarts,
         pod_restarted=step.restart is Restart.POD,
-        important=step.important,
         refused=tuple("/".join(key) for key in step.refused),
     )
 

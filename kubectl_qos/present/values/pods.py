@@ -11,7 +11,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.usage import MemoryParts, Psi
 from kubectl_qos.present.explanation import Explanation, desired_values
 from kubectl_qos.present.tree import MOUNT
-from kubectl_qos.present.values import TimedDocument, Values, camel, plain
+from kubectl_qos.present.values import TimedDocument, Values, camel, copied, plain
 from kubectl_qos.present.values.changes import EditValues, RankValues, edit_values, rank_values
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction
@@ -136,13 +136,13 @@ def explanation_values(explanation: Explanation) -> PodExplanationValues:
     """Return an explanation without its sentences."""
     prediction, row = explanation.facts.prediction, explanation.facts.row
     pod, node = prediction.pod, prediction.setup.node
-    return PodExplanationValues(
+    return copied(
+        PodExplanationValues,
+        prediction,
         namespace=pod.namespace or None,
         pod=pod.title,
         node=node.name or None,
         release=str(prediction.setup.release),
-        qos_class=prediction.qos_class,
-        computed_class=prediction.computed_class,
         class_reason=_reason_values(prediction.class_reason),
         class_steps={
             target.value: tuple(
@@ -159,8 +159,6 @@ def explanation_values(explanation: Explanation) -> PodExplanationValues:
         rank=row.rank if row is not None else None,
         oom_score=row.score if row is not None else None,
         eviction_rank=row.eviction_rank if row is not None else None,
-        critical=prediction.critical,
-        node_critical=prediction.node_critical,
         static=prediction.static or prediction.mirror,
         containers=tuple(_container_values(container, explanation) for container in prediction.containers),
         cgroup=_cgroup_values(prediction.cgroup),
@@ -201,11 +199,10 @@ def _reason_values(reason: Reason) -> ReasonValues:
 def _container_values(container: ContainerPrediction, explanation: Explanation) -> ContainerValues:
     reason, events = container.oom_score_adj_reason, explanation.facts.events.get(container.name)
     used = explanation.facts.usage.of(container.name) if explanation.facts.usage is not None else None
-    return ContainerValues(
-        name=container.name,
+    return copied(
+        ContainerValues,
+        container,
         type=container.kind,
-        oom_score_adj=container.oom_score_adj,
-        oom_score_adj_range=container.oom_score_adj_range,
         oom_score_adj_reason=None if reason is None else _reason_values(reason),
         cgroup=_cgroup_values(container.cgroup),
         process_cgroup=_cgroup_values(container.process_cgroup) if container.has_process_cgroup else None,
