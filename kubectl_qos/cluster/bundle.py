@@ -389,15 +389,12 @@ def _read_members(path: str) -> dict[str, bytes]:
     return members
 
 
-_facts_decoder = JsonDecoder(Facts)
-
-
 def _read_facts(content: bytes, path: str) -> Facts:
     """Raise InputError if the facts are damaged or were written by a newer version."""
     try:
         written = msgspec.json.decode(content, type=_Written)
         if written.version <= VERSION:
-            return _facts_decoder.decode(content)
+            return JsonDecoder(Facts).decode(content)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, QosError) as error:
         raise InputError(f"{path}: {_FACTS}: {' '.join(str(error).split())}") from None
     raise InputError(

@@ -229,10 +229,7 @@ def _objects(fields: _Fields, kind: str, name: str) -> Iterator[dict[str, Any]]:
         yield _node(name, fields)
         rows = [*_rows(fields["Non-terminated Pods"].lines)]
         yield from (_summed_pod(row, name) for row in rows if row.keys() >= {"NAME", "MEMORYREQUESTS"})
-    elif (
-        not {"Containers", "Init Containers", "State", "Last State", "Node"}.isdisjoint(fields)
-        or fields["Reason"].value
-    ):
+    elif not _OF_POD.isdisjoint(fields) or fields["Reason"].value:
         involved["kind"] = "Pod"
         yield _pod(involved, fields)
     rows = [*_rows(fields["Events"].lines if {"Name", "Events"} & fields.keys() else fields.lines)]

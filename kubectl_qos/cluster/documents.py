@@ -209,7 +209,8 @@ def _yaml_documents(content: bytes, name: str, on_problem: _OnProblem) -> Iterat
                 if yaml is not None:
                     yield Document(replace(location, yaml=yaml), begin, text, yaml.value)
             except UnicodeDecodeError as error:
-                on_problem(not_text(name, begin + error.start))
+                problem = f"{name}: not a text file (byte {begin + error.start})"
+                on_problem(InputError(problem, "manifests are UTF-8 YAML or JSON").at(name))
             except InputError as error:
                 on_problem(error)
         line += part.count(b"\n")
@@ -516,12 +517,6 @@ _envelope = msgspec.json.Decoder(_Envelope)
 _pod = JsonDecoder(Pod)
 json_value = msgspec.json.Decoder(float_hook=str).decode
 """Decode one JSON text into plain values; numbers with a point or exponent stay text."""
-
-
-def not_text(name: str, byte: int) -> InputError:
-    """Return the error for a file that is not UTF-8."""
-    hint = "manifests are UTF-8 YAML or JSON"
-    return InputError(f"{name}: not a text file (byte {byte})", hint).at(name)
 
 
 def _bad_json(error: Exception, content: _Json, location: DocumentLocation) -> InputError:

@@ -28,7 +28,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 class Driver(ABC):
     """One change of a cluster.
 
-    Only `take` replaces its `state`; the writer is None if nothing can be sent.
+    Only `advance` replaces its `state`; the writer is None if nothing can be sent.
     """
 
     state: Apply

@@ -114,9 +114,10 @@ class FileSource(Source):
     def notes(self) -> tuple[str, ...]:
         """Return what is wrong with the files, as kubectl marks it, with file and line."""
         parsed = self._parsed
-        left, text = parsed.ignored, "ignored, without pods: {}"
+        left = f"ignored, without pods: {_counted(parsed.ignored)}" if parsed.ignored else ""
         if self._keeps:
-            left, text = parsed.made_by_controllers, f"not checked: {{}}: {_THEIR_PODS}"
+            kinds = _counted(parsed.made_by_controllers)
+            left = f"not checked: {kinds}: {_THEIR_PODS}" if kinds else ""
         errors: list[str] = []
         for problem in parsed.problems:
             errors.append(f"error: {problem}")
@@ -128,7 +129,7 @@ class FileSource(Source):
             *(f"Warning: {warning}" for warning in parsed.warnings),
             *(() if self._keeps else self.skipped),
             *([_WHOSE_CONFIGZ] if parsed.configz and not dict(self._kubelets()) else ()),
-            *([text.format(_counted(left))] if left else []),
+            *filter(None, [left]),
         )
 
     def now(self) -> datetime:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kubectl_qos.cluster.documents import metadata_text, plain_documents
-from kubectl_qos.cluster.kustomize import Change, Files, Way, get, put, replaced
+from kubectl_qos.cluster.kustomize import Change, Files, Way, get, has, put, replaced
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import dotted
@@ -163,7 +163,7 @@ def changes_in_values(chart: Chart, kind: str, files: Files, edit: Edit, *, shar
         for place in reversed(places) if add and shared else places:
             values = _values(place, files)
             for way in ways:
-                if (get(values, way, ways) is ways) is add:
+                if has(values, way) != add:
                     where = f"{files.name(place.path)}: {dotted((*place.way, *way))}"
                     yield Change(where, _with_values(place, files, put(values, way, text)))
 

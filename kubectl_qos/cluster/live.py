@@ -6,10 +6,11 @@ Also what a change of an object depends on: its owners, and quotas and limits of
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -151,20 +152,15 @@ class LiveSource(Source):
             usage = metrics.result() if metrics is not None else self._read_usage(scope, names)
         if usage.missing is not None:
             missing.append(usage.missing)
-        return Snapshot(
+        snapshot = Snapshot(
             pods=tuple(pods),
             nodes=nodes,
-            usage=usage.by_pod,
-            pressure=usage.pressure,
-            node_usage=usage.by_node,
-            node_swap=usage.node_swap,
-            shortages=usage.shortages,
-            history=usage.history,
             kubelets=kubelets,
             missing=tuple(missing),
             overrides=self._overrides,
             server_version="" if nodes else self._api.server_version(),
-        ).with_missing_releases()
+        )
+        return snapshot.with_usage(usage).with_missing_releases()
 
     def follow(self, scope: Scope) -> UpdateStream:
         """Follow the scope by watches."""
@@ -237,7 +233,9 @@ class LiveSource(Source):
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
         """Add the autoscalers that the server has."""
-        return read_autoscalers(self._api.client, snapshot, namespace)
+        lists = _Lists(self._api.client, namespace, time.monotonic() + SECONDS, [AUTOSCALERS])
+        autoscalers = lists.take(AUTOSCALERS)
+        return replace(snapshot, autoscalers=autoscalers, missing=(*snapshot.missing, *lists.missing))
 
     def writer(self) -> Writer:
         """Return the writer of this cluster. Raises QosError in read-only mode."""
@@ -381,12 +379,8 @@ def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
     """Read the objects for a pod or a workload of that template. Raises QosError without the object."""
     client = client.without_retries()
     end = time.monotonic() + SECONDS
-    lists = _Lists(client, pod.namespace, end)
-    limit_ranges = lists.start(LIMIT_RANGES)
-    quotas = lists.start(QUOTAS)
-    autoscalers = lists.start(AUTOSCALERS)
-    scalers = lists.start(SCALERS)
-    budgets = lists.start(BUDGETS)
+    kinds = (LIMIT_RANGES, QUOTAS, AUTOSCALERS, SCALERS, BUDGETS)
+    lists = _Lists(client, pod.namespace, end, kinds)
     raw = read_object(client, pod.kind, pod.namespace, pod.name)
     chain = _OwnerChain(client, pod.namespace)
     done = Future(lambda: chain.read(raw)).wait(end - time.monotonic())
@@ -395,35 +389,32 @@ def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
     return RelatedObjects(
         raw=raw,
         owners=tuple(chain.owners),
-        limit_ranges=lists.take(LIMIT_RANGES, limit_ranges),
-        quotas=lists.take(QUOTAS, quotas),
-        autoscalers=lists.take(AUTOSCALERS, autoscalers),
-        scalers=lists.take(SCALERS, scalers),
-        budgets=lists.take(BUDGETS, budgets),
+        limit_ranges=lists.take(LIMIT_RANGES),
+        quotas=lists.take(QUOTAS),
+        autoscalers=lists.take(AUTOSCALERS),
+        scalers=lists.take(SCALERS),
+        budgets=lists.take(BUDGETS),
         missing=(*chain.missing, *lists.missing),
     )
 
 
-def read_autoscalers(client: RestClient, snapshot: Snapshot, namespace: str | None) -> Snapshot:
-    """Add the VerticalPodAutoscalers of a namespace or of all, or that they are missing."""
-    lists = _Lists(client.without_retries(), namespace, time.monotonic() + SECONDS)
-    autoscalers = lists.take(AUTOSCALERS, lists.start(AUTOSCALERS))
-    return replace(snapshot, autoscalers=autoscalers, missing=(*snapshot.missing, *lists.missing))
-
-
 class _Lists:
-    def __init__(self, client: RestClient, namespace: str | None, end: float) -> None:
+    """Lists of several kinds, which are read at the same time until a monotonic `end`."""
+
+    def __init__(
+        self, client: RestClient, namespace: str | None, end: float, kinds: Iterable[RelatedKind[Any]]
+    ) -> None:
         self.missing: list[Missing] = []
-        self._client = client
         self._namespace = namespace
         self._end = end
+        self._futures = {kind.kind: Future(partial(self._list, client, kind)) for kind in kinds}
 
-    def start(self, kind: RelatedKind[T]) -> Future[list[T]]:
+    def _list(self, client: RestClient, kind: RelatedKind[T]) -> list[T]:
         path = list_path(kind.resource, self._namespace, kind.group)
-        return Future(lambda: Pager(kind.item_type).list_all(self._client, path, {}, revision="").items)
+        return Pager(kind.item_type).list_all(client.without_retries(), path, {}, revision="").items
 
-    def take(self, kind: RelatedKind[T], future: Future[list[T]]) -> tuple[T, ...]:
-        what = f"the list of {kind.kind}s {_where(self._namespace)}"
+    def take(self, kind: RelatedKind[T]) -> tuple[T, ...]:
+        what, future = f"the list of {kind.kind}s {_where(self._namespace)}", self._futures[kind.kind]
         if not future.wait(self._end - time.monotonic()):
             self.missing.append(Missing(what, "the server did not answer in time"))
             return ()

@@ -12,8 +12,8 @@ from kubectl_qos.cluster.source import LIVE, Health
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod
-from kubectl_qos.k8s.snapshot import Arrived, Missing, NodeOverrides, PodsByNode, Snapshot, Usage
-from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, PodUsage, Pressure
+from kubectl_qos.k8s.snapshot import NO_USAGE, Arrived, Missing, NodeOverrides, PodsByNode, Snapshot, Usage
+from kubectl_qos.k8s.usage import PodKey
 
 PODS: Final = "pods"
 NODES: Final = "nodes"
@@ -39,12 +39,7 @@ class Store:
         self._tuples: dict[str, tuple[Pod, ...]] = {}
         """The pods of each node as snapshots have them; absent after a change."""
         self._nodes: dict[str, NodeObject] = {}
-        self._usage: Mapping[PodKey, PodUsage] = {}
-        self._pressure: Mapping[str, Pressure] = {}
-        self._node_usage: Mapping[str, int] = {}
-        self._node_swap: Mapping[str, int] = {}
-        self._shortages: Mapping[str, str] = {}
-        self._history = NO_HISTORY
+        self._usage = NO_USAGE
         self._kubelets: Mapping[str, Kubelet] = {}
         self._missing: dict[str, Missing] = {}
         self._server_version = ""
@@ -69,20 +64,15 @@ class Store:
                     self._tuples[node] = tuple(self._pods[node].values())
                 else:
                     del self._pods[node]
-            return Snapshot(
+            snapshot = Snapshot(
                 pods=PodsByNode(dict(self._tuples)),
                 nodes=dict(self._nodes),
-                usage=self._usage,
-                pressure=self._pressure,
-                node_usage=self._node_usage,
-                node_swap=self._node_swap,
-                shortages=self._shortages,
-                history=self._history,
                 kubelets=self._kubelets,
                 missing=tuple(self._missing.values()),
                 overrides=self._overrides,
                 server_version=self._server_version,
-            ).with_missing_releases()
+            )
+            return snapshot.with_usage(self._usage).with_missing_releases()
 
     def health(self) -> Health:
         """Return the health: stale since the oldest stale watch, with the latest error and its retry."""
@@ -137,16 +127,15 @@ class Store:
         with self._changed:
             usage, missing = new.by_pod, new.missing
             if missing is not None:
-                keys = (pods.keys() & self._usage.keys() for pods in self._pods.values())
-                before = {key: self._usage[key] for key in chain.from_iterable(keys)}
+                earlier = self._usage.by_pod
+                keys = (pods.keys() & earlier.keys() for pods in self._pods.values())
+                before = {key: earlier[key] for key in chain.from_iterable(keys)}
                 if before and not usage:
                     missing = Missing("newer memory usage", missing.why)
                 usage = {**before, **usage}
             # With the keys of the pods: those of samples are other texts, 130 bytes for each pod.
             shared = {key: usage[key] for pods in self._pods.values() for key in pods if key in usage}
-            self._usage = {**shared, **usage}
-            self._pressure, self._node_swap = new.pressure, new.node_swap
-            self._node_usage, self._shortages, self._history = new.by_node, new.shortages, new.history
+            self._usage = new._replace(by_pod={**shared, **usage})
             self.note("usage", missing)
 
     def set_kubelets(self, kubelets: Mapping[str, Kubelet]) -> None:

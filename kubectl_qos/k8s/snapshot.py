@@ -203,6 +203,18 @@ class Snapshot:
         """Return the names of the nodes that have requested pods."""
         return sorted({pod.node_name for pod in self.pods if scope.matches(pod)} - {""})
 
+    def with_usage(self, usage: Usage) -> Snapshot:
+        """Return the snapshot with what was measured; what is missing of that is not added."""
+        return replace(
+            self,
+            usage=usage.by_pod,
+            pressure=usage.pressure,
+            node_usage=usage.by_node,
+            node_swap=usage.node_swap,
+            shortages=usage.shortages,
+            history=usage.history,
+        )
+
     def with_missing_releases(self, scope: Scope | None = None) -> Snapshot:
         """Add to what is missing the nodes that state no known release, as virtual ones do."""
         requested = self.nodes if scope is None or scope == Scope() else {*self.nodes_of(scope), scope.node}
