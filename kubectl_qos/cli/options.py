@@ -96,10 +96,6 @@ class SourceOptions:
         """Return a copy that does not read usage, which takes time."""
         return replace(self, usage="none")
 
-    def without_assumptions(self) -> SourceOptions:
-        """Return a copy without --assume."""
-        return replace(self, assume=(), feature_gates=())
-
     def on_node(self, node: str | None) -> SourceOptions:
         """Return a copy with --node; unchanged for None."""
         return self if node is None else replace(self, node=node)
@@ -258,11 +254,6 @@ class SetOptions:
     def is_dry_write(self) -> bool:
         """Return True if only the diff of the files is printed."""
         return self.writes and self.apply.dry_run != "none"
-
-    @property
-    def has_text_for_git(self) -> bool:
-        """Return True if stdout has only a commit message or a diff."""
-        return self.output is None and (self.tree is not None or self.is_dry_write)
 
     def check_output(self) -> None:
         """Raise UsageError if more is asked for than printing a patch file."""

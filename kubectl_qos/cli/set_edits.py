@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import indent
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.options import KUSTOMIZE
@@ -66,6 +66,16 @@ class EditRequest:
     def has_goal(self) -> bool:
         """Return True if the edits have to be searched for."""
         return self.target is not None or self.kill_rank is not None
+
+
+class PlannedEdits(NamedTuple):
+    """Edits of a pod or workload in a snapshot of its source, and the request behind them."""
+
+    pod: Pod
+    edits: Sequence[Edit]
+    snapshot: Snapshot
+    resolved: ResolvedSource
+    request: EditRequest
 
 
 def parse_edit_request(options: SetOptions) -> EditRequest:
@@ -206,15 +216,10 @@ def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Seque
 
 
 def print_preview(
-    change: Apply,
-    resolved: ResolvedSource,
-    options: SetOptions,
-    request: EditRequest,
-    snapshot: Snapshot,
-    replicas: Sequence[NodeReplicas],
+    change: Apply, planned_edits: PlannedEdits, options: SetOptions, replicas: Sequence[NodeReplicas]
 ) -> None:
     """Print the preview, or with -o the patch, the manifest or a document with all of them."""
-    effects, pod = change.preview, change.pod
+    effects, (pod, _, snapshot, resolved, request) = change.preview, planned_edits
     goal = [goal_section(effects)] if request.kill_rank is not None and effects.edits else []
     if options.output in {"patch", KUSTOMIZE}:
         _print_patch(effects, pod, resolved, options)
@@ -222,7 +227,7 @@ def print_preview(
     elif options.output == "manifest":
         output.print_yaml(build_manifest(resolved.objects.raw(pod), pod, effects.edits))
     elif options.output is not None:
-        values = _preview_values(change, resolved, request, snapshot, replicas)
+        values = _preview_values(change, planned_edits, replicas)
         output.print_document(values, options.output)
     else:
         sections = [change_section(pod, effects.edits, with_flags=request.has_goal), *goal]
@@ -230,7 +235,8 @@ def print_preview(
             workload = resolved.objects.raw(pod) if pod.kind != "Pod" else {}
             sections += effect_sections(change, snapshot, replicas, workload)
         lines = [pod_subject(effects.before), *marked_lines(sections)]
-        if options.has_text_for_git:
+        # Stdout has only a commit message or a diff.
+        if options.tree is not None or options.is_dry_write:
             for line in lines:
                 output.note(line)
         else:
@@ -265,16 +271,12 @@ def _print_patch(effects: Preview, pod: Pod, resolved: ResolvedSource, options: 
 
 
 def _preview_values(
-    change: Apply,
-    resolved: ResolvedSource,
-    request: EditRequest,
-    snapshot: Snapshot,
-    replicas: Sequence[NodeReplicas],
+    change: Apply, planned_edits: PlannedEdits, replicas: Sequence[NodeReplicas]
 ) -> ChangePreviewValues:
     """Return the preview with findings and strategies, as far as the objects around the pod can be read."""
     from kubectl_qos.present.values.changes import preview_values
 
-    effects, pod = change.preview, change.pod
+    effects, (pod, _, snapshot, resolved, request) = change.preview, planned_edits
     notes = [*preview_notes(effects, snapshot, replicas)]
     if effects.edits:
         try:

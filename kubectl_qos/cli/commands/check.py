@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from kubectl_qos.check.settings import Level, RuleId, Settings
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.documents import DocumentLocation
-    from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.cluster.source import Source
     from kubectl_qos.k8s.quota import LimitRange
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.present.check import Report
@@ -229,12 +227,13 @@ def _check(
     from kubectl_qos.check.findings import WAIVER_MARK, select
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
+    from kubectl_qos.cluster.files import manifests_of
     from kubectl_qos.cluster.source import origin_of
     from kubectl_qos.present.check import Place, Report, reference, scope_lines, unused_line, waiver_lines
     from kubectl_qos.present.reasons import missing_sentence
 
     scope, source = resolved.scope, resolved.source
-    files, snapshot = _manifests(source), source.snapshot(scope)
+    files, snapshot = manifests_of(source), source.snapshot(scope)
     subjects, locations, every = _subjects(resolved, snapshot, settings_of, options)
     notes = list[str]() if files is None else [*files.skipped]
     for settings in every:
@@ -277,14 +276,6 @@ def _check(
     return report, tuple(dict.fromkeys([*notes, *map(missing_sentence, snapshot.missing), *unknown]))
 
 
-def _manifests(source: Source) -> FileSource | None:
-    """Return the source of the manifests to check; None for a cluster or a bundle."""
-    from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.cluster.source import Bundled
-
-    return source if isinstance(source, FileSource) and not isinstance(source, Bundled) else None
-
-
 def _subjects(
     resolved: sources.ResolvedSource,
     snapshot: Snapshot,
@@ -293,8 +284,9 @@ def _subjects(
 ) -> tuple[list[Subject], dict[int, DocumentLocation], list[Settings]]:
     """Return the objects to check with their settings, their documents by identity, and all settings."""
     from kubectl_qos.check.findings import Subject
+    from kubectl_qos.cluster.files import manifests_of
 
-    scope, files, folder = resolved.scope, _manifests(resolved.source), options.source.kustomize
+    scope, files, folder = resolved.scope, manifests_of(resolved.source), options.source.kustomize
     anywhere, namespace = replace(scope, namespace=None), scope.namespace or "default"
     by_file = {name: settings_of(folder or name) for name in (files.texts if files else ())}
     whole = settings_of(next(iter((*options.source.files, *options.paths)), "."))

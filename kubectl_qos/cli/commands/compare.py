@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
@@ -69,7 +69,7 @@ def run(options: Options) -> int:
     from kubectl_qos.present import effects as present
     from kubectl_qos.present.reasons import missing_sentence
 
-    source, settings = options.source.without_assumptions(), parse_settings(options.source)
+    source, settings = replace(options.source, assume=(), feature_gates=()), parse_settings(options.source)
     if options.release is not None:
         flag_value(Release.of, options.release)
     elif not settings:

@@ -29,6 +29,7 @@ from kubectl_qos.errors import InputError, QosError, UsageError
 if TYPE_CHECKING:
     from kubectl_qos.analysis.fix_list import FixList, Plans
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
+    from kubectl_qos.cli.set_edits import PlannedEdits
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.objects import Pod
@@ -164,10 +165,10 @@ def run(options: Options) -> int:
 
 def _planned(
     answer: FixList | Plans, number: int, snapshot: Snapshot, resolved: sources.ResolvedSource
-) -> tuple[set_command.PlannedEdits, Literal["in-place", "template"] | None]:
+) -> tuple[PlannedEdits, Literal["in-place", "template"] | None]:
     """Return the edits of the fix with this number, and its strategy. Raises InputError."""
     from kubectl_qos.analysis.fix_list import FixList
-    from kubectl_qos.cli.set_edits import EditRequest
+    from kubectl_qos.cli.set_edits import EditRequest, PlannedEdits
     from kubectl_qos.edit.fixes import Fix
     from kubectl_qos.edit.preview import StrategyKind
 
@@ -186,7 +187,7 @@ def _planned(
         StrategyKind.TEMPLATE: "template",
     }
     request = EditRequest((), (), False)
-    return set_command.PlannedEdits(pod, fix.edits, snapshot, resolved, request), by.get(fix.strategy)
+    return PlannedEdits(pod, fix.edits, snapshot, resolved, request), by.get(fix.strategy)
 
 
 def _run_fleet(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import (
@@ -34,9 +34,8 @@ from kubectl_qos.errors import (
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.apply import ApplyShell
-    from kubectl_qos.cli.set_edits import EditRequest
+    from kubectl_qos.cli.set_edits import PlannedEdits
     from kubectl_qos.edit.apply import Apply
-    from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.preview import Preview
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -180,18 +179,8 @@ def _set(options: Options) -> tuple[bool, bool]:
             raise
     pod = _find_object(references, snapshot, resolved)
     edits = set_edits.build_edits(request, pod, snapshot)
-    changes = change(PlannedEdits(pod, edits, snapshot, resolved, request), shell, options)
+    changes = change(set_edits.PlannedEdits(pod, edits, snapshot, resolved, request), shell, options)
     return changes, resolved.unreadable
-
-
-class PlannedEdits(NamedTuple):
-    """Edits of a pod or workload in a snapshot of its source, and the request behind them."""
-
-    pod: Pod
-    edits: Sequence[Edit]
-    snapshot: Snapshot
-    resolved: sources.ResolvedSource
-    request: EditRequest
 
 
 def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Options) -> bool:
@@ -201,13 +190,13 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
     from kubectl_qos.edit.compare import recreate_all
     from kubectl_qos.edit.preview import StrategyKind
 
-    pod, edits, snapshot, resolved, request = planned_edits
+    pod, edits, snapshot, resolved, _ = planned_edits
     # In place unless --by says otherwise: a template has other pods too.
     planned = replace(Apply.of(pod, edits, snapshot), wanted=options.strategy or StrategyKind.IN_PLACE)
     effects = planned.preview
     replicas = recreate_all(pod, effects.edits, snapshot) if pod.kind != "Pod" else ()
     if shell is None or options.output is None:
-        set_edits.print_preview(planned, resolved, options, request, snapshot, replicas)
+        set_edits.print_preview(planned, planned_edits, options, replicas)
     output.notes(set_edits.preview_notes(effects, snapshot, replicas))
     resolved.print_notes()
     if effects.edits:

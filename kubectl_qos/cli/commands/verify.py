@@ -99,8 +99,7 @@ def _run(options: Options) -> int:
     reader = _choose_reader(options)
     resolved = sources.resolve_source(options.source.without_usage().on_node(node))
     pods = _find_pods(node, reference, resolved)
-    node_object = pods.snapshot.nodes.get(pods.node)
-    if node_object is not None and node_object.status.node_info.operating_system == "windows":
+    if pods.setup.node.is_windows:
         # A node without values does not match: exit code 2, not 0.
         raise InputError(f"node {pods.node} runs Windows, which has no cgroups and no oom_score_adj")
     if options.dry_run == "client":
