@@ -1,6 +1,6 @@
 """The demo's scripted events: memory growth, a rollout, deaths by each of the three killers, kernel logs.
 
-Each second of the demo's clock is one step, and depends only on the seed, the clock and the writes.
+Each second of the demo's clock is one step, and depends only on the clock and the writes.
 `next_deaths` names the victim on a node. Kernels log like a 6.1 kernel (recordings/node-1.36, oom-*). Not
 here: threads and the wall clock.
 """
@@ -100,8 +100,8 @@ class Container(NamedTuple):
 class Script:
     """Advances the cluster with the clock."""
 
-    def __init__(self, items: list[dict[str, Any]], began: datetime, seed: int = 0) -> None:
-        self.world = World(items, began, seed)
+    def __init__(self, items: list[dict[str, Any]], began: datetime) -> None:
+        self.world = World(items, began)
         self._kernels = Kernels(self.world)
         self.logs = self._kernels.logs
         """Lines of the kernel log by node."""

@@ -38,6 +38,8 @@ QUOTA: Final = {
 _OF_ONE_POD: Final = frozenset({"nodeName", "priority", "ephemeralContainers"})
 _WARNINGS: Final = frozenset({"Evicted", "EvictionThresholdMet", "SystemOOM"})
 _MOST_EVENTS: Final = 500
+_SEED: Final = 0
+"""Another one gives the demo other names."""
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Letters of k8s.io/apimachinery/pkg/util/rand, which cannot form words."""
 
@@ -45,7 +47,7 @@ _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 class World:
     """An API with the objects of a List, the demo's clock, and helpers for its controllers."""
 
-    def __init__(self, items: list[dict[str, Any]], began: datetime, seed: int) -> None:
+    def __init__(self, items: list[dict[str, Any]], began: datetime) -> None:
         by_kind: dict[str, list[dict[str, Any]]] = {}
         for item in items:
             item["metadata"] |= {"generation": 1, "resourceVersion": FIRST_REVISION}
@@ -63,7 +65,6 @@ class World:
         """Seconds since `began`."""
         self.members: dict[str, list[str]] = {}
         """Pod names by the path of their workload."""
-        self._seed = seed
         for pod in by_kind["Pod"]:
             self._settle(pod)
             self._add_owners(pod)
@@ -79,8 +80,8 @@ class World:
         return (self.began + timedelta(seconds=self.second)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def digest(self, *parts: object) -> str:
-        """Return hexadecimal digits that depend only on the parts and the seed."""
-        return hashlib.sha256("/".join(map(str, (self._seed, *parts))).encode()).hexdigest()
+        """Return hexadecimal digits that depend only on the parts."""
+        return hashlib.sha256("/".join(map(str, (_SEED, *parts))).encode()).hexdigest()
 
     def suffix(self, *parts: object, length: int = 5) -> str:
         """Return a suffix for a generated name."""

@@ -365,11 +365,11 @@ def _eviction(
 def _memory(pod: Pod, facts: PodFacts, events: Mapping[str, Mapping[str, int]]) -> Section | None:
     """Show what memory consists of, and how often it hit its bounds, if a source has either."""
     lines, answer, usage = [], "", facts.usage
-    for name in usage.names if usage is not None else ():
-        used = usage.of(name) if usage is not None else None
-        if usage is not None and used is not None and used.parts is not None:
-            answer = f"by {usage.origin}"
-            lines.append(Line(f"{escape(name)}  {_parts_text(used.parts)}"))
+    if usage is not None:
+        for name, used in ((name, usage.of(name)) for name in usage.names):
+            if used is not None and used.parts is not None:
+                answer = f"by {usage.origin}"
+                lines.append(Line(f"{escape(name)}  {_parts_text(used.parts)}"))
     for volume in pod.spec.volumes or ():
         if volume.empty_dir is not None and volume.empty_dir.medium == "Memory":
             size, in_use = volume.empty_dir.size_limit, facts.tmpfs.get(volume.name)

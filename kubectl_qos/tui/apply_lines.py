@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from kubectl_qos.edit.apply import Apply, Blocked, ConflictError, DryRunResult, Phase, UnknownOutcome
+from kubectl_qos.edit.apply import Apply, Blocked, ConflictError, Phase, UnknownOutcome
 from kubectl_qos.edit.edits import value_now
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.patch import PatchRequest
@@ -103,15 +103,11 @@ def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]
     if state.read_only is not None:
         return error_lines("cannot be applied", state.read_only, [patch_remedy])
     if state.accepted is not None:
-        return list(_accepted_lines(state.accepted))
+        accepted = state.accepted
+        first, *more = words.dry_run_lines(accepted.request, accepted.stored, accepted.warnings)
+        return [TextLine(f"  {first}", "answer"), *(TextLine(f"  {line}", "changed") for line in more)]
     key = keys.first("apply.dry_run")
     return [TextLine(f"  no dry run yet; {key} sends one", "muted"), *_expected_lines(state)]
-
-
-def _accepted_lines(accepted: DryRunResult) -> Iterator[TextLine]:
-    first, *more = words.dry_run_lines(accepted.request, accepted.stored, accepted.warnings)
-    yield TextLine(f"  {first}", "answer")
-    yield from (TextLine(f"  {line}", "changed") for line in more)
 
 
 def _expected_lines(state: Apply) -> list[TextLine]:

@@ -64,13 +64,10 @@ class KeyFooter(Widget):
 
     def on_mount(self) -> None:
         self._choose(self.app.size.width - 2 * _PADDING)
-        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.call_after_refresh(self._show))
 
     def on_unmount(self) -> None:
         self.screen.bindings_updated_signal.unsubscribe(self)
-
-    def _bindings_changed(self, _: Screen[Any]) -> None:
-        self.call_after_refresh(self._show)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._show)
