@@ -76,13 +76,8 @@ def resolve_context(options: ConnectionOptions) -> ResolvedContext:
 
 
 def entry_names(options: ConnectionOptions) -> dict[str, tuple[str, ...]]:
-    """Return the `files`, and the names of the `clusters`, `users` and `contexts` in them.
-
-    Raises QosError.
-    """
-    merged = _merge_files(options)
-    names = {kind: tuple(sorted(entries)) for kind, entries in merged.entries.items()}
-    return {"files": tuple(map(str, merged.files)), **names}
+    """Return the sorted names of the `clusters`, `users` and `contexts` in the files. Raises QosError."""
+    return {kind: tuple(sorted(entries)) for kind, entries in _merge_files(options).entries.items()}
 
 
 def context_names(options: ConnectionOptions) -> tuple[str, ...]:
