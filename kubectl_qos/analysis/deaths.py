@@ -242,10 +242,8 @@ def begins_with(whole: Simulation, simulation: Simulation) -> bool:
 
 def reach_rows(simulation: Simulation) -> list[VictimRow]:
     """Return the first victim of each mechanism, nearest first."""
-    return [
-        VictimRow(place, reach.key, reach.mechanism, reach=reach)
-        for place, reach in enumerate(simulation.distances, start=1)
-    ]
+    places = enumerate(simulation.distances, start=1)
+    return [VictimRow(place, reach.key, reach.mechanism, reach=reach) for place, reach in places]
 
 
 def identity(step: SimulationStep | None) -> Hashable:

@@ -222,14 +222,9 @@ def _first_deaths(
 
 def worst_node_first(row: NodeRow) -> tuple[object, ...]:
     """Return the default sort key: nodes with bad conditions, the fullest, then unknown usage by requests."""
-    requests = percent(row.memory.requests_bytes, row.allocatable) if row.used_percent is None else 0
-    return (
-        not row.bad_conditions,
-        row.used_percent is None,
-        -(row.used_percent or 0),
-        -(requests or 0),
-        row.name,
-    )
+    used = row.used_percent
+    requests = percent(row.memory.requests_bytes, row.allocatable) if used is None else 0
+    return not row.bad_conditions, used is None, -(used or 0), -(requests or 0), row.name
 
 
 def bad_conditions(node: NodeObject) -> tuple[str, ...]:

@@ -429,12 +429,8 @@ def row_risk(row: PodRow) -> Risk:
 
 
 def _container_ranks(ranking: Ranking) -> dict[tuple[str, str, str], tuple[int, bool]]:
-    points = [
-        ((row.pod.namespace, row.pod.name, score.name), score.points)
-        for row in ranking.pods
-        for score in row.alive
-        if score.points is not None
-    ]
+    alive = (((*row.pod.key, score.name), score.points) for row in ranking.pods for score in row.alive)
+    points = [(key, value) for key, value in alive if value is not None]
     ordered = sorted((value for _, value in points), reverse=True)
     first: dict[int, int] = {}
     for place, value in enumerate(ordered, start=1):

@@ -54,11 +54,8 @@ class Comparison:
 
     def of(self, pod: Pod) -> Effects:
         """Return the effects on one pod; files may have workloads of one name and several kinds."""
-        return next(
-            effects
-            for effects in self.pods
-            if effects.before.pod.kind == pod.kind and effects.before.pod.metadata == pod.metadata
-        )
+        namesakes = (effects for effects in self.pods if effects.before.pod.metadata == pod.metadata)
+        return next(effects for effects in namesakes if effects.before.pod.kind == pod.kind)
 
 
 def compare(
@@ -201,12 +198,8 @@ def replicas_of(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def _placed(workload: Pod, pods: Iterable[Pod]) -> list[Pod]:
-    return [
-        pod
-        for pod in pods
-        if pod.kind == "Pod" and pod.node_name
-        if pod.namespace == workload.namespace and belongs_to(pod, workload.kind, workload.name)
-    ]
+    own = (pod for pod in pods if pod.kind == "Pod" and pod.node_name and pod.namespace == workload.namespace)
+    return [pod for pod in own if belongs_to(pod, workload.kind, workload.name)]
 
 
 def node_of(pod: Pod, pods: Iterable[Pod]) -> str:
@@ -260,13 +253,9 @@ def usage_of(pod: Pod, snapshot: Snapshot) -> PodUsage | None:
 
 
 def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Snapshot) -> NodeReplicas:
-    setup, names = snapshot.setup(name), {pod.name for pod in pods}
+    setup, keys = snapshot.setup(name), {pod.key for pod in pods}
     node, kubelet, release = setup.node, setup.kubelet, setup.release
-    others = [
-        pod
-        for pod in snapshot.by_node().get(name, ())
-        if pod.name not in names or pod.namespace != pods[0].namespace
-    ]
+    others = [pod for pod in snapshot.by_node().get(name, ()) if pod.key not in keys]
     edited = (as_recreated(apply_edits(pod, own_edits(pod, edits))) for pod in pods)
     old = [predict_running(pod, setup) for pod in pods]
     new = [predict(pod, node, kubelet=kubelet, release=release) for pod in edited]
@@ -277,7 +266,7 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
     )
     effects = build_effects(zip(old, new, strict=True), before, after)
     effects.sort(key=lambda pod: pod.rank_before or len(before.pods) + 1)
-    keys, own, growth = {pod.key for pod in pods}, snapshot.own_bytes(name), growth_on(snapshot, name)
+    own, growth = snapshot.own_bytes(name), growth_on(snapshot, name)
     (deaths_before, own_deaths_before), (deaths_after, own_deaths_after) = (
         _deaths(ranking, setup, own, keys, growth) for ranking in (before, after)
     )

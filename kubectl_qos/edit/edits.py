@@ -179,13 +179,10 @@ def as_flags(edits: Sequence[Edit]) -> list[str]:
     for owner in dict.fromkeys(edit.owner for edit in edits):
         words = ["--pod-level" if owner == POD_LEVEL else f"-c {owner}"]
         for side in Side:
-            amounts = [
-                Amount(edit.resource, edit.quantity)
-                for edit in edits
-                if (edit.owner, edit.side) == (owner, side)
-            ]
-            if amounts:
-                words.append(f"--{side.value} {format_amounts(amounts)}")
+            of_side = [edit for edit in edits if (edit.owner, edit.side) == (owner, side)]
+            if of_side:
+                amounts = format_amounts(Amount(edit.resource, edit.quantity) for edit in of_side)
+                words.append(f"--{side.value} {amounts}")
         lines.append(" ".join(words))
     return lines
 

@@ -206,17 +206,15 @@ def _limit_range_values(
                 continue
             is_removed = (container, side, resource) in removed
             where = {"container": container, "side": side.value, "resource": resource}
-            yield Finding(
-                Severity.WARNING if is_removed or in_place else Severity.NOTE,
-                f"LimitRange {limit_range.metadata.name}",
-                FindingCode.LIMIT_RANGE_ADDS,
-                facts={**where, "value": value, "removed": is_removed},
-            )
+            facts = {**where, "value": value, "removed": is_removed}
+            severity = Severity.WARNING if is_removed or in_place else Severity.NOTE
+            subject = f"LimitRange {limit_range.metadata.name}"
+            yield Finding(severity, subject, FindingCode.LIMIT_RANGE_ADDS, facts=facts)
         pod = filled
     becomes, expected = computed_class(new, release), computed_class(requested, release)
     if becomes is not expected and not in_place:
-        facts = {"becomes": becomes.value, "expected": expected.value}
-        yield Finding(Severity.WARNING, "LimitRange", FindingCode.LIMIT_RANGE_CHANGES_CLASS, facts=facts)
+        classes = {"becomes": becomes.value, "expected": expected.value}
+        yield Finding(Severity.WARNING, "LimitRange", FindingCode.LIMIT_RANGE_CHANGES_CLASS, facts=classes)
 
 
 def _added_values(pod: Pod, filled: Pod) -> Iterator[tuple[str, Side, str, Quantity]]:
@@ -252,12 +250,9 @@ def _rollout(
             has_room = quota_room(claim, old, plan.running, [quota], release, charge.resource)
             if charge.quota == quota.name and not has_room(reach.made, reach.left):
                 exhausted.append(charge)
-        yield Finding(
-            Severity.WARNING,
-            f"ResourceQuota {quota.name}",
-            FindingCode.ROLLOUT_STALLS,
-            facts={**facts, "made": reach.made, "left": reach.left, "charges": tuple(exhausted)},
-        )
+        stalled = {**facts, "made": reach.made, "left": reach.left, "charges": tuple(exhausted)}
+        subject = f"ResourceQuota {quota.name}"
+        yield Finding(Severity.WARNING, subject, FindingCode.ROLLOUT_STALLS, facts=stalled)
 
 
 def _kubelet_answer(preview: Preview) -> Iterator[Finding]:
@@ -369,12 +364,8 @@ def _utilization(
     for metric in utilization_targets([target.raw, *related.chain], related.scalers):
         before, after = (_measured_request(pod, metric, release) for pod in (old, new))
         if before != after:
-            facts = {
-                "target": metric,
-                "before": before,
-                "after": after,
-                "alone": kind is not StrategyKind.TEMPLATE,
-            }
+            is_alone = kind is not StrategyKind.TEMPLATE
+            facts = {"target": metric, "before": before, "after": after, "alone": is_alone}
             subject = f"HorizontalPodAutoscaler {metric.autoscaler}"
             severity = Severity.NOTE if after is not None else Severity.WARNING
             yield Finding(severity, subject, FindingCode.UTILIZATION, facts=facts)
@@ -429,11 +420,8 @@ def _priority(preview: Preview, target: ChangedObject) -> Iterator[Finding]:
     if name and priority is None:
         yield Finding(Severity.NOTE, subject, FindingCode.PRIORITY_UNKNOWN)
         return
-    others = [
-        row.pod.spec.priority or 0
-        for row in preview.effects.ranking_after.pods
-        if row.pod is not preview.after.pod and not row.pod.is_terminal
-    ]
+    pods = (row.pod for row in preview.effects.ranking_after.pods if row.pod is not preview.after.pod)
+    others = [pod.spec.priority or 0 for pod in pods if not pod.is_terminal]
     lowest = bool(others) and (priority or 0) < min(others)
     if (priority or 0) < 0 or lowest:
         facts = {"priority": priority or 0, "lowest": lowest}

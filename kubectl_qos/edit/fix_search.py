@@ -254,7 +254,9 @@ class _Search:
         """Return the fixes for a death."""
         fixes = [self._recommended(death)]
         if not death.killer.is_node_wide:
-            fixes.append(self._raised_limit(death))
+            # The limit of the pod if that is hit and can be raised, else the container's.
+            of_pod = self._limit_of(death, POD_LEVEL) if death.killer.scope is Scope.POD else None
+            fixes.append(of_pod or self._limit_of(death, death.container))
         else:
             fixes += [*self._raised_requests(death), self._guaranteed(death), self._limited_neighbour(death)]
         return [fix for fix in fixes if fix is not None]
@@ -319,12 +321,8 @@ class _Search:
         outcome = self._outcome(death, death.key, self._state_after(death, edits))
         return self._build(FixKind.RECOMMENDED, death, _Change(pod, edits, edits, Claim(), evidence), outcome)
 
-    def _raised_limit(self, death: NextDeath) -> Fix | None:
-        """Raise the limit to the peak with headroom: the pod's own if that is hit, else the container's."""
-        of_pod = self._limit_of(death, POD_LEVEL) if death.killer.scope is Scope.POD else None
-        return of_pod or self._limit_of(death, death.container)
-
     def _limit_of(self, death: NextDeath, owner: str) -> Fix | None:
+        """Raise a limit to the peak with headroom."""
         claim, pod = Claim(room_bytes=self._wanted_room(death)), self.pods[death.key]
         now = memory_value(self._model.recreated(pod), owner, Side.LIMITS)
 

@@ -106,10 +106,9 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
     now = memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity) or 0
     after, least = replace(model, setup=with_reserved), now
     if not evicts_first(after, growth_bytes):
+        most = capacity // UNIT_BYTES
         units = least_units(
-            0,
-            capacity // UNIT_BYTES,
-            lambda units: evicts_first(with_threshold(units * UNIT_BYTES), growth_bytes),
+            0, most, lambda number: evicts_first(with_threshold(number * UNIT_BYTES), growth_bytes)
         )
         if units is None:
             return None
@@ -139,11 +138,8 @@ def _built(
     node = after.setup.node
     before, left = schedulable_bytes(model.setup.node) or 0, schedulable_bytes(node) or 0
     capacity = node.memory_capacity_bytes or 0
-    requested = sum(
-        pod_requests(model.recreated(pod), model.setup.release).get(MEMORY, ZERO).value()
-        for pod in model.pods
-        if not pod.is_terminal
-    )
+    living = (model.recreated(pod) for pod in model.pods if not pod.is_terminal)
+    requested = sum(pod_requests(pod, model.setup.release).get(MEMORY, ZERO).value() for pod in living)
     return KubeletFix(
         before=model.setup,
         setup=after.setup,

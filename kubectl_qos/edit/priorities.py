@@ -389,11 +389,8 @@ class _PlanSearch:
             # With as few edits, the earliest place binds other pods least.
             return len(reached.edits), -(reached.exposure.points or 0), reached.more_bytes
 
-        candidates = [
-            self._reached_by(pod, drop_redundant(some, suffices))
-            for some in self._raised_to_use(pod, edits)
-            if suffices(some)
-        ]
+        raised = filter(suffices, self._raised_to_use(pod, edits))
+        candidates = [self._reached_by(pod, drop_redundant(some, suffices)) for some in raised]
         return min(candidates, key=cost) if candidates else Obstacle(ObstacleReason.NOT_BY_REQUESTS)
 
     def _reached_by(self, pod: Pod, edits: Sequence[Edit]) -> _Reached:

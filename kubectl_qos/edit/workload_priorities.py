@@ -68,12 +68,11 @@ class _Search:
         if workload in self._most or workload.kind not in ROLLED_OUT:
             self._fixed |= dict.fromkeys(keys, ObstacleReason.REPLICAS)
             return
-        shares = [
-            free // count
-            for model in self._models
-            if (free := model.free_bytes) is not None
-            if (count := sum(self._workloads[pod.key] == workload for pod in model.pods))
-        ]
+        shares = []
+        for model in self._models:
+            count = sum(self._workloads[pod.key] == workload for pod in model.pods)
+            if count and model.free_bytes is not None:
+                shares.append(model.free_bytes // count)
         self._most[workload] = min(shares, default=0)
 
     def common_values(self) -> tuple[_Values, list[PriorityPlan]]:
@@ -102,12 +101,8 @@ class _Search:
         return plan_priorities(edited, keys, self._fixed, most)
 
     def _pods(self, workload: Workload) -> list[Pod]:
-        return [
-            model.recreated(pod)
-            for model in self._models
-            for pod in model.pods
-            if self._workloads[pod.key] == workload
-        ]
+        pods = ((model, pod) for model in self._models for pod in model.pods)
+        return [model.recreated(pod) for model, pod in pods if self._workloads[pod.key] == workload]
 
 
 def _largest(pods: Sequence[Pod], edits: Iterable[Edit]) -> Iterator[Edit]:
