@@ -29,12 +29,12 @@ import msgspec
 
 from kubectl_qos.cluster.files import DEMO_FILE
 from kubectl_qos.edit.fixes import NodeModel
-from kubectl_qos.edit.goals import in_bytes
 from kubectl_qos.edit.priorities import plan_priorities
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kubelet import Node, NodeSetup
 from kubectl_qos.k8s.objects import MEMORY, JsonDecoder, Pod, ResourceList, convert
+from kubectl_qos.k8s.quantity import in_bytes
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.prediction import predict

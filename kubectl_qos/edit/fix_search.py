@@ -39,7 +39,6 @@ from kubectl_qos.edit.fixes import (
 from kubectl_qos.edit.goals import (
     UNIT_BYTES,
     drop_redundant,
-    in_bytes,
     keep_burstable,
     raise_request,
     reach_class,
@@ -48,7 +47,7 @@ from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import recommended_edits
 from kubectl_qos.k8s.allocation import is_resizing, low_pod_limit, resize_condition
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
-from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.quantity import ZERO, in_bytes
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals

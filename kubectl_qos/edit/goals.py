@@ -17,7 +17,7 @@ from kubectl_qos.k8s.allocation import resized_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import CPU, MEMORY, Container, Pod
-from kubectl_qos.k8s.quantity import ZERO, Format, Quantity
+from kubectl_qos.k8s.quantity import ZERO, Quantity, in_bytes
 from kubectl_qos.k8s.releases import Change, Release
 from kubectl_qos.k8s.resources import aggregate_requests, is_sidecar
 from kubectl_qos.k8s.usage import PodKey, PodUsage
@@ -399,8 +399,3 @@ def _raise_to(container: Container, needed: int) -> list[_RaisedRequest]:
 
 def _whole_units(size: int) -> int:
     return -(-size // UNIT_BYTES) * UNIT_BYTES
-
-
-def in_bytes(size: int) -> Quantity:
-    """Return a quantity of bytes in the largest unit that is exact."""
-    return Quantity(size, 0, Format.BINARY_SI)

@@ -13,11 +13,11 @@ from operator import attrgetter
 from typing import Any, Final
 
 from kubectl_qos.edit.fixes import NodeModel, friendly, least_units
-from kubectl_qos.edit.goals import UNIT_BYTES, in_bytes
+from kubectl_qos.edit.goals import UNIT_BYTES
 from kubectl_qos.k8s.kubelet import DEFAULT_EVICTION_HARD, MEMORY_AVAILABLE, NodeSetup, threshold_bytes
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import MEMORY
-from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.quantity import ZERO, in_bytes
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.qos.eviction import Due, memory_threshold, schedulable_bytes
 from kubectl_qos.qos.simulation.next_death import next_deaths

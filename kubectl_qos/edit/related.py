@@ -21,7 +21,7 @@ from kubectl_qos.k8s.managers import (
     owns_value,
 )
 from kubectl_qos.k8s.objects import CPU, Json, ObjectMeta, Pod, all_containers, convert, nested
-from kubectl_qos.k8s.quantity import Format, Quantity
+from kubectl_qos.k8s.quantity import Quantity, in_bytes
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota
 from kubectl_qos.k8s.selectors import DisruptionBudget
 from kubectl_qos.k8s.snapshot import Missing
@@ -146,7 +146,7 @@ def recommended_edits(pod: Pod, autoscaler: VerticalAutoscaler) -> Iterator[Edit
             scaled = target
             if request is not None and not request.is_zero and request != limit:
                 nano = limit.nano * target.nano // request.nano
-                of_cpu, of_bytes = Quantity(nano // 10**6, -3), Quantity(nano // 10**9, 0, Format.BINARY_SI)
+                of_cpu, of_bytes = Quantity(nano // 10**6, -3), in_bytes(nano // 10**9)
                 scaled = of_cpu if resource == CPU else of_bytes
             yield Edit(container.name, Side.LIMITS, resource, scaled)
 

@@ -31,7 +31,7 @@ from kubectl_qos.k8s.objects import (
     convert,
     resource_list,
 )
-from kubectl_qos.k8s.quantity import Format, Quantity, from_float, parse_duration
+from kubectl_qos.k8s.quantity import Quantity, from_float, parse_duration
 from kubectl_qos.k8s.releases import CURRENT_RUNC, Change, OciRuntime, Release, packaged_runtime
 
 
@@ -393,16 +393,14 @@ def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubele
 
 
 def threshold_bytes(text: str | None, capacity_bytes: int) -> int:
-    """Return the bytes of a threshold of memory, 0 for none."""
-    return parse_threshold(text, Quantity(capacity_bytes, 0, Format.BINARY_SI)).value() if text else 0
+    """Return the bytes of `100Mi`, or of `5%` of a capacity, 0 for no threshold.
 
-
-def parse_threshold(text: str, capacity: Quantity) -> Quantity:
-    """Parse `100Mi`, or `5%` of a capacity; a percentage is a float32, as in the kubelet."""
-    if not text.endswith("%"):
-        return Quantity.parse(text)
+    A percentage is a float32, as in the kubelet.
+    """
+    if not text or not text.endswith("%"):
+        return Quantity.parse(text).value() if text else 0
     percentage = _float32(_float32(float(text.rstrip("%"))) / 100)
-    return Quantity(from_float(float(capacity.value()) * percentage), 0, Format.BINARY_SI)
+    return from_float(float(capacity_bytes) * percentage)
 
 
 def _float32(value: float) -> float:

@@ -34,7 +34,7 @@ from kubectl_qos.k8s.kubelet import (
     with_origin,
 )
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, ResourceList, resource_list
-from kubectl_qos.k8s.quantity import MAX_INT64, ZERO, Format, Quantity, parse_duration, parse_typed
+from kubectl_qos.k8s.quantity import MAX_INT64, ZERO, in_bytes, parse_duration, parse_typed
 from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR, Gate, OciRuntime, Release
 
 FEATURE_GATES: Final = "featureGates."
@@ -140,7 +140,7 @@ def _with_profile(setup: NodeSetup, name: str) -> NodeSetup:
     if profile.reserved is not None and node.memory_capacity_bytes and node.allocatable_memory_bytes is None:
         most_pods = node.capacity["pods"].value() if "pods" in node.capacity else DEFAULT_MAX_PODS
         reserved = profile.reserved(node.memory_capacity_bytes, most_pods)
-        changes["kube_reserved"] = ResourceList({MEMORY: Quantity(reserved, 0, Format.BINARY_SI)})
+        changes["kube_reserved"] = ResourceList({MEMORY: in_bytes(reserved)})
     for field, value in changes.items():
         if hasattr(node, field) and node.origin(field) is Origin.ASSUMED:
             node = with_origin(node, Origin.ASSUMED, basis, **{field: value})
@@ -166,7 +166,7 @@ def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> No
         kubepods = min(kubepods + new - old, memory)
     allocatable = node.status_allocatable
     if kubepods is not None and (other_reserved or not stated):
-        left = Quantity(max(kubepods - new - hugepages_bytes(node.capacity), 0), 0, Format.BINARY_SI)
+        left = in_bytes(max(kubepods - new - hugepages_bytes(node.capacity), 0))
         allocatable = ResourceList({**allocatable, MEMORY: left})
     node = replace(node, allocatable_memory_bytes=kubepods, status_allocatable=allocatable)
     return NodeSetup(node, kubelet, setup.release)
@@ -191,9 +191,7 @@ def _release(setup: NodeSetup, gates: Mapping[str, bool], version: str | None) -
 
 def _with_memory(node: Node, size: int) -> dict[str, object]:
     """Return the fields that change with the size of the memory: the reserved part stays the same."""
-    changes: dict[str, object] = {
-        "capacity": ResourceList({**node.capacity, MEMORY: Quantity(size, 0, Format.BINARY_SI)})
-    }
+    changes: dict[str, object] = {"capacity": ResourceList({**node.capacity, MEMORY: in_bytes(size)})}
     if node.allocatable_memory_bytes is not None and node.memory_capacity_bytes is not None:
         reserved = node.memory_capacity_bytes - node.allocatable_memory_bytes
         changes["allocatable_memory_bytes"] = max(size - reserved, 0)

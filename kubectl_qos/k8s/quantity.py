@@ -342,6 +342,11 @@ class Quantity:
 ZERO: Final = Quantity(0)
 
 
+def in_bytes(size: int) -> Quantity:
+    """Return a quantity of bytes in the largest unit that is exact."""
+    return Quantity(size, 0, Format.BINARY_SI)
+
+
 def parse_typed(text: str) -> Quantity:
     """Parse what a person typed. Raises QuantityError in plain words."""
     try:

@@ -29,7 +29,7 @@ from kubectl_qos.edit.fixes import (
     least_units,
     same_death,
 )
-from kubectl_qos.edit.goals import in_bytes, raise_request
+from kubectl_qos.edit.goals import raise_request
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.related import Owner, RelatedObjects, recommended_edits
 from kubectl_qos.k8s.allocation import running_pod
@@ -45,6 +45,7 @@ from kubectl_qos.k8s.objects import (
     ResourceRequirements,
     convert,
 )
+from kubectl_qos.k8s.quantity import in_bytes
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot

@@ -8,11 +8,11 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from kubectl_qos.edit.fixes import NodeModel
-from kubectl_qos.edit.goals import in_bytes
 from kubectl_qos.edit.kubelet_settings import evicts_first, fix_kubelet, late_state
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin, with_origin
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import MEMORY, ResourceList
+from kubectl_qos.k8s.quantity import in_bytes
 from kubectl_qos.present.fixes import kubelet_notes
 from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kubectl_qos.edit.edits import Edit, current_value, effective_edits
 from kubectl_qos.edit.fixes import NodeModel
-from kubectl_qos.edit.goals import ObstacleReason, in_bytes, keep_burstable, raise_request
+from kubectl_qos.edit.goals import ObstacleReason, keep_burstable, raise_request
 from kubectl_qos.edit.priorities import Inversion, PriorityPlan, plan_priorities
 from kubectl_qos.edit.workload_priorities import plan_nodes
 from kubectl_qos.k8s.defaulting import default_pod
@@ -27,6 +27,7 @@ from kubectl_qos.k8s.objects import (
     ResourceList,
     ResourceRequirements,
 )
+from kubectl_qos.k8s.quantity import in_bytes
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals

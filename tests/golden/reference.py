@@ -10,9 +10,9 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, parse_threshold
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, threshold_bytes
 from kubectl_qos.k8s.objects import CPU, EPHEMERAL_STORAGE, MEMORY, Pod, Volume
-from kubectl_qos.k8s.quantity import ZERO, Quantity, truncating_div
+from kubectl_qos.k8s.quantity import ZERO, Quantity, in_bytes, truncating_div
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import Totals, eviction_request, pod_limits, pod_requests
 from kubectl_qos.qos.cgroup.names import CgroupName, class_name, to_systemd
@@ -110,7 +110,7 @@ def reservation(capacity: Mapping[str, Quantity], kubelet: Kubelet) -> Totals:
     for signal, name in (("memory.available", MEMORY), ("nodefs.available", EPHEMERAL_STORAGE)):
         text = kubelet.eviction_hard.get(signal)
         if text is not None and text not in {"0%", "100%"}:
-            thresholds[name] = parse_threshold(text, capacity.get(name, ZERO))
+            thresholds[name] = in_bytes(threshold_bytes(text, capacity.get(name, ZERO).value()))
     totals = {
         name: ZERO
         + kubelet.system_reserved.get(name, ZERO)

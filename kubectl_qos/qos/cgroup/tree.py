@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import ENFORCE_PODS, CgroupDriver, Kubelet, Node, NodeSetup, Origin
 from kubectl_qos.k8s.objects import CPU, HUGEPAGES_PREFIX, MEMORY, Pod
-from kubectl_qos.k8s.quantity import MILLI, ZERO, Format, Quantity, truncating_div, wrap
+from kubectl_qos.k8s.quantity import MILLI, ZERO, Quantity, in_bytes, truncating_div, wrap
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import Totals, pod_requests
 from kubectl_qos.qos.cgroup import names, values
@@ -395,10 +395,10 @@ def _amounts(setup: NodeSetup) -> Totals:
         if name in {CPU, MEMORY} or name.startswith(HUGEPAGES_PREFIX)
     }
     if node.memory_capacity_bytes is not None:
-        amounts[MEMORY] = Quantity(node.memory_capacity_bytes, 0, Format.BINARY_SI)
+        amounts[MEMORY] = in_bytes(node.memory_capacity_bytes)
     if not _knows_reservations(kubelet) and ENFORCE_PODS in kubelet.enforce_node_allocatable:
         if node.allocatable_memory_bytes is not None:
-            amounts[MEMORY] = Quantity(node.allocatable_memory_bytes, 0, Format.BINARY_SI)
+            amounts[MEMORY] = in_bytes(node.allocatable_memory_bytes)
         if node.allocatable_cpu_milli is not None:
             amounts[CPU] = Quantity(node.allocatable_cpu_milli, MILLI)
     return amounts
