@@ -61,11 +61,12 @@ _LOW: Final = re.compile(
 """What a kubelet says of a pod that it evicts: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
 _WORDS_OF_LOW: Final = frozenset(re.findall(r"[A-Za-z]{2,}:?", re.sub(r"\[.*?\]|\\S", "", _LOW.pattern)))
 _END: Final = re.compile(
-    r"\b(?:lastState\W{1,6}terminated|state\W{1,6}terminated|State\W{1,6}Status)\b"
+    r"\b(?:lastState\W{1,6}terminated|state\W{1,6}terminated|State\W{1,6}Status|terminated:map"
+    r"|(?:Last )?State: +Terminated)\b"
     r"(?:(?!\b[sS]tate\W{1,6}\w+\W{1,6}|\blastState\b).){0,600}"
 )
 _END_FIELD: Final = re.compile(
-    r"\b(exitCode|reason|finishedAt|ExitCode|OOMKilled|FinishedAt)\W{1,4}([\w.:+-]{1,64})"
+    r"\b(exitCode|reason|finishedAt|Exit ?Code|Reason|OOMKilled|FinishedAt)\W{1,4}([\w.:+-]{1,64})"
 )
 _NAMED: Final = re.compile(r"\b(name|namespace): ?\"?([a-z0-9][\w.-]*)\b(?!:)")
 _TITLE: Final = re.compile(r"\S+(?: \S+)*")
@@ -192,7 +193,7 @@ def _evicted_alone(text: str) -> Iterator[dict[str, Any]]:
 def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
     """Yield the pods of a text that has only parts of their statuses, or of `docker inspect`."""
     for match in _END.finditer(text):
-        fields = {name.lower(): value for name, value in _END_FIELD.findall(match[0])[::-1]}
+        fields = {name.lower().replace(" ", ""): value for name, value in _END_FIELD.findall(match[0])[::-1]}
         code = _number(fields.get("exitcode", ""))
         if code is None:
             continue

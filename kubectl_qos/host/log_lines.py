@@ -97,7 +97,7 @@ def _source_form(piece: re.Match[str], kind: str) -> re.Pattern[str]:
     """Return what may name node and program: anything after a journal's or syslog's time, but not dmesg's."""
     if kind in {"syslog", "full", "unix"} or (kind == "iso" and piece[0][0] != "[" and "," not in piece[0]):
         return _HOST
-    return _AFTER_UPTIME if kind == "uptime" else _NEVER
+    return _AFTER_UPTIME if kind in {"uptime", "iso"} else _NEVER
 
 
 def _parse_time(kind: str, text: str, now: datetime | None = None) -> str:
@@ -292,7 +292,7 @@ _PIECE: Final = re.compile(
             rf"\[ {{0,12}}(?P<uptime>\d{{1,12}}\.\d{{1,9}}){_DELTA}\] ?",
             r"\[ {0,12}(?P<caller>[TC]\d{1,10})\] ?",
             rf"\[(?P<ctime>{_CTIME}){_DELTA}\] ?",
-            rf"\[?(?P<iso>{_ISO})\]?:?(?:[ \t]|$)",
+            rf"\[?(?P<iso>{_ISO})(?: UTC)?\]?:?(?:[ \t]|$)",
             rf"(?P<kibana>(?:{MONTH}) \d{{1,2}}, \d{{4}} @ {_CLOCK})[ \t]+",
             rf"(?P<syslog>(?:{_ANY_MONTH}) [ \d]\d {_CLOCK}) ",
             rf"(?P<full>[A-Z][a-z]{{2}} \d{{4}}-\d\d-\d\d {_CLOCK} [A-Z+\-\d:]{{1,9}}) ",

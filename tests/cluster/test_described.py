@@ -301,8 +301,10 @@ def test_what_the_kubelet_says_of_an_eviction_is_enough(text: str, name: str) ->
             "Error",
             Mechanism.UNKNOWN,
         ),
+        ("map[terminated:map[exitCode:137 reason:OOMKilled ...]]", "OOMKilled", Mechanism.KERNEL),
+        ("Last State: Terminated Reason: OOMKilled Exit Code: 137 Started: x", "OOMKilled", Mechanism.KERNEL),
     ],
-    ids=["a status", "of JSON", "of docker inspect", "that the runtime did not count"],
+    ids=["a status", "of JSON", "of docker inspect", "that the runtime did not count", "of Go", "in a line"],
 )
 def test_a_part_of_a_status_says_how_its_container_ended(
     text: str, reason: str, mechanism: Mechanism

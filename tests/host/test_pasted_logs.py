@@ -433,6 +433,8 @@ def test_the_message_of_an_event(form: str) -> None:
         "Nov 20, 2026 @ 12:00:07.400\t",
         "[\u00a08523.300000]\u00a0",
         "[Kernel dmesg] [ 8523.300000] ",
+        "[2026-11-20 12:00:07 UTC] kernel: ",
+        "[2026-11-20T12:00:07Z] worker-a kernel: ",
         "апр 18 12:00:07 worker-a kernel: ",
         "févr.  7 12:00:07 worker-a kernel: ",
         "8月 20 12:00:07 worker-a kernel: ",
