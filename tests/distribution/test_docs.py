@@ -72,11 +72,6 @@ def test_the_examples_of_the_rules_are_run() -> None:
     assert len(doctest.DocTestParser().get_examples(python_lines(RULES))) > 60
 
 
-def test_the_library_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(python_lines((ROOT / "README.md").read_text()), {})
-    assert capsys.readouterr().out.startswith("Burstable 938 {'cpu.weight': '1'")
-
-
 def releases_of(change: Change) -> str:
     """How a table of the rules names the releases that have a change."""
     last = _LAST_MINOR.get(change)

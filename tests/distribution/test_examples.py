@@ -26,7 +26,7 @@ from kubectl_qos.cluster.files import DEMO_FILE
 from tests.distribution import stage
 from tests.distribution.shell_examples import examples, with_shown
 from tests.end_to_end.command import Run
-from tests.end_to_end.golden_text import FOLDER, UPDATE
+from tests.end_to_end.golden_text import UPDATE
 from tests.end_to_end.test_pages import PAGES as WITH_A_STAGE
 from tests.host.fake_node import FakeNode
 
@@ -38,9 +38,6 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 ONLY_PARSED = TABLES["only_parsed"]
 """Commands and flags that cannot be run here; that the parser takes them is tried."""
-
-IN_TRANSCRIPTS = {"kubectl qos can-i 2> /dev/null": ("can-i", "kubectl qos can-i")}
-"""What is printed with a server: the transcript that has it, and the command there."""
 
 NOT_OURS = TABLES["not_ours"]
 """Lines that are not about a command of ours, or happen elsewhere."""
@@ -115,14 +112,6 @@ def on_stage(prepared: tuple[Path, FakeNode], tmp_path: Path) -> Stage:
     return Stage(tmp_path, node)
 
 
-def stdout_in_transcript(name: str, command: str) -> str:
-    """What a command prints in a transcript, without stderr and the exit code."""
-    text = (FOLDER / "transcripts" / f"{name}.txt").read_text(encoding="utf-8")
-    block = text.partition(f"  $ {command}\n")[2].partition("  $ ")[0].partition("\n\n")[0]
-    lines = (line.removeprefix("  ") for line in block.splitlines())
-    return "".join(f"{line}\n" for line in lines if not line.startswith(("2> ", "[")))
-
-
 def our_words(line: str) -> list[str] | None:
     """The arguments of a command of ours, None for any other."""
     for start in ("kubectl qos", "kubectl-qos", "sudo kubectl-qos"):
@@ -164,9 +153,6 @@ def test_every_example_of_a_page_runs_and_prints_what_is_shown(page: Path, on_st
     printed: dict[int, str] = {}
     for one in examples(text):
         if one.shown is not None and page.parent.name == "docs" and page.stem in WITH_A_STAGE:
-            continue
-        if one.command in IN_TRANSCRIPTS:
-            printed[one.line] = stdout_in_transcript(*IN_TRANSCRIPTS[one.command])
             continue
         code, out = on_stage.run(one.command)
         assert one.shown is not None or code == 0, f"line {one.line}: {one.command}\n{out}"

@@ -41,8 +41,8 @@ def verify(run: Run, serve: Serve) -> None:
 PAGES: Final = MappingProxyType(
     {
         "kills": ("dump.json", 3),
-        "set": ("deploy.yaml", 12),
-        "simulate": ("change.yaml", 6),
+        "set": ("deploy.yaml", 9),
+        "simulate": ("change.yaml", 5),
         "verify": ("", 3),
     }
 )
