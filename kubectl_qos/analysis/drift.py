@@ -131,18 +131,13 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
         path = None  # It is in a private cgroup namespace.
     scope = container_scope(path) if path else None
     reader = sections.get("$$", "").strip()
-    processes = tuple(
-        ObservedProcess(
-            int(match[1]),
-            sections.get(f"/proc/{match[1]}/comm", "").strip(),
-            int(text),
-            _integer(sections.get(f"/proc/{match[1]}/oom_score", "")),
-        )
-        for name, text in sections.items()
-        if (match := _PROCESS.fullmatch(name)) is not None
-        and match[1] != reader
-        and _is_in_container(sections.get(f"/proc/{match[1]}/cgroup"), own)
-    )
+    processes = []
+    matches = ((_PROCESS.fullmatch(name), text) for name, text in sections.items())
+    for pid, text in ((match[1], text) for match, text in matches if match is not None):
+        if pid != reader and _is_in_container(sections.get(f"/proc/{pid}/cgroup"), own):
+            comm, score = (sections.get(f"/proc/{pid}/{name}", "").strip() for name in ("comm", "oom_score"))
+            known_score = int(score) if score.isdecimal() else None
+            processes.append(ObservedProcess(int(pid), comm, int(text), known_score))
     runtime_adj = sections.get("/proc/self/oom_score_adj")
     directories: dict[str, dict[str, str]] = {}
     for name, text in sections.items():
@@ -152,14 +147,8 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
     root = directories.pop("/", {})
     files = directories.pop(scope, root) if scope is not None else root
     directories.pop(path or "/", None)
-    container = ObservedContainer(
-        files, processes, scope, int(runtime_adj) if runtime_adj is not None else None
-    )
-    return container, dict(directories)
-
-
-def _integer(text: str) -> int | None:
-    return int(text) if text.strip().isdecimal() else None
+    adj = int(runtime_adj) if runtime_adj is not None else None
+    return ObservedContainer(files, tuple(processes), scope, adj), dict(directories)
 
 
 def _is_in_container(text: str | None, own: str) -> bool:

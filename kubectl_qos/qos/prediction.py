@@ -83,7 +83,6 @@ class Assumption(NamedTuple):
 
     name: str
     value: object
-    origin: Origin
     basis: str = ""
 
 
@@ -258,4 +257,4 @@ def assumptions(setup: NodeSetup) -> Iterator[Assumption]:
             if is_known or (node.is_windows and name not in _WINDOWS_INPUTS):
                 continue
             value = str(release) if name == "kubelet_version" else getattr(facts, name)
-            yield Assumption(name, value, Origin.ASSUMED, facts.basis.get(name, ""))
+            yield Assumption(name, value, facts.basis.get(name, ""))

@@ -373,9 +373,9 @@ def _kubepods_assumptions(setup: NodeSetup) -> Iterator[Assumption]:
     """Yield the assumptions that only kubepods depends on."""
     kubelet = setup.kubelet
     if kubelet.origin("enforce_node_allocatable") is Origin.ASSUMED:
-        yield Assumption("enforce_node_allocatable", kubelet.enforce_node_allocatable, Origin.ASSUMED)
+        yield Assumption("enforce_node_allocatable", kubelet.enforce_node_allocatable)
     if not _knows_reservations(kubelet) and setup.node.allocatable_memory_bytes is None:
-        yield Assumption("kube_reserved", kubelet.kube_reserved, Origin.ASSUMED)
+        yield Assumption("kube_reserved", kubelet.kube_reserved)
 
 
 def _cores(node: Node) -> int:

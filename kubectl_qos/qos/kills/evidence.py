@@ -392,12 +392,8 @@ def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -
         priority = f"of PriorityClass {pod.spec.priority_class_name}"
     elif priority is None and pod.containers:
         priority = 0  # It stays unknown for a pod that only events name.
-    details: dict[str, Any] = {
-        "resource": resource,
-        "above": above or (None if is_old else {}),
-        "is_all": bool(of_pod) or bool(names and names <= above.keys()),
-        "priority": priority,
-    }
+    known, is_all = above or (None if is_old else {}), bool(of_pod or (names and names <= above.keys()))
+    details = {"resource": resource, "above": known, "is_all": is_all, "priority": priority}
     return Evidence(Fact.EXCESS, details)
 
 

@@ -453,11 +453,8 @@ def _precedent(
 
 def _ended_before(run: Run, room_bytes: int) -> set[int]:
     """Return the containers that their own limit, or their pod's, ends within `room_bytes` of growth."""
-    near = (
-        ceiling
-        for ceiling in chain.from_iterable(run.ceilings.values())
-        if not ceiling.scope.is_wide and max(ceiling.distance_bytes, 0) < room_bytes
-    )
+    own = (ceiling for ceiling in chain.from_iterable(run.ceilings.values()) if not ceiling.scope.is_wide)
+    near = (ceiling for ceiling in own if max(ceiling.distance_bytes, 0) < room_bytes)
     return set(chain.from_iterable(_bounded(run, ceiling) for ceiling in near))
 
 
