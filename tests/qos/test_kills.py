@@ -360,6 +360,16 @@ def test_another_stop_does_not_explain_it(container: str, time: str) -> None:
     assert diagnosed(kill) == (Mechanism.CONTAINER_LIMIT, Confidence.POSSIBLE)
 
 
+def test_a_pod_whose_deadline_has_passed() -> None:
+    status = {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active longer than that"}
+    kill = only(pod(status=status))
+    assert diagnosed(kill) == (Mechanism.SIGKILL, Confidence.LIKELY)
+    assert evidence_sentence(kill.diagnosis.evidence[1]).startswith(
+        "the pod's status says DeadlineExceeded: Pod"
+    )
+    assert only(pod(status=status, reason="OOMKilled")).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+
+
 def test_a_pod_that_is_being_deleted() -> None:
     kill = only(pod(deletionTimestamp=DIED), OLD)
     assert (kill.diagnosis.mechanism, facts(kill) >= {Fact.BEING_DELETED}) == (Mechanism.SIGKILL, True)

@@ -54,6 +54,7 @@ AGREES_SECONDS: Final = 10.0
 """A container's end within this time after a kernel kill counts as its effect."""
 NEIGHBOUR_SECONDS: Final = 60.0
 _KILL_SIGNAL: Final = 9
+_DEADLINE: Final = "DeadlineExceeded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -484,7 +485,7 @@ class _KillAnalyzer:
             node_events=node_events,
             events_since=self._events_since,
             pod_events=events,
-            being_deleted=pod.metadata.deletion_timestamp is not None,
+            stop=_stop_of_pod(pod),
             neighbours=neighbours,
             has_log=bool(logs),
             silent_log=next((log.title for log in logs if _is_silent(log, death.time)), None),
@@ -525,6 +526,15 @@ class _KillAnalyzer:
             if ended is not None and reported.report.uptime is not None:
                 boots.setdefault(id(reported.log), []).append(ended.timestamp() - reported.report.uptime)
         return {log: datetime.fromtimestamp(median(seconds), UTC) for log, seconds in boots.items()}
+
+
+def _stop_of_pod(pod: Pod) -> Evidence | None:
+    """Return why a whole pod is stopped: its containers have the grace period, then comes SIGKILL."""
+    if pod.metadata.deletion_timestamp is not None:
+        return Evidence(Fact.BEING_DELETED)
+    status = pod.status
+    details = {"reason": status.reason, "message": status.message}
+    return Evidence(Fact.POD_ENDED, details) if status.reason == _DEADLINE else None
 
 
 def _is_own(pod: Pod, mechanism: Mechanism) -> bool:

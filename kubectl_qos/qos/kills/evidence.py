@@ -505,15 +505,16 @@ class DeathContext:
     """Facts around a death: limits, events of pod and node, neighbours, kernel logs.
 
     `node_events` are about the memory of the node, `events_since` is when events begin, None if they could
-    not be read. `neighbours` counts containers of the node without a limit that were OOMKilled then;
-    `silent_log` is the title of a kernel log of the node that covers the time without a report.
+    not be read. `stop` is why the whole pod is ended. `neighbours` counts containers of the node without a
+    limit that were OOMKilled then; `silent_log` is the title of a kernel log of the node that covers the time
+    without a report.
     """
 
     limits: MemoryLimits
     node_events: Sequence[Event]
     events_since: str | None
     pod_events: Iterable[Event]
-    being_deleted: bool = False
+    stop: Evidence | None = None
     neighbours: int = 0
     has_log: bool = False
     silent_log: str | None = None
@@ -541,13 +542,12 @@ def diagnosis_without_kernel(
     # The kubelet stops a container whose hook failed: why the hook was killed remains open.
     stops = [] if hooks else [event for event in pod_events if _is_stop(event, container, time)]
     evidence += map(event_evidence, (*hooks, *stops))
-    is_deleted = context.being_deleted and state == "state"
-    if is_deleted:
-        evidence.append(Evidence(Fact.BEING_DELETED))
+    of_pod = [context.stop] if context.stop is not None and state == "state" else []
+    evidence += of_pod
     is_silent = context.silent_log is not None
     if is_silent:
         evidence.append(Evidence(Fact.KERNEL_SILENT, {"title": context.silent_log}))
-    if not is_oom_killed and (stops or is_deleted or is_silent):
+    if not is_oom_killed and (stops or of_pod or is_silent):
         return Diagnosis(Mechanism.SIGKILL, Confidence.LIKELY, tuple(evidence), None if is_silent else needs)
     if is_oom_killed and not limits.is_known:
         return Diagnosis(Mechanism.KERNEL, Confidence.LIKELY, tuple(evidence), needs)
