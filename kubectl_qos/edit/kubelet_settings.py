@@ -20,10 +20,10 @@ from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.quantity import ZERO, in_bytes
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.qos.eviction import Due, memory_threshold, schedulable_bytes
+from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import NodeState
 
-POLL_SECONDS: Final = 10
 SOFT_GRACE_SECONDS: Final = 30
 RESERVE_PERCENT: Final = 125
 """The share of the node's own usage to reserve; that usage is one sample."""
@@ -56,7 +56,7 @@ class KubeletFix:
 
 def late_state(state: NodeState, growth_bytes: int) -> NodeState:
     """Return the node as if its kubelet evicted one poll later, after growth of these bytes a second."""
-    late, thresholds = growth_bytes * POLL_SECONDS, state.thresholds
+    late, thresholds = growth_bytes * EVICTING.delay_seconds, state.thresholds
     hard = {"node_bytes": thresholds.node_bytes, "kubepods_bytes": thresholds.kubepods_bytes}
     later = {name: size - late for name, size in hard.items() if size is not None}
     thresholds = thresholds._replace(**later, soft_bytes=None)
@@ -118,7 +118,7 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
         after = with_threshold(hard)
         fields["evictionHard"] = thresholds(hard)
         if growth_bytes:
-            soft = friendly(hard + growth_bytes * (SOFT_GRACE_SECONDS + POLL_SECONDS))
+            soft = friendly(hard + growth_bytes * (SOFT_GRACE_SECONDS + EVICTING.delay_seconds))
             fields["evictionSoft"] = {**kubelet.eviction_soft, MEMORY_AVAILABLE: str(in_bytes(soft))}
             grace = {MEMORY_AVAILABLE: f"{SOFT_GRACE_SECONDS}s"}
             fields["evictionSoftGracePeriod"] = {**kubelet.eviction_soft_grace_period, **grace}

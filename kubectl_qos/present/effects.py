@@ -108,8 +108,9 @@ def moment(when: When, names: Sequence[str] = (), first: When = When.NOW) -> str
     return f"{start} {' and '.join(map(escape, names))} {'restarts' if len(names) == 1 else 'restart'}"
 
 
-def _rank_moment(effects: Effects) -> str:
-    return moment(effects.rank_when, effects.restarting_later, effects.when)
+def effect_moment(effects: Effects, when: When) -> str:
+    """Say when an effect of a change of a pod takes place, with the containers whose restarts count."""
+    return moment(when, effects.restarting_later, effects.when)
 
 
 def _class(effects: Effects) -> Section:
@@ -160,7 +161,7 @@ def _rank(effects: Effects) -> Section:
     title = f"Kill rank on {escape(node)}" if node else "Kill rank"
     if effects.rank_before is None or effects.rank_after is None:
         return Section(title, UNKNOWN)
-    lines, then = [], _rank_moment(effects)
+    lines, then = [], effect_moment(effects, effects.rank_when)
     if effects.overtaken_by:
         lines.append(f"killed before it {then}: {_pods(effects.overtaken_by)}")
     if effects.overtakes:
@@ -177,7 +178,7 @@ def rank_change(effects: Effects, where: str = "") -> str:
     if before == now == after:
         return f"{before} of {effects.ranked}{where}, stays"
     today = f"{_moved(before, now)} of {effects.ranked}{where} now"
-    return today if now == after else f"{today}; {after} {_rank_moment(effects)}"
+    return today if now == after else f"{today}; {after} {effect_moment(effects, effects.rank_when)}"
 
 
 def goal_reached(preview: Preview) -> When:
@@ -190,7 +191,7 @@ def goal_section(preview: Preview) -> Section:
     when = goal_reached(preview)
     if when is When.NEVER:
         return Section("Goal", "not reached", warns=True)
-    answer = f"reached {_rank_moment(preview.effects)}"
+    answer = f"reached {effect_moment(preview.effects, when)}"
     if when is not When.RESTART:
         return Section("Goal", answer)
     owner = find_workload(preview.before.pod)

@@ -21,7 +21,7 @@ from kubectl_qos.edit.fixes import (
     friendly,
     limit_in_force,
 )
-from kubectl_qos.edit.kubelet_settings import POLL_SECONDS, RESERVE_PERCENT, KubeletFix
+from kubectl_qos.edit.kubelet_settings import RESERVE_PERCENT, KubeletFix
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.edit.strategy import loop_obstacles
@@ -31,7 +31,7 @@ from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Node, Origin
 from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.present.apply import strategy_name
-from kubectl_qos.present.effects import edits_text, moment
+from kubectl_qos.present.effects import edits_text, effect_moment
 from kubectl_qos.present.evidence import evidence_sentence, volume_sentence
 from kubectl_qos.present.findings import manager_line
 from kubectl_qos.present.format import (
@@ -47,6 +47,7 @@ from kubectl_qos.present.format import (
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import subject, when
 from kubectl_qos.present.next_death import (
+    KUBELET_CHECKS,
     capacity_notes,
     death_condition,
     distance,
@@ -59,6 +60,7 @@ from kubectl_qos.present.next_death import (
 )
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, fitted_table
 from kubectl_qos.present.reasons import resize_sentence, unmeasured_notes
+from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
 from kubectl_qos.qos.oom_score import burstable_adj
@@ -233,7 +235,7 @@ def _whose(fix: Fix, sooner: NextDeath) -> str:
 
 def fix_when(fix: Fix) -> str:
     """Say when a fix takes effect."""
-    return moment(fix.when, fix.effects.restarting_later, fix.effects.when)
+    return effect_moment(fix.effects, fix.when)
 
 
 def fix_requests(fix: Fix) -> str:
@@ -500,11 +502,11 @@ def kubelet_notes(fix: KubeletFix) -> Iterator[str]:
     """Yield what the settings are based on."""
     yield kubelet_sentence(fix)
     if fix.growth_bytes:
-        grown = binary(fix.growth_bytes * POLL_SECONDS)
-        yield f"the kubelet checks every {POLL_SECONDS} s; in that time memory grows by {grown} (--growth)"
+        grown = binary(fix.growth_bytes * EVICTING.delay_seconds)
+        yield f"{KUBELET_CHECKS}; in that time memory grows by {grown} (--growth)"
     else:
-        most = binary(fix.threshold_bytes // POLL_SECONDS)
-        yield f"the kubelet checks every {POLL_SECONDS} s: enough below {most} of growth a second (--growth)"
+        most = binary(fix.threshold_bytes // EVICTING.delay_seconds)
+        yield f"{KUBELET_CHECKS}: enough below {most} of growth a second (--growth)"
     yield "kernelMemcgNotification (cgroup v1 only) makes it notice earlier, but it evicts one pod at a time"
     if "systemReserved" in fix.fields:
         used = binary(fix.own_bytes)

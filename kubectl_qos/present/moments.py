@@ -19,7 +19,7 @@ from kubectl_qos.edit.preview import Effects, When
 from kubectl_qos.edit.strategy import replaced_pods, rollout_plan
 from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.effects import OF_FILE, edits_text, moment
+from kubectl_qos.present.effects import OF_FILE, edits_text, effect_moment
 from kubectl_qos.present.format import UNKNOWN, count, escape, full_name
 from kubectl_qos.present.next_death import distance, killer_words, turn, victim
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences
@@ -38,7 +38,7 @@ def heading(effects: Effects, when: When | None) -> str:
         return "before" if steps else "now"
     if when is When.NOW:
         return _AFTER if steps[-1:] == (When.NOW,) else "at once"
-    return moment(when, effects.restarting_later, effects.when)
+    return effect_moment(effects, when)
 
 
 class MomentRow(NamedTuple):
@@ -227,5 +227,5 @@ def cheapest_section(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> Sectio
 def _change_line(pod: Pod, change: RankChange) -> Line:
     effects, outlived = change.effects, change.outlives
     what = "is Guaranteed" if outlived is None else f"outlives {full_name(outlived.namespace, outlived.name)}"
-    when = moment(effects.rank_when, effects.restarting_later, effects.when)
+    when = effect_moment(effects, effects.rank_when)
     return Line(edits_text(pod, change.edits), f"{what}: rank {effects.rank_after} {when}")

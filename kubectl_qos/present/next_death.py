@@ -45,7 +45,7 @@ _DUE: Final = {
 DIES_NEXT: Final = "Dies next"
 _UNKNOWN_VICTIM: Final = "unknown"
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN includes the memory that they free"
-_KUBELET_CHECKS: Final = f"the kubelet checks every {EVICTING.delay_seconds} s"
+KUBELET_CHECKS: Final = f"the kubelet checks every {EVICTING.delay_seconds} s"
 NO_STATS: Final = "no container runs, so the kubelet has no stats of the pod"
 
 
@@ -88,7 +88,7 @@ def _late_kubelet(deaths: Deaths) -> Iterator[str]:
     of_node = [row.death for row in deaths.rows if row.death.killer.is_node_wide]
     if any(death.killer.evicts and death.earlier and death.earlier.killer.is_kernel for death in of_node):
         yield (
-            f"{_KUBELET_CHECKS}: memory grows so fast that it may run out in between, so either the kubelet"
+            f"{KUBELET_CHECKS}: memory grows so fast that it may run out in between, so either the kubelet"
             " evicts or the kernel kills first"
         )
         return
@@ -98,7 +98,7 @@ def _late_kubelet(deaths: Deaths) -> Iterator[str]:
         more = (min(kills) - evictions[0].distance_bytes) // EVICTING.delay_seconds
         if more > 0:
             yield (
-                f"{_KUBELET_CHECKS}: where memory grows by more than {binary(more)} a second, the kernel may"
+                f"{KUBELET_CHECKS}: where memory grows by more than {binary(more)} a second, the kernel may"
                 " kill before it evicts"
             )
 

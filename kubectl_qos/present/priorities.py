@@ -14,7 +14,7 @@ from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.resources import pod_requests
-from kubectl_qos.present.effects import edits_text, moment
+from kubectl_qos.present.effects import edits_text, effect_moment
 from kubectl_qos.present.findings import finding_line, obstacle_sentence
 from kubectl_qos.present.fixes import how_to_apply, requests_text
 from kubectl_qos.present.format import count, escape, first_few, full_name
@@ -51,7 +51,9 @@ def _by_killer(inversions: Sequence[Inversion]) -> str:
 def move_sentence(move: Move) -> str:
     """Return a line: `shop/api-0 c requests.memory 512Mi → 820Mi, through deployment/api, when recreated`."""
     name = full_name(move.pod.namespace, move.pod.name)
-    return f"{name} {edits_text(move.pod, move.edits)}, {_how(move)}, {_when(move)}"
+    return (
+        f"{name} {edits_text(move.pod, move.edits)}, {_how(move)}, {effect_moment(move.effects, move.when)}"
+    )
 
 
 def _how(move: Move) -> str:
@@ -73,10 +75,6 @@ def _requests(row: MoveRow) -> str:
     return requests_text(more, plan.free_bytes, pods)
 
 
-def _when(move: Move) -> str:
-    return moment(move.when, move.effects.restarting_later, move.effects.when)
-
-
 COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
     column("number", lambda row: row.number, "the number for --apply", NUMBER, header="N"),
     column(
@@ -88,7 +86,7 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
     column("priority", lambda row: priority_of(row.move.pod), "its priority", NUMBER),
     column("change", lambda row: edits_text(row.move.pod, row.move.edits), "each value before and after"),
     column("outlives", lambda row: _by_killer(row.solves), "pods of lower priority, by killer"),
-    column("when", lambda row: _when(row.move), "when it takes effect"),
+    column("when", lambda row: effect_moment(row.move.effects, row.move.when), "when it takes effect"),
     column("requests", _requests, "how much more, of the node's allocatable memory"),
     column("how", lambda row: _how(row.move), "how it is applied"),
 )

@@ -9,7 +9,14 @@ from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, mebibytes
 from kubectl_qos.present.killers import WORDS, killer_name
-from kubectl_qos.present.next_death import AT_MOST, distance, killer_words, rival_condition, victim
+from kubectl_qos.present.next_death import (
+    AT_MOST,
+    KUBELET_CHECKS,
+    distance,
+    killer_words,
+    rival_condition,
+    victim,
+)
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fitted_table, text_columns
 from kubectl_qos.present.reasons import killer_notes, own_memory
 from kubectl_qos.qos.eviction import Due
@@ -210,7 +217,7 @@ def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[s
         yield "the node reports memory pressure, which may have just ended: here usage decides"
     if simulation.refused:
         yield f"critical pods are not evicted: {', '.join(full_name(*key) for key in simulation.refused)}"
-    yield "the kubelet checks every 10 s and evicts one pod at a time: the kernel may be faster"
+    yield f"{KUBELET_CHECKS} and evicts one pod at a time: the kernel may be faster"
 
 
 def _restarts(node_state: NodeState, step: SimulationStep) -> bool:
