@@ -97,21 +97,21 @@ def layers(folder: Path, files: Files, above: tuple[Path, ...] = ()) -> list[Lay
     if not files.follows_links and file.parent != folder:
         return []
     value = next(iter(files.objects(file)), {})
-    listed = [(key, item, (folder / path).resolve(), folder / path) for key, item, path in _listed(value)]
-    readable = [
-        (key, item, path, link)
-        for key, item, path, link in listed
-        if path.is_relative_to(files.root) and (files.follows_links or str(path) == normpath(link))
-    ]
-    fetched = (entry for entry in listed if entry[0] in _RESOURCES and entry not in readable)
+    readable, fetches = list[tuple[str, Any, Path]](), "helmCharts" in value
+    for key, item, name in _listed(value):
+        path = (folder / name).resolve()
+        if path.is_relative_to(files.root) and (files.follows_links or str(path) == normpath(folder / name)):
+            readable.append((key, item, path))
+        elif key in _RESOURCES:
+            fetches = True
     own = Layer(
         folder=folder,
         file=file,
         value=value,
-        manifests=tuple(path for key, _, path, _ in readable if key in _RESOURCES and path.is_file()),
-        patches={path: item for key, item, path, _ in readable if key not in _RESOURCES},
-        folders=tuple(path for key, _, path, _ in readable if key in _RESOURCES and path.is_dir()),
-        fetches="helmCharts" in value or any(fetched),
+        manifests=tuple(path for key, _, path in readable if key in _RESOURCES and path.is_file()),
+        patches={path: item for key, item, path in readable if key not in _RESOURCES},
+        folders=tuple(path for key, _, path in readable if key in _RESOURCES and path.is_dir()),
+        fetches=fetches,
     )
     inner = (layer for below in own.folders for layer in layers(below, files, (*above, folder)))
     return list({layer.folder: layer for layer in (own, *inner)}.values())

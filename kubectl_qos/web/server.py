@@ -87,7 +87,10 @@ async def serve(  # noqa: PLR0913 - the flags of a command
     pages = Pages(arguments, authenticator)
     runner = web.AppRunner(pages.application(), access_log=None, shutdown_timeout=GRACE_SECONDS)
     stopped = _stop_signal()
-    logging.getLogger("aiohttp.server").addFilter(_is_worth_logging)
+    # Requests that are not HTTP, as in a port scan, are refused without a log line.
+    logging.getLogger("aiohttp.server").addFilter(
+        lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+    )
     try:
         await runner.setup()
         await web.SockSite(runner, listening).start()
@@ -99,11 +102,6 @@ async def serve(  # noqa: PLR0913 - the flags of a command
     finally:
         await runner.cleanup()
         listening.close()
-
-
-def _is_worth_logging(record: logging.LogRecord) -> bool:
-    """Return False for requests that are not HTTP, as in a port scan: they are refused without a log line."""
-    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 def _browse(url: str, warn: Callable[[str], None]) -> None:

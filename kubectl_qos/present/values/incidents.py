@@ -365,14 +365,13 @@ def _choice_values(choice: VictimChoice | Unranked | None) -> ChoiceValues | Non
         immune=choice.immune,
         tied=len(choice.tied),
         candidates=tuple(
-            CandidateValues(
-                scored.place,
-                scored.task.pid,
-                scored.task.name,
-                scored.task.adj,
-                scored.used_pages,
-                scored.points,
-                scored.score,
+            copied(
+                CandidateValues,
+                scored,
+                pid=scored.task.pid,
+                command=scored.task.name,
+                oom_score_adj=scored.task.adj,
+                oom_score=scored.score,
             )
             for scored in choice.ranked
         ),
