@@ -182,7 +182,6 @@ class Script:
         return raw
 
     def _by_node(self) -> dict[str, list[Container]]:
-        """Return the running containers of each node."""
         nodes = {key_of(raw): raw["spec"].get("nodeName", "") for raw in self.world.api.pods}
         by_node: dict[str, list[Container]] = {raw["metadata"]["name"]: [] for raw in self.world.api.nodes}
         for container in self._used:

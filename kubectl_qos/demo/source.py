@@ -197,7 +197,6 @@ class LivingDemo(Source):
         )
 
     def _advanced(self) -> Script:
-        """Return the script, advanced to the present."""
         with self._lock:
             from kubectl_qos.demo.script import Script
 

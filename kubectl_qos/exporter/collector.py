@@ -461,6 +461,5 @@ class _Described(Collector):
         self._family = family
 
     def collect(self) -> Iterable[Metric]:
-        """Return the family."""
         family, unit = self._family, "bytes" if self._family.name.endswith("_bytes") else ""
         return [Metric(family.full_name, family.help, family.type, unit)]

@@ -242,7 +242,6 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        """Answer a GET."""
         config = self.server.web_config.current()
         answer = self._answer(config)
         self.send_response(answer.status)

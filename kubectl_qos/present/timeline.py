@@ -240,7 +240,6 @@ def _length(spans: Line) -> int:
 
 
 def _trimmed(line: Sequence[Span]) -> Line:
-    """Return a line without its empty end."""
     kept = list(line)
     while kept and not kept[-1].text.strip(f" {_AXIS}"):
         kept.pop()

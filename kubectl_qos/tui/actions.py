@@ -75,12 +75,10 @@ class Action:
 
     @property
     def meaning(self) -> str:
-        """Return its name and what it does."""
         return self.help if self.help.startswith(self.label) else f"{self.label}: {self.help}"
 
     @property
     def call(self) -> str:
-        """Return the action as Textual runs it."""
         return f"{self.verb}({self.argument!r})" if self.argument else self.verb
 
 
@@ -465,7 +463,6 @@ class Keys:
         return tuple([key for key in action.keys if (group, key) not in self._taken])
 
     def shown(self, action: Action) -> str:
-        """Return all keys, as people write them."""
         return " ".join(map(shown_key, self.of(action)))
 
     def first(self, name: str) -> str:

@@ -103,7 +103,6 @@ class EditTarget:
         return preview(pod, edits, self.setup, self._neighbours, snapshot.usage)
 
     def change(self, edits: tuple[Edit, ...], preview: Preview) -> Apply:
-        """Return its change with edits that were previewed."""
         return Apply(self.pod, edits, preview, usage=self.usage, history=self.seen)
 
     def replicas(self, preview: Preview) -> tuple[NodeReplicas, ...]:

@@ -82,7 +82,6 @@ class Texts:
         return bool(self.required or self.excluded)
 
     def selected(self, rows: Sequence[Any]) -> Sequence[Any]:
-        """Return the selected rows, in their order."""
         for text in self.required:
             rows = [row for row in rows if text in row.words]
         for text in self.excluded:
@@ -291,7 +290,6 @@ def _word_test(column: Column[Any], text: str, *, exact: bool) -> Test:
 
 
 def _as_list(value: Any) -> Sequence[str]:
-    """Return the words of a column: one, several or none."""
     return value if isinstance(value, list) else () if value is None else (str(value),)
 
 

@@ -200,7 +200,6 @@ def go_to_completions(text: str, view_model: ViewModel | None) -> Iterator[str]:
 
 
 def _names(argument: str, view_model: ViewModel | None) -> Sequence[str]:
-    """Return what can follow a command."""
     if view_model is None:
         return ()
     if argument == "NODE":

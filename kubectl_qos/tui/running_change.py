@@ -109,7 +109,6 @@ class RunningChange(Driver):
 
     @property
     def outcome(self) -> str:
-        """Say how its request ended, in one sentence."""
         error, done = self.state.error, "reverted" if self.state.undoes else "changed"
         if isinstance(error, apply.UnknownOutcome):
             return f"{self.name}: {error}"

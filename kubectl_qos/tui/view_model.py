@@ -169,7 +169,6 @@ class ViewModel:
         return [kill for kill, time in times if time and (self.taken - time).total_seconds() <= seconds]
 
     def first_death_beside(self, node: str) -> DeathRow | None:
-        """Return the first death on another node than this."""
         return next((coming for coming in self.first_deaths if coming.node != node), None)
 
     def is_under_pressure(self, node: str) -> bool:
@@ -196,7 +195,6 @@ class ViewModel:
         return bool(deaths) and deaths[0].urgency.seconds < SOON_SECONDS
 
     def pod_keys(self, node: str) -> list[PodKey]:
-        """Return the pods of a node that have not ended."""
         return [pod.key for pod in self.snapshot.by_node().get(node, ()) if not pod.is_terminal]
 
     def pod_of(self, row: PodRow) -> Pod:

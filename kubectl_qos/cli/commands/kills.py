@@ -187,7 +187,6 @@ def _read(options: Options) -> tuple[list[Kill], Facts, list[ApiError], list[Ker
 
 
 def _named(options: Options) -> list[resources.Reference]:
-    """Return the named pods and workloads."""
     if resources.parse_node(options.target) is not None:
         return []
     return [reference for reference in resources.parse_references_or_names(options.target) if reference.name]

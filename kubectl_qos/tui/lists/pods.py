@@ -195,7 +195,6 @@ class _RankedList(ListDefinition[PodRow]):
     group_of = attrgetter("node")
 
     def rank_token(self, row: PodRow) -> Token:
-        """Return the token of a pod's rank."""
         return pod_token(row, "rank", self._newest())
 
     def heading(self, row: PodRow, width: int) -> Spans:

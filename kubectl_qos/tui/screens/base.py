@@ -113,7 +113,6 @@ class KeyFooter(Widget):
         return line
 
     def _at(self, event: events.MouseEvent) -> ActiveBinding | None:
-        """Return the key below the mouse."""
         for begin, display, active in self.places():
             if 0 <= event.x - _PADDING - begin < cell_len(f"{display} {active.binding.description}"):
                 return active
@@ -258,12 +257,10 @@ class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
         self.show_keys()
 
     def show_keys(self) -> None:
-        """Show on the lower border what its keys do."""
         keys = [Content.assemble(Content.styled(key, "bold"), f" {does}") for key, does in self.border_keys()]
         self.query_one(Vertical).border_subtitle = Content("  ").join(keys)
 
     def border_keys(self) -> list[tuple[str, str]]:
-        """Return keys and what they do."""
         actions = [action for action in actions_in_group(self.group) if action.footer] if self.group else []
         entered = [("enter", self.enter_does)] if self.enter_does else []
         return [*entered, *((self.qos.keys.first(action.name), action.label) for action in actions)]

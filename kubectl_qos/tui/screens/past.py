@@ -54,7 +54,6 @@ class Times:
 
     @property
     def words(self) -> str:
-        """Return the time in words."""
         past = PastTime("", self.moment(self.chosen), self.top - self.chosen)
         return past_words(past) if past.ago_seconds else "the present"
 

@@ -202,7 +202,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self.post_message(self.Sorted(self, self.row))
 
     def find_column(self, key: str) -> Column[RowT] | None:
-        """Return the column of a key, None if there is none."""
         return self.columns.column(key)
 
     def sort_naturally(self) -> None:

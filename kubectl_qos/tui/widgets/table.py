@@ -366,7 +366,6 @@ class RowLines:
     starts: Sequence[int] = ()
 
     def first(self, index: int) -> int:
-        """Return the first line of a row."""
         return index * self.height + bisect_right(self.starts, index)
 
     def top(self, index: int) -> int:
@@ -383,7 +382,6 @@ class RowLines:
         return divmod(line - headings, self.height)
 
     def count(self, rows: int) -> int:
-        """Return how many lines this many rows have."""
         return rows * self.height + len(self.starts)
 
 

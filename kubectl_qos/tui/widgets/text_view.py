@@ -151,7 +151,6 @@ class TextView(Widget):
             self.refresh(layout=len(lines) != len(before) and not is_fixed)
 
     def text_lines(self, width: int) -> Sequence[TextLine]:
-        """Return the lines for a width."""
         if self._laid_out[0] != width:
             self._laid_out = (width, self._text_layout(width))
         return self._laid_out[1]

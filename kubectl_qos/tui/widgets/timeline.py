@@ -64,7 +64,6 @@ class Timeline(Widget):
             self.refresh(layout=is_other)
 
     def lines(self, width: int) -> list[Line]:
-        """Return the lines for a width."""
         if self._drawn[0] != width:
             deaths, growth, in_danger = self._shown
             drawn = timeline(deaths, width, growth=growth, focus=Focus(in_danger=in_danger))
