@@ -43,7 +43,7 @@ PAGES: Final = MappingProxyType(
         "kills": ("dump.json", 3),
         "set": ("deploy.yaml", 9),
         "simulate": ("change.yaml", 5),
-        "verify": ("", 3),
+        "verify": ("", 2),
     }
 )
 """The file that the page's YAML is written to, and how many examples it has."""
