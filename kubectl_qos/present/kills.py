@@ -166,7 +166,7 @@ def subject(kill: Kill) -> str:
         container = f", container {short_id}" if kill.container_id else ""
         return f"a {qos.value} pod (the log has only part of its uid){container}{node}"
     if kill.container_id:
-        return f"container {short_id}, whose pod the log does not name{node}"
+        return f"container {short_id}{node}, whose pod the log does not name"
     if _is_outside_pods(kill):
         return f"a process outside pods, in {escape(kill.cgroup)}{node}"
     return f"a process in an unknown cgroup{node}"

@@ -166,7 +166,7 @@ def test_what_systemd_says_of_a_kill_by_the_kernel() -> None:
     for form in (line, json.dumps(entry), f"{newer} unit."):
         kill = kill_of([form])
         assert (kill.diagnosis.mechanism, kill.cgroup, kill.node) == (Mechanism.KERNEL, unit, "n1")
-        assert f"container {ID[:12]}…, whose pod the log does not name on n1" in text_of(kill)
+        assert f"container {ID[:12]}… on n1, whose pod the log does not name" in text_of(kill)
     assert "a process outside pods, in a.service" in text_of(
         kill_of([f"{newer} unit.".replace(unit, "a.service")])
     )
