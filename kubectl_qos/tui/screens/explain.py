@@ -288,7 +288,7 @@ def _place(section: Section) -> str:
 
 
 def memory_lines(kib: Sequence[int], limit: int | None, width: int) -> list[text_view.TextLine]:
-    """Draw the memory of a pod up to its limit, without one from the least to the most that was seen."""
+    """Draw the memory of a pod up to its limit in bytes, without one from the least to the most seen."""
     kib = kib[-MOST:]
     top = limit >> 10 if limit else max(kib, default=0)
     bottom = 0 if limit else min(kib, default=0)
