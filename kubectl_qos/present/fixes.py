@@ -22,7 +22,7 @@ from kubectl_qos.edit.fixes import (
     limit_in_force,
 )
 from kubectl_qos.edit.kubelet_settings import RESERVE_PERCENT, KubeletFix
-from kubectl_qos.edit.preview import StrategyKind
+from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.k8s.allocation import is_resizing
@@ -291,7 +291,15 @@ def evidence_text(evidence: Evidence) -> str:
 def fix_sentence(fix: Fix) -> str:
     """Return a fix in a line: `shop/api-0 c limits.memory 1Gi → 2Gi, now, in place`."""
     waits = f"{resize_sentence(fix.pod)}; " if is_resizing(fix.pod) else ""
-    return f"{waits}{fix_object(fix)} {fix_change(fix)}, {fix_when(fix)}, {fix_how(fix)}"
+    return f"{waits}{fix_object(fix)} {fix_change(fix)}, {_takes_effect(fix, fix_how(fix))}"
+
+
+def _takes_effect(fix: Fix, how: str) -> str:
+    """Say when and how a fix takes effect: `now, in place`, `once job/etl is recreated`."""
+    if fix.strategy is StrategyKind.RECREATE and fix.when is When.RECREATED:
+        kind, name = fix.workload or find_workload(fix.pod)[::2]
+        return f"once {escape(f'{kind.lower()}/{name}')} is recreated"
+    return f"{fix_when(fix)}, {how}"
 
 
 NO_FIX: Final = {
@@ -343,7 +351,7 @@ def fix_summary(fix: Fix) -> str:
     is_other = fix.pod.key != fix.death.key
     waits = f"{resize_sentence(fix.pod)}; " if is_resizing(fix.pod) else ""
     whose = f"{fix_object(fix)} " if is_other else ""
-    return f"{waits}{whose}{'; '.join(changes)}, {fix_when(fix)}, {how}"
+    return f"{waits}{whose}{'; '.join(changes)}, {_takes_effect(fix, how)}"
 
 
 def first_fix(fixes: Fixes | FixList) -> str:

@@ -22,8 +22,10 @@ def mebibytes(value: int) -> str:
 
 
 def rounded(value: int) -> str:
-    """Return a value that changes all the time: whole Mi rounded down, from 1024Mi on Gi with one decimal."""
-    return mebibytes(value) if abs(value) < 1 << 30 else f"{value / (1 << 30):.1f}Gi"
+    """Return a value that changes all the time: whole Mi rounded down, then Gi or Ti with one decimal."""
+    if abs(value) < 1 << 30:
+        return mebibytes(value)
+    return f"{value / (1 << 30):.1f}Gi" if abs(value) < 1 << 40 else f"{value / (1 << 40):.1f}Ti"
 
 
 def psi_text(percent: float | None) -> str:

@@ -226,6 +226,12 @@ def distance(death: NextDeath) -> str:
     return f"{AT_MOST if death.is_upper_bound else ''}+{far}"
 
 
+def bounded(death: NextDeath) -> str:
+    """Return how far away a death is, for a sentence: `+361Mi`, `+361Mi at most`."""
+    bound = f" {AT_MOST.strip()}" if death.is_upper_bound else ""
+    return f"{distance(death).removeprefix(AT_MOST)}{bound}"
+
+
 def victim(death: NextDeath) -> str:
     """Return who dies: a container as `shop/api-0:app`, a pod, a process of the node, or `unknown`."""
     if not death.has_victim:
@@ -294,7 +300,7 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
     elif death.seconds is not None:
         when = f"in {eta(death.seconds)}"
     elif not is_first:
-        far, when = turn(death), f"at {distance(death)}"
+        far, when = turn(death), f"at {bounded(death)}"
     by = f": {killer_words(death)}"
     if death.killer.evicts and death.grace_seconds is None:
         by = by.removeprefix(f": {WORDS[death.mechanism].by}")  # the verb says it

@@ -137,7 +137,7 @@ def test_a_pod_that_was_killed_and_has_ended_needs_a_limit_above_that(snapshot: 
     (fix,) = fixes_for_pods(snapshot, [("batch", ended.name)], ("Job", "etl-28930")).fixes
     assert fix.pod is ended
     assert fix_sentence(fix) == (
-        "batch/etl-28930-9xw2c c limits.memory 200Mi → 400Mi, when recreated, recreate job/etl-28930"
+        "batch/etl-28930-9xw2c c limits.memory 200Mi → 400Mi, once job/etl-28930 is recreated"
     )
     assert (fix_effect(fix), fix_evidence(fix)) == (
         "own limit 100%: due → +200Mi",

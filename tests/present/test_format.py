@@ -24,6 +24,13 @@ def test_binary(value: int, text: str) -> None:
     assert amounts.binary(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(1023 << 20, "1023Mi"), (1536 << 20, "1.5Gi"), (40323 << 30, "39.4Ti")]
+)
+def test_what_changes_all_the_time_has_few_digits(value: int, text: str) -> None:
+    assert amounts.rounded(value) == text
+
+
 def test_tables_have_one_unit() -> None:
     assert [amounts.mebibytes(value) for value in (0, 1 << 20, 1 << 30, 1536 << 20)] == [
         "0Mi",

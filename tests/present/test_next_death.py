@@ -54,6 +54,8 @@ def test_a_line_that_is_cut_keeps_the_distance_and_what_is_due_holds_in_the_past
     full: dict[str, Any] = {**IN_USE, "mechanism": Mechanism.POD_LIMIT, "is_own": True}
     own = DEATH._replace(precedent=Precedent.KILLED, **full)
     assert foretold(own) == "shop/api:c dies next: own limit 75%, +100Mi, killed there before"
+    bound = own._replace(is_upper_bound=True, precedent=None)
+    assert foretold(bound, is_first=False) == "shop/api:c dies at +100Mi at most: own limit 75%"
     assert how(own) == "own limit 75%, +100Mi, killed there before"
     due = own._replace(distance_bytes=0, precedent=None)
     assert foretold(due, "worker-2") == "shop/api:c on worker-2 dies at any moment: own limit 100%"

@@ -152,6 +152,15 @@ async def test_every_list_and_the_headline_begin_with_who_dies_first() -> None:
         assert f"! sooner  {first}" in pilot.text
 
 
+async def test_among_many_nodes_the_list_begins_with_the_death_of_its_headline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kubectl_qos.tui.view_model.FEW_NODES", 1)
+    async with running(at_first=False) as pilot:
+        await pilot.seen("data/importer-5f7b9c-2vtxk:c on worker-2 dies next")
+        assert at(pilot) == (*IMPORTER, "")
+
+
 async def test_the_panel_has_the_same_lines_whatever_the_data(wide: Run) -> None:
     for size, lines in (((120, 40), 10), ((80, 24), 7), ((60, 15), 2)):
         await wide.resize_terminal(*size)

@@ -18,7 +18,7 @@ from kubectl_qos.analysis.trends import MOST, STEADY, Trends
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present import next_death
 from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, eta, rounded, shortened
-from kubectl_qos.present.next_death import distance, foretold, killer_words, victim
+from kubectl_qos.present.next_death import bounded, distance, foretold, killer_words, victim
 from kubectl_qos.present.output import NUMBER, Align, column, largest_first
 from kubectl_qos.present.pod_columns import (
     ALL_COLUMNS,
@@ -311,7 +311,7 @@ class PodList(_RankedList):
             return paragraphs((answer, "answer"), *((line, "") for line in others))
         is_next = deaths[0] is on_node[0]
         token = "wrong" if is_next and view_model.is_in_danger(row.node) else "answer"
-        later = ", ".join(f"{distance(death)} ({killer_words(death)})" for death in deaths[1:])
+        later = ", ".join(f"{bounded(death)} ({killer_words(death)})" for death in deaths[1:])
         others = [answer, *([f"also at {later}"] if later else []), *others]
         dies = foretold(deaths[0], is_first=is_next, with_else=False)
         return paragraphs((dies, token), *((line, "") for line in others))

@@ -13,6 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.reactive import var
 from textual.widgets import ContentSwitcher, Static
 
+from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.config.state import UiState
@@ -207,6 +208,14 @@ class BrowseScreen(QosScreen):
             if view_model and is_listed and self.table.move_to(key_of(coming, view_model)):
                 return
         self.table.action_first()
+        row, is_of_pods = self.table.row, self.view.kind in {ListKind.PODS, ListKind.CONTAINERS}
+        if view_model is None or row is None or view_model.first_deaths or not is_of_pods:
+            return
+        # Among many nodes the headline is about the node of the first row.
+        node = self.definition.node_of(row)
+        on_node = view_model.deaths(node) if view_model.snapshot.usage and not view_model.arrived else None
+        if on_node is not None and on_node.deaths:
+            self.table.move_to(key_of(DeathRow(node, on_node.deaths[0]), view_model))
 
     def _leave_removed_node(self, view_model: ViewModel) -> None:
         """Show all nodes instead, and say so: the keys now act on other pods."""
