@@ -579,7 +579,7 @@ tour(
     Step("table.first", at, (0, True)),
     Step("table.last", at, (LAST, True), key="G"),
     Step("table.first", at, (0, True), key="g"),
-    Step("table.right", lambda pilot: int(table(pilot).scroll_offset.x), 8, keys("w")),
+    Step("table.right", lambda pilot: int(table(pilot).scroll_offset.x), 5, keys("w")),
     Step("table.left", lambda pilot: int(table(pilot).scroll_offset.x), 0),
     Step("table.down", at, (1, True), keys("w", "5")),
     Step("table.select", SUBJECT, ("ExplainScreen", API_POD), keys("g")),
