@@ -45,10 +45,10 @@ _COMMAND: Final = re.compile(
 _MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s*$)", re.MULTILINE)
 """Not an object of JSON that a person has cut."""
 _END_WORD: Final = re.compile(r"\b(?:[eE]xitCode|Evicted)\b")
-_OF_RUNTIME: Final = frozenset({"exitCode", "ExitCode"})
-_OF_END: Final = ("exitCode", "startedAt", "finishedAt")
-_LABEL: Final = "io.kubernetes."
-_OF_METADATA: Final = ("name", "namespace", "uid")
+_OF_RUNTIME: Final = re.compile(
+    r'\bio\.kubernetes\.(container\.name|pod\.\w{3,9})": ?"([^"]{1,253})|\b([iI]d)": ?"([\da-f]{64})"'
+)
+"""What `crictl inspect` and `docker inspect` say of a container's pod and of its ID."""
 _STATES: Final = frozenset({"state", "lastState"})
 _STATUS_FIELDS: Final = frozenset({"phase", "containerStatuses", "initContainerStatuses"})
 _SECOND_LINE: Final = re.compile(r"(?<=or sacrifice child)\n *(?=Killed process \d)")
@@ -62,7 +62,7 @@ _LOW: Final = re.compile(
 _WORDS_OF_LOW: Final = frozenset(re.findall(r"[A-Za-z]{2,}:?", re.sub(r"\[.*?\]|\\S", "", _LOW.pattern)))
 _END: Final = re.compile(
     r"\b(?:lastState\W{1,6}terminated|state\W{1,6}terminated|State\W{1,6}Status|terminated:map"
-    r"|(?:Last )?State: +Terminated)\b"
+    r"|(?:Last )?State: +Terminated|state\W{1,6}CONTAINER_EXITED|Status\W{1,6}exited)\b"
     r"(?:(?!\b[sS]tate\W{1,6}\w+\W{1,6}|\blastState\b).){0,600}"
 )
 _END_FIELD: Final = re.compile(
@@ -137,44 +137,25 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
 
 
 def _pod_alone(text: str) -> dict[str, Any] | None:
-    """Return the pod of a text in YAML or JSON that is a status, a whole part of one, or a runtime's.
-
-    `crictl inspect` and `docker inspect` have the names of the pod in labels.
-    """
+    """Return the pod of a text in YAML or JSON that is its status, or a whole part of one."""
     import yaml
 
     try:
         document = read_yaml(text)
     except yaml.YAMLError:
         return None
-    value: Any = document.value if document is not None else None
-    if isinstance(value, list) and value and all(map(_is_container_status, value)):
-        value = {"containerStatuses": value}
-    value = value[0] if isinstance(value, list) and value else value
-    outer = value if isinstance(value, dict) else {}
-    inner = outer.get("status", outer.get("State"))
-    status: dict[str, Any] = inner if isinstance(inner, dict) else outer
-    metadata = {"name": _UNKNOWN_NAME}
-    if not _OF_RUNTIME.isdisjoint(status):
-        config = outer.get("Config")
-        places = (status.get("labels"), config.get("Labels") if isinstance(config, dict) else None)
-        labels: dict[str, Any] = next((place for place in places if isinstance(place, dict)), {})
-        metadata |= {
-            name: labels.get(f"{_LABEL}pod.{name}") or metadata.get(name, "") for name in _OF_METADATA
-        }
-        end = {name: status.get(name, status.get(name[0].upper() + name[1:])) for name in _OF_END}
-        end["reason"] = status.get("reason") or ("OOMKilled" if status.get("OOMKilled") else "Error")
-        name, id_ = labels.get(f"{_LABEL}container.name"), status.get("id", outer.get("Id", ""))
-        status = {"name": name or UNKNOWN_CONTAINER, "containerID": id_, "state": {"terminated": end}}
-    elif "terminated" in status:
+    status: Any = document.value if document is not None else None
+    if isinstance(status, dict) and isinstance(status.get("status"), dict):
+        status = status["status"]
+    if isinstance(status, dict) and "exitCode" in status and "state" not in status:
+        status = {"terminated": status}
+    if isinstance(status, dict) and "terminated" in status:
         status = {"lastState": status}
-    if _is_container_status(status):
-        status = {"containerStatuses": [{"name": UNKNOWN_CONTAINER, **status}]}
-    return None if _STATUS_FIELDS.isdisjoint(status) else _pod_of_status(status) | {"metadata": metadata}
-
-
-def _is_container_status(value: Any) -> bool:
-    return isinstance(value, dict) and not _STATES.isdisjoint(value)
+    containers = status if isinstance(status, list) else [status]
+    if all(isinstance(item, dict) and _STATES & {*item} and "exitCode" not in item for item in containers):
+        status = {"containerStatuses": [{"name": UNKNOWN_CONTAINER, **item} for item in containers]}
+    is_status = isinstance(status, dict) and not _STATUS_FIELDS.isdisjoint(status)
+    return _pod_of_status(status) if is_status else None
 
 
 def _pod_of_status(status: dict[str, Any]) -> dict[str, Any]:
@@ -191,7 +172,10 @@ def _evicted_alone(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the pods of a text that has only parts of their statuses, or of `docker inspect`."""
+    """Yield the pods of a text with parts of their statuses, or with what a runtime says of a container."""
+    names = {name or "id": value or id_ for name, value, _, id_ in _OF_RUNTIME.findall(text)[::-1]}
+    metadata = {field: names.get(f"pod.{field}", "") for field in ("name", "namespace", "uid")}
+    metadata["name"] = metadata["name"] or _UNKNOWN_NAME
     for match in _END.finditer(text):
         fields = {name.lower().replace(" ", ""): value for name, value in _END_FIELD.findall(match[0])[::-1]}
         code = _number(fields.get("exitcode", ""))
@@ -200,8 +184,9 @@ def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
         reason = "OOMKilled" if fields.get("oomkilled") == "true" else fields.get("reason", "Error")
         end = {"exitCode": code, "reason": reason, "finishedAt": fields.get("finishedat")}
         state = "lastState" if match[0].lower().startswith("last") else "state"
-        status = {"name": UNKNOWN_CONTAINER, state: {"terminated": end}}
-        yield _pod_of_status({"phase": "Running", "containerStatuses": [status]})
+        status = {"name": names.get("container.name", UNKNOWN_CONTAINER), state: {"terminated": end}}
+        status |= {"containerID": names.get("id", "")}
+        yield _pod_of_status({"phase": "Running", "containerStatuses": [status]}) | {"metadata": metadata}
 
 
 def _with_container(fields: _Fields) -> _Fields:

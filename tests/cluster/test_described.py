@@ -333,8 +333,16 @@ STATUS: Final = {
         ([CONTAINER], "app", Mechanism.UNKNOWN),
         ({"containerStatuses": [CONTAINER]}, "app", Mechanism.UNKNOWN),
         ({"terminated": ENDED}, "<unknown>", Mechanism.UNKNOWN),
+        (ENDED, "<unknown>", Mechanism.UNKNOWN),
     ],
-    ids=["a status", "with its name", "of its containers", "of its containers with their name", "an end"],
+    ids=[
+        "a status",
+        "with its name",
+        "of containers",
+        "of containers with their name",
+        "an end",
+        "its fields",
+    ],
 )
 def test_a_status_alone_in_json_and_yaml(status: Any, container: str, mechanism: Mechanism) -> None:
     for text in (json.dumps(status), json.dumps(status, indent=2), yaml.safe_dump(status)):
@@ -356,17 +364,16 @@ CRICTL: Final = {
 @pytest.mark.parametrize(
     ("inspected", "is_named"),
     [
-        ({"status": {"id": "7f", "labels": LABELS, **CRICTL}, "info": {"pid": 0}}, True),
-        ([{"Id": "7f", "State": DOCKER, "Config": {"Labels": LABELS}}], True),
-        ({"State": DOCKER, "Config": 7, "labels": 7}, False),
+        ({"status": {"id": "7f" * 32, "labels": LABELS, **CRICTL}, "info": {"pid": 0}}, True),
+        ([{"Id": "7f" * 32, "State": DOCKER, "Config": {"Labels": LABELS}}], True),
         (DOCKER, False),
     ],
-    ids=["crictl inspect", "docker inspect", "of odd types", "its state"],
+    ids=["crictl inspect", "docker inspect", "its state"],
 )
 def test_what_a_runtime_says_of_a_container(inspected: Any, *, is_named: bool) -> None:
     (kill,) = kills(json.dumps(inspected, indent=4))
     assert (kill.time, kill.exit_code, kill.reason) == ("2026-11-20T12:00:00Z", 137, "OOMKilled")
-    assert (kill.container_id == "7f") == is_named
+    assert (kill.container_id == "7f" * 32) == is_named
     names = ("pod.namespace", "pod.name", "container.name") if is_named else ("", "<unknown>", "<unknown>")
     assert (kill.namespace, kill.pod, kill.container) == names
 
