@@ -272,10 +272,8 @@ def _as_running(snapshot: Snapshot, pod: Pod) -> Snapshot:
 def node_model(snapshot: Snapshot, node: str, profiles: ProfileCache | None = None) -> NodeModel:
     """Return the node of a snapshot as a model for edits; nodes of a snapshot share `profiles`."""
     pods, own = snapshot.by_node().get(node, ()), snapshot.own_bytes(node)
-    history = {
-        key: Evidence(EvidenceKind.HISTORY, past.peak_bytes, past.is_leak)
-        for key, past in snapshot.history.of(pods).items()
-    }
+    pasts = snapshot.history.of(pods).items()
+    history = {key: Evidence(EvidenceKind.HISTORY, past.peak_bytes, past.is_leak) for key, past in pasts}
     targets = {
         Workload(scaler.spec.target_ref.kind, scaler.metadata.namespace, scaler.spec.target_ref.name): scaler
         for scaler in snapshot.autoscalers
@@ -465,9 +463,8 @@ def with_refusals(plans: Plans, read: Callable[[Pod], RelatedObjects | None]) ->
         if related is None:
             continue
         before = spent.get(pod.namespace, 0)
-        related = replace(
-            related, quotas=tuple(with_requests_added(quota, before) for quota in related.quotas)
-        )
+        quotas = tuple(with_requests_added(quota, before) for quota in related.quotas)
+        related = replace(related, quotas=quotas)
         findings = find_findings(row.move.preview, related, row.move.strategy, None)
         refusals += [(row.number, finding) for finding in findings if finding.code in _REFUSE]
         spent[pod.namespace] = before + sum(planned.move.more_bytes for planned in row.moves)

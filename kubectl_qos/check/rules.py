@@ -184,9 +184,8 @@ def _limits_alone(case: Case) -> Iterator[Hit]:
         limits, requests = owner.amounts("limits"), owner.amounts("requests")
         resources = [name for name in (CPU, MEMORY) if name in limits and name not in requests]
         if resources and owner.name != POD_LEVEL:
-            yield case.hit(
-                RuleId.LIMIT_WITHOUT_REQUEST, owner, "resources.limits", resources=" and ".join(resources)
-            )
+            facts = {"resources": " and ".join(resources)}
+            yield case.hit(RuleId.LIMIT_WITHOUT_REQUEST, owner, "resources.limits", **facts)
 
 
 def _far_limits(case: Case) -> Iterator[Hit]:
@@ -466,9 +465,8 @@ def _inversions(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
             containers = profiles.profile_for(case.defaulted).containers
             apps = (container for container in containers if container.kind is not ContainerKind.INIT)
             adjs = [container.adj for container in apps if container.adj is not None]
-            by_priority.setdefault(admitted(case.pod).spec.priority or 0, []).append(
-                (max(adjs, default=0), case)
-            )
+            priority = admitted(case.pod).spec.priority or 0
+            by_priority.setdefault(priority, []).append((max(adjs, default=0), case))
         safest: tuple[int, Case] | None = None  # Of all lower priorities.
         for _, pods in sorted(by_priority.items()):
             for adj, case in pods:
@@ -536,9 +534,8 @@ def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
     own = [(case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)]
     refused = {id(case) for case, hit in own if hit.rule in _REFUSALS}
     hits = chain(own, _inversions(running), _quotas([case for case in running if id(case) not in refused]))
-    pods_with = Counter(
-        key for _, key in {(id(case), (case.workload, hit.rule, hit.owner)) for case, hit in own}
-    )
+    keys = {(id(case), (case.workload, hit.rule, hit.owner)) for case, hit in own}
+    pods_with = Counter(key for _, key in keys)
     pods = Counter(case.workload for case in cases if case.is_stored)
     findings: dict[object, Finding] = {}
     for case, hit in hits:

@@ -89,10 +89,8 @@ def apply_edits(pod: Pod, edits: Iterable[Edit]) -> Pod:
 
 def effective_edits(pod: Pod, edits: Iterable[Edit]) -> tuple[Edit, ...]:
     """Return the edits that change something, even if only the spelling; the last one of a target counts."""
-    last = {edit.target: edit for edit in edits}
-    return tuple(
-        edit for edit in last.values() if str(current_value(pod, *edit.target)) != str(edit.quantity)
-    )
+    last = {edit.target: edit for edit in edits}.values()
+    return tuple(edit for edit in last if str(current_value(pod, *edit.target)) != str(edit.quantity))
 
 
 def own_edits(pod: Pod, edits: Iterable[Edit]) -> list[Edit]:

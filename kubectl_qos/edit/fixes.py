@@ -120,9 +120,8 @@ class Claim(NamedTuple):
         """Return whether the death, if it still comes, is as far away as claimed."""
         if death is None:
             return True
-        return death.before >= self.before and (
-            not self.room_bytes or death.distance_bytes >= self.room_bytes
-        )
+        has_room = not self.room_bytes or death.distance_bytes >= self.room_bytes
+        return has_room and death.before >= self.before
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,10 +362,8 @@ def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> Nod
             pods[index] = structs.replace(pod, status=structs.replace(pod.status, phase="Running", **run))
             measured = {name: of_pod.of(name) for name in of_pod.names} if of_pod else {}
             # What the others used is part of what ran out: a pod's limit.
-            used = {
-                container.name: measured.get(container.name) or ContainerUsage(0)
-                for container in all_containers(pod)
-            }
+            own = (container.name for container in all_containers(pod))
+            used = {name: measured.get(name) or ContainerUsage(0) for name in own}
             release = model.setup.release
             at_limit = {name: ContainerUsage(limit_in_force(pod, name, release)) for name in names}
             usage[pod.key] = PodUsage.of_containers(used | at_limit)

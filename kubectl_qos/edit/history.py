@@ -119,9 +119,8 @@ def find_conflicts(planned: Entry | PatchRequest, pod: Pod) -> tuple[ValueConfli
     for old, new in zip(planned.before, after, strict=True):
         theirs = value_now(pod, new)
         if theirs != old.quantity and not (isinstance(planned, Entry) and theirs == new.quantity):
-            conflicts.append(
-                ValueConflict(*new.target, before=old.quantity, ours=new.quantity, theirs=theirs)
-            )
+            conflict = ValueConflict(*new.target, before=old.quantity, ours=new.quantity, theirs=theirs)
+            conflicts.append(conflict)
     return tuple(conflicts)
 
 

@@ -138,9 +138,7 @@ class Effects:
     @property
     def restarting_later(self) -> tuple[str, ...]:
         """Return the containers that get another oom_score_adj or oom_score only when they restart."""
-        inits = {
-            container.name for container in self.after.containers if container.kind is ContainerKind.INIT
-        }
+        inits = {item.name for item in self.after.containers if item.kind is ContainerKind.INIT}
         changed = (container for container in self.containers if container.changed)
         later = [container.name for container in changed if container.when is When.RESTART]
         return tuple(name for name in later if name not in inits)
@@ -182,9 +180,8 @@ class Effects:
     def changes_path(self) -> bool:
         """Return whether the pod or a container moves in the cgroup tree."""
         pairs = zip(self.before.containers, self.after.containers, strict=True)
-        return self.before.cgroup.path != self.after.cgroup.path or any(
-            old.process_cgroup.path != new.process_cgroup.path for old, new in pairs
-        )
+        moves = any(old.process_cgroup.path != new.process_cgroup.path for old, new in pairs)
+        return moves or self.before.cgroup.path != self.after.cgroup.path
 
     @property
     def changes_anything(self) -> bool:
@@ -386,9 +383,8 @@ def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeSt
     if waiting and waiting.issuperset(limited):
         setup = effects.before.setup
         # Nobody knows whether a kubelet of an assumed minor release has the patch.
-        is_known = (
-            setup.release.patch is not None or setup.node.origin("kubelet_version") is not Origin.ASSUMED
-        )
+        is_assumed = setup.node.origin("kubelet_version") is Origin.ASSUMED
+        is_known = setup.release.patch is not None or not is_assumed
         has_fix = is_known and setup.release.has(Change.RESIZE_OF_STARTING_CONTAINER)
         of_pod = When.RESTART if has_fix else When.RECREATED
     if when is When.NOW and restarts:
@@ -396,9 +392,7 @@ def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeSt
         adj = {container.name: container.oom_score_adj.after for container in restarted}
         rank = next(row.rank for row in with_adj(effects.ranking_before, pod, adj).pods if row.pod is pod)
     of_scores = dict.fromkeys(restarts, when)
-    changes = [
-        structs.replace(change, when=of_scores.get(change.name, later)) for change in effects.containers
-    ]
+    changes = [structs.replace(item, when=of_scores.get(item.name, later)) for item in effects.containers]
     of_files: dict[str | None, When] = {None: of_pod, **dict.fromkeys(waiting, When.RESTART)}
     files = [structs.replace(file, when=of_files.get(file.container, when)) for file in effects.files]
     return replace(effects, when=when, rank_now=rank, containers=tuple(changes), files=tuple(files))

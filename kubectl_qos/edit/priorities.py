@@ -155,14 +155,11 @@ def plan_priorities(
     placed = search.find()
     left = inversions(search.priorities, placed.exposures)
     left = [inversion for inversion in left if inversion in search.requested]
-    unsolved = [
-        Unsolved(inversion, placed.obstacles[inversion.killer, inversion.higher]) for inversion in left
-    ]
+    unsolved = [Unsolved(item, placed.obstacles[item.killer, item.higher]) for item in left]
     order = sorted(placed.moved, key=lambda key: -search.priorities[key])
     values, before, after = search.priorities, search.before, placed.exposures
-    moves = [
-        build_move(model, search.pods[key], placed.moved[key].edits, values, before, after) for key in order
-    ]
+    moved = ((search.pods[key], placed.moved[key].edits) for key in order)
+    moves = [build_move(model, pod, edits, values, before, after) for pod, edits in moved]
     return PriorityPlan(
         model.setup.node.name, tuple(moves), tuple(unsolved), search.free_bytes, search.without_usage
     )

@@ -213,6 +213,5 @@ def is_managed_by_us(raw: Json, request: PatchRequest, stored: Iterable[Edit]) -
     values = [ManagedValue(*edit.target) for edit in stored if edit.quantity is not None]
     all_ours = (entry for entry in managed_fields(raw) if entry.get("manager") == FIELD_MANAGER)
     ours = [entry for entry in all_ours if (entry.get("subresource") or "") == request.subresource]
-    return bool(values) and all(
-        any(owns_value(entry, request.kind, value) for entry in ours) for value in values
-    )
+    owned = (any(owns_value(entry, request.kind, value) for entry in ours) for value in values)
+    return bool(values) and all(owned)

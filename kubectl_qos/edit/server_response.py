@@ -103,9 +103,8 @@ def _without_pod(quota: ResourceQuota, claim: QuotaPod, release: Release) -> Res
     if not matches(quota, claim):
         return quota
     usage = quota_usage(claim.pod, release)
-    used = {
-        name: amount - usage[name] if name in usage else amount for name, amount in quota.status.used.items()
-    }
+    now = quota.status.used.items()
+    used = {name: amount - usage[name] if name in usage else amount for name, amount in now}
     status = msgspec.structs.replace(quota.status, used=ResourceList(used))
     return msgspec.structs.replace(quota, status=status)
 
@@ -164,10 +163,7 @@ def server_checks(
             replaced = quota_pod(target.old, target, release)
             quotas = [_without_pod(quota, replaced, release) for quota in quotas]
     claim = quota_pod(pod, target, release)
-    ranges = {
-        limit_range.metadata.name: limit_range_refusals(pod, [limit_range], release)
-        for limit_range in related.limit_ranges
-    }
+    ranges = {item.metadata.name: limit_range_refusals(pod, [item], release) for item in related.limit_ranges}
     return ServerChecks(
         pod,
         claim,
@@ -264,9 +260,8 @@ def _change_template(target: ChangedObject, release: Release) -> ServerRefusal |
 
 def _invalid(pod: Pod, refusals: Sequence[Refusal]) -> ServerRefusal:
     sentences = [f"{refusal.path or '[]'}: {refusal.message}" for refusal in refusals]
-    return ServerRefusal(
-        422, "Invalid", f'{with_group(pod.kind, pod.kind)} "{pod.name}" is invalid: {_aggregated(sentences)}'
-    )
+    name = f'{with_group(pod.kind, pod.kind)} "{pod.name}"'
+    return ServerRefusal(422, "Invalid", f"{name} is invalid: {_aggregated(sentences)}")
 
 
 def _aggregated(sentences: Iterable[str]) -> str:

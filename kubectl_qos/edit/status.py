@@ -392,9 +392,8 @@ class ContainerOutcome:
         seen = [used.working_set_bytes] if used is not None else []
         if limit == self.limit_bytes and self.peak_bytes is not None:
             seen.append(self.peak_bytes)
-        killed = {
-            run for run, reason in _ended_runs(status) if reason == "OOMKilled" and run >= self.first_run
-        }
+        own_runs = ((run, reason) for run, reason in _ended_runs(status) if run >= self.first_run)
+        killed = {run for run, reason in own_runs if reason == "OOMKilled"}
         return replace(
             self,
             restarts=max(self.restarts, status.restart_count - self.first_run),
@@ -450,10 +449,8 @@ class Trial:
                 if is_done and status.name not in self.restarting:
                     outcome = replace(outcome, first_run=min(outcome.first_run, status.restart_count))
                 outcomes[key] = outcome
-        is_infeasible = progress.stage is Stage.INFEASIBLE
-        return replace(
-            self, outcomes=outcomes, infeasible=progress.message if is_infeasible else self.infeasible
-        )
+        message = progress.message if progress.stage is Stage.INFEASIBLE else self.infeasible
+        return replace(self, outcomes=outcomes, infeasible=message)
 
     @property
     def seen(self) -> tuple[Condition, ...]:

@@ -129,9 +129,8 @@ def _through_template(
     if reason or template is None:
         return Strategy(StrategyKind.TEMPLATE, None, reason or "it has no pod template")
     if has_fixed_template(template, preview.before.setup.release):
-        return Strategy(
-            StrategyKind.NEVER, None, f"the template of {name} is immutable: delete and recreate the job"
-        )
+        fixed = f"the template of {name} is immutable: delete and recreate the job"
+        return Strategy(StrategyKind.NEVER, None, fixed)
     own = own_edits(template, edits)
     injected = dict.fromkeys(edit.owner for edit in edits if edit not in own)
     needed = [] if injected else effective_edits(template, edits)

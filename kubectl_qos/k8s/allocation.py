@@ -167,13 +167,11 @@ def _allocated(container: Container, status: ContainerStatus | None) -> Containe
 
 def _allocated_at_pod_level(pod: Pod) -> ResourceRequirements | None:
     """Return spec.resources as allocated; the status has the pod's total with overhead (1.35 and later)."""
-    spec, status = pod.spec.resources, pod.status
-    if spec is None or status.allocated_resources is None:
+    spec, status, allocated = pod.spec.resources, pod.status, pod.status.allocated_resources
+    if spec is None or allocated is None:
         return spec
     overhead = pod.spec.overhead or EMPTY_RESOURCES
-    requested = {
-        name: amount - overhead.get(name, ZERO) for name, amount in status.allocated_resources.items()
-    }
+    requested = {name: amount - overhead.get(name, ZERO) for name, amount in allocated.items()}
     limits = status.resources.limits if status.resources is not None else spec.limits
     return ResourceRequirements(
         requests=_with_values_of(spec.requests, requested), limits=_with_values_of(spec.limits, limits)

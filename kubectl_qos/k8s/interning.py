@@ -49,9 +49,7 @@ class Interner:
             self._parts.clear()
         metadata, spec, shared = pod.metadata, pod.spec, self._shared
         # No prediction needs volumes with only a name here, such as claims.
-        needed_volumes = tuple(
-            [volume for volume in spec.volumes or () if volume != Volume(name=volume.name)]
-        )
+        needed_volumes = tuple([item for item in spec.volumes or () if item != Volume(name=item.name)])
         return msgspec.structs.replace(
             pod,
             metadata=msgspec.structs.replace(

@@ -139,9 +139,8 @@ def pods_from_custom(kind: str, raw: Json) -> list[CustomWorkload]:
         way = dotted(tuple(key for key in path if key not in {"spec", "template"}))
         name = metadata.name if len(paths) == 1 else f"{metadata.name}:{way}"
         labels = msgspec.structs.replace(labels, name=name, namespace=metadata.namespace, uid="")
-        pods.append(
-            CustomWorkload(kind=kind, metadata=labels, spec=spec, object_name=metadata.name, path=path)
-        )
+        pod = CustomWorkload(kind=kind, metadata=labels, spec=spec, object_name=metadata.name, path=path)
+        pods.append(pod)
     return pods
 
 

@@ -102,9 +102,8 @@ class VerticalAutoscaler(ApiStruct, frozen=True):
 
     def leaves(self, values: Collection[ManagedValue]) -> bool:
         """Return whether it changes none of these values: they are limits, and it sets requests alone."""
-        return bool(values) and all(
-            value.side == "limits" and self.keeps_limits(value.container) for value in values
-        )
+        kept = (value.side == "limits" and self.keeps_limits(value.container) for value in values)
+        return bool(values) and all(kept)
 
     @property
     def mode(self) -> str:

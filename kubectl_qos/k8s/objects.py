@@ -321,9 +321,8 @@ class ContainerStatus(ApiStruct, frozen=True):
     @property
     def has_stopped(self) -> bool:
         """Return whether it does not run now, or its previous run has ended."""
-        return not self.has_processes or (
-            self.last_state is not None and self.last_state.terminated is not None
-        )
+        has_ended = self.last_state is not None and self.last_state.terminated is not None
+        return has_ended or not self.has_processes
 
     @property
     def ends(self) -> list[ContainerStateTerminated]:

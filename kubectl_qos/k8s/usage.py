@@ -146,9 +146,7 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
     @property
     def has_sizes(self) -> bool:
         """Return whether the largest process of each container is known."""
-        return all(
-            not isinstance(amount, int) and amount.largest_bytes is not None for amount in self.amounts
-        )
+        return all(not isinstance(size, int) and size.largest_bytes is not None for size in self.amounts)
 
     @property
     def working_set_bytes(self) -> int:
@@ -243,9 +241,8 @@ def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> 
     unsized = [pod for pod in usage.values() if not pod.has_sizes]
     crowded = sum(pod.details.processes > len(pod.names) for pod in unsized)
     uncounted = sum(not pod.details.processes for pod in unsized)
-    return Sampled(
-        usage, origin_of(usage), min(times, default=""), max(times, default=""), crowded, uncounted
-    )
+    oldest, newest = min(times, default=""), max(times, default="")
+    return Sampled(usage, origin_of(usage), oldest, newest, crowded, uncounted)
 
 
 def origin_of(usage: Mapping[PodKey, PodUsage]) -> UsageOrigin:

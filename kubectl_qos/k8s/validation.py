@@ -187,10 +187,8 @@ def _unsupported(resources: ResourceRequirements, release: Release) -> Iterator[
             may_limit = side == "limits" and name == PIDS and release.enabled(Gate.PER_POD_PID_LIMIT)
             if not may_limit and not is_supported_at_pod_level(name, release):
                 shown = f'"{name}"' if release.has(Change.REFUSAL_QUOTES_NAMES) else name
-                yield Refusal(
-                    f"spec.resources.{side}[{name}]",
-                    f"Unsupported value: {shown}: supported values: {supported}",
-                )
+                path = f"spec.resources.{side}[{name}]"
+                yield Refusal(path, f"Unsupported value: {shown}: supported values: {supported}")
 
 
 def _pod_level(pod: Pod, resources: ResourceRequirements, release: Release) -> Iterator[Refusal]:
@@ -210,18 +208,14 @@ def _pod_level(pod: Pod, resources: ResourceRequirements, release: Release) -> I
     for index, container in enumerate(pod.containers):
         for name, limit in container.limits.items():
             if name in limits and limit > limits[name]:
-                yield Refusal(
-                    f"spec.resources.containers[{index}][{name}].limits",
-                    f"{_invalid(limit)}: must be less than or equal to pod limits of {limits[name]}",
-                    container.name,
-                )
+                path = f"spec.resources.containers[{index}][{name}].limits"
+                must = f"must be less than or equal to pod limits of {limits[name]}"
+                yield Refusal(path, f"{_invalid(limit)}: {must}", container.name)
 
 
 def _too_small(side: str, name: str, quantity: Quantity, total: Quantity) -> Refusal:
-    return Refusal(
-        f"spec.resources.{side}[{name}]",
-        f"{_invalid(quantity)}: must be greater than or equal to aggregate container {side} of {total}",
-    )
+    must = f"must be greater than or equal to aggregate container {side} of {total}"
+    return Refusal(f"spec.resources.{side}[{name}]", f"{_invalid(quantity)}: {must}")
 
 
 _ENFORCE: Final = "enforceNodeAllocatable (--enforce-node-allocatable)"

@@ -76,14 +76,11 @@ class _Raw:
                 del status["lastState"]
         of_init = [status for name, status in self.statuses.items() if name in self.init]
         others = [status for name, status in self.statuses.items() if name not in self.init]
+        containers, init = [*self.containers.values()], [*self.init.values()]
         return convert(
             {
                 "metadata": {"name": self.name, "namespace": self.namespace, **self.metadata},
-                "spec": {
-                    "containers": list(self.containers.values()),
-                    "initContainers": list(self.init.values()),
-                    **self.spec,
-                },
+                "spec": {"containers": containers, "initContainers": init, **self.spec},
                 "status": {"containerStatuses": others, "initContainerStatuses": of_init, **self.status},
             },
             Pod,
@@ -144,9 +141,8 @@ def _missing(pods: Sequence[_Raw], nodes: Sequence[_Raw]) -> Iterator[Missing]:
         yield Missing("requests and limits", "the store has none at that time", _SOURCE)
     without = [raw.name for raw in nodes if "capacity" not in raw.status]
     if without or not nodes:
-        yield Missing(
-            f"the capacity of {', '.join(without[:5]) or 'nodes'}", "the store has none then", _SOURCE
-        )
+        what = f"the capacity of {', '.join(without[:5]) or 'nodes'}"
+        yield Missing(what, "the store has none then", _SOURCE)
 
 
 class _Builder:

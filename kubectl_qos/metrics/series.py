@@ -202,9 +202,8 @@ def with_parts(store: Prometheus, pod: PodKey, usage: PodUsage, at: float | None
         return MemoryParts(anon, sum(files), max(cache - sum(files), 0), kernel, swap_bytes=swap)
 
     amounts = ((name, usage.of(name) or ContainerUsage(0)) for name in usage.names)
-    return msgspec.structs.replace(
-        usage, amounts=tuple(amount._replace(parts=parts(name)) for name, amount in amounts)
-    )
+    amended = tuple(amount._replace(parts=parts(name)) for name, amount in amounts)
+    return msgspec.structs.replace(usage, amounts=amended)
 
 
 def _rates(store: Prometheus, name: str, which: str, at: float | None, condition: str = "") -> list[Sample]:
@@ -277,9 +276,8 @@ class UsageHistory:
         except QosError as error:
             missing = missing or Missing("the memory pressure", str(error), error.hint)
         if missing is None and store.warnings:
-            missing = Missing(
-                "a part of the memory usage", f"{store.name} warns: {'; '.join(store.warnings)}"
-            )
+            why = f"{store.name} warns: {'; '.join(store.warnings)}"
+            missing = Missing("a part of the memory usage", why)
         history = replace(history, now=now.by_pod)
         return Usage(usage, missing, pressure, now.by_node, history)
 

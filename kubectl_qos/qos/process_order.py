@@ -131,9 +131,8 @@ def process_order(
         expected = proc_oom_score(points, total_pages, kernel)
         spared = _spared(process, expected, is_whole=is_whole)
         rows.append(RankedProcess(process, None, False, points, 0 if spared else expected, spared))
-    candidates = sorted(
-        (row for row in rows if row.spared is None), key=lambda row: (-row.points, row.process.pid)
-    )
+    candidates = [row for row in rows if row.spared is None]
+    candidates.sort(key=lambda row: (-row.points, row.process.pid))
     counts = Counter(row.points for row in candidates)
     first: dict[int, int] = {}
     for place, row in enumerate(candidates, start=1):

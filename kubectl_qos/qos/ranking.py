@@ -292,9 +292,7 @@ class Profiles:
         release = self._release
         qos = qos_class(pod, release)
         adj = PodAdj(pod, qos, self._capacity, release)
-        containers = tuple(
-            [self._container(container, kind, adj) for container, kind in container_kinds(pod, release)]
-        )
+        containers = tuple([self._container(item, kind, adj) for item, kind in container_kinds(pod, release)])
         return Profile(pod, qos, containers, release)
 
     def _container(self, container: Container, kind: ContainerKind, adj: PodAdj) -> ContainerProfile:
@@ -348,9 +346,8 @@ class _Scorer:
             return ContainerScore(name, kind, adj, used, None, None)
         pages = used.scored_bytes // self._page if used is not None else 0
         points = badness(pages, adj, self.total_pages, self._kernel)
-        return ContainerScore(
-            name, kind, adj, used, points, proc_oom_score(points, self.total_pages, self._kernel)
-        )
+        score = proc_oom_score(points, self.total_pages, self._kernel)
+        return ContainerScore(name, kind, adj, used, points, score)
 
 
 def _danger(score: ContainerScore) -> int:

@@ -316,9 +316,8 @@ def _limits_below_usage(old: Pod, new: Pod, usage: PodUsage | None) -> Iterator[
     if usage is None:
         return
     limits = [container.limits.get(MEMORY, ZERO) for container in new.containers]
-    shrinks = [
-        limit < before.limits.get(MEMORY, ZERO) for before, limit in zip(old.containers, limits, strict=True)
-    ]
+    pairs = zip(old.containers, limits, strict=True)
+    shrinks = [limit < before.limits.get(MEMORY, ZERO) for before, limit in pairs]
     total = sum(limit.value() for limit in limits)
     if any(shrinks) and all(limit.value() for limit in limits) and total < usage.working_set_bytes:
         yield f"attempting to set pod memory limit ({total}) below current usage ({usage.working_set_bytes})"
@@ -332,10 +331,8 @@ def _limits_below_usage(old: Pod, new: Pod, usage: PodUsage | None) -> Iterator[
 
 
 def _differs(before: Container, after: Container, resource: str) -> bool:
-    return any(
-        _side(before.resources, side).get(resource) != _side(after.resources, side).get(resource)
-        for side in _SIDES
-    )
+    sides = ((_side(before.resources, side), _side(after.resources, side)) for side in _SIDES)
+    return any(old.get(resource) != new.get(resource) for old, new in sides)
 
 
 def _side(resources: _Requirements, side: str) -> ResourceList:

@@ -124,9 +124,8 @@ def is_refused(pod: Pod, container: str) -> bool:
 
 def _stopped(pod: Pod, container: str) -> list[ContainerStatus]:
     """Return the container's statuses that tell of an end; most containers have none."""
-    return [
-        status for status in pod.status.every_container if status.name == container and status.has_stopped
-    ]
+    statuses = pod.status.every_container
+    return [status for status in statuses if status.name == container and status.has_stopped]
 
 
 def was_killed_since_resize(pod: Pod, container: str) -> bool:

@@ -135,6 +135,5 @@ class Killer(Protocol):
 
         The usage of a whole node includes pods of unknown usage; the limit of kubepods counts only pods.
         """
-        return (Scope.NODE in self.measures and own_bytes is None) or (
-            Scope.PODS in self.measures and not is_measured
-        )
+        is_node_unknown = Scope.NODE in self.measures and own_bytes is None
+        return is_node_unknown or (Scope.PODS in self.measures and not is_measured)

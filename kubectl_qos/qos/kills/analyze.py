@@ -123,11 +123,8 @@ def kills_since(
     has been short since then.
     """
     ended = _ended_since(before, snapshot)
-    short = {
-        node: parse_time(before.shortages.get(node, ""))
-        for node, time in snapshot.shortages.items()
-        if before.shortages.get(node) != time
-    }
+    nodes = [node for node, time in snapshot.shortages.items() if before.shortages.get(node) != time]
+    short = {node: parse_time(before.shortages.get(node, "")) for node in nodes}
     if not ended and not short:
         return []
 
@@ -199,9 +196,8 @@ def _ended_since(before: Snapshot, snapshot: Snapshot) -> dict[str, float]:
 
 def _ends(pod: Pod) -> set[tuple[str, str]]:
     """Return the ended containers with the time, and whether the whole pod ended."""
-    ends = {
-        (status.name, end.finished_at or "") for status in pod.status.every_container for end in status.ends
-    }
+    statuses = pod.status.every_container
+    ends = {(status.name, end.finished_at or "") for status in statuses for end in status.ends}
     return ends | {("", pod.status.reason)} if pod.is_terminal else ends
 
 
@@ -476,9 +472,8 @@ class _KillAnalyzer:
         neighbours = 0
         if limits.nearest is None:
             others = (other for other in self._unlimited if other.container_id != death.container_id)
-            apart = [
-                seconds_between(other.time, death.time) for other in others if other.pod.node_name == node
-            ]
+            times = (other.time for other in others if other.pod.node_name == node)
+            apart = [seconds_between(time, death.time) for time in times]
             neighbours = sum(seconds is not None and abs(seconds) <= NEIGHBOUR_SECONDS for seconds in apart)
         return DeathContext(
             limits=limits,

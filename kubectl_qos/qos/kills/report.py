@@ -314,10 +314,9 @@ class OomReport:
             return self.memory.page_kb << 10
         for killed in self.victims:
             task = self.row(killed)
-            sizes = (
-                ((killed.total_vm_kb, task.total_vm), (killed.rss_kb, task.rss)) if task is not None else ()
-            )
-            for kib, pages in sizes:
+            if task is None:
+                continue
+            for kib, pages in ((killed.total_vm_kb, task.total_vm), (killed.rss_kb, task.rss)):
                 if kib and pages:
                     measured = kib * 1024 / pages
                     return min(_PAGE_SIZES, key=lambda page: abs(page - measured))

@@ -126,9 +126,7 @@ def simulate(node_state: NodeState, scenario: Scenario) -> Simulation:
     if scenario.free_bytes is not None:
         return run.result(is_reached=run.free(scenario.free_bytes))
     if scenario.until_oom:
-        distances = sorted(
-            run.distances(), key=lambda distance: (distance.factor, PRECEDENCE[distance.mechanism])
-        )
+        distances = sorted(run.distances(), key=lambda item: (item.factor, PRECEDENCE[item.mechanism]))
         run.grow(most_steps=1)
         return run.result(is_reached=bool(run.steps), distances=tuple(distances))
     return run.result(is_reached=run.grow())
@@ -307,9 +305,8 @@ class Run:
         timeline, pod = self.timeline, self._state.pods[index]
         living = [place for place in timeline.pod_containers[index] if place in timeline.living]
         if killer.evicts:
-            freed = self.usage_of(
-                [place for place in timeline.pod_containers[index] if place in timeline.present]
-            )
+            present = [place for place in timeline.pod_containers[index] if place in timeline.present]
+            freed = self.usage_of(present)
             freed = MemoryLevel(freed.free_bytes + pod.left_bytes, freed.available_bytes + pod.left_bytes)
             timeline.evict(index)
             restarting = []
@@ -318,9 +315,8 @@ class Run:
             restarting = [place for place in living if self._restarts(place)]
             for place in living:
                 timeline.kill(place, restarts=place in restarting)
-        stays_dead = killer.evicts or all(
-            self._state.containers[place].restart is Restart.NONE for place in living
-        )
+        restarts = {self._state.containers[place].restart for place in living}
+        stays_dead = killer.evicts or restarts <= {Restart.NONE}
         return SimulationStep(
             mechanism=killer.id,
             key=pod.key,
