@@ -76,7 +76,7 @@ def fixes_of_node(
     return _collect(deaths, [search], only_nearest=only_nearest)
 
 
-def next_urgency(model: NodeModel, keys: Collection[PodKey] | None = None) -> Urgency | None:
+def next_urgency(model: NodeModel, keys: Collection[PodKey] | None) -> Urgency | None:
     """Return how urgent the first death is for which `fixes_of_node` searches; None without one.
 
     Raises InputError for a node that runs Windows.

@@ -216,7 +216,7 @@ def rank_at_least(
     return _RankSearch(pod, setup, others, usage, sorted(points, reverse=True)[rank - 2]).find()
 
 
-def score_at_most(pod: Pod, points: int, setup: NodeSetup, usage: Usage | None = None) -> Goal:
+def score_at_most(pod: Pod, points: int, setup: NodeSetup, usage: Usage) -> Goal:
     """Return the least memory requests with which no container has more badness than `points`, in pages.
 
     The rest is as in `outlive`.

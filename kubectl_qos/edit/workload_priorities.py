@@ -93,11 +93,11 @@ class _Search:
     def _plan(self, model: NodeModel, keys: Collection[PodKey] | None, values: _Values) -> PriorityPlan:
         edits = {pod.key: _edits(pod, values) for pod in model.pods}
         edited = replace(model, pods=[apply_edits(pod, edits[pod.key]) for pod in model.pods])
-        most = {
-            key: self._most[workload] - model.more_bytes(pod, edits[key])
-            for pod in model.pods
-            if (workload := self._workloads[key := pod.key]) in self._most
-        }
+        most = {}
+        for pod in model.pods:
+            workload = self._workloads[pod.key]
+            if workload in self._most:
+                most[pod.key] = self._most[workload] - model.more_bytes(pod, edits[pod.key])
         return plan_priorities(edited, keys, self._fixed, most)
 
     def _pods(self, workload: Workload) -> list[Pod]:
@@ -126,7 +126,7 @@ class _Node:
     """A node with the values of templates and the moves of its other pods."""
 
     def __init__(self, model: NodeModel, plan: PriorityPlan, values: _Values) -> None:
-        self._model, self._found, self._values = model, plan, values
+        self._model, self._plan, self._values = model, plan, values
         pods = sorted(model.pods, key=lambda pod: (priority_of(pod), pod.key))
         self._pods = {pod.key: pod for pod in pods if not pod.is_terminal}
         self._edits = {key: _edits(pod, values) for key, pod in self._pods.items()}
@@ -167,10 +167,10 @@ class _Node:
         """Return the moves of all pods, of the highest priority first."""
         order = sorted(self._edits, key=lambda key: -self._priorities[key])
         moves = [self._move(key) for key in order if self._edits[key]]
-        return replace(self._found, moves=tuple(moves), free_bytes=self._model.free_bytes)
+        return replace(self._plan, moves=tuple(moves), free_bytes=self._model.free_bytes)
 
     def _move(self, key: PodKey) -> Move:
-        move = next((move for move in self._found.moves if move.pod.key == key), None)
+        move = next((move for move in self._plan.moves if move.pod.key == key), None)
         if move is not None:
             return move
         pod, edits = self._pods[key], self._edits[key]

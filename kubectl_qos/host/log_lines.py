@@ -100,7 +100,7 @@ def _source_form(piece: re.Match[str], kind: str) -> re.Pattern[str]:
     return _AFTER_UPTIME if kind in {"uptime", "iso"} else _NEVER
 
 
-def _parse_time(kind: str, text: str, now: datetime | None = None) -> str:
+def _parse_time(kind: str, text: str, now: datetime | None) -> str:
     try:
         if kind == "unix":
             return _rfc3339(datetime.fromtimestamp(float(text), UTC))

@@ -152,7 +152,7 @@ class Hierarchy:
         return {name: text.strip("\n") for name, text in texts.items() if text is not None}
 
 
-def find_hierarchy(root: Path = CGROUP, controller: str = "memory") -> Hierarchy | None:
+def find_hierarchy(root: Path, controller: str = "memory") -> Hierarchy | None:
     """Return the hierarchy of a controller: its own mount on v1, or v2; None if neither has it."""
     for folder in (root / controller, root):
         if (folder / "cgroup.procs").exists() and not (folder / "cgroup.controllers").exists():

@@ -206,8 +206,8 @@ class Release:
     def with_gates(self, gates: Mapping[str, bool]) -> Release:
         """Return this release with gates set; unknown and locked ones change nothing."""
         ignored = self.ignored_gates(gates)
-        known = {_GATE_OF_NAME[name]: on for name, on in gates.items() if name not in ignored}
-        enabled = self.gates.difference(known) | {gate for gate, on in known.items() if on}
+        wanted = {_GATE_OF_NAME[name]: on for name, on in gates.items() if name not in ignored}
+        enabled = self.gates.difference(wanted) | {gate for gate, on in wanted.items() if on}
         return replace(self, gates=enabled)
 
     def ignored_gates(self, gates: Mapping[str, bool]) -> dict[str, str]:

@@ -120,7 +120,7 @@ def read_now(store: Prometheus, at: float | None = None) -> Amounts:
     return read_nodes(store, at)._replace(by_pod=_usage(by_name, rfc3339(moment)))
 
 
-def read_nodes(store: Prometheus, at: float | None = None, over: str = "") -> Amounts:
+def read_nodes(store: Prometheus, at: float | None, over: str = "") -> Amounts:
     """Read the usage of nodes alone, or the most of it `over` a time such as `[10m]`. Raises QosError."""
     series = select(store, [WORKING_SET], _ROOT)
     roots = store.query(f"max by ({BY}) ({f'max_over_time({series}{over})' if over else series})", at)
@@ -251,7 +251,7 @@ class UsageHistory:
 
     def __init__(self, store: Prometheus, over_seconds: int, stat: str = "", at: float | None = None) -> None:
         self._store, self._over, self._stat, self._at = store, over_seconds, stat, at
-        self._known: tuple[History, dict[PodKey, PodUsage], Missing | None, float] | None = None
+        self._kept: tuple[History, dict[PodKey, PodUsage], Missing | None, float] | None = None
 
     def read(self) -> Usage:
         """Read usage, and why some of it is missing: if a store fails, the rest of an answer stands."""
@@ -267,9 +267,9 @@ class UsageHistory:
             )
             return Usage({}, Missing("memory usage", why, remedy), by_node=now.by_node)
         pressure: dict[str, Pressure] = {}
-        if self._known is None or time.monotonic() - self._known[-1] > KEPT_SECONDS:
-            self._known = *self._longest_history(), time.monotonic()
-        history, usage, missing, _ = self._known
+        if self._kept is None or time.monotonic() - self._kept[-1] > KEPT_SECONDS:
+            self._kept = *self._longest_history(), time.monotonic()
+        history, usage, missing, _ = self._kept
         usage = {**now.by_pod, **usage}
         try:
             usage, pressure = read_pressure(store, now, usage, self._at)

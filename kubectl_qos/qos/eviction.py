@@ -260,9 +260,9 @@ def node_memory(ranking: Ranking, release: Release) -> NodeMemory:
         unlimited += grown.unlimited
         worst += grown.memory_bytes
         is_worst_known = is_worst_known and grown.is_known
-    known = used if not pods or any(row.usage is not None for row in pods) else None
-    known_worst = worst if is_worst_known else None
-    return NodeMemory(len(pods), known, unmeasured, requests, limits, unlimited, known_worst)
+    measured = used if not pods or any(row.usage is not None for row in pods) else None
+    at_worst = worst if is_worst_known else None
+    return NodeMemory(len(pods), measured, unmeasured, requests, limits, unlimited, at_worst)
 
 
 def at_limits(row: RankedPod) -> MemoryAtLimits:

@@ -194,7 +194,7 @@ def with_pods(ranking: Ranking, pods: Mapping[PodKey, Pod], release: Release) ->
 
 
 def with_pod(
-    ranking: Ranking, pod: Pod, release: Release, usage: Mapping[PodKey, PodUsage] | None = None
+    ranking: Ranking, pod: Pod, release: Release, usage: Mapping[PodKey, PodUsage] | None
 ) -> Ranking:
     """Return the ranking with one more pod (defaulted), in place of one of the same kind and name."""
     scorer, key = _Scorer(ranking.node), (pod.kind, pod.namespace, pod.name)

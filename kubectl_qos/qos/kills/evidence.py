@@ -392,8 +392,8 @@ def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -
         priority = f"of PriorityClass {pod.spec.priority_class_name}"
     elif priority is None and pod.containers:
         priority = 0  # It stays unknown for a pod that only events name.
-    known, is_all = above or (None if is_old else {}), bool(of_pod or (names and names <= above.keys()))
-    details = {"resource": resource, "above": known, "is_all": is_all, "priority": priority}
+    usage, is_all = above or (None if is_old else {}), bool(of_pod or (names and names <= above.keys()))
+    details = {"resource": resource, "above": usage, "is_all": is_all, "priority": priority}
     return Evidence(Fact.EXCESS, details)
 
 
