@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import gettext
 import os
 import sys
-from functools import partial
+from functools import cache, partial
 
 import yaml
 from hypothesis import settings
@@ -22,6 +23,9 @@ sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 # The parser in C takes a tenth of the time.
 yaml.safe_load = partial(yaml.load, Loader=yaml.CSafeLoader)
 yaml.safe_load_all = partial(yaml.load_all, Loader=yaml.CSafeLoader)
+
+# For each parser of a command argparse looks for translations of its own words in the file system.
+gettext.find = cache(gettext.find)  # type: ignore[assignment]
 
 # How long an example takes depends on the machine.
 settings.register_profile("quick", settings.default, max_examples=40, deadline=None)
