@@ -32,8 +32,8 @@ from kubectl_qos.qos.process_order import HostProcess, RankedProcess, counted_pa
 from tests.end_to_end.command import signals_arrive
 from tests.kernel.memory_tree import NAME, Kind, MemoryTree, kind_of_this_machine, may_protect, memory_tree
 
-MIXES: Final = 56
-PROTECTED_MIXES: Final = 24
+MIXES: Final = 28
+PROTECTED_MIXES: Final = 12
 PAGE: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 BATCH: Final = max(32, 2 * (os.cpu_count() or 1))
 SLACK_PAGES: Final = 2 * 3 * BATCH
