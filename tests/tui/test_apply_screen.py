@@ -33,6 +33,7 @@ from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.text_view import TextView
+from tests.tui.idle import SOON_SECONDS
 from tests.tui.sources import API, Run, ScriptedSource, demo, died, pod_named, running
 from tests.tui.writers import CONTEXT, DONE, RESIZING, WAITING, ScriptedWriter, around, memory
 
@@ -294,7 +295,10 @@ async def test_every_stage_is_shown_until_it_settles() -> None:
         assert states(pilot) == [EntryState.DONE]
 
 
-async def test_what_is_left_while_it_is_looked_at_is_followed_to_its_end() -> None:
+async def test_what_is_left_while_it_is_looked_at_is_followed_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 10 * SOON_SECONDS)  # else it is never at rest
     async with strategies() as pilot:
         writer_of(pilot).looks = [WAITING]
         await confirmed(pilot)
@@ -306,7 +310,8 @@ async def test_what_is_left_while_it_is_looked_at_is_followed_to_its_end() -> No
         writer_of(pilot).looks = [INFEASIBLE]
         await pilot.until(lambda: pilot.notifications[-1] == f"{name}: infeasible: too much")
         looks = len(writer_of(pilot).heard_of("look"))
-        await pilot.pause()
+        monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.005)
+        await pilot.pause(3 * SOON_SECONDS)
         assert len(writer_of(pilot).heard_of("look")) == looks
 
 
