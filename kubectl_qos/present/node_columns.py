@@ -27,25 +27,24 @@ def _share(key: str, value: Callable[[NodeRow], float | None], text: str, header
 
 
 def _used_by(qos: QosClass, what: str) -> NodeColumn:
-    header, text = f"MEM_{CLASSES[qos].letter}", f"{what} by {qos.value} pods"
-    names = (qos.value.lower(),)
-
-    def is_known(row: NodeRow) -> bool:
-        return not row.memory.unmeasured[qos]
-
     of_class: NodeColumn = column(
-        qos.name.lower(), lambda row: row.used(qos), text, BYTES, header=header, names=names
+        qos.name.lower(),
+        lambda row: row.used(qos),
+        f"{what} by {qos.value} pods",
+        BYTES,
+        header=f"MEM_{CLASSES[qos].letter}",
+        names=(qos.value.lower(),),
     )
-    return _at_least(of_class, is_known)
+    return _at_least(of_class, lambda row: not row.memory.unmeasured[qos])
 
 
 def _at_least(of: NodeColumn, is_known: Callable[[NodeRow], bool]) -> NodeColumn:
     """Make the column of a sum with unknown parts: it then has no value, and its cell a `+`."""
 
     def cell(row: NodeRow, now: datetime) -> str:
-        if is_known(row):
-            return of.cell(row, now)
         text = of.cell(row, now)
+        if is_known(row):
+            return text
         return UNKNOWN if text in {UNKNOWN, "0%", "0Mi"} else f"{text}+"
 
     return replace(of, value=lambda row: of.value(row) if is_known(row) else None, cell=cell)

@@ -14,7 +14,6 @@ from kubectl_qos.qos.ranking import WORDS, Flag
 
 PodColumn = Column[PodRow]
 QOS_CHOICES: Final = tuple(qos.value for qos in QosClass)
-_CLASSES: Final = tuple(qos.value for qos in (QosClass.BEST_EFFORT, QosClass.BURSTABLE, QosClass.GUARANTEED))
 
 
 def rank_text(rank: int | None, *, tied: bool) -> str:
@@ -103,7 +102,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         "the class that the node acts on",
         field="qosClass",
         width=10,
-        sort_key=lambda row: _CLASSES.index(row.qos.value),
+        sort_key=lambda row: -QOS_CHOICES.index(row.qos.value),
         choices=QOS_CHOICES,
         names=("class",),
     ),

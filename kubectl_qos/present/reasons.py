@@ -455,15 +455,15 @@ def cache_text(used: ContainerUsage | None) -> str:
     )
 
 
-_FULL: Final = 0.95
-
-
 def pod_table_notes(snapshot: Snapshot, rows: PodRows) -> Iterator[str]:
     """Yield what the kill orders of these pods are based on, and who kills in another order."""
     yield from _ranking_notes(snapshot, rows.nodes, "RANK{where} is by oom_score_adj alone")
     yield from killer_notes({name: node.setup for name, node in rows.nodes.items()}, has_ranks=True)
     if snapshot.history.containers:
         yield history_note(snapshot.history)
+
+
+_FULL: Final = 0.95
 
 
 def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
