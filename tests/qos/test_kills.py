@@ -411,6 +411,19 @@ def test_node_problem_detector_distinguishes_a_cgroup_from_the_node() -> None:
     assert only(pod(limits={}), OLD, message).diagnosis.mechanism is Mechanism.NODE
 
 
+def test_the_kernels_own_words_count_more_than_a_kubelets() -> None:
+    of_kernel = event(
+        "OOMKilling", "Memory cgroup out of memory: Killed process 7 (x) total-vm:9kB", node=True
+    )
+    of_kubelet = event("SystemOOM", NODE_RAN_OUT, node=True)
+    for events in ((of_kernel, of_kubelet), (of_kubelet, of_kernel)):
+        (kill,) = find_kills(Snapshot(), EventList(events))
+        assert kill.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+        assert only(pod(reason="OOMKilled"), *events).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+    other = event("SystemOOM", NODE_RAN_OUT.replace("7", "8"), node=True)
+    assert len(find_kills(Snapshot(), EventList((of_kernel, other)))) == 2
+
+
 def test_events_that_do_not_go_back_so_far_say_nothing() -> None:
     late = event("Scheduled", time="2026-11-20T12:30:00Z")
     kill = only(pod(reason="OOMKilled", limits={}), late)

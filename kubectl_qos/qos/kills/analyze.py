@@ -42,7 +42,7 @@ from kubectl_qos.qos.kills.evidence import (
     reported_confidence,
     reported_mechanism,
 )
-from kubectl_qos.qos.kills.node_events import container_by_name, event_reports
+from kubectl_qos.qos.kills.node_events import container_by_name, event_reports, without_second_hand
 from kubectl_qos.qos.kills.report import Constraint, KernelLog, OomReport, distinct_reports, seconds_between
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 from kubectl_qos.qos.prediction import predict_running
@@ -253,7 +253,7 @@ class _Reported:
 class _KillAnalyzer:
     def __init__(self, snapshot: Snapshot, event_list: EventList, logs: Sequence[KernelLog]) -> None:
         self._snapshot = snapshot
-        self._event_list = event_list
+        self._event_list = event_list = replace(event_list, events=without_second_hand(event_list.events))
         self._logs = logs
         self._pods = {uid: pod for pod in snapshot.pods if (uid := pod_uid(pod))}
         self._reported: list[_Reported] = []

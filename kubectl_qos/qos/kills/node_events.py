@@ -20,8 +20,29 @@ _VICTIM: Final = re.compile(
     r"System OOM encountered(?:, victim process: (?P<comm>.{0,64}), pid: (?P<pid>\d{1,10})|$)"
 )
 """Kubelets before 1.15 do not name the process."""
+_OF_KERNEL: Final = re.compile(r"(?:Memory cgroup out|Out) of memory: Kill(?:ed)? process (?P<pid>\d{1,10})")
 _LONGEST_NAME: Final = 15
 """Maximum length of a process name; longer names are truncated."""
+
+
+def without_second_hand(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Drop a kubelet's SystemOOM about a process whose kill another event has in the kernel's own words.
+
+    A kubelet that does not know the words of a newer kernel takes a kill at a limit for one of the node.
+    """
+    events = tuple(events)
+    kernels = {_node_and_pid(event, _OF_KERNEL) for event in events if event.reason in OOM_KILLING}
+    kernels -= {None}
+    return tuple(
+        event
+        for event in events
+        if event.reason != "SystemOOM" or _node_and_pid(event, _VICTIM) not in kernels
+    )
+
+
+def _node_and_pid(event: Event, form: re.Pattern[str]) -> tuple[str, str] | None:
+    match = form.search(event.own_message)
+    return (event.involved_object.name, match["pid"]) if match is not None and match["pid"] else None
 
 
 def event_reports(events: Iterable[Event]) -> Iterator[tuple[Event, OomReport]]:
