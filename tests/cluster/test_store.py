@@ -85,14 +85,14 @@ def test_a_days_events_leave_no_more_behind_than_the_first_hours(monkeypatch: py
     tracemalloc.start()
     try:
         sizes = []
-        for number in range(3000):
+        for number in range(1500):
             event(number)
             if number % 25 == 0:
                 sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
     assert len(store.snapshot().pods) == 30
-    early, late = max(sizes[:40]), max(sizes[-40:])
+    early, late = max(sizes[:20]), max(sizes[-20:])
     assert late < 1.2 * early
 
 

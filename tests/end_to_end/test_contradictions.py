@@ -387,10 +387,6 @@ def test_at_risk_is_every_next_death_and_nobody_out_of_reach(number: int) -> Non
             assert row.adj != -997 or near, key
 
 
-def test_the_demo() -> None:
-    assert contradictions(statements(DemoSource().snapshot(Scope()), DEMO_TIME)) == []
-
-
 @pytest.mark.parametrize(
     "read", [node_1_36, partial(node_1_36_c, "pending-resize"), partial(node_1_36_c, "crun-systemd")]
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -120,9 +120,9 @@ def others_killed() -> Mapping[int, dict[str, Any]]:
     return others
 
 
-def wrong_claims(lines: Sequence[str]) -> Iterator[str]:
+def wrong_claims(log: KernelLog) -> Iterator[str]:
     """What is said of a broken log and not of the whole one; of a kill without a victim, nothing of any."""
-    for kill in kills_of(read_log(lines, NOW)):
+    for kill in kills_of(log):
         assert "".join(detail_lines(kill)).isprintable()
         victim, said = kill.report.victim if kill.report is not None else None, claims(kill)
         if victim is None:
@@ -286,7 +286,7 @@ def main(minutes: float, seed: int) -> int:
     end, count = time.monotonic() + 60 * minutes, 0
     while time.monotonic() < end:
         lines = broken(Random(seed + count))
-        wrong = list(wrong_claims(lines))
+        wrong = list(wrong_claims(read_log(lines, NOW)))
         if wrong:
             print("\n".join(lines), f"\nseed {seed + count}:", *wrong, sep="\n  ")  # noqa: T201
             return 1
