@@ -420,6 +420,12 @@ async def test_nothing_that_matters_is_cut_and_more_lines_have_room_for_all_note
         await pilot.resize_terminal(120, 40)
         await pilot.seen("R simulates them")
         assert "(n: 3 notes)" not in pilot.words
+        # The border has the note of a row where the table has not.
+        table = screen(pilot).table
+        await pilot.resize_terminal(200, 50)
+        await pilot.until(lambda: not table.border_subtitle)
+        await pilot.resize_terminal(80, 24)
+        await pilot.until(lambda: "1748Mi" in str(table.border_subtitle))
 
 
 def test_every_step_and_reach_is_a_row_that_sorts_by_what_it_means() -> None:

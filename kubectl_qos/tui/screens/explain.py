@@ -50,8 +50,8 @@ _PROOF: Final = frozenset({"cgroup", "Assumed"})
 _BAR: Final = 60
 _FEWEST: Final = 4
 """The samples that make a graph."""
-_GRAPH: Final = 4
-"""The lines of the graph of memory."""
+_GRAPH, _DRAWN = 4, 24
+"""The lines of the graph of memory, and the least height of a terminal where the fix stays in sight below."""
 _WARNING, _FULL = 80, 95
 """The percentages of a limit from which the graph warns."""
 
@@ -257,7 +257,8 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         dies.border_title = first.title
         answer = text_view.paragraphs((first.answer, "answer"))
         row = self._explanation.facts.row
-        graph = partial(memory_lines, self._kib, row.limit if row is not None else None)
+        kib = self._kib if self.app.size.height >= _DRAWN else ()
+        graph = partial(memory_lines, kib, row.limit if row is not None else None)
         dies.show(text_view.stacked(answer, graph, text_view.section_layout(first, "")))
         self.query_one("#summary", text_view.TextView).show(self._summary_layout)
         if self._cheapest is not None:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
@@ -199,7 +200,7 @@ class SimulationScreen(QosScreen, Built[NodeState | None], group=BindingGroup.SI
         self.watch(self.app, "view_model", self.follow)
 
     def on_resize(self) -> None:
-        self.query_one(TextView).show(self._notes_layout)
+        self.call_after_refresh(self._show_notes)
 
     @property
     def table(self) -> VictimTable:
@@ -260,9 +261,11 @@ class SimulationScreen(QosScreen, Built[NodeState | None], group=BindingGroup.SI
 
     @on(LineTable.Highlighted)
     def _show_notes(self) -> None:
-        """The note of a row in full, and those of the whole simulation."""
+        """Show the note of a row in full if the table has not, and those of the whole simulation."""
         row = self.table.row
-        self.table.border_subtitle = escape(present.step_note(row)) if row is not None else ""
+        note = escape(present.step_note(row)) if row is not None else ""
+        is_whole = self.table.columns.by_key.get("note", 0) >= cell_len(note)
+        self.table.border_subtitle = "" if is_whole else note
         self.query_one("#simulation-notes", TextView).show(self._notes_layout)
 
     def _whole_now(self) -> WholeSimulation | None:
