@@ -615,7 +615,7 @@ def _meaning(end: ContainerStateTerminated, container: str, prediction: Predicti
 def _assumed(prediction: Prediction, rows: PodRows, snapshot: Snapshot) -> Section | None:
     assumed = [reasons.assumption_sentence(assumption) for assumption in prediction.assumptions]
     setups = {name: node.setup for name, node in rows.nodes.items()}
-    shown = set(reasons.killer_notes(setups, has_ranks=True))
+    shown = set(reasons.killer_notes(setups))
     notes = [note for note in reasons.pod_table_notes(snapshot, rows) if note not in shown]
     setup, spec = prediction.setup, prediction.pod.spec
     refusals = kubelet_refusals(setup.kubelet, setup.release, cgroup_version=setup.node.cgroup_version)

@@ -201,7 +201,7 @@ def mechanism_notes(deaths: Iterable[NextDeath]) -> Iterator[str]:
 
 def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage]) -> Iterator[str]:
     """Yield what is unknown about nodes, and who else kills there."""
-    yield from killer_notes({name: state.setup for name, state in states.items()})
+    yield from killer_notes({name: state.setup for name, state in states.items()}, has_ranks=False)
     without = sum(state.without_usage for state in states.values() if not state.is_unmeasured)
     if without:
         yield f"{count(without, 'pod')} {WITHOUT_USAGE}"

@@ -319,7 +319,7 @@ def profile_notes(assumed: Iterable[Assumption]) -> Iterator[str]:
             yield f"profile {name}: as published on {profile.date} by {profile.source}"
 
 
-def killer_notes(setups: Mapping[str, NodeSetup], *, has_ranks: bool = False) -> Iterator[str]:
+def killer_notes(setups: Mapping[str, NodeSetup], *, has_ranks: bool = True) -> Iterator[str]:
     """Yield the sentences about these nodes' killers, each with its nodes."""
     nodes: dict[str, list[str]] = {}
     for name, setup in setups.items():
@@ -458,7 +458,7 @@ def cache_text(used: ContainerUsage | None) -> str:
 def pod_table_notes(snapshot: Snapshot, rows: PodRows) -> Iterator[str]:
     """Yield what the kill orders of these pods are based on, and who kills in another order."""
     yield from _ranking_notes(snapshot, rows.nodes, "RANK{where} is by oom_score_adj alone")
-    yield from killer_notes({name: node.setup for name, node in rows.nodes.items()}, has_ranks=True)
+    yield from killer_notes({name: node.setup for name, node in rows.nodes.items()})
     if snapshot.history.containers:
         yield history_note(snapshot.history)
 
@@ -470,7 +470,7 @@ def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
     """Yield what nodes' kill orders are based on, and the source of their own memory."""
     orders = {name: node.order for name, node in nodes.nodes.items() if node.order is not None}
     yield from _ranking_notes(snapshot, orders, "who dies next{where} is unknown")
-    yield from killer_notes({name: order.setup for name, order in orders.items()})
+    yield from killer_notes({name: order.setup for name, order in orders.items()}, has_ranks=False)
     full = [
         f"{escape(row.name)} uses {binary(row.whole)}, {row.whole / row.capacity:.0%} of its capacity"
         for row in nodes.rows

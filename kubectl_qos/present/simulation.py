@@ -164,7 +164,7 @@ def simulation_notes(
 ) -> Iterator[str]:
     """Yield what is estimated, assumed or unknown; `restarts_by` is the flag or key for restarts."""
     steps, scenario = simulation.steps, simulation.scenario
-    yield from killer_notes({"": node_state.setup})
+    yield from killer_notes({"": node_state.setup}, has_ranks=False)
     if any(not container.processes for container in node_state.containers):
         yield "a container counts as one process with all of its memory"
     counted = "the working set" if node_state.by_working_set else "swap and the larger of RSS and working set"

@@ -200,7 +200,7 @@ def _reserved(setup: NodeSetup) -> Iterator[str]:
 
 
 def _notes(tree: CgroupTree, *, pods_are_missing: bool) -> Iterator[str]:
-    yield from killer_notes({"": tree.setup})
+    yield from killer_notes({"": tree.setup}, has_ranks=False)
     if tree.setup.node.is_windows:
         return
     if not tree.setup.kubelet.cgroups_per_qos:
