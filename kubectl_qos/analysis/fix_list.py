@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from msgspec import structs
 
@@ -95,6 +95,8 @@ class FixList:
     """Nodes not searched because their deaths come later."""
     others_first: tuple[str, ...] = ()
     """Nodes where no limit of the requested pods is near, and other pods die first."""
+    refusals: tuple[tuple[int, Finding], ...] = ()
+    """Findings that refuse a fix, by its number."""
 
 
 class _Waiting(NamedTuple):
@@ -447,6 +449,7 @@ def plans_of_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Pl
     return Plans(shown, snapshot, tuple(problems))
 
 
+_Found = TypeVar("_Found", bound=FixList | Plans)
 _REFUSE: Final = {
     FindingCode.LIMIT_RANGE_REFUSES,
     FindingCode.QUOTA_REFUSES,
@@ -455,17 +458,22 @@ _REFUSE: Final = {
 }
 
 
-def with_refusals(plans: Plans, read: Callable[[Pod], RelatedObjects | None]) -> Plans:
-    """Check each row against LimitRanges and quotas, after the rows before it."""
+def with_refusals(found: _Found, read: Callable[[Pod], RelatedObjects | None]) -> _Found:
+    """Check each row against LimitRanges and quotas; a row of plans after the rows before it."""
     refusals, spent = [], dict[str, int]()
-    for row in plans.rows:
-        pod, related = row.move.pod, read(row.move.pod)
+    changes: Iterable[tuple[Fix | Move, int]] = (
+        [(fix, 0) for fix in found.fixes]
+        if isinstance(found, FixList)
+        else [(row.move, sum(planned.move.more_bytes for planned in row.moves)) for row in found.rows]
+    )
+    for number, (change, more_bytes) in enumerate(changes, 1):
+        pod, related = change.pod, read(change.pod)
         if related is None:
             continue
         before = spent.get(pod.namespace, 0)
         quotas = tuple(with_requests_added(quota, before) for quota in related.quotas)
         related = replace(related, quotas=quotas)
-        findings = find_findings(row.move.preview, related, row.move.strategy, None)
-        refusals += [(row.number, finding) for finding in findings if finding.code in _REFUSE]
-        spent[pod.namespace] = before + sum(planned.move.more_bytes for planned in row.moves)
-    return replace(plans, refusals=tuple(refusals))
+        findings = find_findings(change.preview, related, change.strategy, None)
+        refusals += [(number, finding) for finding in findings if finding.code in _REFUSE]
+        spent[pod.namespace] = before + more_bytes
+    return replace(found, refusals=tuple(refusals))

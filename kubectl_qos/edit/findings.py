@@ -121,7 +121,7 @@ def find_findings(
     findings: list[Finding] = []
     if preview.strategy_kind is StrategyKind.NEVER and target.old.kind == preview.before.pod.kind:
         findings.append(Finding(Severity.REFUSAL, _SERVER, FindingCode.IMMUTABLE, in_preview=True))
-    elif kind in {StrategyKind.IN_PLACE, StrategyKind.RECREATE}:
+    elif kind in {StrategyKind.IN_PLACE, StrategyKind.RECREATE} or target.old.kind == "Pod":
         findings += _change_pod(preview, related, target, in_place=kind is StrategyKind.IN_PLACE)
     elif target.old.kind in WORKLOADS:
         findings += _change_template(preview, related, target)

@@ -33,7 +33,7 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, effect_moment
 from kubectl_qos.present.evidence import evidence_sentence, volume_sentence
-from kubectl_qos.present.findings import manager_line
+from kubectl_qos.present.findings import finding_line, manager_line
 from kubectl_qos.present.format import (
     NONE,
     binary,
@@ -451,6 +451,8 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
     left_out += [f"those of {count(fixes.further, 'more node')}"] if fixes.further else []
     if left_out:
         yield f"and {' and '.join(left_out)}, for deaths that come later: --all"
+    shown = ((number, finding) for number, finding in fixes.refusals if number <= (most or number))
+    yield from (f"{number}: {finding_line(finding)}" for number, finding in shown)
     yield from unfixed_lines(fixes)
     unknown = unmeasured(fixes) if fixes.fixes or fixes.unfixed else ""
     yield from filter(None, [unknown])

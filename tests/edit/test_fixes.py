@@ -13,7 +13,7 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from kubectl_qos.analysis.fix_list import fixes_for_pods, fixes_on_nodes, node_model
+from kubectl_qos.analysis.fix_list import fixes_for_pods, fixes_on_nodes, node_model, with_refusals
 from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.edit.edits import Edit, Side, as_flags
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
@@ -46,12 +46,13 @@ from kubectl_qos.k8s.objects import (
     convert,
 )
 from kubectl_qos.k8s.quantity import in_bytes
+from kubectl_qos.k8s.quota import LimitRange
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.present.fixes import basis_notes, fix_effect, fix_evidence, unfixed_sentence
+from kubectl_qos.present.fixes import basis_notes, fix_effect, fix_evidence, notes, unfixed_sentence
 from kubectl_qos.present.moments import deaths_section
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Mechanism
@@ -764,6 +765,20 @@ def test_an_autoscaler_that_will_take_an_edit_back_is_named() -> None:
     others = fixes_for_pods(snapshot, [KEY], related=elsewhere)
     assert not any("VerticalPodAutoscaler" in note for note in list(basis_notes(others)))
     assert FixKind.RECOMMENDED not in {fix.kind for fix in others.fixes}
+
+
+def test_a_fix_that_a_limit_range_refuses_says_so_where_the_owner_is_unread_too() -> None:
+    mine = pod("mine", "requests: {memory: 1Gi}, limits: {memory: 2Gi}")
+    snapshot = Snapshot([mine], usage=using(mine=1.9), overrides=NodeOverrides(memory_bytes=16 * GIB))
+    spec = {"limits": [{"type": "Container", "max": {"memory": "2Gi"}}]}
+    ranges = (convert({"metadata": {"name": "lr"}, "spec": spec}, LimitRange),)
+    related = RelatedObjects({"kind": "Pod", "metadata": {"name": "mine", "namespace": "n"}})
+    found = fixes_for_pods(snapshot, [KEY])
+    found = replace(found, fixes=(replace(found.fixes[0], strategy=StrategyKind.TEMPLATE),))
+    said = "1: LimitRange lr: refuses this: maximum memory usage per Container is 2Gi"
+    refused = with_refusals(found, lambda _: replace(related, limit_ranges=ranges))
+    assert any(note.startswith(said) for note in notes(refused))
+    assert not with_refusals(found, lambda _: related).refusals
 
 
 def test_what_autoscalers_recommend_is_among_the_fixes_of_a_node_and_a_namespace() -> None:

@@ -251,7 +251,7 @@ def _find(
     options: Options,
 ) -> tuple[FixList | Plans, Snapshot]:
     """Return the fixes or plans for the named target, and the snapshot. Raises QosError."""
-    from kubectl_qos.analysis.fix_list import fixes_for_pods, of_template
+    from kubectl_qos.analysis.fix_list import fixes_for_pods, of_template, with_refusals
 
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths count.
     # A template has pods on other nodes too.
@@ -270,20 +270,19 @@ def _find(
     workload, related = None if is_pod else reference, _related(subject, resolved)
     with resources.with_unreadable(snapshot):
         fixes = fixes_for_pods(snapshot, keys, workload, related=related)
-    return fixes if is_pod else of_template(fixes, subject), snapshot
+    fixes = fixes if is_pod else of_template(fixes, subject)
+    return with_refusals(fixes, lambda pod: related if is_pod else _related(pod, resolved)), snapshot
 
 
 def _find_on_nodes(
     node: str | None, snapshot: Snapshot, scope: Scope, resolved: sources.ResolvedSource, options: Options
 ) -> tuple[FixList | Plans, Snapshot]:
     """Return the fixes or plans for a node or for each, and the snapshot with autoscalers."""
-    from kubectl_qos.analysis.fix_list import fixes_on_nodes
+    from kubectl_qos.analysis.fix_list import fixes_on_nodes, plans_of_nodes, with_refusals
 
     is_fleet = options.source.is_fleet
     nodes = resources.find_nodes(node, snapshot, scope, is_fleet=is_fleet)
     if options.priorities:
-        from kubectl_qos.analysis.fix_list import plans_of_nodes, with_refusals
-
         with resources.with_unreadable(snapshot):
             plans = plans_of_nodes(snapshot, nodes, scope)
         return with_refusals(plans, lambda pod: _related(pod, resolved)), snapshot
@@ -292,6 +291,8 @@ def _find_on_nodes(
     only_nearest = is_fleet and node is None
     with resources.with_unreadable(snapshot):
         fixes = fixes_on_nodes(snapshot, nodes, scope, only_nearest=only_nearest, most=most)
+    if not resolved.source.is_live:
+        fixes = with_refusals(fixes, lambda pod: _related(pod, resolved))
     return fixes if node is None else _with_kubelet(fixes, node, resolved, options), snapshot
 
 
