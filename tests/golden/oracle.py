@@ -6,6 +6,7 @@ computed by kubectl_qos.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -100,7 +101,10 @@ def quantity(row: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _pod(raw: Json) -> Pod:
-    return _pod_decoder.decode(msgspec.json.encode(raw))
+    return _decoded(msgspec.json.encode(raw))
+
+
+_decoded = cache(_pod_decoder.decode)  # Each release has the same pods.
 
 
 def _kubelet(raw: Mapping[str, Json]) -> Kubelet:
@@ -161,6 +165,7 @@ def _list(found: Mapping[str, Quantity] | None) -> Json:
     return None if found is None else {name: _quantity(value) for name, value in found.items()}
 
 
+@cache
 def known_gates(release: Release) -> dict[str, bool]:
     """Every gate of a release that changes a prediction, with its value."""
     return {gate.value: release.enabled(gate) for gate in Gate if _has_gate(gate, release.minor)}
