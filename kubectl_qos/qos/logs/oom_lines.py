@@ -33,8 +33,8 @@ from kubectl_qos.qos.logs.record import LogRecord
 _LONGEST_PATH: Final = 4_096
 _APART_SECONDS: Final = 1.0
 """Longest time between lines of a report: a serial console is slow, and times of day are rounded."""
-_SLOW_SECONDS: Final = 10.0
-"""The same on a node that thrashes, up to the victim: until then a lock keeps other reports out."""
+_SLOW_SECONDS: Final = 60.0
+"""The same up to the victim, where a thrashing node stalls (25 s were seen): a lock keeps others out."""
 _GAP_SECONDS: Final = 0.1
 """If a person left lines out, another report may have begun after this time."""
 _REAPED_SECONDS: Final = 60.0
