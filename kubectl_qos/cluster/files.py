@@ -20,6 +20,7 @@ from kubectl_qos.cluster.documents import Document, ParsedObjects, ReadObject, m
 from kubectl_qos.cluster.inputs import (
     GZIP,
     KUSTOMIZATIONS,
+    PACKED,
     STANDARD_INPUT,
     is_utf16,
     read_kustomization,
@@ -48,8 +49,10 @@ _WHOSE_CONFIGZ: Final = (
     "Warning: the configuration of a kubelet (configz) counts only where the files have one node and one"
     " configuration: it does not say whose it is"
 )
+_MOST_NAMES: Final = 3
 _WANTED: Final = "give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json"
 _THEIR_PODS: Final = "a controller makes their pods, and kubectl get pods -A -o json has those"
+_PACKED: Final = ".gz files of a folder are skipped, each needs its own -f"
 _PATCHES: Final = "patches of kustomizations are skipped, which kubectl qos check -k DIR checks"
 T = TypeVar("T", Pod, NodeObject)
 
@@ -118,11 +121,12 @@ class FileSource(Source):
         if self._keeps:
             kinds = _counted(parsed.made_by_controllers)
             left = f"not checked: {kinds}: {_THEIR_PODS}" if kinds else ""
-        errors: list[str] = []
-        for problem in parsed.problems:
-            errors.append(f"error: {problem}")
-            if self._keeps and problem.hint:
-                errors.append(f"hint: {problem.hint}")
+        errors = [f"error: {sentence}" for sentence in _first_problems(parsed.problems)]
+        if self._keeps:
+            errors = []
+            for problem in parsed.problems:
+                errors.append(f"error: {problem}")
+                errors += [f"hint: {problem.hint}"] if problem.hint else []
         return (
             *errors,
             *(f"error: {problem}" for problem in parsed.refused),
@@ -295,11 +299,13 @@ class FileSource(Source):
                 folders.setdefault(_CHARTS, {})[str(chart)] = None
             elif os.path.normpath(file) in patches:
                 folders.setdefault(_PATCHES, {})[str(file.parent)] = None
+            elif file.name.endswith(PACKED) and file not in map(Path, self._any_files):
+                folders.setdefault(_PACKED, {})[str(file)] = None
             else:
                 self._walked.add(file)
                 continue
             names.add(file)
-        self.skipped |= {f"{text}: {', '.join(paths)}": None for text, paths in folders.items()}
+        self.skipped |= {f"{text}: {_first_few([*paths])}": None for text, paths in folders.items()}
         return names
 
     def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
@@ -343,12 +349,12 @@ class FileSource(Source):
             return parsed
         if parsed.problems:
             first, *others = parsed.problems
-            for other in others:
-                first.add_note(str(other))
+            for sentence in _first_problems(others):
+                first.add_note(sentence)
             raise first
         read = parsed.ignored + Counter(Event=len(parsed.events))
         raise InputError(
-            f"{', '.join(names) or 'the input'}: no pods found, {_counted(read) or 'nothing'}",
+            f"{_first_few(names) or 'the input'}: no pods found, {_counted(read) or 'nothing'}",
             hint=_THEIR_PODS if parsed.made_by_controllers else _WANTED,
         )
 
@@ -365,6 +371,18 @@ def _patches(file: Path) -> Iterator[str]:
             path = entry.get("path") if isinstance(entry, dict) else entry
             if isinstance(path, str):
                 yield path
+
+
+def _first_problems(problems: Sequence[InputError]) -> Iterator[str]:
+    """Yield the first sentences, and how many more there are."""
+    yield from map(str, problems[:_MOST_NAMES])
+    if len(problems) > _MOST_NAMES:
+        yield f"and {len(problems) - _MOST_NAMES:,} more like these"
+
+
+def _first_few(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return f"{', '.join(names[:_MOST_NAMES])}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def _counted(kinds: Counter[str]) -> str:

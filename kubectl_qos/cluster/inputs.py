@@ -12,6 +12,7 @@ from kubectl_qos.check.settings import FILE_NAME
 from kubectl_qos.errors import InputError, UsageError, without_secrets
 
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
+PACKED: Final = tuple(f"{extension}.gz" for extension in EXTENSIONS)
 GZIP: Final = b"\x1f\x8b"
 MAX_UNPACKED_BYTES: Final = 1 << 30
 BUNDLES: Final = (".tar.gz", ".tgz")
@@ -49,6 +50,7 @@ def read_path(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each file of a path or URL, without those `left_out` of a folder.
 
+    Packed files of a folder are always left out: they are dumps, often several of the same pods.
     Raises InputError.
     """
     if is_url(path):
@@ -62,16 +64,18 @@ def read_path(
     files = sorted(
         file
         for file in place.glob(pattern)
-        if file.suffix in EXTENSIONS and file.name != FILE_NAME and file.is_file()
+        if file.name.endswith((*EXTENSIONS, *PACKED)) and file.name != FILE_NAME and file.is_file()
     )
-    if not files:
+    packed = [str(file) for file in files if file.name.endswith(PACKED)]
+    if len(packed) == len(files):
+        hint = "" if recursive else "-R looks into the folders below it too"
         raise InputError(
             f'the folder "{path}" holds no {", ".join(EXTENSIONS)} files',
-            hint="" if recursive else "-R looks into the folders below it too",
+            hint=f"each of its {len(packed)} .gz files needs its own -f: -f {packed[0]}" if packed else hint,
         )
     skipped = left_out(files)
     for file in files:
-        if file not in skipped:
+        if file not in skipped and not file.name.endswith(PACKED):
             yield str(file), _read_bytes(file)
 
 

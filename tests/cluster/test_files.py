@@ -1,5 +1,6 @@
 """Files as a source: read, changed in place, and refused; and objects of programs."""
 
+import gzip
 import io
 import json
 import os
@@ -252,6 +253,20 @@ def test_a_folder_without_manifests(tmp_path: Path) -> None:
     assert error.hint == "-R looks into the folders below it too"
 
 
+def test_packed_files_of_a_folder_are_named_and_not_read(tmp_path: Path) -> None:
+    """Dumps of a node are often several of the same pods."""
+    for name in "abcd":
+        (tmp_path / f"{name}.json.gz").write_bytes(gzip.compress(json.dumps(pod("good")).encode()))
+    assert refusal(tmp_path).hint == f"each of its 4 .gz files needs its own -f: -f {tmp_path}/a.json.gz"
+    (tmp_path / "a.json").write_text(json.dumps(pod("plain")))
+    source = FileSource([str(tmp_path)])
+    assert names(source.snapshot(Scope())) == ["plain"]
+    first = ", ".join(f"{tmp_path}/{name}.json.gz" for name in "abc")
+    assert source.notes == (f".gz files of a folder are skipped, each needs its own -f: {first} and 1 more",)
+    packed = f"{tmp_path}/a.json.gz"
+    assert names(FileSource([packed], keep_objects=True, any_files=[packed]).snapshot(Scope())) == ["good"]
+
+
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(GOOD)
@@ -376,11 +391,22 @@ def test_a_custom_resource_whose_controller_makes_the_pods_is_named(tmp_path: Pa
     assert FileSource([str(path)], keep_objects=True).notes == ()
 
 
-def test_of_several_problems_and_no_pod_all_are_reported(tmp_path: Path) -> None:
-    (tmp_path / "x.yaml").write_text("a: 1\n---\n- b\n")
+def test_of_several_problems_the_first_few_are_reported(tmp_path: Path) -> None:
+    """A file of another kind has a problem in every line, and a folder of answers may hold no pod at all."""
+    (tmp_path / "x.yaml").write_text("a: 1\n" + "---\n- b\n" * 5)
     error = refusal(tmp_path / "x.yaml")
     assert "document 1" in str(error)
-    assert [note.partition(" (")[0] for note in error.__notes__] == [f"{tmp_path}/x.yaml: document 2"]
+    others = [note.partition(" (")[0].removeprefix(f"{tmp_path}/x.yaml: ") for note in error.__notes__]
+    assert others == ["document 2", "document 3", "document 4", "and 2 more like these"]
+    (tmp_path / "y.yaml").write_text(GOOD)
+    notes = FileSource([str(tmp_path / name) for name in ("x.yaml", "y.yaml")]).notes
+    assert [note for note in notes if note.startswith("error: ")][3] == "error: and 3 more like these"
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    for name in "abcde":
+        (folder / f"{name}.yaml").write_text("apiVersion: v1\nkind: Service\n")
+    first = ", ".join(f"{folder}/{name}.yaml" for name in "abc")
+    assert str(refusal(folder)) == f"{first} and 2 more: no pods found, 5 Service"
 
 
 def test_every_quantity_that_cannot_be_read_is_named_and_a_hint_follows_its_error(tmp_path: Path) -> None:
