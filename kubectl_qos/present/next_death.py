@@ -7,6 +7,7 @@ from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
 from kubectl_qos.present.format import (
+    UNKNOWN,
     binary,
     count,
     duration,
@@ -218,7 +219,9 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
 
 
 def distance(death: NextDeath) -> str:
-    """Return how far away a death is: `+361Mi`, `+0.4Mi`, `at most +361Mi`, or `due`."""
+    """Return how far away a death is: `+361Mi`, `+0.4Mi`, `at most +361Mi`, `due`, or that it is unknown."""
+    if not death.has_distance:
+        return UNKNOWN
     size = death.distance_bytes
     if size <= 0:
         return "due"
@@ -280,7 +283,7 @@ def killer_words(death: NextDeath) -> str:
     """Return the killer and its reason: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
     by = killer_name(death.mechanism, is_own=death.is_own)
     swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
-    full = f"{swap} {100 * death.fullness:.0f}%" if death.limit_bytes else ""
+    full = f"{swap} {100 * death.fullness:.0f}%" if death.limit_bytes and death.has_distance else ""
     grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
     return f"{by}{full}{grace}{_DUE[death.due]}"
 
@@ -295,7 +298,9 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
     where = f" on {escape(node)}" if node else ""
     verb = WORDS[death.mechanism].dies
     far, when = f", {distance(death)}", "next"
-    if death.distance_bytes <= 0:
+    if not death.has_distance:
+        far, when = "", "when it needs as much as before"
+    elif death.distance_bytes <= 0:
         far, when = "", "at any moment"
     elif death.seconds is not None:
         when = f"in {eta(death.seconds)}"
@@ -322,11 +327,16 @@ def turn(death: NextDeath) -> str:
     return f", after {count(death.before, 'other death')}" if death.before else ""
 
 
+def _full(death: NextDeath) -> str:
+    more = "+" if death.is_upper_bound else ""
+    return f"{100 * death.fullness:.0f}%{more}" if death.has_distance else UNKNOWN
+
+
 COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
     column("node", lambda row: row.node, "the node's name", width=12),
     column(
         "distance",
-        lambda row: row.death.distance_bytes,
+        lambda row: row.death.distance_bytes if row.death.has_distance else None,
         "how much more memory until then, of the container, the pod, all pods or the node",
         BYTES,
         cell=lambda row: distance(row.death),
@@ -345,11 +355,11 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
     ),
     column(
         "full",
-        lambda row: round(100 * row.death.fullness),
+        lambda row: round(100 * row.death.fullness) if row.death.has_distance else None,
         "how full the limit or threshold is at which the killer acts",
         NUMBER,
         field="fullnessPercent",
-        cell=lambda row: f"{100 * row.death.fullness:.0f}%{'+' if row.death.is_upper_bound else ''}",
+        cell=lambda row: _full(row.death),
     ),
     column("by", lambda row: f"{killed_by(row.death)}{_precedent(row.death)}", "which limit or which killer"),
     column("frees", lambda row: row.death.frees_bytes, "what the node gets back", BYTES),

@@ -60,9 +60,10 @@ def lines(
     if not rows:
         yield nothing(on_nodes)
         return
-    if state is not None:
+    measured = [row.death for row in rows if row.death.has_distance]
+    if state is not None and measured:
         head = f"{escape(rows[0].node)}  {binary(state.used_bytes + (state.own_bytes or 0))}  "
-        yield from map(text, timeline([row.death for row in rows], width, head=head))
+        yield from map(text, timeline(measured, width, head=head))
         yield ""
     yield from table(rows, shown, headers=headers)
 

@@ -88,6 +88,12 @@ def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:
     assert notes(a_pod(LOOP, 1, "Error", limit="")) == []
     runs = "was OOMKilled (4 restarts), and runs again with a limit of 100Mi: kubectl qos fix"
     assert notes(a_pod(RUNNING, 137, "OOMKilled")) == [runs]
+    running = snapshot(killed := a_pod(RUNNING, 137, "OOMKilled"))
+    (offered,) = fixes_for_pods(running, [killed.key]).fixes
+    for listed in (deaths_of_pods(running, [killed]), deaths_on_nodes(running, ["n1"])):
+        assert [row.death for row in listed.rows] == [
+            offered.death._replace(used_bytes=None, frees_bytes=None)
+        ], "what fix raises the limit for is a death to come, of unknown usage"
     for found in (
         deaths_of_pods(snapshot(looping := a_pod(LOOP, 1, "Error")), [looping]),
         deaths_on_nodes(snapshot(looping), ["n1"]),
