@@ -19,6 +19,7 @@ from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.choice import (
+    MemoryUser,
     ScoredTask,
     Unranked,
     VictimChoice,
@@ -32,6 +33,7 @@ from kubectl_qos.qos.oom_score import (
     BEST_EFFORT_ADJ,
     GUARANTEED_ADJ,
     LOWEST_BURSTABLE_ADJ,
+    OOM_SCORE_ADJ_MIN,
     SANDBOX_ADJ,
     Kernel,
     least_request,
@@ -286,7 +288,9 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
     choice, report = kill.choice, kill.report
     if report is None or report.daemon is not None:
         return
+    users, is_node = memory_users(report), report.constraint is Constraint.NONE
     if isinstance(choice, VictimChoice):
+        yield from _immune_user(choice, users, is_node=is_node)
         yield from _ranking(choice)
     elif choice in {Unranked.ALLOCATING, Unranked.SWAPOFF}:
         yield f"the other candidates did not matter: {choice.value}"
@@ -305,8 +309,6 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
             " counts: a victim may free nothing there. Allow more nodes, or need less memory on these"
         )
     yield from _swap_and_shares(report)
-    users = memory_users(report)
-    is_node = report.constraint is Constraint.NONE
     if len(users) > 1:
         largest = []
         for user in users[:_USERS]:
@@ -317,6 +319,19 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
         of_pods = in_mi(sum(user.rss_bytes for user in users if user.is_in_pod))
         total = in_mi(sum(user.rss_bytes for user in users))
         yield f"by oom_score_adj, pods had {of_pods} of {total} of the memory of processes"
+
+
+def _immune_user(choice: VictimChoice, users: Iterable[MemoryUser], *, is_node: bool) -> Iterator[str]:
+    """Say which process held more memory than the chosen one and may not be killed."""
+    used = choice.chosen.used_pages * choice.page_bytes
+    for user in users:
+        if user.oom_score_adj == OOM_SCORE_ADJ_MIN and user.rss_bytes > used:
+            place = ", outside pods," if is_node and not user.is_in_pod else ""
+            yield (
+                f"{escape(user.name)} ({user.pid}){place} held {in_mi(user.rss_bytes)} and has oom_score_adj"
+                f" {OOM_SCORE_ADJ_MIN}: the kernel may not kill it"
+            )
+            return
 
 
 def _ranking(choice: VictimChoice) -> Iterator[str]:
@@ -381,7 +396,8 @@ def _reason(choice: VictimChoice) -> str:
     other = f"{escape(largest.task.name)} ({largest.task.pid})"
     if largest.used_pages <= choice.chosen.used_pages:
         second = f"the next is {other} with {in_mi(largest.used_pages * page)}"
-        return f"{it} used the most memory, {used}{swapped}; {second}"
+        most = f"of those that the kernel may kill, {it}" if choice.immune else it
+        return f"{most} used the most memory, {used}{swapped}; {second}"
     beside = f"{other} has {in_mi(largest.used_pages * page)}, but oom_score_adj {largest.task.adj}"
     if task.adj <= 0:
         return f"{its} oom_score_adj of {task.adj} decided, not its {used}: {beside}"

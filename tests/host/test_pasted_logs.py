@@ -795,6 +795,10 @@ def test_its_memory_or_its_adj() -> None:
     assert "a (1) has 35.2Mi, but oom_score_adj 5" in by_adj
     by_size = text_of(kill_of(rows((1, 9000, 990, "a"), (2, 50, 990, "b"), killed=1)))
     assert "it used the most memory, 35.2Mi; the next is b (2) with 0.2Mi" in by_size
+    tasks = ((1, 9000, 990, "a"), (2, 50, 990, "b"), (3, 20000, -1000, "c"))
+    beside_immune = text_of(kill_of(rows(*tasks, killed=1)))
+    assert "c (3) held 78.1Mi and has oom_score_adj -1000: the kernel may not kill it" in beside_immune
+    assert "of those that the kernel may kill, it used the most memory, 35.2Mi" in beside_immune
 
 
 def test_an_oom_score_adj_of_its_own() -> None:
