@@ -208,8 +208,8 @@ class _MessageReader:
 
     @property
     def last_time(self) -> str:
-        """Return the time of the last line."""
-        last = parse_line(self._last_line, self._now)
+        """Return the time of the last line, of whatever program: `journalctl -k` has journald's too."""
+        last = parse_line(_FOREIGN.sub(" kernel: ", self._last_line, count=1), self._now)
         return last.time if last is not None else ""
 
     def records(self, numbered: Iterator[Numbered]) -> Iterator[LogRecord | None]:

@@ -568,8 +568,11 @@ def test_only_the_newest_reports_are_kept(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_span_of_a_log() -> None:
-    log = read_log(rewritten(recorded_log("global-A"), FORMS["journalctl -o short-iso"]), NOW)
+    lines = [*rewritten(recorded_log("global-A"), FORMS["journalctl -o short-iso"])]
+    log = read_log(lines, NOW)
     assert (log.first, log.last, log.lines) == ("2026-11-20T21:22:40Z", "2026-11-20T21:23:14Z", 481)
+    flushing = "2026-11-20T21:25:00+0000 node1 systemd-journald[270]: Under memory pressure, flushing caches."
+    assert read_log([*lines, flushing], NOW).last == "2026-11-20T21:25:00Z"
     assert read_log(recorded_log("global-A")).first == ""
     assert read_log([]).lines == 0
 
