@@ -13,7 +13,7 @@ from kubectl_qos.cli.resources import parse_kind, reference
 from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.cluster.working_tree import WorkingTree
 from kubectl_qos.edit.apply import Apply
-from kubectl_qos.edit.compare import NodeReplicas
+from kubectl_qos.edit.compare import NodeReplicas, replicas_of
 from kubectl_qos.edit.edits import (
     POD_LEVEL,
     Amount,
@@ -21,6 +21,7 @@ from kubectl_qos.edit.edits import (
     Side,
     apply_edits,
     format_amounts,
+    own_edits,
     parse_amounts,
     select_containers,
 )
@@ -30,7 +31,6 @@ from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command,
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.strategy import topmost_workload
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
-from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.managers import ManagedValue, find_managers
 from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.k8s.releases import Gate
@@ -40,7 +40,12 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.apply import commit_message, diff_lines, write_back_lines
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
-from kubectl_qos.present.moments import deaths_section, replicas_section, rollout_section
+from kubectl_qos.present.moments import (
+    deaths_section,
+    goal_limits,
+    replicas_section,
+    rollout_section,
+)
 from kubectl_qos.present.output import Section, marked_lines, to_yaml
 from kubectl_qos.present.reasons import capacity_sentence, missing_sentence, pod_subject, step_sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
@@ -149,21 +154,64 @@ def build_edits(request: EditRequest, pod: Pod, snapshot: Snapshot) -> list[Edit
     given = [amount.edit(pod, owner, side) for owner in owners for side, amount in request.amounts]
     if not request.has_goal:
         return given
-    goal, name = _find_goal(request, apply_edits(pod, given), setup, snapshot)
-    return [*given, *_check_goal(goal, name, given, pod)]
-
-
-def _find_goal(request: EditRequest, pod: Pod, setup: NodeSetup, snapshot: Snapshot) -> tuple[Goal, str]:
-    """Return what reaches the goal, and its name in a sentence: `Guaranteed`, `outliving pod/web-1`."""
     if request.target is not None:
-        return reach_class(pod, request.target, setup.release), request.target.value
-    neighbours = snapshot.by_node().get(pod.node_name, ())
+        goal = reach_class(apply_edits(pod, given), request.target, setup.release)
+        return [*given, *_check_goal(goal, request.target.value, given, pod)]
     assert request.kill_rank is not None, "there is a goal"
-    outlived, rank = request.kill_rank
-    if outlived is not None:
-        other = _find_outlived(outlived, pod, snapshot)
-        return outlive(pod, other, setup, neighbours, snapshot.usage), f"outliving {reference(other)}"
-    return rank_at_least(pod, rank, setup, neighbours, snapshot.usage), f"kill rank {rank}"
+    return [*given, *_edits_of_rank(request.kill_rank, pod, given, snapshot)]
+
+
+def _edits_of_rank(goal: RankGoal, pod: Pod, given: Sequence[Edit], snapshot: Snapshot) -> Sequence[Edit]:
+    """Return the edits with which a pod, or each pod of a workload that it concerns, gets the kill rank."""
+    name, other = f"kill rank {goal.rank}", None
+    if goal.outlive is not None:
+        other = _find_outlived(goal.outlive, pod, snapshot)
+        name = f"outliving {reference(other)}"
+    replicas = [pod] if pod.kind == "Pod" else _replicas_beside(other, pod, snapshot)
+    keys = {replica.key for replica in replicas}
+    raised: dict[tuple[str, str, str], Edit] = {}
+    for replica in replicas:
+        edited, setup = apply_edits(replica, own_edits(replica, given)), snapshot.setup(replica.node_name)
+        beside = snapshot.by_node().get(replica.node_name, ())
+        neighbours = [neighbour for neighbour in beside if neighbour.key not in keys]
+        if other is not None:
+            reached = outlive(edited, other, setup, neighbours, snapshot.usage)
+        else:
+            reached = rank_at_least(edited, goal.rank, setup, neighbours, snapshot.usage)
+        for edit in _check_goal(reached, name, given, pod):
+            highest = raised.get(edit.target)
+            if highest is None or (highest.quantity and edit.quantity and edit.quantity > highest.quantity):
+                raised[edit.target] = edit
+    lacking = [edit.owner for edit in raised.values() if edit not in own_edits(pod, raised.values())]
+    if lacking:
+        raise InputError(
+            f"{reference(pod)}: {name} needs a request of container {lacking[0]}, which its template lacks",
+            hint=f"change a pod alone: {' or '.join(map(reference, replicas))}",
+        )
+    return [*raised.values()]
+
+
+def _replicas_beside(other: Pod | None, workload: Pod, snapshot: Snapshot) -> list[Pod]:
+    """Return the running pods of a workload, those on the node of another pod if one is given."""
+    replicas = replicas_of(workload, snapshot.pods)
+    name = reference(workload)
+    if not replicas:
+        raise InputError(f"{name} has no pod on a node: only there a pod has a kill rank")
+    if other is None:
+        return replicas
+    if other in replicas:
+        raise InputError(
+            f"{reference(other)} is a pod of {name}, whose template has one value for all its pods",
+            hint="name the pod to change instead of its workload",
+        )
+    beside = [replica for replica in replicas if replica.node_name == other.node_name]
+    if not beside:
+        nodes = ", ".join(sorted({replica.node_name for replica in replicas}))
+        raise InputError(
+            f"{name} has no pod on {other.node_name or 'a node'} beside {reference(other)}, only on {nodes}",
+            hint="name a pod of one of those nodes: its kernel chooses only among those",
+        )
+    return beside
 
 
 def _find_outlived(outlived: PodKey, pod: Pod, snapshot: Snapshot) -> Pod:
@@ -220,9 +268,14 @@ def print_preview(
 ) -> None:
     """Print the preview, or with -o the patch, the manifest or a document with all of them."""
     effects, (pod, _, snapshot, resolved, request) = change.preview, planned_edits
-    goal = [goal_section(effects)] if request.kill_rank is not None and effects.edits else []
+    goal = list[Section]()
+    if request.kill_rank is not None and effects.edits:
+        goal = [goal_section(effects, _goal_limits(request.kill_rank, effects, snapshot, replicas))]
     if options.output in {"patch", KUSTOMIZE}:
-        _print_patch(effects, pod, resolved, options)
+        if effects.edits or options.output == "patch":
+            _print_patch(effects, pod, resolved, options)
+        if not effects.edits and not options.writes:
+            output.note(nothing_to_change("nothing to change", pod, request))
         output.notes(marked_lines(goal) if not options.writes else ())
     elif options.output == "manifest":
         output.print_yaml(build_manifest(resolved.objects.raw(pod), pod, effects.edits))
@@ -230,7 +283,8 @@ def print_preview(
         values = _preview_values(change, planned_edits, replicas)
         output.print_document(values, options.output)
     else:
-        sections = [change_section(pod, effects.edits, with_flags=request.has_goal), *goal]
+        changes = change_section(pod, effects.edits, _already(request), with_flags=request.has_goal)
+        sections = [changes, *goal]
         if effects.edits:
             workload = resolved.objects.raw(pod) if pod.kind != "Pod" else {}
             sections += effect_sections(change, snapshot, replicas, workload)
@@ -241,6 +295,41 @@ def print_preview(
                 output.note(line)
         else:
             output.print_prose(lines)
+
+
+def nothing_to_change(nothing: str, pod: Pod, request: EditRequest, where: str = "") -> str:
+    """Say why nothing is done: `nothing to apply: pod/web has these values already`."""
+    return f"{nothing}: {reference(pod)} {_already(request) or f'has these values already{where}'}"
+
+
+def _already(request: EditRequest) -> str:
+    """Return which kill rank an unchanged pod has: `already outlives ml/notebook-0`; else ""."""
+    goal = request.kill_rank
+    if goal is None:
+        return ""
+    if goal.outlive is None:
+        return f"already has kill rank {goal.rank} or a later one"
+    return f"already outlives {'/'.join(filter(None, goal.outlive))}"
+
+
+def _goal_limits(
+    goal: RankGoal, preview: Preview, snapshot: Snapshot, replicas: Sequence[NodeReplicas]
+) -> Iterator[str]:
+    """Say what limits a reached goal, of a workload about the pod that is killed first."""
+    pods = [effects for node in replicas for effects in node.effects]
+    if goal.outlive is not None:
+        namespace, name = goal.outlive
+        pods = [
+            effects
+            for effects in pods
+            if any(
+                row.pod.name == name and namespace in {"", row.pod.namespace}
+                for row in effects.ranking_after.pods
+            )
+        ]
+    effects = min(pods, key=lambda effects: effects.rank_after or 0, default=preview.effects)
+    node = effects.before.pod.node_name
+    yield from goal_limits(effects, snapshot.own_bytes(node), growth_on(snapshot, node))
 
 
 def effect_sections(
@@ -258,7 +347,7 @@ def effect_sections(
 
 
 def _print_patch(effects: Preview, pod: Pod, resolved: ResolvedSource, options: SetOptions) -> None:
-    if options.output == KUSTOMIZE and effects.edits:
+    if options.output == KUSTOMIZE:
         namespace = pod.namespace if options.source.files else ""
         entry, patch = kustomize_patch(declared(pod, resolved)[1], effects.edits, namespace)
         listed = to_yaml({"patches": [entry]}, ascii_only=True)

@@ -36,11 +36,17 @@ from kubectl_qos.qos.ranking import ContainerScore, RankedPod
 from kubectl_qos.qos.resize import ResizeStatus
 
 
-def change_section(pod: Pod, edits: Sequence[Edit], *, with_flags: bool = False) -> Section:
-    """Show the values that change, of a pod as stored or written; `with_flags` adds the same as flags."""
+def change_section(
+    pod: Pod, edits: Sequence[Edit], already: str = "", *, with_flags: bool = False
+) -> Section:
+    """Show the values that change, of a pod as stored or written; `with_flags` adds the same as flags.
+
+    `already` is the goal that the pod has reached without edits.
+    """
     if not edits:
         unfinished = f", but {resize_sentence(pod)}" if is_resizing(pod) else ""
-        return Section("Change", f"none: requests and limits have these values already{unfinished}")
+        why = f"it {already}" if already else "requests and limits have these values already"
+        return Section("Change", f"none: {why}{unfinished}")
     changes = []
     for edit in edits:
         before, after = quantity_text(current_value(pod, *edit.target)), quantity_text(edit.quantity)
@@ -183,24 +189,26 @@ def rank_change(effects: Effects, where: str = "") -> str:
 
 def goal_reached(preview: Preview) -> When:
     """Return when a pod gets the requested kill rank: never if a server refuses the change."""
-    return When.NEVER if preview.refusals else preview.effects.rank_when
+    if preview.refusals:
+        return When.NEVER
+    return preview.effects.rank_when if preview.before.pod.kind == "Pod" else When.RECREATED
 
 
-def goal_section(preview: Preview) -> Section:
-    """Say when a requested kill rank is reached, and how it would be reached at once."""
+def goal_section(preview: Preview, limits: Iterable[str] = ()) -> Section:
+    """Say when a requested kill rank is reached, how it would be reached at once, and what `limits` it."""
     when = goal_reached(preview)
     if when is When.NEVER:
         return Section("Goal", "not reached", warns=True)
-    answer = f"reached {effect_moment(preview.effects, when)}"
+    answer = f"reached on a full node {effect_moment(preview.effects, when)}"
     if when is not When.RESTART:
-        return Section("Goal", answer)
+        return Section("Goal", answer, sentences(*limits))
     owner = find_workload(preview.before.pod)
     how = "recreate the pod"
     if owner.kind in _ROLLED_OUT:
         how = f"change the template of {owner.kind} {escape(owner.name)} (--by template)"
     elif owner.kind != "Pod":
         how = f"change its owner, {escape(owner.kind)} {escape(owner.name)}, too, then recreate the pod"
-    return Section("Goal", answer, sentences(f"to reach it now: {how}"), warns=True)
+    return Section("Goal", answer, sentences(f"to reach it now: {how}", *limits), warns=True)
 
 
 _ROLLED_OUT: Final = {"Deployment", "StatefulSet", "DaemonSet"}

@@ -117,6 +117,24 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
     return Section("Next death", answer, sentences(*lines), changed=len(moments) > 1)
 
 
+def goal_limits(effects: Effects, own_bytes: int | None, growth: Growth = NO_GROWTH) -> Iterator[str]:
+    """Say that a limit of its own kills a pod before its kill rank counts, and how little keeps that rank."""
+    later = deaths_at_moments(effects, own_bytes, growth)
+    first = next(iter(later[-1].of_pod), None) if later else None
+    if first is not None and not first.killer.is_node_wide:
+        yield f"it still dies before the node is full: {distance(first)} {killer_words(first)}"
+    rows = [row for row in effects.ranking_after.pods if row.rank is not None]
+    place = next((index for index, row in enumerate(rows) if row is effects.row_after), 0)
+    if not place:
+        return
+    scores = [row.worst.oom_score for row in rows[place - 1 : place + 1] if row.worst is not None]
+    if len(scores) == 2 and None not in scores:
+        higher, own = scores
+        margin = count((higher or 0) - (own or 0), "point")
+        other = full_name(rows[place - 1].pod.namespace, rows[place - 1].pod.name)
+        yield f"its margin changes with usage: {margin} of oom_score, {own} against {higher} of {other}"
+
+
 def first_death(state: NodeState, pod: Pod) -> str:
     """Return the first death of a pod: `+118Mi own limit 94%`, `none` or `unknown`."""
     key = pod.key

@@ -366,23 +366,23 @@ def test_the_gate_is_an_alpha_of_1_35() -> None:
 @pytest.mark.parametrize(
     ("owner", "more", "answer", "remedy"),
     [
-        ("", "", "reached when c restarts", "to reach it now: recreate the pod"),
+        ("", "", "reached on a full node when c restarts", "to reach it now: recreate the pod"),
         (
             "ownerReferences: [{kind: StatefulSet, name: db, controller: true}]",
             "",
-            "reached when c restarts",
+            "reached on a full node when c restarts",
             "to reach it now: change the template of StatefulSet db (--by template)",
         ),
         (
             "ownerReferences: [{kind: Rollout, name: db, controller: true}]",
             "",
-            "reached when c restarts",
+            "reached on a full node when c restarts",
             "to reach it now: change its owner, Rollout db, too, then recreate the pod",
         ),
         (
             "",
             ", resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]",
-            "reached now",
+            "reached on a full node now",
             None,
         ),
     ],

@@ -179,6 +179,8 @@ def _set(options: Options) -> tuple[bool, bool]:
             raise
     pod = _find_object(references, snapshot, resolved)
     edits = set_edits.build_edits(request, pod, snapshot)
+    if shell is None and options.by == "template":
+        _, pod = set_edits.declared(pod, resolved)
     changes = change(set_edits.PlannedEdits(pod, edits, snapshot, resolved, request), shell, options)
     return changes, resolved.unreadable
 
@@ -190,7 +192,7 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
     from kubectl_qos.edit.compare import recreate_all
     from kubectl_qos.edit.preview import StrategyKind
 
-    pod, edits, snapshot, resolved, _ = planned_edits
+    pod, edits, snapshot, resolved, request = planned_edits
     # In place unless --by says otherwise: a template has other pods too.
     planned = replace(Apply.of(pod, edits, snapshot), wanted=options.strategy or StrategyKind.IN_PLACE)
     effects = planned.preview
@@ -205,11 +207,11 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
         if shell is not None:
             _apply(shell, planned, options)
     elif shell is not None:
-        output.note(f"nothing to apply: {resources.reference(pod)} has these values already")
+        output.note(set_edits.nothing_to_change("nothing to apply", pod, request))
     if options.tree is not None:
         set_edits.write_to_tree(pod, edits, resolved, options)
     elif options.writes:
-        _write(effects, pod, resolved, options)
+        _write(effects, planned_edits, options)
     elif effects.edits and shell is None and options.output is None:
         if options.source.demo:
             output.note("nothing is changed: --yes applies it to the demo")
@@ -275,7 +277,7 @@ def check_flags(options: Options) -> None:
             )
         if any(map(is_url, options.source.files)):
             raise UsageError("--write cannot change a URL", hint="fetch it, and give the file with -f")
-    given = (*options.apply.cluster_flags, *(("--by",) if options.by is not None else ()))
+    given = (*options.apply.cluster_flags, *(("--by",) if options.by and options.writes else ()))
     if given and options.tree is not None:
         raise UsageError(f"{given[0]} does nothing with --write DIR: nothing is sent")
     if given and options.source.demo and not options.applies:
@@ -322,13 +324,16 @@ def _find_object(
     return matching[0]
 
 
-def _write(effects: Preview, pod: Pod, resolved: sources.ResolvedSource, options: Options) -> None:
+def _write(effects: Preview, planned_edits: PlannedEdits, options: Options) -> None:
+    from kubectl_qos.cli import set_edits
     from kubectl_qos.cluster.files import manifests_of
     from kubectl_qos.present.apply import diff_lines
 
+    pod, _, _, resolved, request = planned_edits
     name = resources.reference(pod)
     if not effects.edits:
-        output.note(f"nothing is written: {name} has these values already in {resolved.source.title}")
+        where = f" in {resolved.source.title}"
+        output.note(set_edits.nothing_to_change("nothing is written", pod, request, where))
         return
     dry_run, files = options.is_dry_write, manifests_of(resolved.source)
     if files is None:
