@@ -40,9 +40,17 @@ class GroupRow(Generic[KeyT]):
     memory: int | None
     request: int | None
     limit: int | None
+    """Sum of the existing limits."""
+    unlimited: int
+    """Pods with a container without a limit."""
     restarts: int
     oom_kills: int
     own_words: tuple[str, ...]
+
+    @property
+    def request_percent(self) -> float | None:
+        """Memory in use, of the requests."""
+        return 100 * self.memory / self.request if self.memory is not None and self.request else None
 
     @property
     def common_words(self) -> tuple[str, ...]:
@@ -92,7 +100,8 @@ def group_row(key: KeyT, rows: list[PodRow], own_words: tuple[str, ...]) -> Grou
         at_risk=sum(map(is_at_risk, rows)),
         memory=known_sum(row.memory for row in living),
         request=known_sum(row.request for row in living),
-        limit=None if any(row.limit is None for row in living) else known_sum(row.limit for row in living),
+        limit=known_sum(row.limit for row in living),
+        unlimited=sum(row.limit is None for row in living),
         restarts=sum(row.restarts for row in rows),
         oom_kills=sum(row.oom_kills for row in rows),
         own_words=own_words,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kubectl_qos.analysis.group_table import ClusterRow, GroupRow, rank_order, worst_first
-from kubectl_qos.present.format import NONE, escape
+from kubectl_qos.present.format import NONE, UNKNOWN, escape, mebibytes
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import BYTES, NO_AGES, NUMBER, PERCENT, Align, Column, ColumnType, column
 from kubectl_qos.present.pod_columns import QOS_CHOICES, RESTARTS, rank_text
@@ -71,7 +71,30 @@ _OF_PODS: Final[tuple[GroupColumn, ...]] = (
     ),
     column("memory", lambda row: row.memory, "memory in use (working set) by its pods", BYTES),
     column("request", lambda row: row.request, "memory requests of its pods", BYTES, empty=NONE),
-    column("limit", lambda row: row.limit, "memory limits of its pods, if all have one", BYTES, empty=NONE),
+    column(
+        "request_percent",
+        lambda row: row.request_percent,
+        "memory in use, of the requests: above 100 % it uses more than it asks for",
+        PERCENT,
+        header="%REQUEST",
+        empty=lambda row: NONE if row.request is None else UNKNOWN,
+    ),
+    column(
+        "limit",
+        lambda row: row.limit,
+        "memory limits of its pods, + where some have none",
+        BYTES,
+        cell=lambda row: (
+            NONE if row.limit is None else f"{mebibytes(row.limit)}{'+' if row.unlimited else ''}"
+        ),
+    ),
+    column(
+        "unlimited",
+        lambda row: row.unlimited,
+        "how many pods have a container without a memory limit",
+        NUMBER,
+        field="unlimitedPods",
+    ),
     RESTARTS,
 )
 
@@ -85,7 +108,7 @@ _NAMESPACE: Final[GroupColumn] = column(
 )
 WORKLOAD_COLUMNS: Final = {table_column.key: table_column for table_column in (*_WORKLOAD, *_OF_PODS)}
 NAMESPACE_COLUMNS: Final = {table_column.key: table_column for table_column in (_NAMESPACE, *_OF_PODS)}
-WIDE_KEYS: Final = frozenset({"oom_score", "victims"})
+WIDE_KEYS: Final = frozenset({"oom_score", "victims", "request_percent", "unlimited"})
 """The columns that `top` shows only with -o wide."""
 HIDDEN_FIRST: Final = ("restarts", "node", "qos", "worst", "kind", "request", "limit")
 """The columns that a narrow terminal hides, in this order."""

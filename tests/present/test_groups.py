@@ -61,7 +61,7 @@ def assert_adds_up(row: GroupRow[Any], rows: list[PodRow]) -> None:
     assert row.memory == total([one.memory for one in living])
     assert row.request == total([one.request for one in living])
     limits = [one.limit for one in living]
-    assert row.limit == (None if None in limits else total(limits))
+    assert (row.limit, row.unlimited) == (total(limits), limits.count(None))
     assert row.restarts == sum(one.restarts for one in rows)
     assert row.oom_kills == sum(one.oom_kills for one in rows)
     assert row.victims == sum(one.rank == 1 for one in rows)
@@ -119,16 +119,27 @@ def test_unknown_usage_is_not_nothing() -> None:
     assert row_of(unknown, known).memory == known.memory
 
 
-def test_one_pod_without_a_limit_leaves_the_group_without_one() -> None:
+def cells(row: GroupRow[Any], *keys: str) -> list[str]:
+    return [WORKLOAD_COLUMNS[key].cell(row, NOW) for key in keys]
+
+
+def test_limits_are_added_up_and_marked_where_a_pod_has_none() -> None:
+    """Who overcommits is seen beside pods without limits too, and sorted by what there is."""
     limited = next(one for one in of_demo() if one.limit)
     unlimited = next(one for one in of_demo() if not one.limit)
-    assert row_of(limited, limited).limit == 2 * (limited.limit or 0)
-    assert row_of(limited, unlimited).limit is None
+    size = (limited.limit or 0) // MI
+    keys = ("limit", "unlimited")
+    assert cells(row_of(limited, limited), *keys) == [f"{2 * size}Mi", "0"]
+    assert cells(row_of(limited, unlimited), *keys) == [f"{size}Mi+", "1"]
+    assert cells(row_of(unlimited), *keys) == ["<none>", "1"]
     assert row_of(limited, unlimited).request == total([limited.request, unlimited.request])
 
 
-def cells(row: GroupRow[Any], *keys: str) -> list[str]:
-    return [WORKLOAD_COLUMNS[key].cell(row, NOW) for key in keys]
+def test_memory_in_use_is_compared_with_the_requests() -> None:
+    row = replace(row_of(of_demo()[0]), memory=150 * MI, request=100 * MI)
+    assert cells(row, "request_percent") == ["150%"]
+    assert cells(replace(row, memory=None), "request_percent") == ["<unknown>"]
+    assert cells(replace(row, request=None), "request_percent") == ["<none>"]
 
 
 def test_what_the_columns_of_a_workload_say() -> None:

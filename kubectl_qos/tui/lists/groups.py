@@ -110,7 +110,7 @@ class WorkloadList(_GroupList[Workload]):
     squeezed = MappingProxyType({**_SQUEEZED, "namespace": 11})
     importance = (
         "workload rank pods qos namespace oom_score memory kind workload namespace worst at_risk node worst"
-        " request limit restarts victims"
+        " request limit restarts victims request_percent unlimited"
     )
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
@@ -137,7 +137,7 @@ class NamespaceList(_GroupList[str]):
     fields = Fields(NAMESPACE_COLUMNS, None)
     importance = (
         "namespace rank pods qos oom_score kind memory namespace worst at_risk node worst request limit"
-        " restarts victims"
+        " restarts victims request_percent unlimited"
     )
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
