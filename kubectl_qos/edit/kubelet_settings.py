@@ -87,10 +87,11 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
     overrides, fields = [], dict[str, Any]()
     own_bytes = model.own_bytes or 0
     if own_bytes > reserved:
-        reserved = friendly(own_bytes * RESERVE_PERCENT // 100)
+        of_system = friendly(max(own_bytes * RESERVE_PERCENT // 100 - kube_reserved, 0))
+        reserved = kube_reserved + of_system
         if reserved >= capacity:
             return None
-        system = {**kubelet.system_reserved, MEMORY: in_bytes(max(reserved - kube_reserved, 0))}
+        system = {**kubelet.system_reserved, MEMORY: in_bytes(of_system)}
         texts = {name: str(amount) for name, amount in system.items()}
         overrides.append(NodeOverride("systemReserved", ",".join(map("=".join, texts.items()))))
         fields["systemReserved"] = texts
@@ -117,8 +118,8 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
         hard = max(friendly(least), default)
         after = with_threshold(hard)
         fields["evictionHard"] = thresholds(hard)
-        if growth_bytes:
-            soft = friendly(hard + growth_bytes * (SOFT_GRACE_SECONDS + EVICTING.delay_seconds))
+        soft = friendly(hard + growth_bytes * (SOFT_GRACE_SECONDS + EVICTING.delay_seconds))
+        if growth_bytes and soft < capacity - reserved:
             fields["evictionSoft"] = {**kubelet.eviction_soft, MEMORY_AVAILABLE: str(in_bytes(soft))}
             grace = {MEMORY_AVAILABLE: f"{SOFT_GRACE_SECONDS}s"}
             fields["evictionSoftGracePeriod"] = {**kubelet.eviction_soft_grace_period, **grace}

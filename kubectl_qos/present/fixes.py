@@ -492,20 +492,22 @@ def _reserved(node: Node) -> int:
 
 
 def kubelet_sentence(fix: KubeletFix) -> str:
-    """Return the kubelet settings that make it evict before the kernel kills, and their cost."""
+    """Return which kubelet settings have to change, what for, and their cost."""
     old, new = fix.before.kubelet, fix.setup.kubelet
-    changes = []
+    aims, changes = [], []
     if "systemReserved" in fix.fields:
+        aims.append("to reserve what the node itself uses")
         was = binary(_reserved(fix.before.node))
         changes.append(f"{was} {ARROW} {binary(fix.reserved_bytes)} reserved")
     if "evictionHard" in fix.fields:
+        aims.append("to evict before the kernel kills")
         values = (kubelet.eviction_hard.get(MEMORY_AVAILABLE, NONE) for kubelet in (old, new))
         least = "" if fix.least_bytes == fix.threshold_bytes else f" (at least {binary(fix.least_bytes)})"
         changes.append(f"evictionHard {f' {ARROW} '.join(values)}{least}")
     missing = f", {binary(fix.missing_bytes)} less than is requested" if fix.missing_bytes else ""
     costs = f"allocatable memory -{binary(fix.cost_bytes)}{missing}"
     name = escape(fix.setup.node.name)
-    return f"to evict before the kernel kills, the kubelet of {name} needs {', '.join(changes)}; {costs}"
+    return f"{' and '.join(aims)}, the kubelet of {name} needs {', '.join(changes)}; {costs}"
 
 
 def kubelet_notes(fix: KubeletFix) -> Iterator[str]:
@@ -520,7 +522,8 @@ def kubelet_notes(fix: KubeletFix) -> Iterator[str]:
     yield "kernelMemcgNotification (cgroup v1 only) makes it notice earlier, but it evicts one pod at a time"
     if "systemReserved" in fix.fields:
         used = binary(fix.own_bytes)
-        yield f"the node itself uses {used}, one sample, of which {RESERVE_PERCENT} percent are reserved"
+        sample = f"the node itself uses {used} in one sample, the pause containers of its pods included"
+        yield f"{sample}; {RESERVE_PERCENT} percent of that are reserved, rounded up"
     if fix.before.kubelet.origin("eviction_hard") is Origin.ASSUMED:
         yield "the kubelet's configuration is assumed: other settings that it has must be kept"
     if fix.missing_bytes:

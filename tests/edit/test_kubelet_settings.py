@@ -87,6 +87,12 @@ def test_growth_within_a_poll_is_missing_from_the_threshold() -> None:
     )
 
 
+def test_a_soft_threshold_beyond_the_memory_for_pods_is_left_out() -> None:
+    fix = fix_kubelet(small_node(), 80 * MIB)
+    assert fix is not None
+    assert list(fix.fields) == ["evictionHard"]
+
+
 def test_without_a_threshold_it_gets_one() -> None:
     fix = fix_kubelet(small_node(eviction_hard={}))
     assert fix is not None
@@ -98,6 +104,16 @@ def test_what_the_node_uses_itself_is_reserved() -> None:
     assert fix is not None
     assert fix.fields == {"systemReserved": {"memory": "1920Mi"}}
     assert (fix.reserved_bytes, fix.missing_bytes) == (1920 * MIB, 0)
+    assert next(kubelet_notes(fix)) == (
+        "to reserve what the node itself uses, the kubelet of n1 needs 512Mi → 1.9Gi reserved;"
+        " allocatable memory -1.4Gi"
+    )
+    of_kube = ResourceList({MEMORY: in_bytes(250 * MIB)})
+    fix = fix_kubelet(replace(small_node(kube_reserved=of_kube), own_bytes=835 * MIB))
+    assert fix is not None
+    # 125 percent are 1043.75 Mi, of which 793.75 are not kubeReserved.
+    assert fix.fields == {"systemReserved": {"memory": "832Mi"}}
+    assert fix.reserved_bytes == (832 + 250) * MIB
     fix = fix_kubelet(replace(small_node(), own_bytes=2 * GIB))
     assert fix is not None
     assert fix.missing_bytes == 612 * MIB
