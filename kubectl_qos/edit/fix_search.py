@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -419,7 +419,7 @@ class _Search:
                 sizes[owner] = least(owner, size, guess=size) or size
                 if is_late({other: units for other, units in sizes.items() if other != owner}):
                     del sizes[owner]
-        edits = self._requests(pod, sizes)
+        edits = self._requests(pod, self._for_growth(death, claim, sizes, most))
         release, qos = self._model.setup.release, self._model.qos_class(pod, edits)
 
         def suffice(some: Sequence[Edit]) -> bool:
@@ -428,6 +428,25 @@ class _Search:
             return is_fine and self._holds(death, some, claim)
 
         return drop_redundant(edits, suffice)
+
+    def _for_growth(
+        self, death: NextDeath, claim: Claim, sizes: Mapping[str, int], most: int
+    ) -> Mapping[str, int]:
+        """Return sizes of requests that hold where a container grows: it dies at its size by then."""
+        pod = self.pods[death.key]
+
+        def holds(owner: str, units: int) -> bool:
+            return self._holds(death, self._requests(pod, {**sizes, owner: units}), claim)
+
+        for owner, _ in self._request_owners(death) if self._model.growth.containers else ():
+            now = (
+                sizes.get(owner)
+                or memory_value(self._model.recreated(pod), owner, Side.REQUESTS) // UNIT_BYTES
+            )
+            if not holds(owner, now):
+                size = least_units(now, most // UNIT_BYTES, partial(holds, owner), now + 1)
+                sizes = {**sizes, owner: size} if size is not None else sizes
+        return sizes
 
     def _request_behind(self, death: NextDeath, last: SimulationStep, owner: str, container: str) -> int:
         """Estimate the least request in Mi with which a container, or its pod, dies after another victim."""

@@ -28,7 +28,7 @@ from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.events import LOADING, error_section, events_section
 from kubectl_qos.present.explanation import Explanation, explain_pod, text_lines, with_fix
-from kubectl_qos.present.format import binary, escape, rounded
+from kubectl_qos.present.format import binary, escape, mebibytes, rounded
 from kubectl_qos.present.moments import cheapest_section
 from kubectl_qos.present.next_death import DIES_NEXT
 from kubectl_qos.present.output import Section
@@ -295,13 +295,15 @@ def memory_lines(kib: Sequence[int], limit: int | None, width: int) -> list[text
     bottom = 0 if limit else min(kib, default=0)
     if len(kib) < _FEWEST or (not limit and top - bottom <= top * STEADY):
         return []
-    labels = [f"{binary(limit)} limit" if limit else rounded(top << 10), "", "", rounded(bottom << 10)]
+    least, most = min(kib) << 10, max(kib) << 10
+    text = mebibytes if rounded(least) == rounded(most) else rounded
+    labels = [f"{binary(limit)} limit" if limit else text(most), "", "", text(bottom << 10)]
     column = max(map(len, labels)) + 1
     wide = max(min((width - column) // MOST, 2), 1)
     percent = 100 * kib[-1] // top if limit else 0
     token = "wrong" if percent >= _FULL else "changed" if percent >= _WARNING else "calm"
     lines = graph([sample for sample in kib for _ in range(wide)], bottom, max(top, *kib), _GRAPH)
-    seen = f"{rounded(min(kib) << 10)} to {rounded(max(kib) << 10)}"
+    seen = f"{text(least)} to {text(most)}"
     return [
         *(
             text_view.TextLine.of((label.rjust(column - 1) + " ", "muted"), (line, token))
