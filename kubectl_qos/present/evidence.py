@@ -55,20 +55,21 @@ def _excess(details: Details) -> str:
     resource, above = escape(details["resource"]), details["above"]
     if resource not in {MEMORY, EPHEMERAL_STORAGE}:
         return f"nothing requests {resource}: pods go by priority, then by how many they use"
-    what = "memory, by the working set that counts page cache in use," if resource == MEMORY else resource
     priority = f" ({escape(str(details['priority']))})" if details["priority"] is not None else ""
     order = f"pods above their requests go first, whatever their size, then by priority{priority}"
     if above is None:
         return f"{order}; kubelets before 1.13 do not say what it used"
     if not above:
         return f"none of its containers was above its request: {order}"
-    sizes = {escape(name): size - request for name, (size, request) in above.items()}
+    users = [(f"container {escape(name)}", *sizes, "") for name, sizes in above.items()]
     if details["is_all"]:
-        used = f"it used {in_mi(sum(sizes.values()))} of {what} above its requests"
-    else:
-        s, whose = ("", "its") if len(sizes) == 1 else ("s", "their")
-        used = f"container{s} {' and '.join(sizes)} used {' and '.join(map(in_mi, sizes.values()))} of {what}"
-        used += f" above {whose} request{s}, while the kubelet compares the sums of the pod"
+        users = [("it", *map(sum, zip(*above.values(), strict=True)), "s")]
+    used = ", and ".join(
+        f"{who} used {in_mi(size)} of {resource}, {in_mi(size - request)} above its request{s}"
+        for who, size, request, s in users
+    )
+    used += ", by the working set that counts page cache in use" if resource == MEMORY else ""
+    used += "" if details["is_all"] else ", while the kubelet compares the sums of the pod"
     kept = ", ".join(f"{-(-size >> 20)}Mi for {escape(name)}" for name, (size, _) in above.items())
     return (
         f"{used}: {order}, then by how far above. Requests of {kept}"

@@ -541,7 +541,7 @@ USED = "Container {} was using {}, request is {}, has larger consumption of x. "
 BOTH = USED.format("a", "300Mi", "64Mi") + USED.format("b", "2Mi", "1Mi")
 OF_POD = "Pod p was using 300Mi, request is 64Mi, has larger consumption of memory. "
 SUMS = "while the kubelet compares the sums of the pod"
-OF = "memory, by the working set that counts page cache in use,"
+BY = "by the working set that counts page cache in use"
 
 
 @pytest.mark.parametrize(
@@ -569,13 +569,13 @@ OF = "memory, by the working set that counts page cache in use,"
         (
             EVICTED + BOTH,
             "",
-            (f"it used 237Mi of {OF} above its requests: {ORDER}", "Requests of 300Mi for a,"),
+            (f"it used 302Mi of memory, 237Mi above its requests, {BY}: {ORDER}", "Requests of 300Mi for a,"),
         ),
-        (EVICTED + OF_POD, "", (f"it used 236Mi of {OF} above its requests: {ORDER}",)),
+        (EVICTED + OF_POD, "", (f"it used 300Mi of memory, 236Mi above its requests, {BY}: {ORDER}",)),
         (
             EVICTED + USED.format("a", "3Mi", 0),
             "",
-            (f"container a used 3Mi of {OF} above its request, {SUMS}",),
+            (f"container a used 3Mi of memory, 3Mi above its request, {BY}, {SUMS}",),
         ),
     ],
 )
