@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -107,9 +108,7 @@ def summary(incident: Incident) -> Iterator[str]:
         by = ", ".join(f"{number} {mechanism}" for mechanism, number in counted)
         by = f", {counted[0][0]}" if len(counted) == 1 else f": {by}"
         yield f"{count(len(kills), 'OOM kill or eviction', 'OOM kills or evictions')}{by}."
-        names = Counter(
-            full_name(kill.namespace, kill.pod) if kill.pod else of_kills.subject(kill) for kill in kills
-        )
+        names = Counter(map(_victim, kills))
         hits = [f"{name} {number} times" if number > 1 else name for name, number in names.most_common()]
         yield f"Victims: {first_few(hits, _MOST)}."
         sure = Counter(kill.diagnosis.confidence for kill in kills)
@@ -123,6 +122,13 @@ def summary(incident: Incident) -> Iterator[str]:
     for node, death, _ in incident.coming[0].rows[:1]:
         where = node if len(incident.nodes) > 1 else ""
         yield f"{foretold(death, where, is_first=not death.before)}."
+
+
+def _victim(kill: Kill) -> str:
+    """Return the pod, whose containers may be many; else the container or process."""
+    if kill.pod:
+        return full_name(kill.namespace, kill.pod)
+    return of_kills.subject(replace(kill, container_id="") if kill.pod_uid else kill)
 
 
 class TimelineEntry(Values, frozen=True):
@@ -187,7 +193,7 @@ def _timeline(lines: Sequence[TimelineEntry]) -> Iterator[Block]:
     ]
     yield from _lanes(kept)
     yield Grid(("Time", "What", "Where", "How"), rows)
-    yield from _more(len(lines) - len(kept), ": -o json has them all")
+    yield from _more(len(lines) - len(kept), f" of {len(lines)}: -o json has them all")
 
 
 def _lanes(lines: Sequence[TimelineEntry]) -> Iterator[Lanes]:

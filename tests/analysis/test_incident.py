@@ -15,7 +15,7 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.report import TimelineEntry, prevention_sentence, timeline
+from kubectl_qos.present.report import TimelineEntry, prevention_sentence, summary, timeline
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Diagnosis
 from kubectl_qos.qos.reason import Confidence, Mechanism
@@ -163,6 +163,12 @@ def test_deaths_of_one_container_in_one_way_are_one() -> None:
         (kills[3], ()),
         (kills[4], ()),
     ]
+
+
+def test_a_pod_that_only_the_kernel_names_is_one_victim() -> None:
+    kill = replace(a_kill(9, Mechanism.POD_LIMIT), namespace="", pod="", container="", pod_uid="u-1")
+    kills = [a_kill(9, Mechanism.NODE), *(replace(kill, container_id=str(number)) for number in range(7))]
+    assert "Victims: a pod, uid u-1 7 times, shop/web." in [*summary(incident_of(kills))]
 
 
 def test_the_past_is_read_of_the_newest_deaths_a_minute_before_each(monkeypatch: pytest.MonkeyPatch) -> None:
