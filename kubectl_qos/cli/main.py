@@ -49,7 +49,7 @@ examples:
 class Parser(argparse.ArgumentParser):
     """argparse that raises our exceptions instead of exiting, with pflag's habits and words."""
 
-    _last_word = ""
+    _words: Sequence[str] = ()
     shared_groups: Sequence[argparse._ArgumentGroup] = ()
 
     def add_shared_flags(self) -> None:
@@ -89,7 +89,7 @@ class Parser(argparse.ArgumentParser):
         lacking = _MISSING_ARGUMENT.fullmatch(message)
         if lacking is not None:
             names = lacking[1].split("/")
-            flag = self._last_word if self._last_word in names else names[-1]
+            flag = next((word for word in self._words[-1:] if word in names), names[-1])
             is_short = not flag.startswith("--")
             message = f"flag needs an argument: {f'{flag[1]!r} in ' if is_short else ''}{flag}"
         unknown = _UNKNOWN_LETTER.fullmatch(message)
@@ -101,7 +101,7 @@ class Parser(argparse.ArgumentParser):
         """Parse words in which switches may have any boolean that Go reads."""
         words = list(args)
         end = words.index("--") if "--" in words else len(words)
-        self._last_word = words[-1] if words else ""
+        self._words = words
         words[:end] = [part for word in words[:end] for part in self._with_switch_value(word)]
         self._negative_number_matcher = _NEGATIVE
         return super().parse_known_args(words, namespace)
@@ -122,6 +122,10 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise UsageError for an unknown command, with the nearest one, and for an unknown format."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:  # noqa: SLF001
+            # The value of a flag that only commands have.
+            before = self._words[self._words.index(value) - 1] if value in self._words[1:] else ""
+            if before.startswith("--") and before not in self._option_string_actions:
+                self.take_leftovers([before], argparse.Namespace())
             hint = did_you_mean(_resource_command(value)) or self._suggestion(value, action.choices)
             raise UsageError(f'unknown command "{value}" for "{self.prog}"', hint)
         if isinstance(action.choices, Formats) and value not in action.choices:

@@ -79,6 +79,11 @@ def test_words_may_stand_between_flags() -> None:
             "see 'kubectl-qos kills --help'",
         ),
         ("--min-risk", "unknown flag: --min-risk", "--min-risk is a flag of top"),
+        (
+            "-f x.json --kernel-log node1=x.log",
+            "unknown flag: --kernel-log",
+            "--kernel-log is a flag of kills, report",
+        ),
         ("edit pod/a --min-risk", "unknown flag: --min-risk", "--min-risk is a flag of top"),
         ("top --since", "unknown flag: --since", "--since is a flag of kills, report"),
         (
