@@ -132,9 +132,6 @@ def test_data_that_the_stream_lacks_is_escaped_so_that_it_parses_the_same(run: R
         "top nodes -o wide",
         "top -f dump.json --node-memory 16Gi",
         "kills -f dump.json --kernel-log global-A.log -o wide",
-        "simulate node/worker-2 --free 2Gi",
-        "simulate node/worker-2 --all-at-limit --eviction",
-        "simulate node/worker-2 --grow node=4Gi",
     ],
 )
 def test_what_stands_beside_a_table_has_its_unit(run: Run, words: str) -> None:
