@@ -334,6 +334,13 @@ def _immune_user(choice: VictimChoice, users: Iterable[MemoryUser], *, is_node: 
             return
 
 
+def largest_user(kill: Kill) -> MemoryUser | None:
+    """Return the process with the most resident memory when the node was full; None if unknown."""
+    report = kill.report
+    is_of_node = report is not None and report.daemon is None and report.constraint is Constraint.NONE
+    return next(iter(memory_users(report)), None) if report is not None and is_of_node else None
+
+
 def _ranking(choice: VictimChoice) -> Iterator[str]:
     chosen, candidates, total = choice.chosen, len(choice.ranked), choice.total_pages
     shown = "" if choice.is_whole else " that the log shows"

@@ -29,7 +29,7 @@ from kubectl_qos.present import fixes as of_fixes
 from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.events import event_text
 from kubectl_qos.present.evidence import evidence_sentence
-from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name
+from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name, in_mi
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.next_death import columns, foretold, notes, nothing
 from kubectl_qos.present.output import NO_AGES, Align, Column
@@ -246,8 +246,15 @@ def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[B
         yield from _more(len(death.rivals) - _MOST)
     if state_sentence(death):
         yield Paragraph(f"{state_sentence(death)}.", f"A minute before, at {clock(death.state_time)}:")
-    if prevention_sentence(death):
-        yield Paragraph(f"{prevention_sentence(death)}.", "What would have helped:")
+    yield from _prevention(number, death, first_at)
+
+
+def _prevention(number: int, death: Death, first_at: dict[object, int]) -> Iterator[Block]:
+    helps = prevention_sentence(death)
+    if death.tried is not None and (said_at := first_at.setdefault(helps, number)) != number:
+        helps = f"the same as for death {said_at}"
+    if helps:
+        yield Paragraph(f"{helps}.", "What would have helped:")
 
 
 def _more(rest: int, where: str = "") -> Iterator[Block]:
@@ -293,7 +300,25 @@ def state_sentence(death: Death) -> str:
 
 
 def prevention_sentence(death: Death) -> str:
+    """Say what would have kept such a death off, or why no change is known; may be ""."""
+    kill, user, change = death.kill, of_kills.largest_user(death.kill), _change_sentence(death)
+    if user is None or user.is_in_pod:
+        return change
+    node = escape(f"node/{kill.node}" if kill.node else "node/NAME")
+    text = (
+        f"a memory limit for {escape(user.name)} ({user.pid}), which held {in_mi(user.rss_bytes)} outside"
+        " pods, more than any process of a pod: MemoryMax= of its systemd unit, which systemctl status"
+        f" {user.pid} names, or memory reserved for it (kubectl qos fix {node} -o kubelet-config)"
+    )
+    if death.fix is None:
+        return text
+    return f"{text}. A change of the pod only hands the death to the next: {change}"
+
+
+def _change_sentence(death: Death) -> str:
     """Return the first fix for such a death, or why there is none; may be ""."""
+    if death.fix is None and any(evidence.details.get("above") for evidence in death.kill.diagnosis.evidence):
+        return ""  # The evidence says which requests would have kept the pod.
     fix, at = death.fix, f"; by the state of {clock(death.fix_time)}" if death.fix_time else ""
     if fix is not None:
         if not at and fix.death.killer.is_node_wide:
@@ -307,8 +332,10 @@ def prevention_sentence(death: Death) -> str:
     if death.tried is not None:
         why = of_fixes.unknown_text(death.tried) or "nothing would kill it that way now"
         return f"no change is offered: {why}"
+    if not (death.kill.pod or death.kill.pod_uid):
+        return "no change can be tried: no pod is known of which this was a process"
     if death.kill.diagnosis.killer is not None:
-        return "no change can be tried: the pod no longer runs, and its node at that time is unknown"
+        return "no change can be tried: the pod no longer runs, and what its node's pods used then is unknown"
     return ""
 
 

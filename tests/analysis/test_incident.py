@@ -15,9 +15,11 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.report import TimelineEntry, prevention_sentence, summary, timeline
+from kubectl_qos.present.page import Paragraph
+from kubectl_qos.present.report import TimelineEntry, blocks, prevention_sentence, summary, timeline
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
-from kubectl_qos.qos.kills.evidence import Diagnosis
+from kubectl_qos.qos.kills.evidence import Diagnosis, Evidence, Fact
+from kubectl_qos.qos.kills.report import Constraint, OomReport, OomTask
 from kubectl_qos.qos.reason import Confidence, Mechanism
 from tests.cluster.cluster_objects import node as node_object
 from tests.cluster.cluster_objects import pod as pod_object
@@ -183,8 +185,8 @@ def test_the_past_is_read_of_the_newest_deaths_a_minute_before_each(monkeypatch:
 @pytest.mark.parametrize(
     ("pods", "nodes", "mechanism", "words"),
     [
-        ([], {}, Mechanism.NODE, "the pod no longer runs, and its node at that time is unknown"),
-        (["Failed"], {}, Mechanism.NODE, "the pod no longer runs, and its node at that time is unknown"),
+        ([], {}, Mechanism.NODE, "the pod no longer runs, and what its node's pods used then is unknown"),
+        (["Failed"], {}, Mechanism.NODE, "the pod no longer runs, and what its node's pods used then is"),
         (["Running"], {"worker-1"}, Mechanism.NODE, "memory usage is unknown"),
         (["Running"], {}, Mechanism.NODE, "memory usage is unknown"),
         (["Running"], {"worker-1"}, Mechanism.CONTAINER_LIMIT, "memory usage is unknown"),
@@ -206,3 +208,32 @@ def test_why_nothing_would_have_helped(
         is_own = mechanism is Mechanism.CONTAINER_LIMIT
         why = "nothing would kill it that way now" if is_own else "" if nodes else "the memory capacity of"
         assert why in prevention_sentence(death)
+
+
+def test_a_large_process_outside_pods_is_limited_before_a_pod_is_changed() -> None:
+    both = (OomTask(7, "web", rss=100, adj=1000), OomTask(8, "hog", rss=512, adj=-1000))
+    for tasks, is_outside in ((both, True), (both[:1], False)):
+        report = OomReport(constraint=Constraint.NONE, tasks=tasks)
+        kill = replace(a_kill(9, Mechanism.NODE), node="worker-1", report=report)
+        [death] = incident_of([kill]).deaths
+        text = prevention_sentence(death)
+        assert text.startswith("a memory limit for hog (8), which held 2Mi outside pods") is is_outside
+        assert ("kubectl qos fix node/worker-1 -o kubelet-config" in text) is is_outside
+
+
+def test_the_requests_that_an_eviction_names_are_not_contradicted() -> None:
+    above = Evidence(Fact.EXCESS, {"above": {"app": (2, 1)}})
+    kill = replace(
+        a_kill(9, Mechanism.EVICTION), diagnosis=Diagnosis(Mechanism.EVICTION, Confidence.CERTAIN, (above,))
+    )
+    [death] = incident_of([kill]).deaths
+    assert prevention_sentence(death) == ""
+
+
+def test_that_usage_is_unknown_is_said_once() -> None:
+    snapshot = Snapshot(pods=(a_pod("web", phase="Running"),))
+    kills = [a_kill(minute, Mechanism.NODE, f"c{minute}") for minute in (9, 8)]
+    page = blocks(incident_of(kills, snapshot=snapshot), "1")
+    helps = [block.text for block in page if isinstance(block, Paragraph) and "helped" in block.lead]
+    assert helps[0].startswith("no change is offered: memory usage is unknown")
+    assert helps[1:] == ["the same as for death 1."]
