@@ -308,7 +308,7 @@ def test_memory_is_drawn_up_to_its_limit(kib: list[int], limit: int | None, draw
     assert not lines or lines[-1].strip() == "the last 4 samples, 1Mi to 3Mi"
 
 
-def test_memory_that_differs_by_less_than_a_tenth_of_gi_is_told_in_mi() -> None:
+def test_memory_that_differs_by_less_than_a_tenth_of_gi_is_in_mi() -> None:
     lines = [line.text for line in memory_lines([1236 << 10, 1240 << 10, 1250 << 10, 1270 << 10], None, 80)]
     assert lines[0].startswith("1270Mi")
     assert lines[-1].strip() == "the last 4 samples, 1236Mi to 1270Mi"
