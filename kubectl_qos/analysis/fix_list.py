@@ -449,7 +449,7 @@ def plans_of_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Pl
     return Plans(shown, snapshot, tuple(problems))
 
 
-_Found = TypeVar("_Found", bound=FixList | Plans)
+_Offers = TypeVar("_Offers", bound=FixList | Plans)
 _REFUSE: Final = {
     FindingCode.LIMIT_RANGE_REFUSES,
     FindingCode.QUOTA_REFUSES,
@@ -458,13 +458,13 @@ _REFUSE: Final = {
 }
 
 
-def with_refusals(found: _Found, read: Callable[[Pod], RelatedObjects | None]) -> _Found:
+def with_refusals(offers: _Offers, read: Callable[[Pod], RelatedObjects | None]) -> _Offers:
     """Check each row against LimitRanges and quotas; a row of plans after the rows before it."""
     refusals, spent = [], dict[str, int]()
     changes: Iterable[tuple[Fix | Move, int]] = (
-        [(fix, 0) for fix in found.fixes]
-        if isinstance(found, FixList)
-        else [(row.move, sum(planned.move.more_bytes for planned in row.moves)) for row in found.rows]
+        [(fix, 0) for fix in offers.fixes]
+        if isinstance(offers, FixList)
+        else [(row.move, sum(planned.move.more_bytes for planned in row.moves)) for row in offers.rows]
     )
     for number, (change, more_bytes) in enumerate(changes, 1):
         pod, related = change.pod, read(change.pod)
@@ -476,4 +476,4 @@ def with_refusals(found: _Found, read: Callable[[Pod], RelatedObjects | None]) -
         findings = find_findings(change.preview, related, change.strategy, None)
         refusals += [(number, finding) for finding in findings if finding.code in _REFUSE]
         spent[pod.namespace] = before + more_bytes
-    return replace(found, refusals=tuple(refusals))
+    return replace(offers, refusals=tuple(refusals))

@@ -275,7 +275,7 @@ DESCRIBED: Final = "Name:   web-0\nStatus:  Failed\nReason:  Evicted\nMessage: "
 def test_what_the_kubelet_says_of_an_eviction_is_enough(text: str, name: str) -> None:
     (kill,) = kills(text)
     assert (kill.pod, kill.diagnosis.mechanism) == (name, Mechanism.EVICTION)
-    assert "used 772Mi of memory" in " ".join(" ".join(detail_lines(kill)).split())
+    assert "used 900Mi of memory, 772Mi above its request," in " ".join(" ".join(detail_lines(kill)).split())
 
 
 @pytest.mark.parametrize(
