@@ -12,7 +12,7 @@ from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, MemoryReservationPolicy, Node, NodeSetup
 from kubectl_qos.k8s.objects import Pod, convert
-from kubectl_qos.k8s.releases import SUPPORTED_MINORS, OciRuntime
+from kubectl_qos.k8s.releases import SUPPORTED_MINORS, OciRuntime, Release
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
@@ -172,3 +172,15 @@ def test_an_answer_or_a_sentence(raw: dict[str, Any], other: dict[str, Any], set
     first, second = pod_or_none(raw), pod_or_none(other)
     if first is not None and second is not None:
         answers(first, second, setup)
+
+
+def test_a_node_smaller_than_a_page_has_no_scores_but_its_limits_kill() -> None:
+    limits = [
+        {"name": name, "resources": {"limits": {"memory": size}}}
+        for name, size in (("a", "-1"), ("b", "1Gi"))
+    ]
+    raw = {"metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": "n", "containers": limits}}
+    setup = NodeSetup(Node(name="n", memory_capacity_bytes=1), Kubelet(), Release.of("1.36"))
+    state = build_node_state([convert(raw, Pod)], setup, {})
+    steps = simulate(state, Scenario(all_at_limit=True)).steps
+    assert {step.score for step in steps} == {None}

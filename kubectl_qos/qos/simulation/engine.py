@@ -351,9 +351,11 @@ class Run:
             level=self.timeline.level(),
         )
 
-    def _proc_score(self, used_bytes: int, adj: int) -> int:
+    def _proc_score(self, used_bytes: int, adj: int) -> int | None:
         """Return the score in /proc, which the machine's memory scales whatever limit is hit."""
         total, kernel = self._state.total_bytes // self._page, self._state.kernel
+        if not total:
+            return None
         return proc_oom_score(badness(used_bytes // self._page, adj, total, kernel), total, kernel)
 
     def _violated_budgets(self, key: PodKey) -> Iterator[ImportanceReason]:
