@@ -55,7 +55,7 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 
 def where_called(name: str) -> set[str]:
-    return {module for module, tree in with_words(name) for found, _ in calls(tree) if found == name}
+    return {module for module, tree in with_words(name) for called, _ in calls(tree) if called == name}
 
 
 def imported(tree: ast.AST) -> Iterator[str]:

@@ -533,13 +533,13 @@ def test_a_list_of_pods(prefix: str) -> None:
         "shop        db-0    1/1     Running          7 (4h ago)     2d",
     )
     quote = prefix if prefix == "> " else ""
-    found = kills(prefix + f"\n{quote}".join(lines))
-    assert {kill.pod: (kill.diagnosis.mechanism, kill.exit_code) for kill in found} == {
+    killed = kills(prefix + f"\n{quote}".join(lines))
+    assert {kill.pod: (kill.diagnosis.mechanism, kill.exit_code) for kill in killed} == {
         "api-0": (Mechanism.KERNEL, None),
         "api-1": (Mechanism.KERNEL, None),
         "web-0": (Mechanism.UNKNOWN_EVICTION, None),
     }
-    assert "it ended with OOMKilled, and an exit code that is unknown" in " ".join(detail_lines(found[0]))
+    assert "it ended with OOMKilled, and an exit code that is unknown" in " ".join(detail_lines(killed[0]))
 
 
 def test_a_reason_without_its_exit_code() -> None:

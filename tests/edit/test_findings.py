@@ -532,11 +532,11 @@ def test_a_priority_class_whose_number_is_known_and_one_whose_is_not() -> None:
     )
     spec = {"nodeName": "n", "priorityClassName": "gold", "priority": 7}
     spec |= {"runtimeClassName": "kata", "overhead": {"memory": "1Mi"}}
-    known = with_admitted_values(
+    template = with_admitted_values(
         template, [convert({"kind": "Pod", "metadata": metadata, "spec": spec}, Pod)]
     )
-    assert (known.spec.priority, known.spec.overhead) == (7, {"memory": Quantity.parse("1Mi")})
-    found = preview(known, [MORE], SETUP)
+    assert (template.spec.priority, template.spec.overhead) == (7, {"memory": Quantity.parse("1Mi")})
+    found = preview(template, [MORE], SETUP)
     assert find_findings(found, RelatedObjects(raw=raw), StrategyKind.TEMPLATE, None) == ()
 
 

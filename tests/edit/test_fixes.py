@@ -778,17 +778,17 @@ def test_an_autoscaler_that_will_take_an_edit_back_is_named() -> None:
 
 
 def test_a_fix_that_a_limit_range_refuses_says_so_where_the_owner_is_unread_too() -> None:
-    mine = pod("mine", "requests: {memory: 1Gi}, limits: {memory: 2Gi}")
-    snapshot = Snapshot([mine], usage=using(mine=1.9), overrides=NodeOverrides(memory_bytes=16 * GIB))
+    full = pod("mine", "requests: {memory: 1Gi}, limits: {memory: 2Gi}")
+    snapshot = Snapshot([full], usage=using(mine=1.9), overrides=NodeOverrides(memory_bytes=16 * GIB))
     spec = {"limits": [{"type": "Container", "max": {"memory": "2Gi"}}]}
     ranges = (convert({"metadata": {"name": "lr"}, "spec": spec}, LimitRange),)
     related = RelatedObjects({"kind": "Pod", "metadata": {"name": "mine", "namespace": "n"}})
-    found = fixes_for_pods(snapshot, [KEY])
-    found = replace(found, fixes=(replace(found.fixes[0], strategy=StrategyKind.TEMPLATE),))
+    fixes = fixes_for_pods(snapshot, [KEY])
+    fixes = replace(fixes, fixes=(replace(fixes.fixes[0], strategy=StrategyKind.TEMPLATE),))
     said = "1: LimitRange lr: refuses this: maximum memory usage per Container is 2Gi"
-    refused = with_refusals(found, lambda _: replace(related, limit_ranges=ranges))
+    refused = with_refusals(fixes, lambda _: replace(related, limit_ranges=ranges))
     assert any(note.startswith(said) for note in notes(refused))
-    assert not with_refusals(found, lambda _: related).refusals
+    assert not with_refusals(fixes, lambda _: related).refusals
 
 
 def test_what_autoscalers_recommend_is_among_the_fixes_of_a_node_and_a_namespace() -> None:
