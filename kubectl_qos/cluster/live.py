@@ -254,16 +254,20 @@ class LiveSource(Source):
         every_node: Future[list[NodeObject]],
         metrics: Future[Usage] | None,
     ) -> Progress:
-        """Return what shows the pods so far each time that they are eight times as many."""
+        """Return what shows the pods so far each time that they are eight times as many.
+
+        The first part of a list may be the whole one, which would only flash by.
+        """
         pods: list[Pod] = []
-        due = 1
+        due = 0
 
         def arrive(new: Sequence[Pod], arrived: Arrived) -> None:
             nonlocal due
             pods.extend(new)
             if self._progress is not None:
                 self._progress(new, arrived)
-            if len(pods) < due:
+            if not due or len(pods) < due:
+                due = due or len(pods) + 1
                 return
             due = 8 * len(pods)
             with suppress(QosError):  # raised again, or noted, when all pods are there
@@ -272,11 +276,9 @@ class LiveSource(Source):
                 snapshot = Snapshot(
                     pods=tuple(pods),
                     nodes={node.name: node for node in every_node.result() if node.name in begun},
-                    usage=usage.by_pod,
-                    node_usage=usage.by_node,
                     overrides=self._overrides,
                 )
-                show(snapshot.with_missing_releases(), arrived)
+                show(snapshot.with_usage(usage).with_missing_releases(), arrived)
 
         return arrive
 

@@ -403,7 +403,7 @@ def test_the_first_pods_of_a_whole_cluster_are_shown_with_their_nodes(
     serve: Serve, connect_to: ConnectTo, page_size: PageSize
 ) -> None:
     page_size(1)
-    pods = [pod(f"web-{number}", node=f"worker-{number % 2 + 1}") for number in range(9)]
+    pods = [pod(f"web-{number}", node=f"worker-{number % 2 + 1}") for number in range(17)]
     objects = ObjectServer(pods=pods, nodes=[node("worker-1"), node("worker-2")])
     shown: list[tuple[int, list[str], int]] = []
     source = Cluster(serve, connect_to, objects).source(
@@ -411,8 +411,8 @@ def test_the_first_pods_of_a_whole_cluster_are_shown_with_their_nodes(
             (len(snapshot.pods), sorted(snapshot.nodes), arrived.items)
         )
     )
-    assert len(source.snapshot(Scope()).pods) == 9
-    assert shown == [(1, ["worker-1"], 1), (8, ["worker-1", "worker-2"], 8)]
+    assert len(source.snapshot(Scope()).pods) == 17
+    assert shown == [(2, ["worker-1", "worker-2"], 2), (16, ["worker-1", "worker-2"], 16)]
     source.snapshot(Scope(namespace="shop"))
     assert len(shown) == 2
 
