@@ -15,7 +15,7 @@ No IO and no formatting beyond the sentence here. The shells turn these into exi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Final, Self
@@ -64,6 +64,12 @@ class QosError(Exception):
     def with_hint(self, between: str = "; ") -> str:
         """Return the sentence, and the remedy if there is one."""
         return between.join(filter(None, (str(self), self.hint)))
+
+
+def first_few(names: Sequence[str], most: int = 3) -> str:
+    """Return the first names, and how many more there are: `a, b, c and 2 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 @contextmanager

@@ -162,7 +162,7 @@ def _print_cells(
 
 def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     """Return each note once, with its clusters unless it is about all."""
-    from kubectl_qos.present.format import first_few
+    from kubectl_qos.errors import first_few
 
     about: dict[str, list[str]] = {}
     for name, texts in notes.items():

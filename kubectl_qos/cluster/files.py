@@ -27,7 +27,7 @@ from kubectl_qos.cluster.inputs import (
     read_path,
 )
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.errors import ApiError, InputError, without_secrets
+from kubectl_qos.errors import ApiError, InputError, first_few, without_secrets
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory, last_shortages
 from kubectl_qos.k8s.kinds import is_named, object_name
 from kubectl_qos.k8s.kubelet import Kubelet, Node, kubelet_from_configz, node_from_object
@@ -117,16 +117,14 @@ class FileSource(Source):
     def notes(self) -> tuple[str, ...]:
         """Return what is wrong with the files, as kubectl marks it, with file and line."""
         parsed = self._parsed
-        left = f"ignored, without pods: {_counted(parsed.ignored)}" if parsed.ignored else ""
         if self._keeps:
-            kinds = _counted(parsed.made_by_controllers)
+            kinds, errors = _counted(parsed.made_by_controllers), list[str]()
             left = f"not checked: {kinds}: {_THEIR_PODS}" if kinds else ""
-        errors = [f"error: {sentence}" for sentence in _first_problems(parsed.problems)]
-        if self._keeps:
-            errors = []
             for problem in parsed.problems:
-                errors.append(f"error: {problem}")
-                errors += [f"hint: {problem.hint}"] if problem.hint else []
+                errors += [f"error: {problem}", *([f"hint: {problem.hint}"] if problem.hint else [])]
+        else:
+            errors = [f"error: {sentence}" for sentence in _first_problems(parsed.problems)]
+            left = f"ignored, without pods: {_counted(parsed.ignored)}" if parsed.ignored else ""
         return (
             *errors,
             *(f"error: {problem}" for problem in parsed.refused),
@@ -305,7 +303,7 @@ class FileSource(Source):
                 self._walked.add(file)
                 continue
             names.add(file)
-        self.skipped |= {f"{text}: {_first_few([*paths])}": None for text, paths in folders.items()}
+        self.skipped |= {f"{text}: {first_few([*paths])}": None for text, paths in folders.items()}
         return names
 
     def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
@@ -354,7 +352,7 @@ class FileSource(Source):
             raise first
         read = parsed.ignored + Counter(Event=len(parsed.events))
         raise InputError(
-            f"{_first_few(names) or 'the input'}: no pods found, {_counted(read) or 'nothing'}",
+            f"{first_few(names) or 'the input'}: no pods found, {_counted(read) or 'nothing'}",
             hint=_THEIR_PODS if parsed.made_by_controllers else _WANTED,
         )
 
@@ -378,11 +376,6 @@ def _first_problems(problems: Sequence[InputError]) -> Iterator[str]:
     yield from map(str, problems[:_MOST_NAMES])
     if len(problems) > _MOST_NAMES:
         yield f"and {len(problems) - _MOST_NAMES:,} more like these"
-
-
-def _first_few(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return f"{', '.join(names[:_MOST_NAMES])}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def _counted(kinds: Counter[str]) -> str:

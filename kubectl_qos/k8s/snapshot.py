@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin, node_from_object, with_origin
 from kubectl_qos.k8s.node_overrides import KUBELET_VERSION, NodeOverride, apply_overrides
@@ -224,8 +225,7 @@ class Snapshot:
         names = sorted(name for name, release in releases.items() if release.assumed)
         if not names or any(setting.key == KUBELET_VERSION for setting in self.overrides.settings):
             return self
-        shown = [f"{name} ({versions[name]!r})" for name in names[:3]]
-        what = f"the release of {', '.join(shown)}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
+        what = f"the release of {first_few([f'{name} ({versions[name]!r})' for name in names])}"
         treated = f"treated as {', '.join(sorted({str(releases[name]) for name in names}))}"
         why = f"kubeletVersion is none of 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}"
         missing = Missing(what, why, treated)

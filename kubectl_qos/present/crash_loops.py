@@ -11,12 +11,13 @@ from kubectl_qos.analysis.pod_facts import (
     may_hide_kill,
     missed_peak,
 )
+from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.evidence import volume_sentence
-from kubectl_qos.present.format import binary, count, escape, first_few, full_name
+from kubectl_qos.present.format import binary, count, escape, full_name
 from kubectl_qos.qos.restart import is_refused, oom_loops
 
 SUPERVISOR: Final = (

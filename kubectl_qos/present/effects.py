@@ -9,6 +9,7 @@ from kubectl_qos.edit.edits import Edit, Side, as_flags, current_value
 from kubectl_qos.edit.preview import Effects, FileChange, NumberChange, Preview, StrategyKind, When
 from kubectl_qos.edit.status import unchanged_pods_note
 from kubectl_qos.edit.strategy import loop_obstacles, replaced_pods
+from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.kinds import STATIC, find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
@@ -22,7 +23,6 @@ from kubectl_qos.present.format import (
     binary,
     cpu,
     escape,
-    first_few,
     full_name,
     quantity_text,
     short_path,

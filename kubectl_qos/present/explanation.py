@@ -12,6 +12,7 @@ from msgspec import structs
 from kubectl_qos.analysis.deaths import NodeDeaths, deaths_of_pod
 from kubectl_qos.analysis.pod_facts import NO_COUNTS, PodFacts, pod_facts
 from kubectl_qos.analysis.pod_table import PodRow, PodRows
+from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.allocation import desired_pod, resize_condition
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.kubelet import NodeSetup
@@ -37,7 +38,6 @@ from kubectl_qos.present.format import (
     count,
     duration,
     escape,
-    first_few,
     full_name,
     psi_text,
     quantity_text,

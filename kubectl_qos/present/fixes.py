@@ -25,6 +25,7 @@ from kubectl_qos.edit.kubelet_settings import RESERVE_PERCENT, KubeletFix
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.edit.strategy import loop_obstacles
+from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Node, Origin
@@ -34,16 +35,7 @@ from kubectl_qos.present.apply import strategy_name
 from kubectl_qos.present.effects import edits_text, effect_moment
 from kubectl_qos.present.evidence import evidence_sentence, volume_sentence
 from kubectl_qos.present.findings import finding_line, manager_line
-from kubectl_qos.present.format import (
-    NONE,
-    binary,
-    count,
-    escape,
-    eta,
-    first_few,
-    full_name,
-    quantity_text,
-)
+from kubectl_qos.present.format import NONE, binary, count, escape, eta, full_name, quantity_text
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import subject, when
 from kubectl_qos.present.next_death import (

@@ -1,7 +1,6 @@
 """Quantities, times, counts and names as people read them."""
 
 import re
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -126,12 +125,6 @@ def shortened(name: str, width: int) -> str:
 def count(number: int, noun: str, plural: str = "") -> str:
     """Return `1 pod`, `3 pods`; `plural` if it is not the noun with an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
-
-
-def first_few(names: Sequence[str], most: int = 3) -> str:
-    """Return the first names, and how many more there are: `a, b, c and 2 more`."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def short_path(path: str) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kubectl_qos.present.format import NONE, count, escape, first_few
+from kubectl_qos.errors import first_few
+from kubectl_qos.present.format import NONE, count, escape
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column
 from kubectl_qos.present.pod_columns import rank_text
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula

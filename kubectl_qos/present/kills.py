@@ -8,12 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.events import Event, is_of_memory
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.events import MEANINGS
 from kubectl_qos.present.evidence import evidence_sentence
-from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, first_few, full_name, in_mi
+from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, full_name, in_mi
 from kubectl_qos.present.killers import WORDS, killer_name
 from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup

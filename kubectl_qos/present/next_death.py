@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths
+from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
 from kubectl_qos.present.format import (
@@ -13,7 +14,6 @@ from kubectl_qos.present.format import (
     duration,
     escape,
     eta,
-    first_few,
     full_name,
     mebibytes,
     rounded,

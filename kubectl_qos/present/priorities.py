@@ -10,6 +10,7 @@ from kubectl_qos.analysis.fix_list import MoveRow, Plans
 from kubectl_qos.edit.patch import build_patch, kubectl_command
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, Unsolved, priority_of
+from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.quantity import ZERO
@@ -17,7 +18,7 @@ from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.present.effects import edits_text, effect_moment
 from kubectl_qos.present.findings import finding_line, obstacle_sentence
 from kubectl_qos.present.fixes import how_to_apply, requests_text
-from kubectl_qos.present.format import count, escape, first_few, full_name
+from kubectl_qos.present.format import count, escape, full_name
 from kubectl_qos.present.killers import actor
 from kubectl_qos.present.output import NUMBER, Column, column, fitted_table
 from kubectl_qos.present.reasons import no_usage_reason, unmeasured_notes

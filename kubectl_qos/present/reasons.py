@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.edit.status import low_limit_sentence
+from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.allocation import RESIZE_PENDING, low_pod_limit, resize_condition
 from kubectl_qos.k8s.node_overrides import PROFILES
 from kubectl_qos.k8s.quantity import Quantity, parse_time, truncating_div
@@ -17,7 +18,6 @@ from kubectl_qos.present.format import (
     cpu,
     duration,
     escape,
-    first_few,
     full_name,
     psi_text,
     quantity_text,

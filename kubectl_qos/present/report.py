@@ -21,6 +21,7 @@ from kubectl_qos.analysis.incident import (
     Rollout,
     Subject,
 )
+from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
@@ -29,7 +30,7 @@ from kubectl_qos.present import fixes as of_fixes
 from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.events import event_text
 from kubectl_qos.present.evidence import evidence_sentence
-from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, first_few, full_name, in_mi
+from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, full_name, in_mi
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.next_death import columns, foretold, notes, nothing
 from kubectl_qos.present.output import NO_AGES, Align, Column

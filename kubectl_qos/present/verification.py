@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from kubectl_qos.analysis.drift import DriftCause, DriftReason
 from kubectl_qos.analysis.verification import CheckedValue, Verified
-from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, escape, first_few
+from kubectl_qos.errors import first_few
+from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, escape
 from kubectl_qos.present.output import fitted_cells
 from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel

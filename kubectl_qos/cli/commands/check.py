@@ -335,10 +335,11 @@ def _context(
     from kubectl_qos.check.rules import injector
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.edit.related import LIMIT_RANGES, QUOTAS, convert_all
+    from kubectl_qos.errors import first_few
     from kubectl_qos.k8s.node_overrides import apply_overrides
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.releases import Release
-    from kubectl_qos.present.format import count, first_few
+    from kubectl_qos.present.format import count
     from kubectl_qos.present.reasons import missing_sentence
 
     after = None

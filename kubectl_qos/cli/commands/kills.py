@@ -363,7 +363,8 @@ def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
 
 def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
     """Yield which kernel logs would make more deaths certain, or name the pods of victims."""
-    from kubectl_qos.present.format import UNKNOWN, first_few
+    from kubectl_qos.errors import first_few
+    from kubectl_qos.present.format import UNKNOWN
     from kubectl_qos.qos.kills.evidence import Need
     from kubectl_qos.qos.reason import Confidence
 
