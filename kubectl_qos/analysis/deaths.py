@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from kubectl_qos.analysis.pod_facts import limit_that_killed
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, kill_order
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
@@ -115,7 +114,7 @@ def deaths_on_nodes(
         of_scope = {pod.key for pod in state.pods if scope.matches(pod.pod)}
         is_whole = len(of_scope) == len(state.pods)
         find_deaths = first_deaths if only_next and is_whole else next_deaths
-        waiting = [*find_deaths(state, contests=True), *_unmeasured_loops(snapshot, state)]
+        waiting = find_deaths(state, contests=True)
         states[name] = replace(state)  # A copy without cached values, which take memory.
         deaths = [death for death in waiting if is_whole or death.key in of_scope or not death.has_victim]
         rows += death_rows(snapshot, name, deaths[:1] if only_next else deaths)
@@ -155,8 +154,7 @@ def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
     states = {name: state_of_node(snapshot, name) for name in sorted({pod.node_name for pod in pods})}
     keys, rows = {pod.key for pod in pods}, list[DeathRow]()
     for name, state in states.items():
-        loops = (death for death in _unmeasured_loops(snapshot, state) if death.key in keys)
-        rows += death_rows(snapshot, name, [*deaths_of(state, keys, contests=True), *loops])
+        rows += death_rows(snapshot, name, deaths_of(state, keys, contests=True))
     return Deaths(_in_order(rows), snapshot, pods, states)
 
 
@@ -182,25 +180,6 @@ def deaths_of_pod(snapshot: Snapshot, pod: Pod) -> NodeDeaths | None:
     if all(running.key != key for running in state.pods):
         return None
     return NodeDeaths(state, tuple(deaths_of(state, {key}, contests=True)))
-
-
-def _unmeasured_loops(snapshot: Snapshot, state: NodeState) -> list[NextDeath]:
-    """Return the deaths of running containers of unknown usage, at the limit that killed them before."""
-    release = state.setup.release
-    looping = {
-        (pod.key, status.name)
-        for pod in (running.pod for running in state.pods)
-        for status in pod.status.every_container
-        if limit_that_killed(pod, status, snapshot.usage_of(pod), release)
-    }
-    if not looping:
-        return []
-    from kubectl_qos.analysis.fix_list import node_model
-    from kubectl_qos.edit.fix_search import death_loops
-
-    loops = death_loops([node_model(snapshot, state.setup.node.name)], {key for key, _ in looping})
-    deaths = (death for _, death in loops if (death.key, death.container) in looping)
-    return [death._replace(frees_bytes=None, used_bytes=None) for death in deaths]
 
 
 def _in_order(rows: Iterable[DeathRow]) -> tuple[DeathRow, ...]:

@@ -88,7 +88,7 @@ def _deaths_of_node(
     model: NodeModel, keys: Collection[PodKey] | None
 ) -> tuple[_Search, list[tuple[_Search, NextDeath]]]:
     search = _Search(model)
-    loops = list(death_loops([model], search.pods.keys() if keys is None else keys))
+    loops = list(_loops([model], search.pods.keys() if keys is None else keys))
     deaths = [(search, death) for death in search.deaths() if keys is None or death.key in keys]
     return search, [*deaths, *loops]
 
@@ -105,7 +105,7 @@ def fixes_of_pods(
     needs that is worst off. Raises InputError for a node that runs Windows.
     """
     searches = [_Search(model, keys, workload) for model in models]
-    deaths = list(death_loops(models, keys, workload))
+    deaths = list(_loops(models, keys, workload))
     for search in searches:
         for key in keys:
             if key in search.pods:
@@ -119,7 +119,7 @@ def fixes_of_pods(
     return _collect(deaths, searches)
 
 
-def death_loops(
+def _loops(
     models: Iterable[NodeModel], keys: Collection[PodKey], workload: tuple[str, str] | None = None
 ) -> Iterator[tuple[_Search, NextDeath]]:
     """Yield the deaths of OOMKilled containers that will reach the same limit again.

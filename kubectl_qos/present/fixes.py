@@ -325,7 +325,8 @@ def unfixed_sentence(unfixed: Unfixed) -> str:
     """Return a death without a fix, and why it has none."""
     death = unfixed.death
     who = f"{victim(death)}: " if death.has_victim else ""
-    return f"{who}{killer_words(death)}, {distance(death)}: {no_fix_sentence(unfixed)}"
+    far = " when it was killed" if death.waits else f", {distance(death)}"
+    return f"{who}{killer_words(death)}{far}: {no_fix_sentence(unfixed)}"
 
 
 def fix_summary(fix: Fix) -> str:

@@ -7,17 +7,7 @@ from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
-from kubectl_qos.present.format import (
-    UNKNOWN,
-    binary,
-    count,
-    duration,
-    escape,
-    eta,
-    full_name,
-    mebibytes,
-    rounded,
-)
+from kubectl_qos.present.format import binary, count, duration, escape, eta, full_name, mebibytes, rounded
 from kubectl_qos.present.killers import WORDS, actor, killer_name
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
 from kubectl_qos.present.reasons import (
@@ -219,9 +209,7 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
 
 
 def distance(death: NextDeath) -> str:
-    """Return how far away a death is: `+361Mi`, `+0.4Mi`, `at most +361Mi`, `due`, or that it is unknown."""
-    if not death.has_distance:
-        return UNKNOWN
+    """Return how far away a death is: `+361Mi`, `+0.4Mi`, `at most +361Mi`, or `due`."""
     size = death.distance_bytes
     if size <= 0:
         return "due"
@@ -283,7 +271,7 @@ def killer_words(death: NextDeath) -> str:
     """Return the killer and its reason: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
     by = killer_name(death.mechanism, is_own=death.is_own)
     swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
-    full = f"{swap} {100 * death.fullness:.0f}%" if death.limit_bytes and death.has_distance else ""
+    full = f"{swap} {100 * death.fullness:.0f}%" if death.limit_bytes else ""
     grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
     return f"{by}{full}{grace}{_DUE[death.due]}"
 
@@ -298,9 +286,7 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
     where = f" on {escape(node)}" if node else ""
     verb = WORDS[death.mechanism].dies
     far, when = f", {distance(death)}", "next"
-    if not death.has_distance:
-        far, when = "", "when it needs as much as before"
-    elif death.distance_bytes <= 0:
+    if death.distance_bytes <= 0:
         far, when = "", "at any moment"
     elif death.seconds is not None:
         when = f"in {eta(death.seconds)}"
@@ -327,16 +313,11 @@ def turn(death: NextDeath) -> str:
     return f", after {count(death.before, 'other death')}" if death.before else ""
 
 
-def _full(death: NextDeath) -> str:
-    more = "+" if death.is_upper_bound else ""
-    return f"{100 * death.fullness:.0f}%{more}" if death.has_distance else UNKNOWN
-
-
 COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
     column("node", lambda row: row.node, "the node's name", width=12),
     column(
         "distance",
-        lambda row: row.death.distance_bytes if row.death.has_distance else None,
+        lambda row: row.death.distance_bytes,
         "how much more memory until then, of the container, the pod, all pods or the node",
         BYTES,
         cell=lambda row: distance(row.death),
@@ -355,11 +336,11 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
     ),
     column(
         "full",
-        lambda row: round(100 * row.death.fullness) if row.death.has_distance else None,
+        lambda row: round(100 * row.death.fullness),
         "how full the limit or threshold is at which the killer acts",
         NUMBER,
         field="fullnessPercent",
-        cell=lambda row: _full(row.death),
+        cell=lambda row: f"{100 * row.death.fullness:.0f}%{'+' if row.death.is_upper_bound else ''}",
     ),
     column("by", lambda row: f"{killed_by(row.death)}{_precedent(row.death)}", "which limit or which killer"),
     column("frees", lambda row: row.death.frees_bytes, "what the node gets back", BYTES),

@@ -60,10 +60,9 @@ def lines(
     if not rows:
         yield nothing(on_nodes)
         return
-    measured = [row.death for row in rows if row.death.has_distance]
-    if state is not None and measured:
+    if state is not None:
         head = f"{escape(rows[0].node)}  {binary(state.used_bytes + (state.own_bytes or 0))}  "
-        yield from map(text, timeline(measured, width, head=head))
+        yield from map(text, timeline([row.death for row in rows], width, head=head))
         yield ""
     yield from table(rows, shown, headers=headers)
 

@@ -63,13 +63,13 @@ def notes(pod: Pod, used_mi: int = 0) -> list[str]:
 
 def test_the_working_set_near_a_limit_may_be_page_cache() -> None:
     pod = a_pod(RUNNING, 0, "Completed", 0)
-    known = "30Mi of its working set of 95Mi are anonymous memory"
-    for used, rss, start in ((95, None, PAGE_CACHE), (80, None, ""), (95, 30, known), (95, 80, "")):
+    parts = "30Mi of its working set of 95Mi are anonymous memory"
+    for used, rss, start in ((95, None, PAGE_CACHE), (80, None, ""), (95, 30, parts), (95, 80, "")):
         usage = ContainerUsage(used << 20, None if rss is None else rss << 20)
         measured = replace(snapshot(pod), usage={pod.key: PodUsage.of_containers({"c": usage})})
-        found = [note for note in next_death.notes(deaths_of_pods(measured, [pod])) if "page cache" in note]
-        assert len(found) == bool(start)
-        assert not start or found[0].startswith(f"shop/web:c: {start}")
+        said = [note for note in next_death.notes(deaths_of_pods(measured, [pod])) if "page cache" in note]
+        assert len(said) == bool(start)
+        assert not start or said[0].startswith(f"shop/web:c: {start}")
 
 
 def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:
@@ -88,12 +88,6 @@ def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:
     assert notes(a_pod(LOOP, 1, "Error", limit="")) == []
     runs = "was OOMKilled (4 restarts), and runs again with a limit of 100Mi: kubectl qos fix"
     assert notes(a_pod(RUNNING, 137, "OOMKilled")) == [runs]
-    running = snapshot(killed := a_pod(RUNNING, 137, "OOMKilled"))
-    (offered,) = fixes_for_pods(running, [killed.key]).fixes
-    for listed in (deaths_of_pods(running, [killed]), deaths_on_nodes(running, ["n1"])):
-        assert [row.death for row in listed.rows] == [
-            offered.death._replace(used_bytes=None, frees_bytes=None)
-        ], "what fix raises the limit for is a death to come, of unknown usage"
     for found in (
         deaths_of_pods(snapshot(looping := a_pod(LOOP, 1, "Error")), [looping]),
         deaths_on_nodes(snapshot(looping), ["n1"]),
@@ -112,8 +106,8 @@ def test_a_volume_in_memory_may_be_what_kills_at_each_start() -> None:
     assert text.endswith(f"starts again with a limit of 100Mi; {volume_sentence(['scratch'])}")
     explained = explain_pod(pod, snapshot(pod), datetime.now(UTC)).sections
     assert volume_sentence(["scratch"]) in {line.text for section in explained for line in section.lines}
-    found = fixes_for_pods(snapshot(pod), [pod.key])
-    assert f"shop/web: {volume_sentence(['scratch'])}" in list(basis_notes(found))
+    fixes = fixes_for_pods(snapshot(pod), [pod.key])
+    assert f"shop/web: {volume_sentence(['scratch'])}" in list(basis_notes(fixes))
 
 
 @pytest.mark.parametrize(("used_mi", "is_missed"), [(60, True), (89, True), (90, False)])

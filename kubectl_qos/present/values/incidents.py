@@ -223,8 +223,7 @@ class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="
 class DeathValues(OfCluster, frozen=True, kw_only=True):
     """A death to come. `distanceBytes` is growth until then, of the container, the pod, all pods or the node.
 
-    With `distanceIsUpperBound` it may be less: what the node itself or some of its pods use is unknown. It is
-    null for a container of unknown usage that this limit killed before.
+    With `distanceIsUpperBound` it may be less: what the node itself or some of its pods use is unknown.
     `limitBytes` is the container's or pod's own limit (memory.max), `usedBytes` how much of it is in use
     (working set), `before` how many this mechanism ends before;
     `fullnessPercent` is the part of the ceiling that is in use, at which the killer acts;
@@ -236,7 +235,7 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
 
     node: str
     mechanism: Mechanism
-    distance_bytes: int | None
+    distance_bytes: int
     distance_is_upper_bound: bool
     namespace: str | None
     pod: str | None
@@ -249,7 +248,7 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     grace_seconds: int | None
     before: int
     tied: int | None
-    fullness_percent: int | None
+    fullness_percent: int
     eta_seconds: int | None
     rival: ContenderValues | None
     unless: ContenderValues | None
@@ -278,14 +277,14 @@ def death_values(row: DeathRow) -> DeathValues:
         DeathValues,
         death,
         node=row.node,
-        distance_bytes=death.distance_bytes if death.has_distance else None,
+        distance_bytes=death.distance_bytes,
         distance_is_upper_bound=death.is_upper_bound,
         namespace=namespace or None,
         pod=name if is_pod else None,
         process=None if is_pod else name or None,
         qos_class=death.qos,
         freed_bytes=death.frees_bytes,
-        fullness_percent=round(100 * death.fullness) if death.has_distance else None,
+        fullness_percent=round(100 * death.fullness),
         eta_seconds=None if row.seconds is None else round(row.seconds),
         rival=death.rival and _contender_values(death.rival),
         unless=death.unless and _contender_values(death.unless),

@@ -109,11 +109,6 @@ class NextDeath(NamedTuple):
         return bool(self.key[1])
 
     @property
-    def has_distance(self) -> bool:
-        """Whether its distance is known: not if only a kill before says that a limit is reached."""
-        return not self.waits or self.used_bytes is not None
-
-    @property
     def fullness(self) -> float:
         """Share of the ceiling in use."""
         return 1 - self.distance_bytes / self.ceiling_bytes if self.ceiling_bytes > 0 else 1.0
