@@ -188,10 +188,10 @@ def print_error(error: QosError) -> None:
 class ProgressLine:
     """Shows how many pods have arrived, below the first rows if there are any; the end clears both."""
 
-    def __init__(self) -> None:
+    def __init__(self, doing: str) -> None:
         import threading
 
-        self._loaded = ""
+        self._doing, self._loaded = doing, ""
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._is_drawn = False
@@ -231,7 +231,7 @@ class ProgressLine:
                 if self._ended.is_set():
                     return
                 self._is_drawn = True
-                sys.stderr.write(f"\r{sign} {self._loaded or 'loading pods'}\x1b[K")
+                sys.stderr.write(f"\r{sign} {self._doing}{self._loaded or 'loading pods'}\x1b[K")
                 sys.stderr.flush()
 
 
@@ -239,10 +239,10 @@ _PROGRESS_SECONDS: Final = 0.25
 _progress: list[ProgressLine] = []
 
 
-def progress() -> ProgressLine:
-    """Return a new progress line; it ends before anything else is written."""
+def progress(doing: str = "") -> ProgressLine:
+    """Return a new progress line, which begins with what is done; it ends before anything else is written."""
     end_progress()
-    _progress.append(ProgressLine())
+    _progress.append(ProgressLine(doing))
     return _progress[-1]
 
 

@@ -93,7 +93,7 @@ class SourceNeeds:
     """Files that may hold other documents than objects."""
     has_terminal: bool = True
     """Credential plugins may ask a person."""
-    show_first: Callable[[Snapshot, Arrived], None] | None = None
+    show_first: Callable[[Snapshot, Arrived], bool] | None = None
     """Shows the pods of a whole cluster that have arrived so far."""
 
 
@@ -122,7 +122,10 @@ def resolve_source(
         from kubectl_qos.analysis.trends import Trends
         from kubectl_qos.cluster.live import LiveSource
         from kubectl_qos.cluster.usage import UsageChoice
+        from kubectl_qos.present.format import duration
 
+        seconds = options.watch_seconds
+        doing = f"watching what grows for {duration(seconds)}: " if seconds else ""
         connection, settings = open_connection(options, has_terminal=needs.has_terminal), needs.write_settings
         own = settings.for_context(connection.context) if settings is not None else None
         source = LiveSource(
@@ -134,9 +137,9 @@ def resolve_source(
             configz=not needs.only_ranking,
             overrides=overrides,
             refresh_seconds=needs.refresh_seconds,
-            progress=output.progress() if needs.progress and not options.is_fleet else None,
+            progress=output.progress(doing) if needs.progress and not options.is_fleet else None,
             show_first=needs.show_first,
-            watch_seconds=options.watch_seconds,
+            watch_seconds=seconds,
             taken=Trends().taken,
         )
     scope = build_scope(options, source, names)

@@ -216,17 +216,18 @@ def _screen(
 
 def first_rows(
     view: Callable[[Snapshot, Scope, datetime], TableView[Any]], format_: TableFormat
-) -> Callable[[Snapshot, Arrived], None] | None:
+) -> Callable[[Snapshot, Arrived], bool] | None:
     """Return what shows a table on a terminal while its pods arrive; None in a pipe and for documents."""
     if output.terminal_width() is None or not sys.stderr.isatty() or format_.output not in {None, "wide"}:
         return None
 
-    def show(snapshot: Snapshot, arrived: Arrived) -> None:
+    def show(snapshot: Snapshot, arrived: Arrived) -> bool:
         now = datetime.now(UTC)
         moment = _Moment(now, f"~ {arrived_text(*arrived)} so far: the order may still change")
         first = view(snapshot, Scope(), now)
         if first.rows:
             output.show_first_rows([*_screen(first, format_, moment)])
+        return bool(first.rows)
 
     return show
 

@@ -96,7 +96,7 @@ class LiveSource(Source):
         progress: Progress | None = None,
         refresh_seconds: float | None = None,
         may_write: bool = False,
-        show_first: Callable[[Snapshot, Arrived], None] | None = None,
+        show_first: Callable[[Snapshot, Arrived], bool] | None = None,
         watch_seconds: int = 0,
         taken: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
     ) -> None:
@@ -250,11 +250,11 @@ class LiveSource(Source):
 
     def _first_pods(
         self,
-        show: Callable[[Snapshot, Arrived], None],
+        show: Callable[[Snapshot, Arrived], bool],
         every_node: Future[list[NodeObject]],
         metrics: Future[Usage] | None,
     ) -> Progress:
-        """Return what shows the pods so far each time that they are eight times as many.
+        """Return what shows the pods so far, again at eight times as many; at twice as many if nothing was shown.
 
         The first part of a list may be the whole one, which would only flash by.
         """
@@ -269,7 +269,7 @@ class LiveSource(Source):
             if not due or len(pods) < due:
                 due = due or len(pods) + 1
                 return
-            due = 8 * len(pods)
+            due = 2 * len(pods)
             with suppress(QosError):  # raised again, or noted, when all pods are there
                 begun = {pod.node_name for pod in pods}
                 usage = metrics.result() if metrics is not None and metrics.wait(0) else NO_USAGE
@@ -278,7 +278,8 @@ class LiveSource(Source):
                     nodes={node.name: node for node in every_node.result() if node.name in begun},
                     overrides=self._overrides,
                 )
-                show(snapshot.with_usage(usage).with_missing_releases(), arrived)
+                if show(snapshot.with_usage(usage).with_missing_releases(), arrived):
+                    due = 8 * len(pods)
 
         return arrive
 
