@@ -254,7 +254,7 @@ class LiveSource(Source):
         every_node: Future[list[NodeObject]],
         metrics: Future[Usage] | None,
     ) -> Progress:
-        """Return what shows the pods so far, again at eight times as many; at twice as many if nothing was shown.
+        """Return what shows the pods so far, again at eight times as many, or at twice if nothing was shown.
 
         The first part of a list may be the whole one, which would only flash by.
         """

@@ -403,8 +403,8 @@ def test_the_first_pods_of_a_whole_cluster_are_shown_with_their_nodes(
     serve: Serve, connect_to: ConnectTo, page_size: PageSize
 ) -> None:
     page_size(1)
-    pods = [pod(f"web-{number}", node=f"worker-{number % 2 + 1}") for number in range(17)]
-    objects = ObjectServer(pods=pods, nodes=[node("worker-1"), node("worker-2")])
+    pods = [pod(f"web-{number:02}", node=f"worker-{min(number, 7) // 2 + 1}") for number in range(17)]
+    objects = ObjectServer(pods=pods, nodes=[node(f"worker-{number}") for number in (1, 2, 3, 4)])
     shown: list[tuple[int, list[str], int]] = []
 
     def show(snapshot: Snapshot, arrived: Arrived) -> bool:
@@ -413,7 +413,9 @@ def test_the_first_pods_of_a_whole_cluster_are_shown_with_their_nodes(
 
     source = Cluster(serve, connect_to, objects).source(show_first=show)
     assert len(source.snapshot(Scope()).pods) == 17
-    assert shown == [(number, ["worker-1", "worker-2"], number) for number in (2, 4)]
+    assert shown == [(2, ["worker-1"], 2), (4, ["worker-1", "worker-2"], 4)], (
+        "nodes without pods are no empty nodes"
+    )
     source.snapshot(Scope(namespace="shop"))
     assert len(shown) == 2
 

@@ -25,6 +25,7 @@ from kubectl_qos.edit.fixes import (
     FixKind,
     NodeModel,
     NoFixReason,
+    Unfixed,
     friendly,
     least_units,
     same_death,
@@ -626,6 +627,8 @@ def test_a_container_that_runs_again_and_has_no_sample_gets_twice_the_limit_that
     assert as_flags(fix.edits) == [f"{'--pod-level' if of_pod else '-c a'} --limits memory=2Gi"]
     limit = "pod limit" if of_pod else "own limit"
     assert fix_effect(fix) == f"{limit} 100% when it was killed: due → +1.0Gi"
+    sentence = unfixed_sentence(Unfixed("n1", fix.death, NoFixReason.NO_USAGE))
+    assert sentence.startswith(f"n/mine:a: {limit} 100% when it was killed: "), "nobody knows that it is due"
 
 
 def test_a_container_that_was_killed_at_the_limit_of_its_pod_raises_that() -> None:

@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from kubectl_qos.cli.set_edits import EditRequest, build_edits
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.edit.goals import Goal, Obstacle, ObstacleReason, outlive, rank_at_least
+from kubectl_qos.edit.goals import Goal, Obstacle, ObstacleReason, RankGoal, outlive, rank_at_least
 from kubectl_qos.edit.preview import preview
+from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.snapshot import NodeOverrides, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.findings import obstacle_remedy, obstacle_sentence
 from kubectl_qos.qos.qos_class import QosClass
@@ -244,3 +248,30 @@ def test_an_old_kernel_knows_nothing_below_one_point() -> None:
 def test_every_obstacle_has_a_sentence(why: ObstacleReason) -> None:
     assert obstacle_sentence(Obstacle(why, "c", 1, 3, 2))
     assert not obstacle_remedy(Obstacle(why)).endswith(".")
+
+
+def test_a_workload_gets_what_its_pod_needs_most_and_its_other_pods_are_no_neighbours() -> None:
+    def replica(name: str) -> Pod:
+        return pod_from_yaml(
+            f"kind: Pod\nmetadata: {{name: {name}, namespace: n, ownerReferences: [{owner}]}}\n"
+            "spec: {nodeName: n1, containers: [{name: a}]}\n"
+        )
+
+    owner = "{kind: ReplicaSet, name: web, controller: true}"
+    template = {"spec": {"containers": [{"name": "a"}]}}
+    raw = {"metadata": {"name": "web", "namespace": "n"}, "spec": {"template": template}}
+    workload = pod_from_workload("ReplicaSet", raw)
+    replicas = [replica("web-1"), replica("web-2")]
+    for order in (replicas, replicas[::-1]):
+        snapshot = Snapshot(
+            [*order, OTHER],
+            usage=using(**{"web-1": 1, "web-2": 3, "other": 1}),
+            overrides=NodeOverrides(memory_bytes=16 * GI),
+        )
+        request = EditRequest((), (), pod_level=False, kill_rank=RankGoal(("n", "other")))
+        alone = Snapshot([replicas[1], OTHER], usage=snapshot.usage, overrides=snapshot.overrides)
+        most = build_edits(request, replicas[1], alone)
+        assert build_edits(request, workload, snapshot) == most
+    request = EditRequest((), (), pod_level=False, kill_rank=RankGoal(rank=3))
+    with pytest.raises(InputError, match="kill rank 3"):
+        build_edits(request, workload, snapshot)

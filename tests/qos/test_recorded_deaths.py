@@ -255,3 +255,5 @@ def test_what_a_killed_container_wrote_to_memory_still_fills_its_pod() -> None:
     assert state.use.own + state.use.total == without.use.own + without.use.total, "the node has it anyway"
     [step] = simulate(state, Scenario(free_bytes=1, eviction=True)).steps
     assert step.freed.available_bytes == 270336 + 103071744
+    assert step.level.available_bytes == state.capacity_bytes - state.use.own, "nothing of it is left"
+    assert step.level.free_bytes == state.use.most_bytes - state.use.own
