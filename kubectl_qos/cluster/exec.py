@@ -38,7 +38,7 @@ MAX_BYTES: Final = 1 << 20
 MAX_PROCESSES: Final = 200
 
 _STDOUT, _STDERR, _ERROR = 1, 2, 3
-_MARK: Final = "==> "
+_HEADING: Final = "==> "
 
 _V2_FILES: Final = (
     "cpu.weight cpu.max memory.max memory.high memory.min memory.low memory.swap.max memory.oom.group"
@@ -119,8 +119,8 @@ def _parse_sections(result: _CommandResult) -> dict[str, str]:
     sections: dict[str, list[str]] = {}
     section: list[str] | None = None
     for line in result.out.splitlines():
-        if line.startswith(_MARK):
-            section = sections.setdefault(line.removeprefix(_MARK), [])
+        if line.startswith(_HEADING):
+            section = sections.setdefault(line.removeprefix(_HEADING), [])
         elif section is not None:
             section.append(line)
     return {name: "\n".join(lines) for name, lines in sections.items()} if "$$" in sections else {}

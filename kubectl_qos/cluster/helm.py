@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kubectl_qos.cluster.documents import metadata_text, plain_documents
-from kubectl_qos.cluster.kustomize import Change, Files, Way, get, has, put, replaced
+from kubectl_qos.cluster.kustomize import Change, Files, Keys, get, has, put, replaced
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import dotted
@@ -28,7 +28,7 @@ class ValuePlace(NamedTuple):
 
     path: Path
     number: int = 0
-    way: Way = ()
+    keys: Keys = ()
 
 
 class Chart(NamedTuple):
@@ -58,7 +58,7 @@ class _Release(NamedTuple):
     name: str
     namespace: str
     files: Any
-    inline: tuple[Way, ...]
+    inline: tuple[Keys, ...]
     flags: tuple[str, ...] = ()
     unknown: str = ""
 
@@ -72,11 +72,11 @@ def releases_in(path: Path, files: Files) -> Iterator[tuple[Manager, Chart]]:
                 is_inside = isinstance(release.folder, str) and chart.is_relative_to(files.root)
                 if not is_inside or not (chart / "Chart.yaml").is_file():
                     continue
-                way: Way = tuple(step for index in items for step in ("items", index))
+                keys: Keys = tuple(step for index in items for step in ("items", index))
                 base = chart if release.by.kind is ManagerKind.ARGO_CD else files.root
                 names = release.files if isinstance(release.files, list) else []
                 given = [ValuePlace((base / str(name)).resolve()) for name in names]
-                inline = [ValuePlace(path, number, (*way, *key)) for key in release.inline if get(raw, key)]
+                inline = [ValuePlace(path, number, (*keys, *key)) for key in release.inline if get(raw, key)]
                 own = chart_alone(chart, release.name, release.namespace)
                 places = tuple(dict.fromkeys((*inline, *reversed(given), *own.places)))
                 unknown = f"{files.name(path)}: {release.unknown}" if release.unknown else ""
@@ -87,9 +87,9 @@ def _releases(raw: Json) -> Iterator[_Release]:
     version, spec, name = str(raw.get("apiVersion") or ""), nested(raw, "spec"), metadata_text(raw, "name")
     if raw.get("kind") == "Application" and version.startswith("argoproj.io/"):
         several = nested_list(spec, "sources")
-        ways: list[Way] = [("spec", "sources", index) for index in range(len(several))]
-        for way, source in zip(
-            ways or [("spec", "source")], several or [nested(spec, "source")], strict=True
+        paths: list[Keys] = [("spec", "sources", index) for index in range(len(several))]
+        for keys, source in zip(
+            paths or [("spec", "source")], several or [nested(spec, "source")], strict=True
         ):
             helm, flags = nested(source, "helm"), list[str]()
             for parameter in filter(None, nested_list(helm, "parameters")):
@@ -101,7 +101,7 @@ def _releases(raw: Json) -> Iterator[_Release]:
                 str(helm.get("releaseName") or name),
                 str(nested(spec, "destination").get("namespace") or ""),
                 helm.get("valueFiles"),
-                ((*way, "helm", "valuesObject"), (*way, "helm", "values")),
+                ((*keys, "helm", "valuesObject"), (*keys, "helm", "values")),
                 tuple(flags),
                 "one of several spec.sources" if len(several) > 1 else "",
             )
@@ -139,16 +139,16 @@ def values_read(chart: Path, kind: str, files: Files) -> dict[str, tuple[str, ..
     return by_template
 
 
-def _ways(chart: Chart, kind: str, edit: Edit, files: Files) -> Iterator[Way]:
+def _value_paths(chart: Chart, kind: str, edit: Edit, files: Files) -> Iterator[Keys]:
     """Yield the paths of values from which the templates may make the edit."""
     for name in (name for names in values_read(chart.folder, kind, files).values() for name in names):
-        way: Way = tuple(name.split("."))
-        if way[-1] == "resources":
-            yield (*way, edit.side.value, edit.resource)
-        elif way[-1] == edit.side.value:
-            yield (*way, edit.resource)
+        keys: Keys = tuple(name.split("."))
+        if keys[-1] == "resources":
+            yield (*keys, edit.side.value, edit.resource)
+        elif keys[-1] == edit.side.value:
+            yield (*keys, edit.resource)
         else:
-            yield way
+            yield keys
 
 
 def changes_in_values(chart: Chart, kind: str, files: Files, edit: Edit, *, shared: bool) -> Iterator[Change]:
@@ -157,20 +157,20 @@ def changes_in_values(chart: Chart, kind: str, files: Files, edit: Edit, *, shar
     Without `shared`, only at the places of its own release.
     """
     places = [place for place in chart.places if shared or place != chart.places[-1]]
-    ways = dict.fromkeys(_ways(chart, kind, edit, files))
+    paths = dict.fromkeys(_value_paths(chart, kind, edit, files))
     text = str(edit.quantity) if edit.quantity is not None else None
     for add in (False, True):
         for place in reversed(places) if add and shared else places:
             values = _values(place, files)
-            for way in ways:
-                if has(values, way) != add:
-                    where = f"{files.name(place.path)}: {dotted((*place.way, *way))}"
-                    yield Change(where, _with_values(place, files, put(values, way, text)))
+            for keys in paths:
+                if has(values, keys) != add:
+                    where = f"{files.name(place.path)}: {dotted((*place.keys, *keys))}"
+                    yield Change(where, _with_values(place, files, put(values, keys, text)))
 
 
 def _values(place: ValuePlace, files: Files) -> Any:
     documents = list(plain_documents(files.read(place.path), files.name(place.path)))
-    value = get(documents[place.number].value, place.way) if place.number < len(documents) else None
+    value = get(documents[place.number].value, place.keys) if place.number < len(documents) else None
     if isinstance(value, str):
         value = next((document.value for document in plain_documents(value.encode(), "")), None)
     return value if isinstance(value, Mapping) else {}
@@ -184,13 +184,13 @@ def _with_values(place: ValuePlace, files: Files, values: Any) -> Files | InputE
     if not documents:
         return files.with_(place.path, yaml.safe_dump(values, sort_keys=False).encode())
     document = documents[place.number]
-    text = get(document.value, place.way)
+    text = get(document.value, place.keys)
     if isinstance(text, str):
         inner = replaced(text.encode(), next(iter(plain_documents(text.encode(), ""))), values)
         if isinstance(inner, InputError):
             return inner
         values = inner.decode()
-    new = replaced(content, document, put(document.value, place.way, values))
+    new = replaced(content, document, put(document.value, place.keys, values))
     return new if isinstance(new, InputError) else files.with_(place.path, new)
 
 

@@ -27,7 +27,8 @@ from kubectl_qos.k8s.objects import Json, Pod, nested
 _RESOURCES: Final = ("resources", "bases", "components")
 _ABSENT: Final = object()
 
-Way = tuple[str | int, ...]
+Keys = tuple[str | int, ...]
+"""Where a value is in a document: the keys and indexes that lead to it."""
 
 
 @dataclass(frozen=True)
@@ -178,18 +179,18 @@ def _edited(
         is_list = isinstance(document.value, list)
         for numbers, raw in [((), document.value)] if is_list else document.objects():
             if is_any or (not is_list and target.may_be(raw)):
-                way = tuple(step for number in numbers for step in ("items", number))
+                keys = tuple(step for number in numbers for step in ("items", number))
                 for new in _values(raw, target, edit, add=add):
-                    wanted = put(document.value, way, new)
+                    wanted = put(document.value, keys, new)
                     yield str(document.location.item(*numbers)), replaced(content, document, wanted)
-        for way, text in _texts(document.value, ()):
-            entry = get(document.value, way[:-1])
-            below = f"{name}: {dotted(way)}"
+        for keys, text in _texts(document.value, ()):
+            entry = get(document.value, keys[:-1])
+            below = f"{name}: {dotted(keys)}"
             for where, inner in _edited(text.encode(), below, entry, target, edit, add=add):
                 if isinstance(inner, InputError):
                     yield where, inner
                 else:
-                    wanted = put(document.value, way, inner.decode())
+                    wanted = put(document.value, keys, inner.decode())
                     yield where, replaced(content, document, wanted)
 
 
@@ -201,54 +202,54 @@ def replaced(content: bytes, document: Document, wanted: Any) -> bytes | InputEr
         return error
 
 
-def _texts(value: Any, way: Way) -> Iterator[tuple[Way, str]]:
+def _texts(value: Any, keys: Keys) -> Iterator[tuple[Keys, str]]:
     """Yield the texts in a document that may be patches, each with its path."""
-    if isinstance(value, str) and "resources" in value and way and way[-1] != "path":
-        yield way, value
+    if isinstance(value, str) and "resources" in value and keys and keys[-1] != "path":
+        yield keys, value
     pairs = enumerate(value) if isinstance(value, list) else nested(value).items()
     for step, inner in pairs:
-        yield from _texts(inner, (*way, step))
+        yield from _texts(inner, (*keys, step))
 
 
 def _values(raw: Any, target: Target, edit: Edit, *, add: bool) -> Iterator[Any]:
     """Yield a manifest, a strategic merge patch or the operations of a JSON patch with the edit."""
     if isinstance(raw, list):
-        yield from _operations(raw, _value_way(target.raw, target.pod, edit) or (), edit)
+        yield from _operations(raw, _value_keys(target.raw, target.pod, edit) or (), edit)
         return
-    way = _value_way(raw, target.pod, edit)
-    if way is not None and (has(raw, way) or (add and get(raw, spec_path(target.pod)))):
+    keys = _value_keys(raw, target.pod, edit)
+    if keys is not None and (has(raw, keys) or (add and get(raw, spec_path(target.pod)))):
         yield edit_object(raw, target.pod, [edit])
         if edit.quantity is None:  # Without the patch, what a manifest sets is still there.
-            yield put(raw, way, None)
+            yield put(raw, keys, None)
 
 
-def _operations(patch: list[Any], way: Way, edit: Edit) -> Iterator[Any]:
+def _operations(patch: list[Any], keys: Keys, edit: Edit) -> Iterator[Any]:
     """Yield the operations with another value in one whose path is that of the value, or of a parent."""
     for number, operation in reversed(list(enumerate(patch))):
         pointer = str(nested(operation).get("path") or "").split("/")[1:]
         steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer]
-        inner: Way = (number, "value", *way[len(steps) :])
-        if steps != [str(step) for step in way[: len(steps)]] or not has(patch, inner):
+        inner: Keys = (number, "value", *keys[len(steps) :])
+        if steps != [str(step) for step in keys[: len(steps)]] or not has(patch, inner):
             continue
         if edit.quantity is not None:
             yield put(patch, inner, _text(edit))
-        elif len(steps) == len(way):
+        elif len(steps) == len(keys):
             yield put(patch, (number,), {"op": "remove", "path": operation["path"]})
         else:
             remaining = {key: value for key, value in get(patch, inner[:-1]).items() if key != inner[-1]}
             yield put(patch, inner[:-1], remaining)
 
 
-def _value_way(raw: Any, pod: Pod, edit: Edit) -> Way | None:
+def _value_keys(raw: Any, pod: Pod, edit: Edit) -> Keys | None:
     """Return the path of a value in an object or a patch of it, None if that has no such container."""
-    way: Way = spec_path(pod)
-    inner: Way = ("resources", edit.side.value, edit.resource)
+    keys: Keys = spec_path(pod)
+    inner: Keys = ("resources", edit.side.value, edit.resource)
     if edit.owner == POD_LEVEL:
-        return (*way, *inner)
+        return (*keys, *inner)
     for key in ("containers", "initContainers"):
-        for number, container in enumerate(get(raw, (*way, key)) or ()):
+        for number, container in enumerate(get(raw, (*keys, key)) or ()):
             if nested(container).get("name") == edit.owner:
-                return (*way, key, number, *inner)
+                return (*keys, key, number, *inner)
     return None
 
 
@@ -269,12 +270,12 @@ def changes_with_patch(chain: Sequence[Layer], files: Files, target: Target, edi
         for key, containers in (("initContainers", pod.init_containers), ("containers", pod.containers)):
             names = [container.name for container in containers]
             if edit.owner in names:
-                way: Way = (*spec_path(pod), key)
-                old = get(patch, way) or []
+                keys: Keys = (*spec_path(pod), key)
+                old = get(patch, keys) or []
                 named = names[: names.index(edit.owner) + 1]
                 new = ({"name": name} for name in named if name not in {entry["name"] for entry in old})
-                patch = put(patch, way, [*old, *new])
-        patch = put(patch, _value_way(patch, pod, edit) or (), _text(edit))
+                patch = put(patch, keys, [*old, *new])
+        patch = put(patch, _value_keys(patch, pod, edit) or (), _text(edit))
         content = _with_value(path, files, patch)
         listed = [*(own.value.get("patches") or ()), {"path": path.name}]
         if not isinstance(content, InputError) and path not in own.patches:
@@ -296,9 +297,9 @@ def _text(edit: Edit) -> str | None:
     return None if edit.quantity is None else str(edit.quantity)
 
 
-def get(value: Any, way: Way, default: Any = None) -> Any:
+def get(value: Any, keys: Keys, default: Any = None) -> Any:
     """Return the value at a path."""
-    for step in way:
+    for step in keys:
         try:
             value = value[step]
         except (KeyError, IndexError, TypeError):
@@ -306,16 +307,16 @@ def get(value: Any, way: Way, default: Any = None) -> Any:
     return value
 
 
-def has(value: Any, way: Way) -> bool:
+def has(value: Any, keys: Keys) -> bool:
     """Return whether there is a value, perhaps null, at a path."""
-    return get(value, way, _ABSENT) is not _ABSENT
+    return get(value, keys, _ABSENT) is not _ABSENT
 
 
-def put(value: Any, way: Way, new: Any) -> Any:
+def put(value: Any, keys: Keys, new: Any) -> Any:
     """Return a copy with another value at a path; missing mappings are made."""
-    if not way:
+    if not keys:
         return new
-    step, rest = way[0], way[1:]
+    step, rest = keys[0], keys[1:]
     if isinstance(value, list) and isinstance(step, int):
         return [*value[:step], put(value[step], rest, new), *value[step + 1 :]]
     mapping = value if isinstance(value, dict) else {}

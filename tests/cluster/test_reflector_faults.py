@@ -77,8 +77,9 @@ def capacity(update: Update) -> str:
 
 
 def keeps(followed: Followed, *wanted: list[str]) -> None:
-    """Every snapshot so far had these pods or those, and no others."""
-    found = [names(update) for update in followed.updates if update.snapshot is not None]
+    """Every snapshot of a complete list so far had these pods or those, and no others."""
+    complete = (update for update in followed.updates if update.arrived is None)
+    found = [names(update) for update in complete if update.snapshot is not None]
     assert found
     assert [pods for pods in found if pods not in wanted] == []
 
@@ -138,7 +139,7 @@ def test_a_streaming_list_before_its_end(follow: Follow, connect_to: ConnectTo, 
     objects = cluster(streams=True)
     objects.break_watches(fault)
     followed, server = follow(objects)
-    followed.until(lambda update: update.snapshot is not None)
+    followed.until(lambda update: update.snapshot is not None and update.arrived is None)
     keeps(followed, ["a", "b"])
     ends_well(followed, objects, server, connect_to)
 
