@@ -238,6 +238,12 @@ class NodeSetup:
             )
         return NodeSetup(node, kubelet or Kubelet.defaults(release), release)
 
+    @property
+    def assumes_no_reservations(self) -> bool:
+        """Whether neither the node nor its kubelet says how much memory is kept from pods."""
+        origins = {self.kubelet.origin(name) for name in ("kube_reserved", "system_reserved")}
+        return self.node.allocatable_memory_bytes is None and origins == {Origin.ASSUMED}
+
 
 def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
     """Return the facts of a Node object and its kubelet's configuration.

@@ -50,6 +50,7 @@ class Change(StrEnum):
     POD_LEVEL_LIMIT_FALLBACK = 32, "a container without a limit runs under the pod-level limit"
     POD_LEVEL_HUGEPAGE_LIMITS = 34, "containers inherit the pod-level hugepage limit"
     MEMORY_RESERVATION_POLICY = 36, "memory.min and memory.low follow memoryReservationPolicy"
+    POD_LEVEL_MEMORY_HIGH = 37, "memory.high counts the pod-level limit, and the pod's cgroup has one too"
     # pkg/api/v1/resource/helpers.go
     SIDECARS = 28, "restartable init containers are added to the pod's totals"
     CUMULATIVE_DECLARED_LIMITS = 28, "init containers declare limits with their preceding sidecars"

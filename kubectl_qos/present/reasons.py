@@ -192,6 +192,8 @@ def _cpu_weight(inputs: Inputs, result: object) -> str:
     """Return the request and its shares, which cpu.shares of cgroup v1 has as they are."""
     milli, shares = inputs["cpu_milli"], inputs["shares"]
     request = f"cpu request {cpu(milli)}" if milli else "no cpu request"
+    if inputs.get("limit_milli"):
+        request += f", so the cpu limit {cpu(inputs['limit_milli'])} counts"
     curve = "" if result == str(shares) else f" on the {inputs['curve']} curve"
     return f"{request}: {shares} shares{curve}"
 
@@ -219,6 +221,14 @@ def _memory_limit(inputs: Inputs, result: object) -> str:
     return text
 
 
+def _memory_high(inputs: Inputs, _: object) -> str:
+    """Return how the value comes about; a container without a limit counts what all pods may use."""
+    base, upper, factor = inputs["base"], binary(inputs["upper"]), inputs["factor"]
+    text = f"{binary(base)} + {factor} × ({upper} - {binary(base)})" if base else f"{factor} × {upper}"
+    text = f"MemoryQoS throttles above {text}"
+    return text if inputs["limit"] else f"{text}, {upper} being the limit of all pods"
+
+
 def _stored(inputs: Inputs, result: object) -> str:
     text = f"status.qosClass says {result}"
     if inputs["stored"] == inputs["computed"]:
@@ -241,7 +251,7 @@ _SENTENCES: Final[Mapping[Rule, str | Callable[[Inputs, object], str]]] = {
     Rule.ADJ_CLAMPED_LOW: "raised to {result}, the minimum of Burstable containers",
     Rule.ADJ_BELOW_BEST_EFFORT: "lowered to {result}, to stay below BestEffort's 1000",
     Rule.CPU_EXCLUSIVE: "has exclusive CPUs, so no quota",
-    Rule.MEMORY_HIGH: "MemoryQoS throttles above this",
+    Rule.MEMORY_HIGH: _memory_high,
     Rule.MEMORY_OOM_GROUP: "the kernel kills all processes of the container together",
     Rule.SWAP_OF_SCOPE: "memory and swap together, as crun tells systemd; the cgroup below it decides",
     Rule.SWAP_NONE: "no swap",

@@ -17,6 +17,7 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.qos import oom_score
 from kubectl_qos.qos.cgroup import names, values
+from kubectl_qos.qos.cgroup.memory import has_memory_qos
 from kubectl_qos.qos.cgroup.pod import (
     PodTotals,
     container_reasons,
@@ -258,3 +259,5 @@ def assumptions(setup: NodeSetup) -> Iterator[Assumption]:
                 continue
             value = str(release) if name == "kubelet_version" else getattr(facts, name)
             yield Assumption(name, value, facts.basis.get(name, ""))
+    if has_memory_qos(setup) and setup.assumes_no_reservations:
+        yield Assumption("kube_reserved", kubelet.kube_reserved)

@@ -145,7 +145,7 @@ def _node(raw: Mapping[str, Json], kubelet: Mapping[str, Json]) -> Node:
     return Node(
         memory_capacity_bytes=raw["memoryCapacity"],
         swap_capacity_bytes=raw["swapCapacity"],
-        allocatable_memory_bytes=raw["memoryAllocatable"],
+        allocatable_memory_bytes=raw["memoryAllocatable"] or 0,  # null: the kubelet has none
         allocatable_cpu_milli=raw["cpuAllocatableMilli"],
         page_size_bytes=raw["pageSize"],
         hugepage_sizes=tuple(raw["hugePageSizes"] or ()),

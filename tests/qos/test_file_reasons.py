@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from kubectl_qos.present.reasons import sentence
 from kubectl_qos.qos.reason import Rule
-from tests.qos.corner import MACHINE, on, one
+from tests.qos.corner import MACHINE, on, one, spec
 
 LIMITED = one("limits: {cpu: 500m, memory: 1Gi, hugepages-2Mi: 64Mi}")
 OTHER_RUNTIME = replace(MACHINE, hugepage_sizes=("2MB",), runtime="cri-o://1.36.0")
@@ -43,3 +44,26 @@ def test_swap_is_none_a_share_or_unlimited(release: str, behavior: str, rule: Ru
     pod = one("requests: {memory: 1Gi}, limits: {memory: 2Gi}")
     found = on(pod, release, node, {"NodeSwap": True}, memory_swap_behavior=behavior)
     assert found.containers[0].cgroup.reasons["memory.swap.max"].rule is rule
+
+
+@pytest.mark.parametrize(
+    ("release", "resources", "words"),
+    [
+        ("1.36", "requests: {memory: 128Mi}, limits: {memory: 256Mi}", "128Mi + 0.9 × (256Mi - 128Mi)"),
+        ("1.36", "requests: {memory: 1Gi}", "1Gi + 0.9 × (15Gi - 1Gi), 15Gi being the limit of all pods"),
+        ("1.26", "requests: {memory: 128Mi}, limits: {memory: 256Mi}", "0.8 × 256Mi"),
+    ],
+)
+def test_memory_high_says_how_it_comes_about(release: str, resources: str, words: str) -> None:
+    factor = 0.8 if release == "1.26" else 0.9
+    found = on(one(resources), release, gates={"MemoryQoS": True}, memory_throttling_factor=factor)
+    reason = found.containers[0].cgroup.reasons["memory.high"]
+    assert sentence(reason) == f"MemoryQoS throttles above {words}"
+
+
+def test_shares_of_a_pod_level_limit_name_it() -> None:
+    found = on(spec("resources: {limits: {cpu: 4, memory: 1Gi}}, containers: [{name: c1}]"))
+    reason = found.containers[0].cgroup.reasons["cpu.weight"]
+    assert sentence(reason).startswith("no cpu request, so the cpu limit 4 counts: 4096 shares")
+    bare = on(one("requests: {memory: 1Gi}")).containers[0].cgroup.reasons["cpu.weight"]
+    assert sentence(bare).startswith("no cpu request: 2 shares")

@@ -22,7 +22,7 @@ from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.resize import ResizeStatus, resize_outcome, resize_refusals
 from tests.golden.reference import reservation
-from tests.qos.corner import MACHINE, UID, UID_, adj, file_of, on, one, pod_file, spec
+from tests.qos.corner import GI, MACHINE, UID, UID_, adj, file_of, on, one, pod_file, spec
 
 R136 = Release.of("1.36")
 MI = 1 << 20
@@ -164,6 +164,16 @@ def test_row_091_the_gate_alone_changes_nothing_visible() -> None:
     assert file_of(found, "c1", "memory.high") is None
     assert file_of(found, "c1", "memory.min") in {None, "0"}
     assert file_of(found, "c1", "memory.low") in {None, "0"}
+
+
+def test_memory_high_counts_the_machine_where_reservations_are_unknown() -> None:
+    unknown = replace(MACHINE, allocatable_memory_bytes=None)
+    for node, upper in ((MACHINE, 15 * GI), (unknown, 16 * GI)):
+        found = on(one("requests: {memory: 1Gi}"), node=node, gates={"MemoryQoS": True})
+        high = (GI + int(0.9 * (upper - GI))) // 4096 * 4096
+        assert file_of(found, "c1", "memory.high") == str(high)
+        assumed = [assumption.name for assumption in found.assumptions]
+        assert ("kube_reserved" in assumed) is (node is unknown)
 
 
 # -- eviction ----------------------------------------------------------------------------------------

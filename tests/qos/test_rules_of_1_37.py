@@ -21,7 +21,7 @@ from kubectl_qos.qos.resize import ResizeStatus, resize_outcome
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import Scenario
 from tests.node_states import build_node_state
-from tests.qos.corner import GI, MACHINE, TIERED, on, one, pod_file
+from tests.qos.corner import GI, MACHINE, TIERED, file_of, on, one, pod_file
 
 MI = 1 << 20
 HUGE = replace(
@@ -77,6 +77,28 @@ def test_memory_qos_off_is_written_for_classes(release: str, zeros: str | None) 
         [one("requests: {memory: 1Gi}")], setup("1.37", memory_reservation_policy=TIERED)
     ).roots[0]
     assert tiered.files["memory.min"] == str(GI)
+
+
+# -- MemoryQoS with pod-level resources (140262) -----------------------------------------------------
+
+
+def test_memory_high_counts_a_pod_level_limit() -> None:
+    pod = one("requests: {memory: 1Gi}", "resources: {requests: {memory: 2Gi}, limits: {memory: 4Gi}}")
+    before, after = (
+        on(pod, release, gates={"MemoryQoS": True}, memory_throttling_factor=0.9)
+        for release in ("1.36", "1.37")
+    )
+    assert pod_file(before, "memory.high") is None
+    assert pod_file(after, "memory.high") == str((2 * GI + int(0.9 * 2 * GI)) // 4096 * 4096)
+    assert file_of(before, "c1", "memory.high") == str((GI + int(0.9 * 14 * GI)) // 4096 * 4096)
+    assert file_of(after, "c1", "memory.high") == str((GI + int(0.9 * 3 * GI)) // 4096 * 4096)
+
+
+def test_a_pod_without_a_pod_level_memory_limit_has_no_memory_high() -> None:
+    for resources in ("resources: {limits: {cpu: 2}}", ""):
+        pod = one("requests: {cpu: 100m, memory: 1Gi}", resources)
+        found = on(pod, "1.37", memory_throttling_factor=0.9)
+        assert pod_file(found, "memory.high") is None
 
 
 # -- gates -------------------------------------------------------------------------------------------

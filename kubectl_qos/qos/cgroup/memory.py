@@ -172,13 +172,20 @@ def container_memory_qos(qos: QosClass, request: int, limit: int, setup: NodeSet
     return files
 
 
-def pod_memory_qos(qos: QosClass, request: int, setup: NodeSetup) -> dict[str, str]:
-    """Return the pod cgroup's protection, from its request in bytes including overhead."""
+def pod_memory_qos(qos: QosClass, request: int, limit: int, setup: NodeSetup) -> dict[str, str]:
+    """Return the pod cgroup's protection and throttling, from bytes that include overhead.
+
+    `limit` is that of a pod with pod-level resources, 0 if it has none.
+    """
+    files: dict[str, str] = {}
+    if limit and setup.release.has(Change.POD_LEVEL_MEMORY_HIGH):
+        high = _memory_high(request, limit, setup)
+        files = {MEMORY_HIGH: str(high)} if high is not None else {}
     if request <= 0:
-        return {}
+        return files
     if not setup.release.has(Change.MEMORY_RESERVATION_POLICY):
-        return {MEMORY_MIN: str(request)}
-    return {_protection(qos): str(request)} if _is_tiered(setup) else {}
+        return files | {MEMORY_MIN: str(request)}
+    return files | {_protection(qos): str(request)} if _is_tiered(setup) else files
 
 
 def class_memory_qos(
@@ -194,19 +201,38 @@ def class_memory_qos(
     return kubepods, of_burstable
 
 
+class HighTerms(NamedTuple):
+    """The terms of memory.high, which is base + factor x (upper - base); `upper` is 0 if it is unknown."""
+
+    base: int
+    upper: int
+    factor: float
+
+
+def high_terms(request: int, limit: int, setup: NodeSetup) -> HighTerms:
+    """Return the terms for a request and limit in bytes.
+
+    The base is the request from 1.27 on. Without a limit the upper bound is the node's capacity minus
+    reserved, of which nothing is reserved where that is unknown.
+    """
+    all_pods = setup.node.allocatable_memory_bytes
+    if all_pods is None:
+        all_pods = setup.node.memory_capacity_bytes or 0
+    return HighTerms(
+        request if setup.release.has(Change.MEMORY_HIGH_ABOVE_REQUEST) else 0,
+        limit or all_pods,
+        setup.kubelet.memory_throttling_factor or 0.0,
+    )
+
+
 def _memory_high(request: int, limit: int, setup: NodeSetup) -> int | None:
     """Return the throttling threshold, or None if it is not set.
 
-    1.22 to 1.26: limit x factor. From 1.27: request + factor x (limit - request), floored to a page. A
-    container without a limit uses the node's capacity minus reserved. The order of the floating point
-    operations is the kubelet's.
+    From 1.27 it is floored to a page. The order of the floating point operations is the kubelet's.
     """
     node, release = setup.node, setup.release
-    factor = setup.kubelet.memory_throttling_factor
-    if factor is None:
-        return None
-    upper = limit or node.allocatable_memory_bytes or 0
-    if limit == 0 and upper <= 0:
+    _, upper, factor = high_terms(request, limit, setup)
+    if setup.kubelet.memory_throttling_factor is None or upper <= 0:
         return None
     if not release.has(Change.MEMORY_HIGH_ABOVE_REQUEST):
         high = from_float(float(upper) * factor)

@@ -31,6 +31,7 @@ from kubectl_qos.qos.cgroup.memory import (
     container_memory_qos,
     container_swap,
     has_memory_qos,
+    high_terms,
     pod_hugepage_limits,
     pod_memory_qos,
 )
@@ -107,8 +108,15 @@ def pod_settings(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -
         memory_limit_bytes=memory,
         pids_limit=_pids_limit(pod, setup),
         hugepage_limits=pod_hugepage_limits(pod, totals.requests, setup.release),
-        unified=pod_memory_qos(qos, totals.memory_request, setup) if has_memory_qos(setup) else {},
+        unified=_pod_memory_qos(pod, qos, totals, setup),
     )
+
+
+def _pod_memory_qos(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -> dict[str, str]:
+    if not has_memory_qos(setup):
+        return {}
+    is_throttled = totals.declared.memory and has_pod_level_resources(pod, setup.release)
+    return pod_memory_qos(qos, totals.memory_request, totals.memory_limit if is_throttled else 0, setup)
 
 
 def _pids_limit(pod: Pod, setup: NodeSetup) -> int | None:
@@ -140,8 +148,8 @@ def container_resources(
     if swap.swap_max is not None:
         unified[MEMORY_SWAP_MAX] = swap.swap_max
     if has_memory_qos(setup):
-        request, limit = container.requests.get(MEMORY, ZERO), container.limits.get(MEMORY, ZERO)
-        unified |= container_memory_qos(qos, request.value(), limit.value(), setup)
+        request = container.requests.get(MEMORY, ZERO).value()
+        unified |= container_memory_qos(qos, request, _throttling_limit(pod, container, setup.release), setup)
     return replace(
         base,
         memory_swap_limit_bytes=swap.memory_and_swap,
@@ -214,6 +222,13 @@ def _effective_limit(pod: Pod, container: Container, name: str, release: Release
     return own
 
 
+def _throttling_limit(pod: Pod, container: Container, release: Release) -> int:
+    """Return the limit that memory.high counts: until 1.36 only the container's own."""
+    if release.has(Change.POD_LEVEL_MEMORY_HIGH):
+        return _effective_limit(pod, container, MEMORY, release).value()
+    return container.limits.get(MEMORY, ZERO).value()
+
+
 def _cfs_period_us(setup: NodeSetup) -> int:
     """Return the period of quotas in microseconds: 100 ms unless the gate allows another."""
     if setup.release.enabled(Gate.CUSTOM_CFS_QUOTA_PERIOD):
@@ -227,7 +242,7 @@ class _Inputs(NamedTuple):
     memory: Mapping[str, object]
     has_exclusive_cpus: bool
     request: int
-    limit: int
+    high: Mapping[str, object]
     pids_limit: int
     is_scope: bool = False
 
@@ -252,7 +267,7 @@ def pod_reasons(
         memory={"limit": totals.memory_limit, "declared": totals.declared.memory, "page": page},
         has_exclusive_cpus=totals.exclusive_cpus and qos is QosClass.GUARANTEED,
         request=totals.memory_request,
-        limit=totals.memory_limit,
+        high=_high_inputs(totals.memory_request, totals.memory_limit, setup),
         pids_limit=kubelet.pod_pids_limit,
     )
     return {name: _reason(name, value, inputs) for name, value in files.items()}
@@ -270,14 +285,17 @@ def container_reasons(
     """Return the reason for each of the container's files; `is_scope`: processes are in a cgroup below."""
     node, requests, limits = setup.node, container.requests, container.limits
     cpu_request = requests.get(CPU)
+    cpu_limit = _effective_limit(pod, container, CPU, setup.release).milli_value()
+    memory_request = requests.get(MEMORY, ZERO).value()
     inputs = _Inputs(
         weight={
             "cpu_milli": None if cpu_request is None else cpu_request.milli_value(),
+            "limit_milli": cpu_limit if cpu_request is None else 0,
             "shares": resources.cpu_shares,
             "curve": "quadratic" if node.oci_runtime.has_quadratic_weight else "linear",
         },
         quota={
-            "cpu_milli": _effective_limit(pod, container, CPU, setup.release).milli_value(),
+            "cpu_milli": cpu_limit,
             "own": not limits.get(CPU, ZERO).is_zero,
             "period_us": resources.cpu_period_us,
             "enforced": setup.kubelet.cpu_cfs_quota,
@@ -288,12 +306,16 @@ def container_reasons(
             "page": node.page_size_bytes,
         },
         has_exclusive_cpus=resources.cpu_quota_us == -1,
-        request=requests.get(MEMORY, ZERO).value(),
-        limit=limits.get(MEMORY, ZERO).value(),
+        request=memory_request,
+        high=_high_inputs(memory_request, _throttling_limit(pod, container, setup.release), setup),
         pids_limit=setup.kubelet.pod_pids_limit,
         is_scope=is_scope,
     )
     return {name: _reason(name, value, inputs) for name, value in files.items()}
+
+
+def _high_inputs(request: int, limit: int, setup: NodeSetup) -> Mapping[str, object]:
+    return {"request": request, "limit": limit, **high_terms(request, limit, setup)._asdict()}
 
 
 def _reason(file: str, value: str, inputs: _Inputs) -> Reason:
@@ -319,7 +341,7 @@ def _reason(file: str, value: str, inputs: _Inputs) -> Reason:
         rule = Rule.SWAP_UNLIMITED if value in {"max", "-1"} else rule
         return Reason(rule, value, {"request": inputs.request})
     if name == MEMORY_HIGH:
-        return Reason(Rule.MEMORY_HIGH, value, {"request": inputs.request, "limit": inputs.limit})
+        return Reason(Rule.MEMORY_HIGH, value, inputs.high)
     return Reason(Rule.MEMORY_PROTECTION, value, {"request": inputs.request})
 
 

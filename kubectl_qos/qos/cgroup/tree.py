@@ -374,7 +374,7 @@ def _kubepods_assumptions(setup: NodeSetup) -> Iterator[Assumption]:
     kubelet = setup.kubelet
     if kubelet.origin("enforce_node_allocatable") is Origin.ASSUMED:
         yield Assumption("enforce_node_allocatable", kubelet.enforce_node_allocatable)
-    if not _knows_reservations(kubelet) and setup.node.allocatable_memory_bytes is None:
+    if setup.assumes_no_reservations and not has_memory_qos(setup):
         yield Assumption("kube_reserved", kubelet.kube_reserved)
 
 
