@@ -365,7 +365,10 @@ def _fits_no_node(case: Case) -> Iterator[Hit]:
     nodes = [node.status.allocatable for node in case.context.snapshot.nodes.values()]
     for resource in (CPU, MEMORY):
         sizes = [amounts[resource] for amounts in nodes if amounts is not None and resource in amounts]
-        if not sizes and resource == MEMORY and settings.node_memory_bytes is not None:
+        # A node of --node-memory has what --assume leaves of it: reservations, or a profile that has them.
+        if not sizes and resource in case.setup.node.status_allocatable:
+            sizes = [case.setup.node.status_allocatable[resource]]
+        elif not sizes and resource == MEMORY and settings.node_memory_bytes is not None:
             sizes = [Quantity.parse(f"{settings.node_memory_bytes >> 10}Ki")]
         amount = requests.get(resource, ZERO)
         if sizes and amount > max(sizes):
