@@ -263,6 +263,8 @@ def with_limit_ranges(
         if own:
             release = snapshot.setup(pod.node_name).release
             pods[index] = as_created(pod, own, release)
+            if pods[index].annotations == pod.annotations:  # They add nothing.
+                continue
             text = ", ".join(limits.metadata.name for limits in own)
             for refusal in pod_refusals(pods[index], release)[:1]:
                 text += f", with which the API server refuses it: {refusal}"

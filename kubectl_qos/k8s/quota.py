@@ -315,8 +315,10 @@ class LimitRange(ApiStruct, frozen=True):
 def with_limit_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Pod:
     """Return a defaulted pod with what the LimitRanges add: absent values only, the first LimitRange wins.
 
-    Ephemeral containers get nothing, nor does a static pod, whose kubelet uses the file unchanged.
+    Its annotation says what they added, as the server's. Ephemeral containers get nothing, nor does a static
+    pod, whose kubelet uses the file unchanged.
     """
+    filled = pod
     for limit_range in ranges if pod.annotations.config_source in {None, "api"} else ():
         requests: dict[str, Quantity] = {}
         limits: dict[str, Quantity] = {}
@@ -326,8 +328,21 @@ def with_limit_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Pod:
                 limits.update(item.default)
         if requests or limits:
             add = partial(_with_defaults, requests=requests, limits=limits)
-            pod = msgspec.structs.replace(pod, spec=with_containers(pod.spec, add))
-    return pod
+            filled = msgspec.structs.replace(filled, spec=with_containers(filled.spec, add))
+    added = "; ".join(
+        f"{', '.join(sorted(names))} {side.removesuffix('s')} for {kind} {after.name}"
+        for kind, containers, others in (
+            ("container", pod.containers, filled.containers),
+            ("init container", pod.init_containers, filled.init_containers),
+        )
+        for before, after in zip(containers, others, strict=True)
+        for side in ("requests", "limits")
+        if (names := getattr(after, side).keys() - getattr(before, side).keys())
+    )
+    if not added:
+        return pod
+    marked = msgspec.structs.replace(pod.annotations, limit_ranger=f"LimitRanger plugin set: {added}")
+    return msgspec.structs.replace(filled, metadata=msgspec.structs.replace(pod.metadata, annotations=marked))
 
 
 def _with_defaults(container: Container, *, requests: _Amounts, limits: _Amounts) -> Container:

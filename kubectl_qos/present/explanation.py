@@ -53,7 +53,7 @@ from kubectl_qos.qos.eviction import lacks_stats
 from kubectl_qos.qos.killers import daemon_on
 from kubectl_qos.qos.killers.killer import Candidate
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction
-from kubectl_qos.qos.qos_class import QosClass, steps_to
+from kubectl_qos.qos.qos_class import QosClass, steps_by_class
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, Basis, ContainerKind, has_processes
 from kubectl_qos.qos.reason import Confidence, Rule
 from kubectl_qos.qos.restart import Restart, oom_at_start, restart_after_kill
@@ -151,8 +151,7 @@ def _class(prediction: Prediction) -> Section:
     if qos is not QosClass.GUARANTEED:
         lines += [Line(text) for text in reasons.class_lacks(reason)]
     lines += [Line(escape(text)) for text in (prediction.pod.annotations.limit_ranger,) if text]
-    for target in QosClass:
-        steps = steps_to(desired_pod(prediction.pod), target, release)
+    for target, steps in steps_by_class(desired_pod(prediction.pod), release).items():
         if steps:
             lines.append(Line(f"to become {target.value}:"))
             lines += [Line(reasons.step_sentence(step), depth=1) for step in steps]

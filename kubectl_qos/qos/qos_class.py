@@ -175,6 +175,14 @@ def steps_to(pod: Pod, target: QosClass, release: Release) -> list[ClassStep]:
     return [ClassStep(ClassStepKind.ADD_ANY_REQUEST if has_none else ClassStepKind.LOWER_A_REQUEST, owner)]
 
 
+def steps_by_class(pod: Pod, release: Release) -> dict[QosClass, list[ClassStep]]:
+    """Return the changes to each other class; what a LimitRange has set comes back if it is removed."""
+    steps = {target: steps_to(pod, target, release) for target in QosClass}
+    if pod.annotations.limit_ranger:
+        steps[QosClass.BEST_EFFORT] = []
+    return steps
+
+
 def _equalize(owner: str, requests: ResourceList, limits: ResourceList) -> Iterator[ClassStep]:
     for name in _COUNTED:
         request, limit = requests.get(name), limits.get(name)

@@ -113,10 +113,27 @@ def test_explain_applies_the_limit_ranges_of_the_input(run: Run) -> None:
     assert "Burstable, oom_score_adj 993" in done.out
     assert "memory.max = 536870912" in done.out
     assert done.err == "pod/web has the defaults of LimitRange caps\n"
+    limited = MARKED.replace("{name: a}", "{name: a, resources: {limits: {cpu: 1, memory: 128Mi}}}")
+    (run.home / "x.yaml").write_text(RANGE + limited)
+    done = run("explain", "pod/web", "-n", "shop", "-f", "x.yaml", "--node-memory", "16Gi")
+    assert done.err == "", "they add nothing to it"
     above = MARKED.replace("{name: a}", "{name: a, resources: {requests: {memory: 1Gi}}}")
     (run.home / "x.yaml").write_text(RANGE + above)
     done = run("explain", "pod/web", "-n", "shop", "-f", "x.yaml", "--node-memory", "16Gi")
     assert "with which the API server refuses it: spec.containers[0].resources.requests: Invalid" in done.err
+
+
+def test_what_a_node_reserves_does_not_hold_pods(run: Run) -> None:
+    (run.home / "x.yaml").write_text(
+        MARKED.replace("{name: a}", "{name: a, resources: {requests: {memory: 3Gi}}}")
+    )
+    for reserved, largest in (("none", None), ("memory=2Gi", "1948Mi")):
+        assumed = f"kubeReserved={reserved}"
+        done = run("check", "x.yaml", "--node-memory", "4Gi", "--assume", assumed, "-o", "json")
+        findings = [finding for finding in json.loads(done.out)["items"] if finding["rule"] == "QOS015"]
+        assert [finding["message"].partition("no node has more than ")[2] for finding in findings] == (
+            [f"{largest} of it"] if largest else []
+        )
 
 
 def test_the_kinds_of_openshift_are_its_own_in_v1(run: Run) -> None:

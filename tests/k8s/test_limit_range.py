@@ -9,7 +9,7 @@ from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quota import LimitRange, limit_range_refusals, with_limit_ranges
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.qos_class import QosClass, steps_by_class
 from tests.cluster.replay import recorded
 from tests.qos.corner import file_of, on, one, spec
 
@@ -53,6 +53,23 @@ def test_the_first_limit_range_wins_and_explicit_zero_is_kept() -> None:
     assert str(admitted(one(""), first, second).containers[0].limits["memory"]) == "1Gi"
     kept = admitted(one("requests: {memory: 0}"), first).containers[0]
     assert kept.requests["memory"].is_zero
+
+
+def test_what_was_added_is_said_as_the_server_says_it() -> None:
+    pod = spec(
+        "containers: [{name: c1, resources: {requests: {cpu: 1}}},"
+        "{name: c2, resources: {limits: {cpu: 1}}}], initContainers: [{name: i1}]"
+    )
+    created = admitted(pod, limits(default={"cpu": "2", "memory": "1Gi"}, defaultRequest={"cpu": "1"}))
+    assert created.annotations.limit_ranger == (
+        "LimitRanger plugin set: memory request for container c1; cpu, memory limit for container c1;"
+        " memory request for container c2; memory limit for container c2;"
+        " cpu, memory request for init container i1; cpu, memory limit for init container i1"
+    )
+    assert steps_by_class(created, R136)[QosClass.BEST_EFFORT] == [], "they would come back"
+    full = default_pod(one("limits: {cpu: 1, memory: 1Gi}"), R136)
+    assert with_limit_ranges(full, [limits(default={"cpu": "2"})]) is full
+    assert steps_by_class(full, R136)[QosClass.BEST_EFFORT] != []
 
 
 def test_ephemeral_containers_do_not_change() -> None:

@@ -15,7 +15,7 @@ from kubectl_qos.present.values import TimedDocument, Values, camel, copied, pla
 from kubectl_qos.present.values.changes import EditValues, RankValues, edit_values, rank_values
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction
-from kubectl_qos.qos.qos_class import ClassStepKind, QosClass, steps_to
+from kubectl_qos.qos.qos_class import ClassStepKind, QosClass, steps_by_class
 from kubectl_qos.qos.ranking import ContainerKind
 from kubectl_qos.qos.reason import Reason
 
@@ -152,9 +152,9 @@ def explanation_values(explanation: Explanation) -> PodExplanationValues:
                     step.resource or None,
                     None if step.value is None else str(step.value),
                 )
-                for step in steps_to(desired_pod(pod), target, prediction.setup.release)
+                for step in steps
             )
-            for target in QosClass
+            for target, steps in steps_by_class(desired_pod(pod), prediction.setup.release).items()
         },
         rank=row.rank if row is not None else None,
         oom_score=row.score if row is not None else None,
