@@ -178,6 +178,10 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         " by the runtime and its version: choose 32Mi or more"
     ),
     Fact.OOM_KILLED: "OOMKilled: the runtime counted an OOM kill in its cgroup, at a limit or of the node",
+    Fact.INIT_RUNS_AGAIN: (
+        "an OOMKilled init container counts as failed, also with exit code 0: it runs again, and with"
+        " restartPolicy Never the pod fails"
+    ),
     Fact.NOT_COUNTED: (
         "137 without OOMKilled is a SIGKILL without an OOM kill that the runtime counted: usual on a full"
         " node, possible at a limit, certain after a failed liveness probe or a stop beyond its grace period"

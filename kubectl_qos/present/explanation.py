@@ -344,6 +344,8 @@ def _eviction(
         lines.append(Line(f"usage is {binary(abs(over))} {'above' if over > 0 else 'below'} that request"))
     if prediction.critical:
         answer = "never: critical pods are not evicted"
+        if not prediction.node_critical:
+            lines.append(Line("the kernel does not see that: only system-node-critical lowers oom_score_adj"))
     elif pod_rows:
         answer = f"{_ranks(pod_rows, rows, lambda row: row.eviction_rank)} under memory pressure"
     elif row is None or (not row.node and row.rank is None):

@@ -155,7 +155,11 @@ def test_a_kill_that_is_only_perhaps_for_memory_is_not_called_one() -> None:
 
 def test_a_critical_pod_is_spared_by_eviction() -> None:
     """It takes no place among those that may be evicted: two of the node's 17 pods are critical."""
-    assert "never: critical pods are not evicted" in explained("kube-proxy-7hc2x")
+    unseen = "the kernel does not see that: only system-node-critical lowers oom_score_adj"
+    for name, is_node_critical in (("kube-proxy-7hc2x", True), ("coredns-6f6b679f8f-4bqjx", False)):
+        text = explained(name)
+        assert "never: critical pods are not evicted" in text
+        assert (unseen in text) is not is_node_critical
     assert "rank 9 of 15 under memory pressure" in explained("api-7d9c5b6f8-x2mzq")
 
 

@@ -303,6 +303,19 @@ def test_an_oom_kill_that_did_not_end_the_container(code: int, end: str) -> None
     assert (f"its main process ended {end}" in " ".join(text.split())) == bool(end)
 
 
+@pytest.mark.parametrize(
+    ("kind", "code", "is_said"),
+    [
+        ("initContainerStatuses", 0, True),
+        ("initContainerStatuses", 137, False),
+        ("containerStatuses", 0, False),
+    ],
+)
+def test_an_init_container_with_an_oom_kill_runs_again(kind: str, code: int, *, is_said: bool) -> None:
+    kill = only(pod(exit_code=code, reason="OOMKilled", kind=kind), OLD)
+    assert (Fact.INIT_RUNS_AGAIN in facts(kill)) is is_said
+
+
 def test_a_sigkill_in_which_no_oom_kill_was_counted() -> None:
     assert Fact.NOT_COUNTED in facts(only(pod(), OLD))
     assert Fact.NOT_COUNTED not in facts(only(pod(reason="OOMKilled"), OLD))
@@ -445,6 +458,9 @@ NOT_ADMITTED = "Pod was rejected: The node had condition: [MemoryPressure]. "
 NO_ROOM = "Node didn't have enough resource: memory, requested: 9, used: 1, capacity: 5"
 TOPOLOGY = "Resources cannot be allocated with Topology locality"
 NO_NUMA = "Allocate failed due to [memorymanager] no NUMA nodes with enough memory is available, unexpected"
+NO_HINT = (
+    "Allocate failed due to [memorymanager] failed to find NUMA nodes to extend the current topology hint"
+)
 PREEMPTED = "Preempted in order to admit critical pod"
 DISK = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 1Mi. "
 TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
@@ -471,6 +487,12 @@ TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationBy
         ({"reason": "OutOfmemory", "message": NO_ROOM}, (), Mechanism.REJECTION, Confidence.LIKELY),
         (
             {"reason": "UnexpectedAdmissionError", "message": NO_NUMA},
+            (),
+            Mechanism.REJECTION,
+            Confidence.LIKELY,
+        ),
+        (
+            {"reason": "UnexpectedAdmissionError", "message": NO_HINT},
             (),
             Mechanism.REJECTION,
             Confidence.LIKELY,

@@ -553,6 +553,9 @@ def _death_kill(death: _Death, diagnosis: Diagnosis, **fields: Any) -> Kill:
     exit_code = death.end.known_exit_code if death.state != WAITING else None
     stated = {"time": death.time, "exit_code": exit_code, "reason": death.end.reason}
     whose = {"container": death.container, "container_id": death.container_id}
+    # isInitContainerFailed in pkg/kubelet/kuberuntime/helpers.go, from 1.23 on
+    if death.runs_once and exit_code == 0 and death.end.reason == OOM_KILLED:
+        diagnosis = replace(diagnosis, evidence=(*diagnosis.evidence, Evidence(Fact.INIT_RUNS_AGAIN)))
     return _kill(death.pod, diagnosis, **(whose | stated | fields))
 
 

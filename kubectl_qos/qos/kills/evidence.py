@@ -56,6 +56,7 @@ class Fact(Enum):
     ENDED = "the status has how it ended: state, exit_code, reason"
     OOM_AT_START = "the runtime says that memory ran out as it was started, or seems so: words, is_named"
     OOM_KILLED = "the runtime counted an OOM kill in the container's cgroup: by any limit, or the node's"
+    INIT_RUNS_AGAIN = "it is an init container that ended with 0, and counts as failed"
     NOT_COUNTED = "it ended by SIGKILL, in which the runtime counted no OOM kill"
     EXIT_IS_MADE_UP = "the kubelet lost sight of the container and filled in 137"
     POD_ENDED = "status.reason of the pod: reason, message"
@@ -267,7 +268,7 @@ _OWN_STORAGE: Final = re.compile(
     r'|(?P<volume>Usage of EmptyDir volume) "(?P<mount>[^"]*)" exceeds the limit "(?P<size>[^"]*)"'
 )
 _REJECTED: Final = re.compile(
-    r"The node had condition|didn't have enough resource|no NUMA nodes with enough memory|^Pod was rejected"
+    r"The node had condition|didn't have enough resource|\[memorymanager\]|^Pod was rejected"
     r"|^Resources cannot be allocated with Topology|^SMT Alignment Error"
 )
 _CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
