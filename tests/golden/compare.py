@@ -216,8 +216,22 @@ _encoded = msgspec.json.Encoder(order="deterministic").encode
 @cache
 def _fields(path: str, text: bytes) -> Mapping[str, int]:
     """How many values each field of a section has; most sections are those of the release before."""
-    value = json.loads(text)
-    return Counter(leaf.field for leaf in leaves(value, value, path, path, []))
+    found: Counter[str] = Counter()
+    _count(json.loads(text), path, path, found)
+    return found
+
+
+def _count(value: Any, name: str, field_: str, found: Counter[str]) -> None:
+    """Count the leaves of a value that both sides have; `name` is the last part of its path."""
+    if isinstance(value, dict) and value:
+        is_keyed = name.endswith(_KEYED)
+        for key, one in value.items():
+            _count(one, key, f"{field_}.*" if is_keyed else f"{field_}.{key}", found)
+    elif isinstance(value, list) and value:
+        for one in value:
+            _count(one, "", f"{field_}[]", found)
+    else:
+        found[field_] += 1
 
 
 def report(tally: Tally) -> None:
