@@ -23,6 +23,14 @@ def recorded_log(run: str) -> tuple[str, ...]:
 
 
 @cache
+def first_reports(run: str, count: int = 2) -> tuple[str, ...]:
+    """The lines of the first reports of a run."""
+    lines = recorded_log(run)
+    begins = [number for number, line in enumerate(lines) if " invoked oom-killer: " in line]
+    return lines[: begins[count]]
+
+
+@cache
 def recorded_run(run: str) -> Any:
     """Everything that was recorded of a run."""
     return read_json(f"node-1.36/oom-{run}.json")

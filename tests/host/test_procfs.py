@@ -59,10 +59,18 @@ def notes_of(view: HostView) -> list[str]:
     return list(host_notes(view, [], Kernel.SIGNED, all_shown=False))
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_a_recorded_node_has_the_recorded_order_and_scores(tmp_path: Path, variant: str) -> None:
-    node, recorded, _ = recorded_node(tmp_path, variant)
-    view = read(node)
+Recorded = tuple[HostView, dict[int, dict[str, Any]], dict[str, Any]]
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def a_recorded_node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """What is read of a recorded node, its processes as recorded, and the pods by UID."""
+    node, processes, pods = recorded_node(tmp_path_factory.mktemp("node"), request.param)
+    return read(node), processes, pods
+
+
+def test_a_recorded_node_has_the_recorded_order_and_scores(a_recorded_node: Recorded) -> None:
+    view, recorded, _ = a_recorded_node
     assert {one.pid for one in view.processes} == set(recorded)
     rows = order(view)
     ranked = [row for row in rows if row.rank is not None]
@@ -75,10 +83,8 @@ def test_a_recorded_node_has_the_recorded_order_and_scores(tmp_path: Path, varia
     assert all(row.process.score == 0 for row in rows if row.spared)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_a_recorded_node_has_the_recorded_pods_and_containers(tmp_path: Path, variant: str) -> None:
-    node, _, pods = recorded_node(tmp_path, variant)
-    view = read(node)
+def test_a_recorded_node_has_the_recorded_pods_and_containers(a_recorded_node: Recorded) -> None:
+    view, _, pods = a_recorded_node
     names = pod_names_by_uid(
         JsonDecoder(Pod).decode(msgspec.json.encode(one["pod"])) for one in pods.values()
     )
