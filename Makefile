@@ -75,7 +75,7 @@ test-cluster: $(VENV)/.installed  ## against a real API server
 	$(BIN)/pytest -q tests/real_cluster
 
 laws: $(VENV)/.installed  ## tests of laws, each with ten times as many examples as in `make test`
-	$(BIN)/pytest -n $(WORKERS) -q --hypothesis-profile thorough $$(grep -lrE "^@given|settings\(\)\.max" tests --include='*.py')
+	$(BIN)/pytest -n $(WORKERS) -q --hypothesis-profile thorough $$(grep -lrE "^@given|settings\(\)\.max|SAMPLE" tests --include='*.py')
 
 monkey: $(VENV)/.installed  ## a minute of random keys in the terminal UI
 	QOS_MONKEY_SECONDS=60 $(BIN)/pytest -q tests/tui/test_monkey.py

@@ -5,10 +5,14 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Final
 
 import pytest
+from hypothesis import settings
 
 KUBECTL = shutil.which("kubectl")
+SAMPLE: Final = 1 if settings().max_examples > 100 else 8
+"""One in so many answers of kubectl itself is compared: they change with its version alone."""
 
 _LOG_LINE = re.compile(r"[EIWF]\d{4} ")
 

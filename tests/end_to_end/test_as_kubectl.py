@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import settings
 
 from tests.cluster.kubeconfigs import kubeconfig, write
-from tests.cluster.kubectl import KUBECTL, needs_kubectl
+from tests.cluster.kubectl import KUBECTL, SAMPLE, needs_kubectl
 from tests.end_to_end.command import Run, environment
 
 TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
@@ -28,8 +27,6 @@ LOG_LINE = re.compile(r"[EIWF]\d{4} ")
 
 each_line = pytest.mark.parametrize("row", LINES, ids=[row["ours"] for row in LINES])
 each_file = pytest.mark.parametrize("row", FILES, ids=[row["name"] for row in FILES])
-SAMPLE = 1 if settings().max_examples > 100 else 8
-"""One in so many answers of kubectl itself is compared: they change with its version alone."""
 
 
 @pytest.fixture

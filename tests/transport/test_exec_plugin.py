@@ -22,7 +22,7 @@ from kubectl_qos.transport.kubeconfig import resolve_context
 from tests.cluster.certificates import Authority
 from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.kubeconfigs import inline, kubeconfig, write
-from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
+from tests.cluster.kubectl import SAMPLE, needs_kubectl, said_by_kubectl
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.plugins import API_VERSION, calls, gives, plugin
 from tests.cluster.serving import ConnectTo, Serve
@@ -211,6 +211,7 @@ def test_an_answer_that_is_none(
 
 
 @needs_kubectl
+@pytest.mark.parametrize("answer", [*ANSWERS][::SAMPLE], indirect=True)
 def test_kubectl_says_the_same_of_it(
     server: HttpsServer, tmp_path: Path, answer: tuple[dict[str, Any], str]
 ) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from kubectl_qos.errors import QosError
 from tests.cluster.commanding import connected_by
-from tests.cluster.kubectl import needs_kubectl, said_by_kubectl
+from tests.cluster.kubectl import SAMPLE, needs_kubectl, said_by_kubectl
 
 SERVER = "https://127.0.0.1:1"
 REFUSED = "The connection to the server 127.0.0.1:1 was refused - did you specify the right host or port?"
@@ -62,6 +62,7 @@ def test_our_messages(case: Case, tmp_path: Path) -> None:
 
 
 @needs_kubectl
+@pytest.mark.parametrize("case", ROWS[::SAMPLE], ids=[row["name"] for row in ROWS[::SAMPLE]], indirect=True)
 def test_kubectls_messages(case: Case, tmp_path: Path) -> None:
     said = said_by_kubectl(tmp_path / "config", *case.flags, "get", "--raw", "/version")
     for sentence, theirs in zip(case.messages, sentences(said), strict=True):
