@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from difflib import unified_diff
 from functools import cache
@@ -47,24 +47,33 @@ spec:
 pytestmark = needs_kubectl
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _each_copy_is_built_once() -> Iterator[None]:
-    """Most tests build the same folders, each in a copy of its own."""
-    outputs: dict[Any, bytes] = {}
+OUTPUTS: Final[dict[Any, bytes]] = {}
 
-    def build(folder: str) -> bytes:
-        above = Path(folder), *Path(folder).parents
-        root = next(path for path in above if path.name.startswith("kubectl-qos-"))
-        files = [path for path in root.rglob("*") if path.is_file() or path.is_symlink()]
-        parts = frozenset((str(path.relative_to(root)), path.is_symlink(), content(path)) for path in files)
-        key = os.environ["PATH"], Path(folder).relative_to(root), parts
-        if key not in outputs:
-            outputs[key] = read_kustomization(folder)
-        return outputs[key]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(working_tree, "read_kustomization", build)
-        yield
+def build_once(folder: str) -> bytes:
+    """What kustomize makes of a folder: most tests build the same ones, each in a tree or copy of its own."""
+    files = sorted(file for layer in layers(Path(folder)) for file in layer.iterdir() if not file.is_dir())
+    parts = [(os.path.relpath(file, folder), file.is_symlink(), content(file)) for file in files]
+    key = os.environ["PATH"], *parts
+    if key not in OUTPUTS:
+        OUTPUTS[key] = read_kustomization(folder)
+    return OUTPUTS[key]
+
+
+def layers(folder: Path) -> set[Path]:
+    """A folder, and those that its kustomization names with all that theirs do."""
+    found, left = set[Path](), [folder.resolve()]
+    while left:
+        if (last := left.pop()).is_dir() and last not in found:
+            found.add(last)
+            names = re.findall(r"[\w./-]+", (content(last / "kustomization.yaml") or b"").decode())
+            left += [(last / name).resolve() for name in names if "/" in name]
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _each_folder_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(working_tree, "read_kustomization", build_once)
 
 
 def content(path: Path) -> bytes | None:
@@ -126,7 +135,7 @@ Built = dict[tuple[str, ...], Any]
 
 def built(folder: Path) -> Built:
     """What kustomize makes of a folder, by kind, namespace and name."""
-    objects = yaml.safe_load_all(read_kustomization(str(folder)))
+    objects = yaml.safe_load_all(build_once(str(folder)))
     return {
         (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in objects
     }
