@@ -75,9 +75,9 @@ WIDTH: Final = 10_000
 COLUMNS: Final = [pod_columns.BY_KEY[key] for key in pod_columns.WIDE_KEYS]
 
 
-def statements(snapshot: Snapshot, now: datetime) -> Iterator[Claim]:
-    """Everything that is said about the pods and nodes of a snapshot."""
-    for pod in snapshot.pods:
+def statements(snapshot: Snapshot, now: datetime, every: int = 1) -> Iterator[Claim]:
+    """Everything that is said about the pods and nodes of a snapshot; every so many pods are explained."""
+    for pod in snapshot.pods[::every]:
         explained = explain_pod(pod, snapshot, now)
         about = ("pod", pod.namespace, pod.name)
         yield from pod_claims(about, [explained.subject, *_lines(explained.sections)])
@@ -393,12 +393,13 @@ def test_at_risk_is_every_next_death_and_nobody_out_of_reach(number: int) -> Non
 def test_a_recorded_node(read: Callable[[], Snapshot]) -> None:
     snapshot = read()
     assert len(snapshot.usage) > 40
-    assert contradictions(statements(snapshot, DEMO_TIME)) == []
+    every = max(1, 120 // settings().max_examples)
+    assert contradictions(statements(snapshot, DEMO_TIME, every)) == []
 
 
 @pytest.mark.parametrize("chunk", range(10))
 def test_random_clusters(chunk: int) -> None:
-    each = settings().max_examples // 6
+    each = settings().max_examples // 10
     for number in range(chunk * each, chunk * each + each):
         assert contradictions(statements(random_cluster(number), DEMO_TIME)) == [], number
 

