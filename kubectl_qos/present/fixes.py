@@ -40,9 +40,11 @@ from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import subject, when
 from kubectl_qos.present.next_death import (
     KUBELET_CHECKS,
+    bounded,
     capacity_notes,
     death_condition,
     distance,
+    in_time,
     killer_words,
     mechanism_notes,
     others_first_text,
@@ -203,18 +205,29 @@ def fix_effect(fix: Fix) -> str:
     if death.waits:
         is_looping = any(loop.container == death.container for loop in oom_loops(fix.pod))
         words += " at its next start" if is_looping else " when it was killed"
-    words += ": "
     if fix.kind is FixKind.NEIGHBOUR:
         assert after is not None, "a limit that was set can be hit"
-        return f"{words}spares {victim(death)}; {victim(after)} dies instead after {distance(after)}"
-    words += f"{distance(death)} {ARROW} {distance(after) if after is not None else 'never'}"
-    words += turn(after) if after is not None else ""
+        return f"{words}: spares {victim(death)}; {victim(after)} dies instead after {in_time(after)}"
+    words += _delay(death, after)
     if fix.sooner is not None:
         words += (
-            f", but before that {killer_words(fix.sooner)}{_whose(fix, fix.sooner)} ({distance(fix.sooner)})"
+            f", but before that {killer_words(fix.sooner)}{_whose(fix, fix.sooner)} ({in_time(fix.sooner)})"
         )
     before, changed = fix.effects.before.qos_class, fix.effects.after.qos_class
     return f"{words}; {before.value} {ARROW} {changed.value}" if before is not changed else words
+
+
+def _delay(death: NextDeath, after: NextDeath | None) -> str:
+    """Return by how much a death is put off; where its distance reads the same, by how many other deaths."""
+    far, turns = in_time(death), turn(death)
+    if after is None:
+        return f": {far}{turns} {ARROW} never"
+    if distance(after) != distance(death):
+        return f": {far}{turns} {ARROW} {in_time(after)}{turn(after)}"
+    if after.before == death.before:
+        return f": still {far}{turns}"
+    was, becomes = (turn(each).removeprefix(", ") or "first" for each in (death, after))
+    return f" at {bounded(death)}: {was} {ARROW} {becomes}"
 
 
 def _whose(fix: Fix, sooner: NextDeath) -> str:

@@ -217,6 +217,11 @@ def distance(death: NextDeath) -> str:
     return f"{AT_MOST if death.is_upper_bound else ''}+{far}"
 
 
+def in_time(death: NextDeath) -> str:
+    """Return how far away a death is, in bytes and at the present growth: `+361Mi, ~38 s`."""
+    return ", ".join(filter(None, (distance(death), eta(death.seconds or None))))
+
+
 def bounded(death: NextDeath) -> str:
     """Return how far away a death is, for a sentence: `+361Mi`, `+361Mi at most`."""
     bound = f" {AT_MOST.strip()}" if death.is_upper_bound else ""

@@ -124,6 +124,28 @@ def test_a_raised_limit(found: FixList) -> None:
     assert fix_change(guaranteed) == "a limits.memory and a requests.memory 4Gi → 4608Mi (at least 4425Mi)"
 
 
+def test_how_long_a_fix_lasts_at_the_present_growth(snapshot: Snapshot) -> None:
+    """The importer grows by 256 KiB a second: 2.7 MiB are full in 11 s, 29 MiB in two minutes."""
+    grows = {(("data", "importer-5f7b9c-2vtxk"), "c"): ContainerHistory(115 << 20, rate=float(1 << 18))}
+    growing = replace(snapshot, history=History(grows, snapshot.usage))
+    fixes = fixes_on_nodes(growing, ["worker-2"], Scope())
+    assert fix_effect(first(fixes, FixKind.LIMIT)) == "own limit 98%: +2Mi, ~11 s → +29Mi, ~2 min"
+
+
+def test_a_gain_is_told_by_the_value_that_changes(snapshot: Snapshot) -> None:
+    """Pods that are evicted before free too little memory to show in a distance of some Gi."""
+    of_promo = fixes_for_pods(snapshot, [("shop", "promo-7c4b-l9dk2")])
+    fix = next(fix for fix in of_promo.fixes if fix.death.killer.evicts)
+    assert fix_effect(fix) == (
+        "kubelet evicts at +10.0Gi: after 4 other deaths → after 5 other deaths,"
+        " but before that own limit 92% (+5Mi)"
+    )
+    firsts = replace(fix, death=fix.death._replace(before=0), sooner=None)
+    assert fix_effect(firsts) == "kubelet evicts at +10.0Gi: first → after 5 other deaths"
+    same = replace(fix, after=fix.death, kind=FixKind.RECOMMENDED, sooner=None)
+    assert fix_effect(same) == "kubelet evicts: still +10.0Gi, after 4 other deaths"
+
+
 def test_a_raised_limit_that_another_killer_does_not_wait_for(found: FixList) -> None:
     fix = next(one for one in found.fixes if one.kind is FixKind.LIMIT and "api" in one.pod.name)
     assert fix.sooner is not None
