@@ -344,3 +344,35 @@ class PastSource(Source):
     def event_list(self, namespace: str | None) -> EventList:
         """Return no events, and that they are missing."""
         return EventList(of_nodes=False, missing=Missing("the list of events", "a store of metrics has none"))
+
+
+class NoCluster(Source):
+    """In place of a cluster that could not be read: nothing is known, and why."""
+
+    is_live = False
+    title = "kernel logs alone"
+    default_namespace: str | None = None
+
+    def __init__(self, error: QosError, at: datetime) -> None:
+        self._missing = Missing("the list of pods", str(error), error.hint)
+        self._at = at
+
+    def now(self) -> datetime:
+        """Return the time of the command."""
+        return self._at
+
+    def snapshot(self, scope: Scope) -> Snapshot:
+        """Return no pods, and why."""
+        return Snapshot(missing=(self._missing,))
+
+    def find(self, kind: str, namespace: str | None, name: str) -> Pod:
+        """Raise ApiError (NotFound)."""
+        raise ApiError.not_found(f"{kind.lower()}s", name)
+
+    def events(self, pod: Pod) -> tuple[Event, ...]:
+        """Return no events."""
+        return ()
+
+    def event_list(self, namespace: str | None) -> EventList:
+        """Return no events."""
+        return EventList(of_nodes=False)

@@ -36,7 +36,7 @@ from kubectl_qos.present.next_death import columns, foretold, notes, nothing
 from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Lanes, Mark, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
-from kubectl_qos.present.reasons import assumption_sentence, usage_sentence
+from kubectl_qos.present.reasons import assumption_sentence, missing_sentence, usage_sentence
 from kubectl_qos.present.values import Values
 from kubectl_qos.qos.killers import OWN_LIMITS
 from kubectl_qos.qos.kills.analyze import Kill
@@ -344,7 +344,8 @@ def _next(incident: Incident) -> Iterator[Block]:
     (coming, fixes), about = incident.coming, incident.about
     rows = coming.rows
     if not rows:
-        why = nothing(coming)
+        unknown = map(missing_sentence, () if incident.snapshot.pods else incident.snapshot.missing)
+        why = next(unknown, nothing(coming))
         yield Paragraph(f"{why[:1].upper()}{why[1:]}.")
         return
     shown = most_important([row.death for row in rows], _MOST) if coming.state is not None else ()

@@ -20,6 +20,7 @@ from tests.cluster.cluster_objects import pod as pod_object
 from tests.cluster.object_server import ObjectServer
 from tests.end_to_end.command import Run
 from tests.end_to_end.conftest import Live
+from tests.host.kernel_logs import recorded_log
 
 PARSER = MarkdownIt("commonmark").enable("table")
 
@@ -59,6 +60,22 @@ def test_every_statement_is_that_of_kills_next_and_fix(run: Run, about: tuple[st
     said = [report["summary"], *(one["message"] for kill in kills for one in kill["evidence"])]
     said += [death[key] for death in report["deaths"] for key in ("others", "prevention") if death[key]]
     assert [one for one in said if one.replace("\\", "") not in lines] == []
+
+
+def test_a_kernel_log_answers_without_a_cluster(run: Run) -> None:
+    text = "\n".join(recorded_log("global-A"))
+    page = run("report", "node/node1", "--kernel-log", "node1=-", given=text)
+    assert (page.code, page.err) == (0, "")
+    assert "From kernel logs alone" in page.out
+    assert "5 OOM kills or evictions, killed by the kernel because the node ran out of memory." in page.out
+    of_list = "he list of pods is missing: no kubeconfig found"
+    assert f"## What stands now\n\nT{of_list}" in page.out, "nobody knows who dies next"
+    other = run("report", "node/other", "--kernel-log", "node1=-", given=text)
+    assert "No OOM kills or evictions found." in other.out
+    of_pod = run("report", "pod/web", "--kernel-log", "node1=-", given=text)
+    assert (of_pod.code, of_pod.out) == (1, ""), "a log does not name pods"
+    of_none = run("report", "--demo", "-n", "none", "--kernel-log", "node1=-", given=text)
+    assert of_none.err == 'Error from server (NotFound): namespaces "none" not found\n'
 
 
 def test_a_job_whose_pod_was_killed_has_the_fix_of_that_pod(run: Run) -> None:

@@ -179,7 +179,7 @@ def _read(options: Options) -> tuple[list[Kill], Facts, list[ApiError], list[Ker
     references = _named(options)
     source = options.source.without_usage().on_node(resources.parse_node(options.target))
     logs = read_logs(options.kernel_logs, source, local=options.local)
-    facts = _read_facts(source, references, has_logs=bool(logs))
+    _, facts = read_facts(source, references, has_logs=bool(logs))
     logs += facts.kernel_logs
     missing = find_missing(references, facts)
     kills, facts = find_shown(facts, logs, references, source, options.since_seconds)
@@ -247,23 +247,25 @@ def _split(text: str) -> tuple[str, str]:
     return node, path
 
 
-def _read_facts(source: SourceOptions, references: Sequence[resources.Reference], *, has_logs: bool) -> Facts:
+def read_facts(
+    source: SourceOptions, references: Sequence[resources.Reference], *, has_logs: bool
+) -> tuple[sources.ResolvedSource, Facts]:
     """Read pods, nodes and events; without a cluster, kernel logs are enough. Raises QosError."""
     try:
-        return facts_of(sources.resolve_source(source), references, has_logs=has_logs)
+        resolved = sources.resolve_source(source)
+        return resolved, facts_of(resolved, references, has_logs=has_logs)
     except QosError as error:
         if isinstance(error, UsageError) or references or not (has_logs and source.is_cluster):
             raise
         from datetime import UTC
 
-        from kubectl_qos.k8s.events import EventList
+        from kubectl_qos.cluster.source import NoCluster
         from kubectl_qos.k8s.quantity import parse_time
-        from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
-        from kubectl_qos.present.reasons import missing_sentence
+        from kubectl_qos.k8s.snapshot import Scope
 
-        missing = missing_sentence(Missing("the list of pods", str(error), error.hint))
         now = parse_time(source.at or "") or datetime.now(UTC)
-        return Facts(Snapshot(), EventList(of_nodes=False), Scope(), now, (missing,))
+        resolved = sources.ResolvedSource(NoCluster(error, now), Scope(node=source.node))
+        return resolved, facts_of(resolved, (), has_logs=True)
 
 
 def facts_of(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.bundle import Contents
     from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.qos.kills.report import KernelLog
 
 DAY_SECONDS: Final = 86_400
 MOST_FIXES: Final = 10
@@ -65,17 +66,20 @@ class _Request(NamedTuple):
 
     source: SourceOptions
     resolved: sources.ResolvedSource
+    facts: kills_command.Facts
+    logs: list[KernelLog]
     reference: resources.Reference | None
     seconds: int | None
 
 
-def _parse_request(options: Options) -> _Request:
-    """Return what the arguments ask for; a bundle answers its own question if they select nothing else."""
+def _read(options: Options) -> _Request:
+    """Read what the arguments ask for; a bundle answers its own question if they select nothing else."""
     node, reference = resources.parse_node_or_reference(
         options.target, "one node, pod or workload can be reported at a time"
     )
-    source = options.source.on_node(node)
-    resolved = sources.resolve_source(source)
+    source, references = options.source.on_node(node), [reference] if reference is not None else []
+    logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
+    resolved, facts = kills_command.read_facts(source, references, has_logs=bool(logs))
     seconds = None if source.has_files else DAY_SECONDS
     bundled = resolved.bundled.report if resolved.bundled is not None else None
     if bundled is not None:
@@ -90,7 +94,10 @@ def _parse_request(options: Options) -> _Request:
             selector=bundled.selector,
         )
         resolved = resolved._replace(scope=sources.build_scope(source, resolved.source, ()))
-    return _Request(source, resolved, reference, options.since_seconds or seconds)
+        references = [reference] if reference is not None else []
+        facts = kills_command.facts_of(resolved, references, has_logs=bool(logs))
+    resources.require_places(resolved, facts.snapshot)
+    return _Request(source, resolved, facts, logs, reference, options.since_seconds or seconds)
 
 
 def run(options: Options) -> int:
@@ -98,14 +105,10 @@ def run(options: Options) -> int:
     if options.anonymize and options.bundle is None:
         hint = "kubectl qos report -f FILE.tar.gz then writes the page without names"
         raise UsageError("--anonymize needs --bundle FILE.tar.gz", hint=hint)
-    source, resolved, reference, seconds = _parse_request(options)
-    logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
+    source, resolved, facts, logs, reference, seconds = _read(options)
     references = [reference] if reference is not None else []
-    facts = kills_command.facts_of(resolved, references, has_logs=False)
     snapshot = resolved.source.with_autoscalers(facts.snapshot, facts.scope.namespace)
     facts = replace(facts, snapshot=snapshot)
-    if source.node is not None:
-        resources.require_node(source.node, facts.snapshot)
     logs += facts.kernel_logs
     kills, facts = kills_command.find_shown(facts, logs, references, source, seconds)
     if reference is not None and reference.kind != "Pod":
