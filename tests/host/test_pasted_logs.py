@@ -71,6 +71,7 @@ def test_a_slow_console_spreads_a_report_over_seconds() -> None:
     messages = [*MESSAGES[:3], *trace, *MESSAGES[3:]]
     report = report_of([f"[{8523 + number * 0.8:12.6f}] {text}" for number, text in enumerate(messages)])
     assert (report.line, report.victims[0].pid, report.memory.limit_kb) == (1, 4711, 131072)
+    assert report.uptime == 8523 + (len(messages) - 1) * 0.8, "of its last line, which kills"
 
 
 @pytest.mark.parametrize("head", [MESSAGES[:3], []])
@@ -469,7 +470,8 @@ def test_a_node_that_thrashes_spreads_a_report_over_seconds() -> None:
     """It may stall in any line; of the report a person has searched some."""
     seconds = {MESSAGES[0]: "04", SUMMARY: "39", KILLED: "39"}
     lines = [f"Nov 20 12:00:{second} n1 kernel: {message}" for message, second in seconds.items()]
-    assert report_of(lines).invoker is not None
+    slow = report_of(lines)
+    assert (slow.invoker is not None, slow.time[-2:]) == (True, "39"), "it was killed in the end"
     other = "Nov 20 12:00:39 n1 kernel: leaky invoked oom-killer: gfp_mask=0xcc0, order=0, oom_score_adj=990"
     (report,) = read_log([lines[0], other, *lines[1:]], NOW).reports
     assert report.time.endswith("39")

@@ -233,8 +233,12 @@ class ReportBuilder:
         self.has_gap = False
         if not self._report.node:
             self._set(node=record.node)
-        if not self._report.time:
+        # A node that stalls in its report kills long after the first line.
+        is_kill = kind == "killed" and record.has_time and len(self._victims) <= 1
+        if not self._report.time or is_kill:
             self._set(time=record.time, year_is_guessed=record.year_is_guessed)
+        if is_kill:
+            self._set(uptime=record.uptime)
         return True
 
     def add_reaped(self, record: LogRecord, pid: int) -> bool:
