@@ -319,6 +319,7 @@ class NodeTable:
             sorted_by = self._sort_column.key if self._sort_column is not None else ""
             columns = node_columns.NODE_COLUMNS
             keys = [key for key in keys if key == sorted_by or columns[key].needs is not Needs.PSI]
+        assumed = {row.name: row.eviction for row in table.rows if not row.configured}
         return TableView(
             kind="NodeMemory",
             rows=rows,
@@ -330,7 +331,7 @@ class NodeTable:
             ],
             notes=(
                 *node_table_notes(snapshot, table),
-                *(eviction_notes(table.rows) if self._has_eviction else ()),
+                *(eviction_notes(assumed) if self._has_eviction else ()),
                 *(() if self._options.format.has_every_column else psi_notes(keys, rows, origin)),
             ),
             key=lambda row: row.name,

@@ -11,7 +11,7 @@ from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.allocation import RESIZE_PENDING, low_pod_limit, resize_condition
 from kubectl_qos.k8s.node_overrides import PROFILES
 from kubectl_qos.k8s.quantity import Quantity, parse_time, truncating_div
-from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, PodUsage, UsageOrigin
+from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, PodUsage, UsageOrigin, sampled
 from kubectl_qos.present.format import (
     binary,
     count,
@@ -30,7 +30,7 @@ from kubectl_qos.qos.ranking import NEAR_LIMIT_PERCENT, Basis, Flag, has_process
 from kubectl_qos.qos.reason import Reason, Rule
 
 if TYPE_CHECKING:
-    from kubectl_qos.analysis.node_table import NodeRow, NodeRows, OrderBasis
+    from kubectl_qos.analysis.node_table import NodeRows, OrderBasis
     from kubectl_qos.analysis.pod_table import PodRow, PodRows, RankedNode
     from kubectl_qos.k8s.kubelet import Node, NodeSetup
     from kubectl_qos.k8s.objects import Pod
@@ -43,6 +43,8 @@ Inputs = Mapping[str, Any]
 
 
 WITHOUT_USAGE: Final = "without usage may die earlier than shown; distances on their nodes are upper bounds"
+_RECENT_SECONDS: Final = 90
+"""How old usage of a metrics server may be that reads it each minute."""
 _USAGE_HINT: Final = (
     "it comes from the metrics API, or with -f from PodMetrics or a kubelet summary in the files"
 )
@@ -498,14 +500,13 @@ def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
     yield from own_memory_notes(own, snapshot.usage)
 
 
-def eviction_notes(rows: Iterable[NodeRow]) -> Iterator[str]:
-    """Yield which eviction thresholds are defaults, because the kubelet's configuration is unknown."""
-    assumed = [row for row in rows if not row.configured]
-    thresholds = sorted({row.eviction for row in assumed if row.eviction is not None})
-    if thresholds:
-        of = assumed[0].name if len(assumed) == 1 else count(len(assumed), "node")
+def eviction_notes(assumed: Mapping[str, int | None]) -> Iterator[str]:
+    """Say that the eviction thresholds of these nodes are defaults; None is a node without one."""
+    known = {name: threshold for name, threshold in assumed.items() if threshold is not None}
+    if known:
+        of = escape(*known) if len(known) == 1 else count(len(known), "node")
         yield (
-            f"the eviction threshold of {of} is assumed to be the default, {binary(thresholds[0])}:"
+            f"the eviction threshold of {of} is assumed to be the default, {binary(min(known.values()))}:"
             " the kubelet's configuration is unknown"
         )
 
@@ -599,6 +600,14 @@ def usage_sentence(sampled: Sampled, now: datetime, history: History = NO_HISTOR
         return f"MEMORY and RANK are by the working set from {source}; {estimate}"
     counted = "RANK is by swap and the larger of working set and RSS, MEMORY by the working set"
     return f"{counted}, from {source}; {estimate}"
+
+
+def old_usage_notes(snapshot: Snapshot, now: datetime) -> Iterator[str]:
+    """Say how old usage is if it is older than a metrics server's, and no statistic of a long time."""
+    last = sampled(snapshot.usage) if not snapshot.history.stat else None
+    oldest = parse_time(last.oldest) if last is not None else None
+    if last is not None and oldest is not None and (now - oldest).total_seconds() > _RECENT_SECONDS:
+        yield f"memory usage is from {last.origin}{_ages(last, now)}: growth since then is not counted"
 
 
 def history_note(history: History) -> str:

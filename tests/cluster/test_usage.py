@@ -1,6 +1,8 @@
 """Usage from the kubelets' summary, and which number the kernel's order goes by."""
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -16,6 +18,7 @@ from kubectl_qos.k8s.objects import JsonDecoder
 from kubectl_qos.k8s.snapshot import NO_USAGE, Scope, Snapshot, Usage
 from kubectl_qos.k8s.usage import (
     ContainerUsage,
+    History,
     PodUsage,
     Pressure,
     Summary,
@@ -26,7 +29,7 @@ from kubectl_qos.k8s.usage import (
 )
 from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.pod_columns import PSI_COLUMNS, psi_notes
-from kubectl_qos.present.reasons import usage_sentence
+from kubectl_qos.present.reasons import old_usage_notes, usage_sentence
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.pods import explanation_values
 from tests.cluster.cluster_objects import metrics, node, pod
@@ -182,6 +185,21 @@ def test_the_processes_of_pods_are_counted() -> None:
     by_metrics = sampled({("n", "a"): PodUsage(("c",), (1,))})
     assert by_metrics is not None
     assert usage_sentence(by_metrics, DEMO_TIME).endswith("of each process: one per container is assumed")
+
+
+def test_usage_older_than_a_metrics_server_has_is_said() -> None:
+    """A metrics server that reads each minute has none older than that and its own delay."""
+    taken = PodUsage(("c",), (1,), timestamp=f"{DEMO_TIME:%Y-%m-%dT%H:%M:%SZ}")
+    snapshot = Snapshot(pods=(), nodes={}, usage={("n", "a"): taken})
+    notes = [[*old_usage_notes(snapshot, DEMO_TIME + timedelta(seconds=age))] for age in (0, 90, 91)]
+    assert notes == [
+        [],
+        [],
+        ["memory usage is from the metrics API, 91s old: growth since then is not counted"],
+    ]
+    assert [*old_usage_notes(Snapshot(pods=(), nodes={}), DEMO_TIME)] == []
+    past = replace(snapshot, history=History({}, {}, "7d", "p99"))
+    assert [*old_usage_notes(past, DEMO_TIME + timedelta(days=1))] == [], "which is no usage of a moment"
 
 
 def test_a_live_snapshot_has_the_pressure_of_its_nodes(serve: Serve, connect_to: ConnectTo) -> None:

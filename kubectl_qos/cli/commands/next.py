@@ -80,21 +80,22 @@ def run(options: Options) -> int:
             options.source,
             format_,
             "Death",
-            lambda source: _view(*NextTable(replace(options, source=source)).read()),
+            lambda source: NextTable(replace(options, source=source)).table(),
         )
     command = NextTable(options)
     if options.watch:
         from kubectl_qos.cli.watch import watch
 
         return watch(command, command.resolved, format_)
-    deaths, snapshot = command.read()
+    deaths, now = command.read(), command.resolved.source.now()
     if options.output not in {None, "wide"}:
         from kubectl_qos.present.values.incidents import death_list_values
 
-        output.print_document(death_list_values(deaths), str(options.output), at=snapshot.at)
+        output.print_document(death_list_values(deaths), str(options.output), at=deaths.snapshot.at)
     else:
         from kubectl_qos.present import timeline
         from kubectl_qos.present.output import hidden_note
+        from kubectl_qos.present.reasons import old_usage_notes
 
         width = output.terminal_width()
         near, far = command.near(deaths)
@@ -105,7 +106,8 @@ def run(options: Options) -> int:
         is_fitted = width is not None and options.output != "wide"
         shown = timeline.table_columns(near, width) if is_fitted else every
         output.print_lines(timeline.lines(near, shown, width or WIDTH, headers=options.headers))
-        output.notes((*far, *hidden_note(every, shown, width or WIDTH), *_notes(near, snapshot, shown)))
+        hidden = hidden_note(every, shown, width or WIDTH)
+        output.notes((*far, *hidden, *old_usage_notes(deaths.snapshot, now), *_notes(near, shown)))
     return command.resolved.print_notes()
 
 
@@ -135,11 +137,15 @@ class NextTable:
         names = (reference.name for reference in self._of_pods)
         return resolved.named(*names) if only_pods else self._wanted
 
-    def read(self) -> tuple[Deaths, Snapshot]:
-        """Return the deaths and their snapshot. Raises QosError."""
+    def read(self) -> Deaths:
+        """Return the deaths. Raises QosError."""
         snapshot, _ = resources.with_limit_ranges(self.resolved, self.scope(self.resolved))
         resources.require_places(self.resolved, snapshot)
-        return self._deaths(snapshot), snapshot
+        return self._deaths(snapshot)
+
+    def table(self) -> TableView[DeathRow]:
+        """Return the table of one of several clusters. Raises QosError."""
+        return _view(self.read(), self.resolved.source.now())
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[DeathRow]:
         """Return the table to follow; its columns are always the same."""
@@ -149,7 +155,7 @@ class NextTable:
         # Notes on who else may die would change with every sample.
         rows = [row._replace(death=row.death._replace(rival=None, growing=())) for row in near.rows]
         columns = [column for column in COLUMNS if column.key != "before"]
-        view = _view(replace(near, rows=tuple(rows)), snapshot, columns)
+        view = _view(replace(near, rows=tuple(rows)), now, columns)
         return replace(view, notes=(*far, *view.notes))
 
     def near(self, deaths: Deaths) -> tuple[Deaths, list[str]]:
@@ -176,12 +182,13 @@ class NextTable:
 
 
 def _view(
-    deaths: Deaths, snapshot: Snapshot, columns: Sequence[Column[DeathRow]] | None = None
+    deaths: Deaths, now: datetime, columns: Sequence[Column[DeathRow]] | None = None
 ) -> TableView[DeathRow]:
     """Return the deaths as a table, with all columns that have values unless some are given."""
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.present.next_death import columns as all_columns
     from kubectl_qos.present.next_death import nothing
+    from kubectl_qos.present.reasons import old_usage_notes
     from kubectl_qos.present.values.incidents import death_values
 
     columns = columns or all_columns(deaths.rows)
@@ -189,7 +196,8 @@ def _view(
         kind="Death",
         rows=deaths.rows,
         columns=columns,
-        notes=_notes(deaths, snapshot, columns),
+        notes=_notes(deaths, columns),
+        ages=(*old_usage_notes(deaths.snapshot, now),),
         key=lambda row: (row.node, row.death.mechanism, row.death.key, row.death.container),
         reference=lambda row: row.node,
         nothing=nothing(deaths),
@@ -198,11 +206,18 @@ def _view(
     )
 
 
-def _notes(deaths: Deaths, snapshot: Snapshot, columns: Iterable[Column[DeathRow]]) -> tuple[str, ...]:
+def _notes(deaths: Deaths, columns: Iterable[Column[DeathRow]]) -> tuple[str, ...]:
+    from kubectl_qos.k8s.kubelet import Origin
     from kubectl_qos.present.next_death import BEFORE, notes
-    from kubectl_qos.present.reasons import missing_notes
+    from kubectl_qos.present.reasons import eviction_notes, missing_notes
 
     before = [BEFORE for column in columns if column.key == "before"]
     of_deaths = tuple(notes(deaths))
     shown = of_deaths if deaths.rows else of_deaths[1:]
-    return (*missing_notes(snapshot.missing, of_deaths), *before, *shown)
+    evicting = {row.node for row in deaths.rows if row.death.killer.evicts}
+    assumed = {
+        name: state.thresholds.node_bytes
+        for name, state in deaths.states.items()
+        if name in evicting and state.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
+    }
+    return (*missing_notes(deaths.snapshot.missing, of_deaths), *before, *shown, *eviction_notes(assumed))
