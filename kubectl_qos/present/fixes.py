@@ -226,7 +226,7 @@ def _delay(death: NextDeath, after: NextDeath | None) -> str:
         return f": {far}{turns} {ARROW} {in_time(after)}{turn(after)}"
     if after.before == death.before:
         return f": still {far}{turns}"
-    was, becomes = (turn(each).removeprefix(", ") or "first" for each in (death, after))
+    was, becomes = (turn(moment).removeprefix(", ") or "first" for moment in (death, after))
     return f" at {bounded(death)}: {was} {ARROW} {becomes}"
 
 

@@ -502,11 +502,12 @@ def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
 
 def eviction_notes(assumed: Mapping[str, int | None]) -> Iterator[str]:
     """Say that the eviction thresholds of these nodes are defaults; None is a node without one."""
-    known = {name: threshold for name, threshold in assumed.items() if threshold is not None}
-    if known:
-        of = escape(*known) if len(known) == 1 else count(len(known), "node")
+    thresholds = {name: threshold for name, threshold in assumed.items() if threshold is not None}
+    if thresholds:
+        of, least = count(len(thresholds), "node"), min(thresholds.values())
+        of = escape(*thresholds) if len(thresholds) == 1 else of
         yield (
-            f"the eviction threshold of {of} is assumed to be the default, {binary(min(known.values()))}:"
+            f"the eviction threshold of {of} is assumed to be the default, {binary(least)}:"
             " the kubelet's configuration is unknown"
         )
 

@@ -266,6 +266,6 @@ def test_the_demo_never_reports_pressure_that_its_samples_deny() -> None:
 def test_next_says_where_a_threshold_is_assumed_if_it_foresees_an_eviction(run: Run) -> None:
     assumed = "the eviction threshold of worker-2 is assumed to be the default, 100Mi"
     assert assumed in run("next", "node/worker-2", "--demo").err
-    told = run("next", "node/worker-2", "--demo", "--assume", "evictionHard=memory.available<200Mi")
-    assert "threshold of worker-2" not in told.err
+    given = run("next", "node/worker-2", "--demo", "--assume", "evictionHard=memory.available<200Mi")
+    assert "threshold of worker-2" not in given.err
     assert "threshold of worker-2" not in run("next", "--demo").err, "an own limit comes first"

@@ -132,7 +132,7 @@ def test_how_long_a_fix_lasts_at_the_present_growth(snapshot: Snapshot) -> None:
     assert fix_effect(first(fixes, FixKind.LIMIT)) == "own limit 98%: +2Mi, ~11 s → +29Mi, ~2 min"
 
 
-def test_a_gain_is_told_by_the_value_that_changes(snapshot: Snapshot) -> None:
+def test_a_gain_is_shown_in_the_value_that_changes(snapshot: Snapshot) -> None:
     """Pods that are evicted before free too little memory to show in a distance of some Gi."""
     of_promo = fixes_for_pods(snapshot, [("shop", "promo-7c4b-l9dk2")])
     fix = next(fix for fix in of_promo.fixes if fix.death.killer.evicts)
