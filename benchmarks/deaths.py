@@ -17,7 +17,6 @@ from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
 
@@ -243,7 +242,7 @@ def _truth(machine: Machine) -> tuple[PodKey | None, int]:
         if sum(life.used for life in machine.lives) >= machine.capacity - (100 << 20):
             snapshot = Snapshot(machine.pods(), {machine.name: machine.node()}, machine.usage(second))
             deaths = next_deaths(state_of_node(snapshot, machine.name))
-            return next(death.key for death in deaths if death.mechanism is Mechanism.EVICTION), second
+            return next(death.key for death in deaths if death.mechanism == "kubelet eviction"), second
     return None, 0
 
 

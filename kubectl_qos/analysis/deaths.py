@@ -47,7 +47,7 @@ class DeathRow(NamedTuple):
     @property
     def common_words(self) -> tuple[str, ...]:
         """Node and mechanism."""
-        return (self.node, self.death.mechanism.value)
+        return (self.node, self.death.mechanism)
 
     @property
     def words(self) -> str:

@@ -48,9 +48,9 @@ from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import kubelet_kill
+from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ProfileCache
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import Urgency
 from kubectl_qos.qos.simulation.node_state import NodeState, growth_on
 

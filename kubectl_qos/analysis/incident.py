@@ -25,8 +25,8 @@ from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
 from kubectl_qos.qos.killers import OWN_LIMITS
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import SLACK_SECONDS, Evidence, ended_evidence
+from kubectl_qos.qos.kills.mechanism import KILLED, Mechanism
 from kubectl_qos.qos.kills.report import seconds_between
-from kubectl_qos.qos.reason import KILLED, Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
 
 MOST_DEATHS: Final = 10

@@ -415,11 +415,12 @@ def list_contexts(options: SourceOptions) -> tuple[str, ...]:
 
 def parse_settings(options: SourceOptions) -> tuple[NodeOverride, ...]:
     """Return the settings of --assume, and of --feature-gates in the kubelet's form. Raises UsageError."""
-    from kubectl_qos.k8s.node_overrides import FEATURE_GATES, NodeOverride
+    from kubectl_qos.k8s.node_overrides import FEATURE_GATES
+    from kubectl_qos.qos.killers import parse_assumed
 
     gates = [gate for gates in options.feature_gates for gate in gates.split(",") if gate]
     settings = (*options.assume, *(f"{FEATURE_GATES}{gate}" for gate in gates))
-    return tuple(map(NodeOverride.parse, settings))
+    return tuple(map(parse_assumed, settings))
 
 
 def _parse_overrides(options: SourceOptions) -> NodeOverrides:

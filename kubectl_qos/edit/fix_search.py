@@ -273,7 +273,7 @@ class _Search:
             return fix.pod is other.pod
         if fix.kind is not other.kind or fix.kind in {FixKind.LIMIT, FixKind.NEIGHBOUR}:
             return False
-        is_other_death = fix.death.mechanism is not other.death.mechanism
+        is_other_death = fix.death.mechanism != other.death.mechanism
         return is_other_death and self._holds(other.death, fix.edits, other.claim)
 
     def evidence(self, death: NextDeath) -> Evidence:

@@ -32,7 +32,6 @@ from kubectl_qos.k8s.resources import pod_level_limits, pod_requests
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Profiles, Ranking, rank_node, with_pods
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.resize import ResizeStatus, node_fit
 from kubectl_qos.qos.restart import is_refused, may_be_killed_again, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import Scope
@@ -393,7 +392,7 @@ def same_of_pod(deaths: Iterable[NextDeath], death: NextDeath) -> NextDeath | No
     return same[0] if same else None
 
 
-def _kind(death: NextDeath) -> tuple[Mechanism, int | None]:
+def _kind(death: NextDeath) -> tuple[str, int | None]:
     return death.mechanism, death.grace_seconds
 
 

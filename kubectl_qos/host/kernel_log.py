@@ -18,6 +18,7 @@ from kubectl_qos.host.log_lines import parse_line
 from kubectl_qos.host.log_text import Numbered, messages, read_lines
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import CUT
+from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.kills.report import KernelLog, OomReport
 from kubectl_qos.qos.logs.oom_lines import OF_UNIT, REAPED, DaemonKill, ReportBuilder, is_daemon_line
 from kubectl_qos.qos.logs.record import LogRecord, begin_in, between, goes_on, is_whole
@@ -35,7 +36,7 @@ _RELEVANT: Final = re.compile(
 """What only a report has: a line with it and an unknown prefix is not read, and that is said."""
 _WORDS: Final = (
     *("oom", "ill", "ask", "emory", "total_vm", "Mem-Info", "SIG", "ictim", "usage", "panic", "CPU: "),
-    *("OOM", "signal "),
+    *("OOM", "signal ", *(program for killer in KILLERS for program in killer.log.programs)),
 )
 """Every line of a report but those of tables has one of them."""
 _ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d{1,10} +\d")
@@ -443,10 +444,7 @@ _OTHER_FORMATS: Final = (
         "kubectl get pods,events -A -o json > FILE, and kubectl qos kills -f FILE",
     ),
     (
-        re.compile(
-            r".*(?:\b(?:nohang|earlyoom)\b|mem avail: |implement_corrective_action"
-            r"|(?<!-)\boomd(?:\[\d+\])?: |\boomd kill: )"
-        ),
+        re.compile(f".*(?:{'|'.join(sign for killer in KILLERS for sign in killer.log.signs)})"),
         "a log of an OOM daemon without a kill",
         "give the lines that follow as well",
     ),

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.logs.record import LogRecord
 
 
@@ -47,15 +48,16 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
     if text.startswith("{", position):
         return _json_record(text[position:], fields, now)
     fields["program"] = _program(text[position:], fields.get("program", ""))
-    if fields["program"] == _USER and not text.startswith(_TALOS, position):
+    if fields["program"] == _USER:
         return None
     return LogRecord(text[position:], **fields, is_bare=not position)
 
 
 def _program(message: str, program: str) -> str:
-    """Return whose kill a message is about: oomd writes to the kernel's log, systemd repeats the kernel's."""
-    if message.startswith(_OOMD):
-        return "oomd"
+    """Return whose kill it is: daemons may write to the kernel's log, and systemd repeats the kernel's."""
+    for mark, daemon in _KMSG_MARKS.items():
+        if message.startswith(mark):
+            return daemon
     return "" if program == "systemd" and message.endswith(_BY_KERNEL) else program
 
 
@@ -185,8 +187,8 @@ def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogR
     transport = _first(entry, ("_TRANSPORT",))
     program, facility = _first(entry, _PROGRAMS), _first(entry, _FACILITIES)
     fields = outer | _json_times(entry, now)
-    if program in _PROGRAMS_READ - {"kernel"} or message.startswith(_TALOS):
-        fields["program"] = _program(message, program or _USER)
+    if program in _DAEMONS or message.startswith(tuple(_KMSG_MARKS)):
+        fields["program"] = _program(message, program)
     # In syslog's format anything can claim to be the kernel; the journal's own transport is proof.
     elif (transport or program or "kernel") != "kernel" or (not transport and facility not in _OF_KERNEL):
         return None
@@ -260,15 +262,13 @@ def _rfc3339(time: datetime) -> str:
 _KERNEL_LEVELS: Final = 7
 """Priorities above are of other facilities: programs wrote them to /dev/kmsg."""
 _USER: Final = "user"
-"""The facility of lines that programs write to the kernel's log, as Talos does."""
+"""The facility of lines that programs write to the kernel's log."""
+_KMSG_MARKS: Final = {killer.log.mark: killer.id for killer in KILLERS if killer.log.mark}
 _TALOS: Final = "[talos] "
 _TALOS_CONTROLLER: Final = "runtime.OOMController"
-_OOMD: Final = "oomd kill: "
-"""oomd writes its kills to the kernel's log, as the facility of users."""
 _BY_KERNEL: Final = ("has been killed by the OOM killer.", "OOM killer killed some processes in this unit.")
-_PROGRAMS_READ: Final = frozenset(
-    {"kernel", "systemd-oomd", "earlyoom", "systemd", "nohang", "nohang-desktop", "oomd"}
-)
+_DAEMONS: Final = {"systemd", *(program for killer in KILLERS for program in killer.log.programs)}
+_PROGRAMS_READ: Final = {"kernel", *_DAEMONS}
 _OF_KERNEL: Final = frozenset({"", "kern", "0"})
 _FIRST_EPOCH: Final = 1e8
 _LAST_EPOCH: Final = 1e11
@@ -312,7 +312,7 @@ _HOST: Final = re.compile(
 )
 _AFTER_UPTIME: Final = re.compile(
     r"(?:(?P<host>[\w.:-]{0,252}[\w.-]) )?"
-    r"(?P<program>(?<= )kernel|(?:earlyoom|systemd(?:-oomd)?|nohang(?:-desktop)?|oomd)(?=\[))(?:\[\d+\])?: ",
+    rf"(?P<program>(?<= )kernel|(?:{'|'.join(sorted(_DAEMONS))})(?=\[))(?:\[\d+\])?: ",
     re.ASCII,
 )
 _NEVER: Final = re.compile("(?!)")

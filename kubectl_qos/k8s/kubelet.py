@@ -52,21 +52,6 @@ class CgroupDriver(StrEnum):
     CGROUPFS = "cgroupfs"
 
 
-class Daemon(StrEnum):
-    """A daemon that kills before the kernel does."""
-
-    TALOS = "Talos"
-    SYSTEMD_OOMD = "systemd-oomd"
-    EARLYOOM = "earlyoom"
-    NOHANG = "nohang"
-    OOMD = "oomd"
-
-    @property
-    def setting(self) -> str:
-        """Return its name in `--assume userspaceOOMKiller=`."""
-        return self.value.lower()
-
-
 class MemoryReservationPolicy(StrEnum):
     """What MemoryQoS reserves (1.36 and later)."""
 

@@ -22,7 +22,6 @@ from kubectl_qos.k8s.kubelet import (
     MIN_CFS_PERIOD_US,
     WINDOWS,
     CgroupDriver,
-    Daemon,
     Kubelet,
     MemoryReservationPolicy,
     Node,
@@ -41,6 +40,8 @@ FEATURE_GATES: Final = "featureGates."
 OCI_RUNTIME_OF_CLASS: Final = "ociRuntime."
 KUBELET_VERSION: Final = "kubeletVersion"
 PROFILE: Final = "profile"
+USERSPACE_OOM_KILLER: Final = "userspaceOOMKiller"
+"""Its values are in qos/killers/, which parses it at the edge."""
 _EXAMPLES: Final = ("cgroupDriver", "cgroupVersion", "featureGates.MemoryQoS", "ociRuntime", "memory")
 
 
@@ -330,13 +331,6 @@ def _version(text: str) -> str:
     return text
 
 
-OOM_KILLERS: Final = ("none", *sorted(daemon.setting for daemon in Daemon))
-"""The values of userspaceOOMKiller: who kills before the kernel."""
-_oom_killer = _checked(
-    str,
-    re.compile(rf"{'|'.join(OOM_KILLERS)}|{Daemon.TALOS.setting}-1\.[0-9]+(\.[0-9]+)?").fullmatch,
-    f"{', '.join(OOM_KILLERS)}, or a release of Talos such as talos-1.12",
-)
 _factor = _checked(float, lambda factor: 0 < factor <= 1, "a number above 0 and up to 1")
 _kernel = _checked(str, re.compile(r"[0-9]+\.[0-9]+").match, "a kernel version, such as 6.1")
 _runtime = _checked(
@@ -396,7 +390,7 @@ _NODE: Final[Mapping[str, Field]] = {
     "kernel": Field("kernel", _kernel),
     "osImage": Field("os_image", str),
     "operatingSystem": _one_of("operating_system", LINUX, WINDOWS),
-    "userspaceOOMKiller": Field("userspace_oom_killer", _oom_killer, OOM_KILLERS),
+    USERSPACE_OOM_KILLER: Field("userspace_oom_killer", str),
     "memory": Field("memory_capacity_bytes", _memory),
     "swap": Field("swap_capacity_bytes", _bytes),
     "pageSize": Field("page_size_bytes", _page_size, ("4Ki", "16Ki", "64Ki")),

@@ -42,7 +42,8 @@ from kubectl_qos.qos.kills.evidence import (
     event_evidence,
     is_near,
 )
-from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.kills.mechanism import Mechanism
+from kubectl_qos.qos.reason import Confidence
 
 _ENDED: Final = "kube_pod_container_status_last_terminated_"
 _LIMITS: Final = "kube_pod_container_resource_limits"
@@ -251,7 +252,7 @@ def _diagnosis(death: _End, title: str) -> Diagnosis:
     if nearest is not None and death.peak is not None and death.peak >= _NEAR * (limit or 0):
         mechanism, is_likely = nearest, death.is_oom
     elif death.node_was_full:
-        mechanism = BY_RANK.id
+        mechanism = Mechanism(BY_RANK.id)
     elif nearest is not None and (death.is_oom or death.peak is None):
         mechanism, is_likely = nearest, death.is_oom and death.node_was_full is False
         evidence += (Evidence(Fact.LIMIT_NOT_SEEN),) if death.peak is not None else ()

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from kubectl_qos.edit.status import low_limit_sentence
-from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
 from kubectl_qos.present.format import count, escape, in_mi
 from kubectl_qos.qos.cgroup.names import CUT, container_of_unit, pod_cgroup
+from kubectl_qos.qos.killers import BY_ID
 from kubectl_qos.qos.kills.evidence import OOM_KILLED, SIGKILLED, WAITING, Evidence, Fact
 
 
@@ -135,7 +135,7 @@ def _daemon(details: Details) -> str:
     names = ", ".join(escape(str(name)) for name in details["processes"])
     whom = f" in {escape(str(details['cgroup']))}" if details["cgroup"] else ""
     why = f": {_one_line(details['why'])}" if details["why"] else ""
-    code = "143 (SIGTERM) or 137" if details["daemon"] in {Daemon.EARLYOOM, Daemon.NOHANG} else "137"
+    code = "143 (SIGTERM) or 137" if BY_ID[details["daemon"]].sends_sigterm else "137"
     whose = f"{names or ('all processes' if whom else 'a process that the log does not name')}{whom}"
     ends = f"; the container ends as Error with exit code {code}, not as OOMKilled: the kernel counts no kill"
     cgroup = details["cgroup"] or ""

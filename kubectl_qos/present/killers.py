@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.qos.killers import Killer, daemon_on
-from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.kills.mechanism import Mechanism
 
 
 class Words(NamedTuple):
@@ -38,20 +38,20 @@ OWN_LIMIT: Final = "own limit"
 _NEVER: Final = "never Guaranteed pods or pods with a memory limit"
 _BY_SCORE: Final = "the kernel kills the highest oom_score first"
 
-WORDS: Final = {
-    Mechanism.CONTAINER_LIMIT: Words(
+WORDS: Final[Mapping[str, Words]] = {
+    "container limit": Words(
         "killed by the kernel at the container's memory limit",
         name="the container limit",
         by=OWN_LIMIT,
         order="no other container: at a container's limit the kernel chooses among its processes",
     ),
-    Mechanism.POD_LIMIT: Words(
+    "pod limit": Words(
         "killed by the kernel at the pod's memory limit",
         name="the pod limit",
         by="pod limit",
         order="no other pod: at a pod's limit the kernel chooses among its containers",
     ),
-    Mechanism.KUBEPODS_LIMIT: Words(
+    "kubepods limit": Words(
         "killed by the kernel at the memory limit of all pods, or of those of a class",
         name="the kubepods limit",
         by="kubepods limit",
@@ -61,20 +61,20 @@ WORDS: Final = {
             " threshold; with a higher threshold (memory.available) the kubelet evicts first"
         ),
     ),
-    Mechanism.NODE: Words(
+    "node": Words(
         "killed by the kernel because the node ran out of memory",
         name="the kernel, because the node is full",
         by="kernel: node full",
         order=_BY_SCORE,
     ),
-    Mechanism.EVICTION: Words(
+    "kubelet eviction": Words(
         "evicted by the kubelet under memory pressure; no OOM",
         name="eviction",
         by="kubelet evicts",
         dies="is evicted",
         order="the kubelet first evicts pods that use more than they request, by lowest priority first",
     ),
-    Mechanism.TALOS: Words(
+    "Talos": Words(
         "killed by the OOM controller of Talos under memory pressure, not by the kernel; OOMConfig in the"
         " machine configuration tunes it or turns it off",
         name="the OOM controller of Talos",
@@ -86,7 +86,7 @@ WORDS: Final = {
             "strict": f"BestEffort pods first, then Burstable ones, the largest of each first; {_NEVER}",
         },
     ),
-    Mechanism.SYSTEMD_OOMD: Words(
+    "systemd-oomd": Words(
         "killed by systemd-oomd under memory pressure, not by the kernel",
         name="systemd-oomd",
         by="systemd-oomd: pressure",
@@ -97,7 +97,7 @@ WORDS: Final = {
             " ManagedOOMMemoryPressure"
         ),
     ),
-    Mechanism.EARLYOOM: Words(
+    "earlyoom": Words(
         "killed by earlyoom as memory became scarce, not by the kernel",
         name="earlyoom",
         by="earlyoom: 10% free",
@@ -105,7 +105,7 @@ WORDS: Final = {
         first={"": "the highest oom_score first (--prefer and --avoid are not known)"},
         acts="kills before the kernel, when 10 % of RAM and of swap are left",
     ),
-    Mechanism.NOHANG: Words(
+    "nohang": Words(
         "killed by nohang as memory became scarce, not by the kernel",
         name="nohang",
         by="nohang: 5% free",
@@ -113,7 +113,7 @@ WORDS: Final = {
         first={"": "the highest oom_score first (its settings for single processes are not known)"},
         acts="kills before the kernel, when 5 % of RAM and 10 % of swap are left",
     ),
-    Mechanism.OOMD: Words(
+    "oomd": Words(
         "killed by oomd by a rule of its configuration, not by the kernel",
         name="oomd",
         by="oomd: its rules",
@@ -156,9 +156,9 @@ def actor(killer: Killer) -> str:
     return "kubelet" if killer.evicts else "kernel" if killer.is_kernel else WORDS[killer.id].name
 
 
-def killer_name(mechanism: Mechanism, *, is_own: bool) -> str:
+def killer_name(mechanism: str, *, is_own: bool) -> str:
     """Return the name of a killer in lists of deaths; `is_own`: the limit is the container's own."""
-    return OWN_LIMIT if is_own else WORDS[mechanism].by or mechanism.value
+    return OWN_LIMIT if is_own else WORDS[mechanism].by or str(mechanism)
 
 
 def killer_sentence(setup: NodeSetup, *, has_ranks: bool = True) -> str:

@@ -29,6 +29,7 @@ from kubectl_qos.qos.kills.choice import (
     memory_users,
 )
 from kubectl_qos.qos.kills.evidence import RUNTIME_INIT, Need
+from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import Constraint, OomReport, OomTask, Outcome
 from kubectl_qos.qos.oom_score import (
     BEST_EFFORT_ADJ,
@@ -40,7 +41,6 @@ from kubectl_qos.qos.oom_score import (
     least_request,
 )
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 
 _WIDTH: Final = 110
 _LEAST_WIDTH: Final = 20

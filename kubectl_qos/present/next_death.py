@@ -260,7 +260,7 @@ def death_condition(death: NextDeath | None, *, names_other: bool = True) -> str
         parts.append(rival_condition(death.rival, names_other=names_other))
     if death.earlier is not None:
         killer, whom = death.earlier.killer, f" {victim(death.earlier)}" if names_other else ""
-        name = WORDS[killer.id].name if killer.daemon else f"the {actor(killer)}"
+        name = WORDS[killer.id].name if killer.is_daemon else f"the {actor(killer)}"
         verb = "evicts" if killer.evicts else "kills"
         parts.append(f"unless {name} {verb}{whom if death.earlier.has_victim else ''} first")
     return "".join(f", {part}" for part in parts)

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import Kubelet, Node
-from kubectl_qos.k8s.node_overrides import FEATURE_GATES, FIELDS, OOM_KILLERS, PROFILE
+from kubectl_qos.k8s.node_overrides import FEATURE_GATES, FIELDS, PROFILE, USERSPACE_OOM_KILLER
 from kubectl_qos.k8s.objects import ResourceList
 from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR, Gate, Release
+from kubectl_qos.qos.killers import OOM_KILLERS_TEXT
 
 
 class NodeSetting(NamedTuple):
@@ -66,9 +67,7 @@ _WORDS: Final[Mapping[str, _Words]] = {
     "kernel": _Words("formula of OOM_SCORE and RANK; cgroup v1 before 4.15", "VERSION", _REPORTED),
     "osImage": _Words("whether Talos kills before the kernel", "TEXT", _REPORTED),
     "operatingSystem": _Words("whether there are cgroups and an OOM killer", default=_REPORTED),
-    "userspaceOOMKiller": _Words(
-        "what kills before the kernel", f"{', '.join(OOM_KILLERS)} or talos-VERSION", "by osImage"
-    ),
+    USERSPACE_OOM_KILLER: _Words("what kills before the kernel", OOM_KILLERS_TEXT, "by osImage"),
     "memory": _Words("oom_score_adj and RANK of Burstable pods; what is allocatable", "SIZE", _REPORTED),
     "swap": _Words("memory.swap.max with LimitedSwap; RANK", "SIZE", "0"),
     "pageSize": _Words("rounding of memory limits; RANK", "SIZE, a power of two", "4Ki"),

@@ -101,7 +101,7 @@ def simulation_summary(simulation: Simulation) -> str:
     parts, first, unforeseen = [_outcome(simulation)], simulation.first_important, simulation.unforeseen
     if first is not None:
         step = simulation.steps[first - 1]
-        verb = step.mechanism.verb
+        verb = "evicted" if step.evicts else "killed"
         parts.append(f"the first important pod, {full_name(*step.key)}, is {verb} at step {first}")
     elif simulation.steps:
         parts.append("no important pod is killed")

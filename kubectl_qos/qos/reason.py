@@ -1,4 +1,4 @@
-"""Explanations as values: rules with inputs, mechanisms of death, and confidence.
+"""Explanations as values: rules with inputs, and confidence.
 
 The evaluation that computes a number also returns its Reason, so that both always agree. `present/` turns
 reasons into sentences; JSON has them as they are.
@@ -77,76 +77,6 @@ class Reason(msgspec.Struct, frozen=True):
     """Inputs of the rule, by the names of the formula in docs/rules.md."""
     children: tuple[Reason, ...] = ()
     """Steps that this one depends on."""
-
-
-KILLED: Final = "killed"
-_EVICTED: Final = "evicted"
-
-
-class Mechanism(StrEnum):
-    """What ends a container or a pod; `verb` says what happens to the victim."""
-
-    verb: str
-
-    CONTAINER_LIMIT = "container limit"
-    """The kernel, at the container's own memory limit."""
-    POD_LIMIT = "pod limit"
-    """The kernel, at the limit of the pod: declared, or the sum of its containers' limits."""
-    KUBEPODS_LIMIT = "kubepods limit"
-    """The kernel, at the limit of all pods of the node, or of a QoS class."""
-    NODE = "node"
-    """The kernel, when the machine runs out of memory."""
-    MEMORY_NODES = "memory nodes"
-    """The kernel, when the NUMA nodes run out that a cpuset or a memory policy allows."""
-    START_LIMIT = "limit at start"
-    """The kernel or the runtime: the limit is too small to start the container."""
-    EVICTION = "kubelet eviction", _EVICTED
-    """The kubelet, under memory pressure."""
-    OTHER_EVICTION = "other eviction", _EVICTED
-    """The kubelet, for storage, inodes or process IDs of the node."""
-    VOLUME_LIMIT = "volume limit", _EVICTED
-    """The kubelet, because an emptyDir exceeded its sizeLimit."""
-    STORAGE_LIMIT = "storage limit", _EVICTED
-    """The kubelet, because a container or pod exceeded its ephemeral-storage limit."""
-    UNKNOWN_EVICTION = "unknown eviction", _EVICTED
-    """The kubelet, for a reason that the pod's status does not name."""
-    REJECTION = "not admitted"
-    """The kubelet did not start the pod: the node was under pressure, or had no room."""
-    PREEMPTION = "kubelet preemption", "preempted"
-    """The kubelet, to admit a critical pod."""
-    SHUTDOWN = "node shutdown"
-    """The kubelet, when the node shuts down: SIGKILL after the grace period, not for memory."""
-    SIGKILL = "other SIGKILL"
-    """Another sender of SIGKILL: a kubelet that stops a container, a probe, or a person."""
-    CGROUP_LIMIT = "other limit"
-    """The kernel, at the limit of a cgroup that is not a pod's."""
-    MEMORY_LIMIT = "memory limit"
-    """The kernel, at a limit that the log does not name."""
-    KERNEL = "OOM killer"
-    """The kernel; the log does not say whether at a limit or on a full node."""
-    PANIC = "kernel panic"
-    """A kernel panic: the machine ran out of memory, and nothing was killed."""
-    SYSRQ = "SysRq"
-    """The kernel, because a person called the OOM killer: memory had not run out."""
-    TALOS = "Talos"
-    """The OOM controller of Talos, before the kernel."""
-    SYSTEMD_OOMD = "systemd-oomd"
-    EARLYOOM = "earlyoom"
-    NOHANG = "nohang"
-    OOMD = "oomd"
-    UNKNOWN = "unknown"
-
-    def __new__(cls, value: str, verb: str = KILLED) -> Self:
-        """Create a member with the verb for its victims."""
-        mechanism = str.__new__(cls, value)
-        mechanism._value_ = value
-        mechanism.verb = verb
-        return mechanism
-
-    @property
-    def is_eviction(self) -> bool:
-        """Whether the kubelet evicted the pod, for any resource."""
-        return self.verb == _EVICTED
 
 
 class Confidence(StrEnum):

@@ -28,7 +28,6 @@ from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, ContainerKey, ContainerUsage, History, PodKey, PodUsage
 from kubectl_qos.qos.ranking import ProfileCache
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, Precedent, next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.view_model import build_view_model
@@ -45,7 +44,7 @@ class Named(NamedTuple):
 
     key: PodKey
     container: str
-    mechanism: Mechanism
+    mechanism: str
 
 
 def named(death: NextDeath | None) -> Named | None:
@@ -121,7 +120,7 @@ def named_in_metrics(snapshot: Snapshot, node: str) -> Named | None:
     labels = dict(part.split("=", 1) for part in text.partition("{")[2].rpartition("}")[0].split(","))
     values = {name: value.strip('"') for name, value in labels.items()}
     key = values["namespace"], values["pod"]
-    return Named(key, values["container"], Mechanism(values["mechanism"]))
+    return Named(key, values["container"], values["mechanism"])
 
 
 def assert_one_answer(snapshot: Snapshot, *, with_fixes: bool = True) -> None:
@@ -216,10 +215,10 @@ def test_what_is_due_comes_first_by_the_delay_of_its_killer() -> None:
     """The kubelet checks every ten seconds: what is reached in five comes before."""
     pods = [a_pod("own", "n", 400 * MIB), a_pod("other", "n")]
     pressed = [{"type": "MemoryPressure", "status": "True"}]
-    for rate, first in ((20, Mechanism.POD_LIMIT), (5, Mechanism.EVICTION)):
+    for rate, first in ((20, "pod limit"), (5, "kubelet eviction")):
         snapshot = a_cluster({"own": 300 * MIB, "other": 3000 * MIB}, pods, {"own": rate * MIB})
         snapshot = replace(snapshot, nodes={"n": a_node("n", 4096 * MIB, pressed)})
-        assert deaths_on_node(snapshot, "n").deaths[0].mechanism is first
+        assert deaths_on_node(snapshot, "n").deaths[0].mechanism == first
 
 
 @pytest.mark.parametrize(("used_percent", "first"), [(92, "killed"), (85, "calm")])

@@ -19,8 +19,9 @@ from kubectl_qos.present.page import Paragraph
 from kubectl_qos.present.report import TimelineEntry, blocks, prevention_sentence, summary, timeline
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Diagnosis, Evidence, Fact
+from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import Constraint, OomReport, OomTask
-from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.reason import Confidence
 from tests.cluster.cluster_objects import node as node_object
 from tests.cluster.cluster_objects import pod as pod_object
 
@@ -151,14 +152,14 @@ def test_an_eviction_is_listed_once() -> None:
     assert "Evicted" not in [one.what for one in entries(pod, (event,))]
 
 
-def a_kill(minute: int, mechanism: Mechanism, container: str = "app") -> Kill:
-    diagnosis = Diagnosis(mechanism, Confidence.LIKELY, ())
+def a_kill(minute: int, mechanism: str, container: str = "app") -> Kill:
+    diagnosis = Diagnosis(Mechanism(mechanism), Confidence.LIKELY, ())
     return Kill(diagnosis=diagnosis, time=time(11, minute), namespace="shop", pod="web", container=container)
 
 
 def test_deaths_of_one_container_in_one_way_are_one() -> None:
-    kills = [a_kill(minute, Mechanism.CONTAINER_LIMIT) for minute in (9, 8, 7)]
-    kills += [a_kill(6, Mechanism.SIGKILL), a_kill(5, Mechanism.CONTAINER_LIMIT, "log")]
+    kills = [a_kill(minute, "container limit") for minute in (9, 8, 7)]
+    kills += [a_kill(6, Mechanism.SIGKILL), a_kill(5, "container limit", "log")]
     found = incident_of(kills).deaths
     assert [(one.kill, one.earlier) for one in found] == [
         (kills[0], (kills[1], kills[2])),
@@ -168,15 +169,15 @@ def test_deaths_of_one_container_in_one_way_are_one() -> None:
 
 
 def test_a_pod_that_only_the_kernel_names_is_one_victim() -> None:
-    kill = replace(a_kill(9, Mechanism.POD_LIMIT), namespace="", pod="", container="", pod_uid="u-1")
-    kills = [a_kill(9, Mechanism.NODE), *(replace(kill, container_id=str(number)) for number in range(7))]
+    kill = replace(a_kill(9, "pod limit"), namespace="", pod="", container="", pod_uid="u-1")
+    kills = [a_kill(9, "node"), *(replace(kill, container_id=str(number)) for number in range(7))]
     assert "Victims: a pod, uid u-1 7 times, shop/web." in [*summary(incident_of(kills))]
 
 
 def test_the_past_is_read_of_the_newest_deaths_a_minute_before_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incident, "MOST_STATES", 2)
     monkeypatch.setattr(incident, "MOST_DEATHS", 3)
-    kills = [a_kill(minute, Mechanism.NODE, f"c{minute}") for minute in (9, 8, 7, 6)]
+    kills = [a_kill(minute, "node", f"c{minute}") for minute in (9, 8, 7, 6)]
     read: list[datetime] = []
     assert len(incident_of(kills, past=read.append).deaths) == 3
     assert [f"{one:%H:%M}" for one in read] == ["11:08", "11:07"]
@@ -185,16 +186,14 @@ def test_the_past_is_read_of_the_newest_deaths_a_minute_before_each(monkeypatch:
 @pytest.mark.parametrize(
     ("pods", "nodes", "mechanism", "words"),
     [
-        ([], {}, Mechanism.NODE, "the pod no longer runs, and what its node's pods used then is unknown"),
-        (["Failed"], {}, Mechanism.NODE, "the pod no longer runs, and what its node's pods used then is"),
-        (["Running"], {"worker-1"}, Mechanism.NODE, "memory usage is unknown"),
-        (["Running"], {}, Mechanism.NODE, "memory usage is unknown"),
-        (["Running"], {"worker-1"}, Mechanism.CONTAINER_LIMIT, "memory usage is unknown"),
+        ([], {}, "node", "the pod no longer runs, and what its node's pods used then is unknown"),
+        (["Failed"], {}, "node", "the pod no longer runs, and what its node's pods used then is"),
+        (["Running"], {"worker-1"}, "node", "memory usage is unknown"),
+        (["Running"], {}, "node", "memory usage is unknown"),
+        (["Running"], {"worker-1"}, "container limit", "memory usage is unknown"),
     ],
 )
-def test_why_nothing_would_have_helped(
-    pods: list[str], nodes: set[str], mechanism: Mechanism, words: str
-) -> None:
+def test_why_nothing_would_have_helped(pods: list[str], nodes: set[str], mechanism: str, words: str) -> None:
     objects = tuple(a_pod("web", phase=phase) for phase in pods)
     sized = {name: convert(node_object(name), NodeObject) for name in nodes}
     snapshot = Snapshot(pods=objects, nodes=sized)
@@ -205,7 +204,7 @@ def test_why_nothing_would_have_helped(
         usage = {("shop", "web"): PodUsage.of_containers({"app": ContainerUsage(1 << 20)})}
         measured = replace(snapshot, usage=usage)
         [death] = incident_of([a_kill(9, mechanism)], snapshot=measured).deaths
-        is_own = mechanism is Mechanism.CONTAINER_LIMIT
+        is_own = mechanism == "container limit"
         why = "nothing would kill it that way now" if is_own else "" if nodes else "the memory capacity of"
         assert why in prevention_sentence(death)
 
@@ -214,7 +213,7 @@ def test_a_large_process_outside_pods_is_limited_before_a_pod_is_changed() -> No
     both = (OomTask(7, "web", rss=100, adj=1000), OomTask(8, "hog", rss=512, adj=-1000))
     for tasks, is_outside in ((both, True), (both[:1], False)):
         report = OomReport(constraint=Constraint.NONE, tasks=tasks)
-        kill = replace(a_kill(9, Mechanism.NODE), node="worker-1", report=report)
+        kill = replace(a_kill(9, "node"), node="worker-1", report=report)
         [death] = incident_of([kill]).deaths
         text = prevention_sentence(death)
         assert text.startswith("a memory limit for hog (8), which held 2Mi outside pods") is is_outside
@@ -223,16 +222,15 @@ def test_a_large_process_outside_pods_is_limited_before_a_pod_is_changed() -> No
 
 def test_the_requests_that_an_eviction_names_are_not_contradicted() -> None:
     above = Evidence(Fact.EXCESS, {"above": {"app": (2, 1)}})
-    kill = replace(
-        a_kill(9, Mechanism.EVICTION), diagnosis=Diagnosis(Mechanism.EVICTION, Confidence.CERTAIN, (above,))
-    )
+    kill = a_kill(9, "kubelet eviction")
+    kill = replace(kill, diagnosis=replace(kill.diagnosis, confidence=Confidence.CERTAIN, evidence=(above,)))
     [death] = incident_of([kill]).deaths
     assert prevention_sentence(death) == ""
 
 
 def test_that_usage_is_unknown_is_said_once() -> None:
     snapshot = Snapshot(pods=(a_pod("web", phase="Running"),))
-    kills = [a_kill(minute, Mechanism.NODE, f"c{minute}") for minute in (9, 8)]
+    kills = [a_kill(minute, "node", f"c{minute}") for minute in (9, 8)]
     page = blocks(incident_of(kills, snapshot=snapshot), "1")
     helps = [block.text for block in page if isinstance(block, Paragraph) and "helped" in block.lead]
     assert helps[0].startswith("no change is offered: memory usage is unknown")

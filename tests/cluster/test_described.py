@@ -18,7 +18,8 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.events import MEANINGS
 from kubectl_qos.present.kills import detail_lines, other_causes
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
-from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.kills.mechanism import Mechanism
+from kubectl_qos.qos.reason import Confidence
 
 STATE: Final = """\
 State:          Waiting
@@ -175,7 +176,7 @@ def test_a_pod(text: str) -> None:
     assert (kill.pod, kill.container, kill.exit_code, kill.container_id) == ("web-0", "app", 137, "")
     assert kill.time == "2026-11-10T09:05:10+01:00"
     assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (
-        Mechanism.CONTAINER_LIMIT,
+        "container limit",
         Confidence.LIKELY,
     )
 
@@ -222,7 +223,7 @@ def test_of_one_container_the_limit_of_its_pod_is_unknown() -> None:
     assert [str(edit.quantity) for edit in fix.edits] == ["512Mi"]
     assert "the kernel log of the node: kubectl qos kills --kernel-log FILE" in " ".join(detail_lines(kill))
     assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (
-        Mechanism.CONTAINER_LIMIT,
+        "container limit",
         Confidence.LIKELY,
     )
 
@@ -242,7 +243,7 @@ def test_the_pods_of_a_node_have_their_sums_and_those_of_kube_system_no_rank() -
 def test_the_status_of_a_pod_that_was_evicted_alone() -> None:
     text = f"`Status:       Failed\nReason:       Evicted\nMessage:      {EVICTED}\n`"
     (kill,) = kills(text)
-    assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (Mechanism.EVICTION, Confidence.CERTAIN)
+    assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == ("kubelet eviction", Confidence.CERTAIN)
     assert "then by priority, then by how far above" in " ".join(" ".join(detail_lines(kill)).split())
 
 
@@ -274,7 +275,7 @@ DESCRIBED: Final = "Name:   web-0\nStatus:  Failed\nReason:  Evicted\nMessage: "
 )
 def test_what_the_kubelet_says_of_an_eviction_is_enough(text: str, name: str) -> None:
     (kill,) = kills(text)
-    assert (kill.pod, kill.diagnosis.mechanism) == (name, Mechanism.EVICTION)
+    assert (kill.pod, kill.diagnosis.mechanism) == (name, "kubelet eviction")
     assert "used 900Mi of memory, 772Mi above its request," in " ".join(" ".join(detail_lines(kill)).split())
 
 
@@ -441,8 +442,8 @@ def test_several_pods_and_one_that_was_evicted() -> None:
         f"Name:  old\nNamespace:  shop\nNode:  n/\nStatus:  Failed\nReason:  Evicted\nMessage:  {EVICTED}\n"
     )
     assert mechanisms(f"{POD}\n\n{evicted}") == {
-        "web-0": Mechanism.CONTAINER_LIMIT,
-        "old": Mechanism.EVICTION,
+        "web-0": "container limit",
+        "old": "kubelet eviction",
     }
 
 
@@ -456,7 +457,7 @@ def test_a_node() -> None:
     assert [(condition.type, condition.status) for condition in node.status.conditions] == [
         ("MemoryPressure", "True")
     ]
-    assert [kill.diagnosis.mechanism for kill in kills(NODE)] == [Mechanism.NODE, Mechanism.MEMORY_LIMIT]
+    assert [kill.diagnosis.mechanism for kill in kills(NODE)] == ["node", Mechanism.MEMORY_LIMIT]
     victims = [kill.report.victim for kill in kills(NODE) if kill.report is not None]
     assert [(victim.comm, victim.pid) for victim in victims if victim is not None] == [
         ("a b", 48),
@@ -475,7 +476,7 @@ def test_a_node() -> None:
     ids=["aligned", "shifted", "with its command", "old"],
 )
 def test_events(text: str) -> None:
-    expected = {"web-0": Mechanism.EVICTION} | (
+    expected = {"web-0": "kubelet eviction"} | (
         {"worker-2": Mechanism.MEMORY_LIMIT} if "OOMKilling" in text else {}
     )
     assert mechanisms(text) == expected
@@ -484,11 +485,11 @@ def test_events(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Events:\n" + NODE.partition("Events:\n")[2], [Mechanism.NODE, Mechanism.MEMORY_LIMIT]),
+        ("Events:\n" + NODE.partition("Events:\n")[2], ["node", Mechanism.MEMORY_LIMIT]),
         (f"Warning   OOMKilling   104s   kernel-monitor   {OOM_KILLING}", [Mechanism.MEMORY_LIMIT]),
-        (f"  Warning  Evicted  2m (x3 over 5m)  kubelet  {EVICTED}\n", [Mechanism.EVICTION]),
+        (f"  Warning  Evicted  2m (x3 over 5m)  kubelet  {EVICTED}\n", ["kubelet eviction"]),
         (f"> 3m11s   Warning   OOMKilling   node/n1   {OOM_KILLING}", [Mechanism.MEMORY_LIMIT]),
-        (f"shop   3m11s   Warning   Evicted   pod/web-0   {EVICTED}", [Mechanism.EVICTION]),
+        (f"shop   3m11s   Warning   Evicted   pod/web-0   {EVICTED}", ["kubelet eviction"]),
     ],
     ids=["events of a node", "a row", "a row of a pod", "a row of get events", "a row of all namespaces"],
 )
@@ -519,7 +520,7 @@ Events:       <none>
     assert (kill.node, kill.time, kill.diagnosis.mechanism) == (
         "worker-2",
         "2026-11-20T12:00:00Z",
-        Mechanism.NODE,
+        "node",
     )
 
 

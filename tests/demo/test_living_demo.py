@@ -40,7 +40,7 @@ from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.kills import death_line
 from kubectl_qos.qos.kills.analyze import find_kills, kills_since, with_seen, without_repeats
 from kubectl_qos.qos.kills.evidence import memory_limits
-from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
@@ -96,7 +96,7 @@ def test_the_headline_foretells_each_death_for_twenty_seconds() -> None:
     """
     demo, trends, last = Stepped(), Trends(), None
     named: dict[str, list[int]] = {}
-    killers: dict[str, tuple[Mechanism, ...]] = {}
+    killers: dict[str, tuple[str, ...]] = {}
     for second in range(NODE_FULL_AT):
         snapshot = demo.later(int(second > 0))
         if snapshot is not last:
@@ -114,9 +114,9 @@ def test_the_headline_foretells_each_death_for_twenty_seconds() -> None:
         died = (datetime.fromisoformat(kill.time) - DEMO_TIME).total_seconds()
         before = [second for second in named[kill.pod] if died - 90 <= second < died]
         assert len(before) >= 20, (kill.pod, died)
-    on_nodes = {"thumbs-28934-d5k8p": Mechanism.KUBEPODS_LIMIT, "warehouse-0": Mechanism.NODE}
+    on_nodes = {"thumbs-28934-d5k8p": "kubepods limit", "warehouse-0": "node"}
     assert {pod: killers[pod] for pod in on_nodes} == {
-        pod: (kernel, Mechanism.EVICTION) for pod, kernel in on_nodes.items()
+        pod: (kernel, "kubelet eviction") for pod, kernel in on_nodes.items()
     }
 
 
@@ -294,26 +294,26 @@ def test_a_higher_limit_in_place_ends_a_loop_on_new_kubelets_alone(version: str,
         (
             "worker-1",
             THUMBS_EVICTED_AT - 1,
-            Mechanism.EVICTION,
+            "kubelet eviction",
             ("batch", "thumbs-28934-d5k8p"),
             {"Evicted", "Killing", "EvictionThresholdMet", "NodeHasInsufficientMemory"},
         ),
-        ("worker-3", NODE_FULL_AT - 1, Mechanism.NODE, ("data", "warehouse-0"), {"SystemOOM", "Started"}),
+        ("worker-3", NODE_FULL_AT - 1, "node", ("data", "warehouse-0"), {"SystemOOM", "Started"}),
     ],
 )
 def test_on_a_node_dies_whom_it_has_predicted(
-    node: str, before: int, mechanism: Mechanism, key: tuple[str, str], reasons: set[str]
+    node: str, before: int, mechanism: str, key: tuple[str, str], reasons: set[str]
 ) -> None:
     demo = Stepped(before)
     assert demo.kills(key[1]) == []
     deaths = next_deaths(state_of_node(demo.snapshot(Scope()), node))
-    predicted = next(death for death in deaths if death.mechanism is mechanism)
+    predicted = next(death for death in deaths if death.mechanism == mechanism)
     assert (predicted.key, predicted.distance_bytes < 3 << 30) == (key, True)
     demo.later(1)
     (kill,) = demo.kills(key[1])
     assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (mechanism, Confidence.CERTAIN)
     assert (kill.namespace, kill.pod, kill.node, kill.container) == (*key, node, predicted.container or "c")
-    if mechanism is Mechanism.NODE:
+    if mechanism == "node":
         assert kill.report is not None
         assert kill.report.invoker is not None
         assert kill.report.invoker.comm == "restic"

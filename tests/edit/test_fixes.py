@@ -57,7 +57,6 @@ from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.present.fixes import basis_notes, fix_effect, fix_evidence, notes, unfixed_sentence
 from kubectl_qos.present.moments import deaths_section
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import own_deaths
 from kubectl_qos.qos.simulation.node_state import (
@@ -645,7 +644,7 @@ def test_a_container_that_was_killed_at_the_limit_of_its_pod_raises_that() -> No
     found = fixes_of_pods([model], [KEY])
     (fix,) = [one for one in found.fixes if one.kind is FixKind.LIMIT]
     assert (fix.death.mechanism, fix.evidence) == (
-        Mechanism.POD_LIMIT,
+        "pod limit",
         Evidence(EvidenceKind.KILLED_EACH_TIME, 128 * MIB),
     )
     assert as_flags(fix.edits) == ["--pod-level --limits memory=256Mi"]
@@ -658,7 +657,7 @@ def test_a_resize_that_left_the_pod_at_its_old_limit_has_a_remedy_and_no_edit() 
         node(mine), usage={("oom", "loop"): PodUsage.of_containers({"c": ContainerUsage(50 * MIB)})}
     )
     found = fixes_of_pods([model], [("oom", "loop")])
-    own = next(one for one in found.unfixed if one.death.mechanism is Mechanism.POD_LIMIT)
+    own = next(one for one in found.unfixed if one.death.mechanism == "pod limit")
     assert (own.reason, own.death.distance_bytes) == (NoFixReason.LOW_POD_LIMIT, 10 * MIB)
     assert "still 60Mi" in unfixed_sentence(own)
     assert "kubectl qos set pod/loop -n oom -c c --limits memory=+1Mi" in unfixed_sentence(own)
@@ -823,9 +822,9 @@ def test_a_container_whose_limit_is_above_its_pods_dies_at_the_pods() -> None:
 
     first = own_deaths(state_with(100), ("x", "p"))[0]
     later = same_death(state_with(200), first)
-    assert (first.mechanism, first.container) == (Mechanism.CONTAINER_LIMIT, "a")
+    assert (first.mechanism, first.container) == ("container limit", "a")
     assert later is not None
-    assert (later.mechanism, later.distance_bytes) == (Mechanism.POD_LIMIT, 80 * MIB)
+    assert (later.mechanism, later.distance_bytes) == ("pod limit", 80 * MIB)
 
 
 def test_a_pod_that_grows_is_offered_the_request_that_holds_at_its_size_by_then() -> None:

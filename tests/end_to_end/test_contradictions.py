@@ -43,7 +43,6 @@ from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
 from kubectl_qos.qos.ranking import Flag
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import Scenario, state_of_node
 from kubectl_qos.tui.actions import Keys
@@ -198,9 +197,9 @@ def of_deaths(model: ViewModel, node: str) -> Iterator[Claim]:
     evicted = {row.key[:2] for row in model.rows.nodes[node].rows if row.eviction_rank is not None}
     unseen = len(state_of_node(model.snapshot, node).without_stats)
     for one in found.deaths:
-        if one.mechanism is Mechanism.NODE and one.qos is not None:
+        if one.mechanism == "node" and one.qos is not None:
             yield Claim(("pod", *one.key), "rank", "1", f"the picture: {one}")
-        elif one.mechanism is Mechanism.EVICTION and one.key in evicted:
+        elif one.mechanism == "kubelet eviction" and one.key in evicted:
             yield Claim(("pod", *one.key), "eviction", str(1 + unseen), f"the picture: {one}")
 
 

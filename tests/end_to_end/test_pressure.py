@@ -24,7 +24,6 @@ from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 from kubectl_qos.present.next_death import distance, killed_by
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.ranking import ProfileCache
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.view_model import build_view_model
@@ -55,11 +54,11 @@ def first(found: Snapshot, name: str = "worker-1") -> NextDeath:
 
 
 def test_with_memory_pressure_eviction_is_due_and_the_sentence_is_true_when_it_has_ended() -> None:
-    assert first(snapshot()).mechanism is Mechanism.POD_LIMIT
+    assert first(snapshot()).mechanism == "pod limit"
     death = first(snapshot(SHORT))
-    assert (death.mechanism, distance(death), killed_by(death)) == (Mechanism.EVICTION, "due", REPORTED)
+    assert (death.mechanism, distance(death), killed_by(death)) == ("kubelet eviction", "due", REPORTED)
     assert death.key[1] == "near", "by the kubelet's order"
-    assert first(snapshot({**SHORT, "status": "False"})).mechanism is Mechanism.POD_LIMIT
+    assert first(snapshot({**SHORT, "status": "False"})).mechanism == "pod limit"
 
 
 PENDING: Final = "kubelet evicts (pressure ended, MemoryPressure stays up to 5 min)"
@@ -166,7 +165,7 @@ def test_pressure_may_be_of_the_soft_threshold_alone() -> None:
     )
     deaths = deaths_on_node(snapshot(SHORT, kubelet=kubelet), "worker-1").deaths
     assert killed_by(deaths[0]) == "kubelet evicts after 90s, unless pressure just ended"
-    (hard,) = (death for death in deaths[1:] if death.mechanism is Mechanism.EVICTION)
+    (hard,) = (death for death in deaths[1:] if death.mechanism == "kubelet eviction")
     assert (hard.distance_bytes > 0, killed_by(hard)) == (True, "kubelet evicts")
 
 

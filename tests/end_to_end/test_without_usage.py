@@ -17,7 +17,6 @@ from kubectl_qos.exporter.collector import FAMILIES, node_samples
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.next_death import distance
 from kubectl_qos.qos.ranking import ProfileCache
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.tui.screens.fixes import suggested_line
 from kubectl_qos.tui.view_model import build_view_model
 from tests.cluster.cluster_objects import metrics, node, pod
@@ -212,10 +211,10 @@ def test_a_pod_without_usage_has_no_distance_and_its_node_has_upper_bounds(tmp_p
     assert {death.key[1] for death in deaths if not death.killer.is_node_wide} == {"big"}
     assert {death.is_upper_bound for death in deaths if death.killer.is_node_wide} == {True}
     assert all(distance(death).startswith("at most +") for death in deaths if death.killer.is_node_wide)
-    (own,) = (death for death in deaths if death.mechanism is Mechanism.POD_LIMIT)
+    (own,) = (death for death in deaths if death.mechanism == "pod limit")
     assert distance(own) == "+1.0Gi"
     whole = deaths_on_node(snapshot_of(tmp_path, *(metrics(one, "1Mi") for one in NAMES)), "worker-1").deaths
-    assert not any(death.is_upper_bound for death in whole if death.mechanism is Mechanism.KUBEPODS_LIMIT)
+    assert not any(death.is_upper_bound for death in whole if death.mechanism == "kubepods limit")
 
 
 NAMES: Final = ("big", "small", "plain")

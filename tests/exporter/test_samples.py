@@ -23,7 +23,6 @@ from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, Missing, NodeOverrides, Scope, Shard, Snapshot, Usage
 from kubectl_qos.k8s.usage import PodMetrics, usage_by_pod
 from kubectl_qos.qos.ranking import ProfileCache
-from kubectl_qos.qos.reason import Mechanism
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.following import Follow, follow, has, held, names
 from tests.cluster.serving import authority, connect_to, own_home, serve
@@ -234,7 +233,7 @@ def test_deaths_are_counted_once_and_with_their_mechanism(monkeypatch: pytest.Mo
         samples.update(store.snapshot(), EVERYTHING)
         return kills(samples)
 
-    mechanism = Mechanism.POD_LIMIT
+    mechanism = "pod limit"
     assert seen(died("2026-11-20T08:00:00Z")) == [("web-0", mechanism, 0)]  # before it was there
     assert seen(died("2026-11-20T08:05:00Z")) == [("web-0", mechanism, 0)]  # in the first minute
     monkeypatch.setattr(collector, "ZERO_SECONDS", 0.0)

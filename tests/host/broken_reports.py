@@ -21,8 +21,8 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.kills import detail_lines
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.choice import VictimChoice
+from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import KernelLog
-from kubectl_qos.qos.reason import Mechanism
 from tests.host.kernel_logs import FORMS, RUNS, recorded_log, rewritten
 from tests.recordings.files import read_lines
 
@@ -64,7 +64,7 @@ def claims(kill: Kill) -> dict[str, Any]:
     victim, memory = report.victim, report.memory
     ranking = choice if isinstance(choice, VictimChoice) and choice.is_whole else None
     mechanism = kill.diagnosis.mechanism
-    is_unknown = mechanism in UNKNOWN_LIMITS or (mechanism is Mechanism.NODE and report.is_manual is None)
+    is_unknown = mechanism in UNKNOWN_LIMITS or (mechanism == "node" and report.is_manual is None)
     return {
         "command": victim.comm.replace(" ", "") if victim is not None and victim.comm[-1:] != "…" else None,
         "mechanism": None if is_unknown else mechanism,

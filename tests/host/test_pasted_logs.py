@@ -18,9 +18,10 @@ from kubectl_qos.present.kills import detail_lines
 from kubectl_qos.qos.cgroup.names import pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.choice import Unranked, VictimChoice, explain_choice, memory_users
+from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import OomReport
 from kubectl_qos.qos.oom_score import Kernel
-from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.reason import Confidence
 from tests.host.broken_reports import MARKS, NOW
 
 UID = "0a1b2c3d-1111-4222-8333-0123456789ab"
@@ -99,9 +100,9 @@ def test_a_report_that_ends_within_its_stack(head: list[str]) -> None:
 def test_an_allocation_of_the_machine_is_no_charge_to_a_cgroup(frame: str) -> None:
     stack = [frame.format(name) for name in ("oom_kill_process", "out_of_memory", "__alloc_pages_slowpath")]
     log = [f"[ 8523.300000] {line}" for line in (*MESSAGES[:3], *stack)]
-    assert kill_of(log).diagnosis.mechanism is Mechanism.NODE
+    assert kill_of(log).diagnosis.mechanism == "node"
     assert not read_log([*log[:-1], log[-1].replace("__alloc", "? __alloc")], NOW).reports
-    assert kill_of([*log, *LINES[3:]]).diagnosis.mechanism is Mechanism.POD_LIMIT, "a charge was left out"
+    assert kill_of([*log, *LINES[3:]]).diagnosis.mechanism == "pod limit", "a charge was left out"
     memory_nodes = LINES[-2].replace("_MEMCG", "_CPUSET").partition(",oom_memcg")[0]
     assert kill_of([*log, memory_nodes]).diagnosis.mechanism is Mechanism.MEMORY_NODES
 
@@ -140,7 +141,7 @@ def test_a_report_begins_anywhere(begin: int) -> None:
     assert kill.report.victim is not None
     assert (kill.report.victim.pid, kill.report.victim.comm) == (4711, "leaky")
     if begin <= MESSAGES.index(SUMMARY):
-        assert (kill.diagnosis.mechanism, kill.pod_uid, kill.container_id) == (Mechanism.POD_LIMIT, UID, ID)
+        assert (kill.diagnosis.mechanism, kill.pod_uid, kill.container_id) == ("pod limit", UID, ID)
     else:
         assert kill.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
         assert kill.diagnosis.confidence is Confidence.CERTAIN
@@ -201,7 +202,7 @@ def test_the_victim_without_the_line_that_kills_it() -> None:
 def test_a_limit_that_a_kernel_of_2019_calls_none() -> None:
     lines = [line.replace("CONSTRAINT_MEMCG", "CONSTRAINT_NONE") for line in LINES]
     assert report_of(lines) == report_of(LINES)
-    assert kill_of(lines[-2:]).diagnosis.mechanism is Mechanism.POD_LIMIT
+    assert kill_of(lines[-2:]).diagnosis.mechanism == "pod limit"
 
 
 def test_other_processes_that_the_reaper_names_are_other_victims() -> None:
@@ -338,7 +339,7 @@ def test_lines_that_a_person_has_put_in_another_order_and_shortened() -> None:
             "Tasks in /kubepods/besteffort/pod… are going to be killed due to memory.oom.group",
         ]
     )
-    assert (kill.diagnosis.mechanism, kill.pod_uid) == (Mechanism.NODE, "")
+    assert (kill.diagnosis.mechanism, kill.pod_uid) == ("node", "")
     text = text_of(kill)
     assert "a BestEffort pod (the log has only part of its uid)" in text
     assert "all processes of its container were killed with it" in text
@@ -377,7 +378,7 @@ def test_one_report_that_a_person_has_wrapped_and_masked() -> None:
 
 def test_the_last_line_of_a_log_is_whole_where_its_path_ends_as_one_of_a_container() -> None:
     line = f"Task in {V1}/{ID} killed as a result of limit of {V1}/{ID}"
-    assert kill_of([line]).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+    assert kill_of([line]).diagnosis.mechanism == "container limit"
     assert kill_of([line[:-9]]).diagnosis.mechanism is Mechanism.MEMORY_LIMIT
     assert kill_of([line.partition(" of /")[0] + " of"]).diagnosis.mechanism is Mechanism.MEMORY_LIMIT
 
@@ -533,7 +534,7 @@ def test_statistics_of_cgroup_v1_name_no_limit(below: tuple[str, ...]) -> None:
     assert kill.report.memory.anon_kb == 36 * len(below)
     task = f"Task in {V1}/{ID} killed as a result of limit of {V1}"
     stated = kill_of([task, *lines])
-    assert (stated.diagnosis.mechanism, stated.container_id) == (Mechanism.POD_LIMIT, ID)
+    assert (stated.diagnosis.mechanism, stated.container_id) == ("pod limit", ID)
     cut = kill_of([task[:-9], *lines])
     assert cut.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
     if len(below) > 1:
@@ -636,7 +637,7 @@ def test_different_cgroup_drivers() -> None:
     assert pod_cgroup(path) is not None
     kill = kill_of([SUMMARY.replace(SLICE, path, 1).replace(SCOPE, path), KILLED])
     assert (kill.pod_uid, kill.container_id) == (UID, ID)
-    assert kill.diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+    assert kill.diagnosis.mechanism == "container limit"
     assert "set the runtime's driver to systemd (SystemdCgroup = true of runc)" in text_of(kill)
     v1 = f"Memory cgroup stats for {path}: cache:0KB rss:10KB"
     assert report_of(["memory: usage 9kB, limit 9kB, failcnt 1", v1, KILLED]).oom_memcg == path

@@ -130,7 +130,7 @@ def test_a_change_leaves_less_for_requests() -> None:
     [
         *("evictionHard=1Gi", "evictionHard=memory.available<-1Gi", "evictionHard=memory.available<many"),
         *("kubeReserved=1Gi", "kubeReserved=memory=x", "kubeletVersion=new", "operatingSystem=plan9"),
-        *("profile=acme", "userspaceOOMKiller=lowmemd", "ociRuntime.=youki", "memoryManagerPolicy=static"),
+        *("profile=acme", "ociRuntime.=youki", "memoryManagerPolicy=static"),
     ],
 )
 def test_wrong_values_are_refused(text: str) -> None:

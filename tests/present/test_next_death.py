@@ -34,13 +34,12 @@ from kubectl_qos.present.values.incidents import death_list_values
 from kubectl_qos.qos.eviction import Due, lacks_stats
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, Precedent
 from kubectl_qos.qos.simulation.node_state import Scenario, state_of_node
 
 MIB = 1 << 20
-DEATH = NextDeath(Mechanism.NODE, 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)
+DEATH = NextDeath("node", 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)
 OTHERS = [("a", 7), ("b", 8), ("c", 9), ("d", 10)]
 IN_USE = {"limit_bytes": 400 * MIB, "used_bytes": 300 * MIB, "ceiling_bytes": 400 * MIB}
 
@@ -51,7 +50,7 @@ def snapshot() -> Snapshot:
 
 
 def test_a_line_that_is_cut_keeps_the_distance_and_what_is_due_holds_in_the_past_too() -> None:
-    full: dict[str, Any] = {**IN_USE, "mechanism": Mechanism.POD_LIMIT, "is_own": True}
+    full: dict[str, Any] = {**IN_USE, "mechanism": "pod limit", "is_own": True}
     own = DEATH._replace(precedent=Precedent.KILLED, **full)
     assert foretold(own) == "shop/api:c dies next: own limit 75%, +100Mi, killed there before"
     bound = own._replace(is_upper_bound=True, precedent=None)
@@ -71,7 +70,7 @@ def test_a_line_that_is_cut_keeps_the_distance_and_what_is_due_holds_in_the_past
     ],
 )
 def test_a_sentence_names_an_eviction_once(changes: dict[str, Any], words: str) -> None:
-    evicted = DEATH._replace(mechanism=Mechanism.EVICTION, container="", **changes)
+    evicted = DEATH._replace(mechanism="kubelet eviction", container="", **changes)
     assert foretold(evicted, "worker-2") == f"shop/api on worker-2 {words}"
 
 
@@ -79,12 +78,12 @@ def test_a_sentence_names_an_eviction_once(changes: dict[str, Any], words: str) 
     ("changes", "words"),
     [
         ({}, "kernel: node full"),
-        ({"mechanism": Mechanism.KUBEPODS_LIMIT}, "kubepods limit"),
-        ({"mechanism": Mechanism.EVICTION}, "kubelet evicts"),
-        ({"mechanism": Mechanism.EVICTION, "grace_seconds": 90}, "kubelet evicts after 90s"),
-        ({"mechanism": Mechanism.CONTAINER_LIMIT, **IN_USE, "is_own": True}, "own limit 75%"),
-        ({"mechanism": Mechanism.POD_LIMIT, **IN_USE}, "pod limit 75%"),
-        ({"mechanism": Mechanism.POD_LIMIT, **IN_USE, "ceiling_bytes": 500 * MIB}, "pod limit and swap 80%"),
+        ({"mechanism": "kubepods limit"}, "kubepods limit"),
+        ({"mechanism": "kubelet eviction"}, "kubelet evicts"),
+        ({"mechanism": "kubelet eviction", "grace_seconds": 90}, "kubelet evicts after 90s"),
+        ({"mechanism": "container limit", **IN_USE, "is_own": True}, "own limit 75%"),
+        ({"mechanism": "pod limit", **IN_USE}, "pod limit 75%"),
+        ({"mechanism": "pod limit", **IN_USE, "ceiling_bytes": 500 * MIB}, "pod limit and swap 80%"),
     ],
 )
 def test_who_kills(changes: dict[str, Any], words: str) -> None:
@@ -104,7 +103,7 @@ def test_how_far_and_whom() -> None:
 
 def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below() -> None:
     others = [Contender("x", name, "c", QosClass.BURSTABLE, 5 * MIB, size * MIB) for name, size in OTHERS]
-    oomd = NextDeath(Mechanism.SYSTEMD_OOMD, 0, ("", ""), "", None, None)
+    oomd = NextDeath("systemd-oomd", 0, ("", ""), "", None, None)
     contested = DEATH._replace(rival=others[0], growing=tuple(others), earlier=oomd)
     assert killed_by(contested) == (
         "kernel: node full, if one process holds 7Mi, unless systemd-oomd kills first"
@@ -114,7 +113,7 @@ def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below(
         " unless systemd-oomd kills first"
     )
     assert how(contested._replace(before=2)) == "kernel: node full, after 2 other deaths, +100Mi"
-    evicted = DEATH._replace(mechanism=Mechanism.EVICTION, container="")
+    evicted = DEATH._replace(mechanism="kubelet eviction", container="")
     assert killed_by(DEATH._replace(earlier=evicted)) == "kernel: node full, unless the kubelet evicts first"
     assert foretold(DEATH._replace(earlier=evicted, seconds=5)) == (
         "shop/api:c dies in ~5 s: kernel: node full, +100Mi, unless the kubelet evicts shop/api first"
@@ -141,10 +140,10 @@ def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below(
 
 def test_what_kills_a_pod_of_several_containers_names_the_one_that_dies(snapshot: Snapshot) -> None:
     """As measured at a pod's limit: the container that grew was killed, and not the larger one."""
-    fields: dict[str, Any] = {**IN_USE, "mechanism": Mechanism.POD_LIMIT}
+    fields: dict[str, Any] = {**IN_USE, "mechanism": "pod limit"}
     at_limit = DEATH._replace(**fields)
     grown = at_limit._replace(container="b", grown_bytes=41 * MIB)
-    evicted = DEATH._replace(mechanism=Mechanism.EVICTION, container="", ceiling_bytes=400 * MIB)
+    evicted = DEATH._replace(mechanism="kubelet eviction", container="", ceiling_bytes=400 * MIB)
     state = state_of_node(snapshot, "worker-1")
     section = dies_next(NodeDeaths(state, (at_limit, grown, evicted)))
     assert section is not None
@@ -172,7 +171,7 @@ def test_a_pod_that_grows_alone_dies_before_those_that_the_kernel_names(snapshot
     """It has both: if it alone grows, and after which others if it does not."""
     pod = next(pod for pod in snapshot.pods if pod.name == "notebook-0")
     found = deaths_of_pods(snapshot, [pod])
-    of_node = [row.death for row in found.rows if row.death.mechanism is Mechanism.NODE]
+    of_node = [row.death for row in found.rows if row.death.mechanism == "node"]
     assert [(one.before, one.grown_bytes is not None) for one in of_node] == [(0, True), (2, False)]
     assert of_node[0].frees_bytes == of_node[0].distance_bytes + 1105 * MIB
     explained = list(text_lines(explain_pod(pod, snapshot, DEMO_TIME)))
@@ -192,14 +191,14 @@ def test_a_node_has_the_victims_of_the_kill_order_and_of_the_eviction_order(snap
     for name in snapshot.nodes:
         found = {row.death.mechanism: row.death for row in deaths_on_nodes(snapshot, [name]).rows}
         of_node = [row for row in rows if row.node == name]
-        assert found[Mechanism.NODE].key in {row.key[:2] for row in of_node if row.rank == 1}
+        assert found["node"].key in {row.key[:2] for row in of_node if row.rank == 1}
         summary = build_node_row(snapshot, name)
         assert summary.victim is not None
-        assert found[Mechanism.NODE].key == summary.victim.key
-        if Mechanism.EVICTION in found:
+        assert found["node"].key == summary.victim.key
+        if "kubelet eviction" in found:
             first = {row.key[:2] for row in of_node if row.eviction_rank == 1}
-            assert found[Mechanism.EVICTION].key in first
-            assert found[Mechanism.EVICTION].distance_bytes == summary.to_eviction
+            assert found["kubelet eviction"].key in first
+            assert found["kubelet eviction"].distance_bytes == summary.to_eviction
 
 
 def test_the_kubelet_evicts_a_pod_between_two_crashes_first(snapshot: Snapshot) -> None:
@@ -257,7 +256,7 @@ def test_a_pod_dies_by_its_own_limit_and_in_its_turn(snapshot: Snapshot) -> None
     pod = next(pod for pod in snapshot.pods if pod.name.startswith("api-") and pod.node_name == "worker-2")
     found = [row.death for row in deaths_of_pods(snapshot, [pod]).rows]
     assert {one.key for one in found} == {(pod.namespace, pod.name)}
-    assert {one.mechanism for one in found} >= {Mechanism.POD_LIMIT, Mechanism.NODE, Mechanism.EVICTION}
+    assert {one.mechanism for one in found} >= {"pod limit", "node", "kubelet eviction"}
 
 
 def test_a_node_of_unknown_size_has_own_limits_and_evictions_that_are_due(snapshot: Snapshot) -> None:
@@ -297,9 +296,9 @@ def test_what_the_nodes_own_processes_use_makes_distances_shorter(snapshot: Snap
         for after in known.rows
         if (after.death.mechanism, after.death.key, after.death.container)
         == (before.death.mechanism, before.death.key, before.death.container)
-        if before.death.mechanism in {Mechanism.NODE, Mechanism.CONTAINER_LIMIT}
+        if before.death.mechanism in {"node", "container limit"}
     }
-    assert shorter == {(Mechanism.NODE, 300 * MIB), (Mechanism.CONTAINER_LIMIT, 0)}
+    assert shorter == {("node", 300 * MIB), ("container limit", 0)}
 
 
 def test_without_the_nodes_own_memory_distances_are_upper_bounds(snapshot: Snapshot) -> None:
@@ -318,8 +317,8 @@ def test_a_node_says_what_growth_the_kubelet_may_notice_too_late(snapshot: Snaps
     words = "the kubelet checks every 10 s: where memory grows by more than 10Mi a second, the kernel may"
     alone = [*next_death.notes(deaths_on_nodes(snapshot, ["worker-3"]))]
     assert [note for note in alone if "checks every" in note] == [f"{words} kill before it evicts"]
-    evicted = DEATH._replace(mechanism=Mechanism.EVICTION, container="")
-    for mechanism, is_said in ((Mechanism.NODE, True), (Mechanism.SYSTEMD_OOMD, False)):
+    evicted = DEATH._replace(mechanism="kubelet eviction", container="")
+    for mechanism, is_said in (("node", True), ("systemd-oomd", False)):
         row = DeathRow("worker-3", evicted._replace(earlier=DEATH._replace(mechanism=mechanism)))
         raced = next_death.notes(replace(deaths_on_nodes(snapshot, ["worker-3"]), rows=(row,)))
         assert any("so fast that it may run out in between" in note for note in raced) is is_said

@@ -32,7 +32,7 @@ def known() -> Snapshot:
 
 
 def places(deaths: tuple[NextDeath, ...]) -> list[tuple[str, int, str]]:
-    return [(one.mechanism.name, one.distance_bytes, one.key[1]) for one in deaths]
+    return [(one.mechanism, one.distance_bytes, one.key[1]) for one in deaths]
 
 
 def test_the_picture_the_edit_screen_and_the_fixes_speak_of_the_same_deaths() -> None:
@@ -43,7 +43,7 @@ def test_the_picture_the_edit_screen_and_the_fixes_speak_of_the_same_deaths() ->
     shown = preview(pod, (), snapshot.setup(NODE), snapshot.by_node()[NODE], snapshot.usage)
     at_present = deaths_at_moments(shown.effects, snapshot.own_bytes(NODE))[0]
     assert set(places(at_present.deaths)) <= set(places(found.deaths))
-    assert "NODE" in {one.mechanism.name for one in at_present.deaths}
+    assert "node" in {one.mechanism for one in at_present.deaths}
     model = node_model(snapshot, NODE)
     assert model.state() == found.state
     fixes = fixes_on_nodes(snapshot, [NODE], Scope()).fixes

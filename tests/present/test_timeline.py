@@ -5,15 +5,12 @@ import pytest
 from kubectl_qos.present.format import eta
 from kubectl_qos.present.timeline import rate, text, timeline
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath, seconds_until
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 
 MIB = 1 << 20
-FULL = NextDeath(Mechanism.NODE, 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)
-OWN = FULL._replace(
-    mechanism=Mechanism.CONTAINER_LIMIT, limit_bytes=400 * MIB, used_bytes=399 * MIB, is_own=True
-)
+FULL = NextDeath("node", 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)
+OWN = FULL._replace(mechanism="container limit", limit_bytes=400 * MIB, used_bytes=399 * MIB, is_own=True)
 
 
 def own(number: int) -> NextDeath:
@@ -44,7 +41,7 @@ def test_each_mark_stands_above_its_victim_its_killer_and_its_time() -> None:
 
 
 def test_killers_of_the_node_stay_and_nearer_own_limits_are_counted() -> None:
-    deaths = [*map(own, range(1, 9)), FULL._replace(mechanism=Mechanism.EVICTION), FULL]
+    deaths = [*map(own, range(1, 9)), FULL._replace(mechanism="kubelet eviction"), FULL]
     axis, victims, killers = drawn(deaths, 70)
     assert axis.startswith("●──────◆ +1Mi")
     assert "┄ 7 ┄ ◆ +100Mi" in axis
@@ -54,7 +51,7 @@ def test_killers_of_the_node_stay_and_nearer_own_limits_are_counted() -> None:
 
 
 def test_a_name_is_cut_only_for_a_killer_of_the_node() -> None:
-    kinds = (Mechanism.EVICTION, Mechanism.KUBEPODS_LIMIT, Mechanism.NODE)
+    kinds = ("kubelet eviction", "kubepods limit", "node")
     long = "name-of-twenty-four-x2k9"
     deaths = [own(1)._replace(key=("x", long)), *(FULL._replace(mechanism=kind) for kind in kinds)]
     assert [long in drawn(deaths, width)[1] for width in (66, 74, 82)] == [True, False, True]
@@ -72,10 +69,10 @@ def test_a_narrow_picture_is_a_list_that_ends_with_the_killers_of_the_node() -> 
 
 
 def test_a_time_is_a_straight_line_and_never_without_growth() -> None:
-    of_pod = OWN._replace(mechanism=Mechanism.POD_LIMIT)
+    of_pod = OWN._replace(mechanism="pod limit")
     growth = Growth(2 * MIB, {("shop", "api"): 4 * MIB}, {(("shop", "api"), "c"): 5 * MIB})
     assert seconds_until(FULL, growth) == 50
-    assert seconds_until(FULL._replace(mechanism=Mechanism.EVICTION, grace_seconds=90), growth) == 140
+    assert seconds_until(FULL._replace(mechanism="kubelet eviction", grace_seconds=90), growth) == 140
     assert seconds_until(of_pod, growth) == 25
     assert seconds_until(OWN, growth) == 20
     assert seconds_until(OWN._replace(distance_bytes=-5), growth) == 0

@@ -24,7 +24,6 @@ from kubectl_qos.qos.kills.evidence import Fact, memory_limits
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import RankedPod, rank_node
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from tests.node_states import build_node_state
 from tests.qos.recorded import pods_c, processes_c, rows_of, setup_c, setup_of
@@ -173,7 +172,7 @@ def test_the_limit_in_force_is_that_of_the_cgroup() -> None:
     usage = {("oom", "loop"): PodUsage.of_containers({"c": ContainerUsage(50 << 20)})}
     state = build_node_state([running_pod(LOW, setup.release)], setup, usage)
     death = next(iter(next_deaths(state)))
-    assert (death.mechanism, death.distance_bytes >> 20) == (Mechanism.POD_LIMIT, 10)
+    assert (death.mechanism, death.distance_bytes >> 20) == ("pod limit", 10)
     (row,) = build_rows(Snapshot(pods=(LOW,), usage=usage), Scope()).rows
     assert (row.limit, row.limit_percent and round(row.limit_percent)) == (60 << 20, 83)
 
@@ -181,7 +180,7 @@ def test_the_limit_in_force_is_that_of_the_cgroup() -> None:
 def test_kills_and_explain_name_the_limit_that_was_left() -> None:
     setup = setup_of("systemd")
     limits = memory_limits(LOW, "c", setup)
-    assert (limits.pod, limits.own, limits.nearest) == (60 << 20, 200 << 20, Mechanism.POD_LIMIT)
+    assert (limits.pod, limits.own, limits.nearest) == (60 << 20, 200 << 20, "pod limit")
     assert [one.fact for one in limits.evidence()] == [Fact.OWN_LIMIT, Fact.POD_LIMIT, Fact.LOW_POD_LIMIT]
     command = "(kubectl qos set pod/loop -n oom -c c --limits memory=+1Mi)"
     assert command in resize_sentence(LOW)

@@ -15,7 +15,6 @@ from kubectl_qos.qos.oom_score import Kernel, badness, proc_oom_score
 from kubectl_qos.qos.prediction import Prediction
 from kubectl_qos.qos.process_order import HostProcess, process_order
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, Scenario
 from tests.node_states import build_node_state
@@ -661,8 +660,8 @@ def test_row_110_a_pod_level_limit_kills_one_container() -> None:
     state = build_node_state([pod], NodeSetup.of(replace(MACHINE, kubelet_version="1.36")), usage)
     on_machine = simulate(state, Scenario(free_bytes=1)).steps[0]
     (in_pod,) = simulate(state, Scenario(growth=(ContainerGrowth(0, 5 * GI // 2),))).steps
-    assert (on_machine.mechanism, on_machine.container) == (Mechanism.NODE, "c1")
-    assert (in_pod.mechanism, in_pod.container) == (Mechanism.POD_LIMIT, "c2")
+    assert (on_machine.mechanism, on_machine.container) == ("node", "c1")
+    assert (in_pod.mechanism, in_pod.container) == ("pod limit", "c2")
 
 
 def test_row_111_a_process_may_raise_its_own_value() -> None:

@@ -16,9 +16,9 @@ from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.compare import compare
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.preview import preview
-from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.kubelet import Daemon, Node, NodeSetup, Origin, with_origin
-from kubectl_qos.k8s.node_overrides import OOM_KILLERS, NodeOverride, apply_overrides
+from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.k8s.kubelet import Node, NodeSetup, Origin, with_origin
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
@@ -38,16 +38,16 @@ from kubectl_qos.present.values.incidents import death_values
 from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos import killers
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
-from kubectl_qos.qos.killers import KILLERS, Killer, daemon_on
+from kubectl_qos.qos.killers import KILLERS, OOM_KILLERS, Killer, daemon_on, parse_assumed
 from kubectl_qos.qos.killers.earlyoom import EARLYOOM, NOHANG, Earlyoom
 from kubectl_qos.qos.killers.full_node import FULL_NODE
 from kubectl_qos.qos.killers.killer import Candidate
 from kubectl_qos.qos.killers.systemd_oomd import SYSTEMD_OOMD
 from kubectl_qos.qos.killers.talos import TALOS
+from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.engine import Run, SimulationStep, simulate
 from kubectl_qos.qos.simulation.next_death import deaths_of, next_deaths
@@ -61,7 +61,7 @@ from tests.node_states import build_node_state
 
 
 def demo(*assumed: str) -> Snapshot:
-    settings = tuple(map(NodeOverride.parse, assumed))
+    settings = tuple(map(parse_assumed, assumed))
     return DemoSource(NodeOverrides(settings=settings)).snapshot(Scope())
 
 
@@ -132,7 +132,8 @@ def test_an_order_that_cannot_be_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [f"userspaceOOMKiller={name}" for name in ("talos-1.12", *OOM_KILLERS) if name != "none"]
+    "given",
+    [f"userspaceOOMKiller={name.replace('VERSION', '1.12')}" for name in OOM_KILLERS if name != "none"],
 )
 def test_every_list_says_who_kills_before_the_kernel(given: str) -> None:
     snapshot = demo(given)
@@ -178,7 +179,7 @@ def test_talos_kills_in_its_order_before_the_kernel() -> None:
         Candidate(pod.key, pod.qos, bool(pod.limit_bytes), pod_bytes(state, pod.key)) for pod in state.pods
     ]
     order = TALOS.pod_order(pods, state.setup)
-    by_talos = [step for step in steps if step.mechanism is TALOS.id]
+    by_talos = [step for step in steps if step.mechanism == TALOS.id]
     assert order is not None
     assert len(order) == 8
     assert [step.key for step in by_talos] == order == [step.key for step in steps[:8]]
@@ -196,7 +197,7 @@ def pod_bytes(state: NodeState, key: PodKey) -> int:
 
 def test_a_pod_that_talos_killed_restarts() -> None:
     _, steps = talos_state(restarts=True)
-    first = next(step for step in steps if step.qos is QosClass.BURSTABLE and step.mechanism is TALOS.id)
+    first = next(step for step in steps if step.qos is QosClass.BURSTABLE and step.mechanism == TALOS.id)
     assert (first.restarts, first.restart) == (True, Restart.CONTAINER)
     assert sum(step.key == first.key for step in steps) == 1, "its containers are killed once"
 
@@ -234,7 +235,7 @@ def test_earlyoom_acts_at_a_tenth_of_ram_and_of_swap(
     killer: Earlyoom, swap: int, usable: int, at: int | None
 ) -> None:
     """Both have to fall so far: swap that containers may not use stays free. nohang waits for 5 % of RAM."""
-    state = state_of_node(demo(f"userspaceOOMKiller={killer.daemon}"), "worker-2")
+    state = state_of_node(demo(f"userspaceOOMKiller={killer.id}"), "worker-2")
     state = replace(state, capacity_bytes=10 * GIB, total_bytes=10 * GIB + swap, own_bytes=usable)
     ceilings = [ceiling.at_bytes for ceiling in killer.ceilings(state)]
     assert ceilings == ([] if at is None else [at])
@@ -251,7 +252,7 @@ def test_earlyoom_kills_in_the_kernels_order_and_sooner() -> None:
     tenth = state.total_bytes - state.total_bytes * 9 // 10
     assert deaths[FULL_NODE].distance_bytes - deaths[EARLYOOM].distance_bytes == tenth
     assert deaths[EARLYOOM].distance_bytes < 0, "it acts at once where nothing grows"
-    assert simulate(state, Scenario()).steps[0].mechanism is EARLYOOM.id
+    assert simulate(state, Scenario()).steps[0].mechanism == EARLYOOM.id
 
 
 def test_a_killer_of_unknown_order_may_choose_anybody_before_those_after_it() -> None:
@@ -292,7 +293,7 @@ def test_a_simulation_says_from_where_on_a_killer_of_unknown_order_may_act(
     assert simulation.steps == plain.steps
     said = f"from step {step} on systemd-oomd may kill first, and its victim is unknown"
     assert (said in simulation_summary(simulation)) is (step is not None)
-    oomd = [reach for reach in simulation.distances if reach.mechanism is SYSTEMD_OOMD.id]
+    oomd = [reach for reach in simulation.distances if reach.mechanism == SYSTEMD_OOMD.id]
     assert [reach.key for reach in oomd] == [("", "")] * scenario.until_oom
 
 
@@ -301,17 +302,26 @@ def test_every_killer_and_every_end_has_its_words() -> None:
     for killer in KILLERS:
         words = WORDS[killer.id]
         assert all((words.name, words.by, words.order)), killer.id
-    assert {killer.daemon for killer in KILLERS if killer.daemon} <= set(Daemon)
+
+
+ELSEWHERE = {"node", "talos"}
+"""Names of other things too: a kind of object, and a profile of clusters."""
 
 
 def test_only_its_module_and_its_words_name_a_killer() -> None:
     """All else walks the registry, so that a new killer is one file, one line and its words."""
     folder = Path(killers.__file__).parent
-    members = "|".join(killer.id.name for killer in KILLERS)
+    programs = {name for killer in KILLERS for name in (killer.id, *killer.settings, *killer.log.programs)}
     modules = "|".join(type(killer).__module__ for killer in KILLERS)
-    name = re.compile(rf"Mechanism\.(?:{members})\b|(?:{modules}) import")
+    name = re.compile(rf"['\"](?:{'|'.join(programs - ELSEWHERE)})['\"]|(?:{modules}) import")
     files = (path for path in folder.parents[1].rglob("*.py") if folder not in path.parents)
     assert [path.name for path in files if name.search(path.read_text(encoding="utf-8"))] == ["killers.py"]
+
+
+@pytest.mark.parametrize("text", ["lowmemd", "talos-", "talos-1.x", "talos-VERSION", "none,talos"])
+def test_an_unknown_daemon_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=f"must be none, .*{SYSTEMD_OOMD.id}, talos or talos-VERSION$"):
+        parse_assumed(f"userspaceOOMKiller={text}")
 
 
 def test_compare_switches_killers() -> None:

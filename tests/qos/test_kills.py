@@ -22,14 +22,15 @@ from kubectl_qos.present.kills import detail_lines, when
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Fact, Need
+from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import KernelLog
-from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import oom_loops
 from tests.host.kernel_logs import FORMS, RUNS, recorded_log, recorded_run, rewritten
 from tests.qos.recorded import pods_c
 from tests.recordings.files import read, read_json, read_lines
 
-LIMIT_OF_RUN = {"global-A": Mechanism.NODE, "kubepods-C": Mechanism.KUBEPODS_LIMIT}
+LIMIT_OF_RUN = {"global-A": "node", "kubepods-C": "kubepods limit"}
 """What ran out; in the other runs it is the limit of a pod, which is that of its only container."""
 NODE_RAN_OUT = "System OOM encountered, victim process: x, pid: 7"
 
@@ -65,7 +66,7 @@ def test_every_recorded_death_with_the_kernels_log(run: str) -> None:
     kills = find_kills(snapshot, event_list, [log_of(run)])
     assert len(kills) == len(log_of(run).reports), "each report is about one death, and none is left out"
     for kill in kills:
-        assert kill.diagnosis.mechanism is LIMIT_OF_RUN.get(run, Mechanism.POD_LIMIT)
+        assert kill.diagnosis.mechanism == LIMIT_OF_RUN.get(run, "pod limit")
         assert kill.container
         assert kill.report is not None
         assert kill.report.task_memcg.find(kill.container_id) > 0
@@ -111,11 +112,11 @@ def test_every_recorded_death_without_it_is_never_wrongly_certain(run: str) -> N
     )
     for kill in kills:
         if run == "eviction":
-            assert diagnosed(kill) == (Mechanism.EVICTION, Confidence.CERTAIN)
+            assert diagnosed(kill) == ("kubelet eviction", Confidence.CERTAIN)
             assert kill.exit_code == 0
             continue
         assert kill.diagnosis.confidence is not Confidence.CERTAIN
-        assert kill.diagnosis.mechanism is LIMIT_OF_RUN.get(run, Mechanism.POD_LIMIT)
+        assert kill.diagnosis.mechanism == LIMIT_OF_RUN.get(run, "pod limit")
         assert kill.diagnosis.needs is Need.KERNEL_LOG
         # Neither the reason nor the exit code decides: `Error` with 137 is likely here and possible there.
         is_stated = kill.reason == "OOMKilled" or run == "global-A"
@@ -162,7 +163,7 @@ def test_scores_and_what_was_freed() -> None:
 def test_pods_that_are_gone_and_processes_outside_pods() -> None:
     log = log_of("kubepods-C")
     kills = find_kills(Snapshot(), EventList(), [log])
-    assert [kill.diagnosis.mechanism for kill in kills] == [Mechanism.KUBEPODS_LIMIT] * 5
+    assert [kill.diagnosis.mechanism for kill in kills] == ["kubepods limit"] * 5
     assert {(kill.pod, kill.container) for kill in kills} == {("", "")}
     assert all(kill.pod_uid and kill.container_id for kill in kills)
     assert find_kills(Snapshot(), EventList(), [log], outside_pods=False) == []
@@ -285,7 +286,7 @@ def test_a_volume_in_memory_stays_when_the_container_restarts(medium: str, *, is
 
 def test_its_own_limit_among_several_containers() -> None:
     kill = only(pod(reason="OOMKilled"), OLD)
-    assert kill.diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+    assert kill.diagnosis.mechanism == "container limit"
     assert Fact.SAME_LIMIT not in facts(kill)
 
 
@@ -325,7 +326,7 @@ def test_a_sigkill_in_which_no_oom_kill_was_counted() -> None:
     ("found", "mechanism", "confidence"),
     [
         (pod(), Mechanism.SIGKILL, Confidence.LIKELY),
-        (pod(reason="OOMKilled"), Mechanism.CONTAINER_LIMIT, Confidence.LIKELY),
+        (pod(reason="OOMKilled"), "container limit", Confidence.LIKELY),
         (pod(limits={}), Mechanism.SIGKILL, Confidence.LIKELY),
     ],
 )
@@ -341,7 +342,7 @@ def test_a_stop_after_a_hook_that_was_killed_leaves_open_what_killed_it() -> Non
     failed = "Exec lifecycle hook ([sh -c load]) failed - error: exited with 137: , message: ''"
     hook = replace_time(event("FailedPostStartHook", failed, container="a"), "2026-11-20T11:59:59Z")
     stopped = replace_time(event("Killing", "FailedPostStartHook", container="a"), "2026-11-20T11:59:59Z")
-    assert diagnosed(only(pod(), OLD, hook, stopped)) == (Mechanism.CONTAINER_LIMIT, Confidence.POSSIBLE)
+    assert diagnosed(only(pod(), OLD, hook, stopped)) == ("container limit", Confidence.POSSIBLE)
     ended = msgspec.structs.replace(hook, message=failed.replace("137", "1"))
     assert diagnosed(only(pod(), OLD, ended, stopped)) == (Mechanism.SIGKILL, Confidence.LIKELY)
 
@@ -350,14 +351,14 @@ def test_a_stop_after_a_hook_that_was_killed_leaves_open_what_killed_it() -> Non
     ("message", "mechanism"),
     [
         ("Container a failed liveness probe, will be restarted", Mechanism.SIGKILL),
-        ("Container ab failed startup probe, will be restarted", Mechanism.CONTAINER_LIMIT),
-        ("Stopping container a", Mechanism.CONTAINER_LIMIT),
+        ("Container ab failed startup probe, will be restarted", "container limit"),
+        ("Stopping container a", "container limit"),
     ],
 )
 def test_an_event_without_a_time_names_the_container_that_a_probe_stopped(
     message: str, mechanism: Mechanism
 ) -> None:
-    assert only(pod(), event("Killing", message, time="")).diagnosis.mechanism is mechanism
+    assert only(pod(), event("Killing", message, time="")).diagnosis.mechanism == mechanism
 
 
 def replace_time(found: Event, time: str) -> Event:
@@ -370,7 +371,7 @@ def replace_time(found: Event, time: str) -> Event:
 )
 def test_another_stop_does_not_explain_it(container: str, time: str) -> None:
     kill = only(pod(), OLD, event("Killing", "Stopping", time, container=container))
-    assert diagnosed(kill) == (Mechanism.CONTAINER_LIMIT, Confidence.POSSIBLE)
+    assert diagnosed(kill) == ("container limit", Confidence.POSSIBLE)
 
 
 def test_a_pod_whose_deadline_has_passed() -> None:
@@ -380,16 +381,13 @@ def test_a_pod_whose_deadline_has_passed() -> None:
     assert evidence_sentence(kill.diagnosis.evidence[1]).startswith(
         "the pod's status says DeadlineExceeded: Pod"
     )
-    assert only(pod(status=status, reason="OOMKilled")).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+    assert only(pod(status=status, reason="OOMKilled")).diagnosis.mechanism == "container limit"
 
 
 def test_a_pod_that_is_being_deleted() -> None:
     kill = only(pod(deletionTimestamp=DIED), OLD)
     assert (kill.diagnosis.mechanism, facts(kill) >= {Fact.BEING_DELETED}) == (Mechanism.SIGKILL, True)
-    assert (
-        only(pod(deletionTimestamp=DIED, state="lastState"), OLD).diagnosis.mechanism
-        is Mechanism.CONTAINER_LIMIT
-    )
+    assert only(pod(deletionTimestamp=DIED, state="lastState"), OLD).diagnosis.mechanism == "container limit"
 
 
 def test_a_status_that_the_kubelet_made_up() -> None:
@@ -400,10 +398,10 @@ def test_a_status_that_the_kubelet_made_up() -> None:
 @pytest.mark.parametrize(
     ("time", "mechanism"),
     [
-        ("2026-11-20T12:00:10Z", Mechanism.NODE),
-        ("2026-11-20T11:59:50Z", Mechanism.NODE),
-        ("2026-11-20T12:05:00Z", Mechanism.KUBEPODS_LIMIT),
-        ("2026-11-20T11:55:00Z", Mechanism.KUBEPODS_LIMIT),
+        ("2026-11-20T12:00:10Z", "node"),
+        ("2026-11-20T11:59:50Z", "node"),
+        ("2026-11-20T12:05:00Z", "kubepods limit"),
+        ("2026-11-20T11:55:00Z", "kubepods limit"),
     ],
 )
 def test_a_node_that_ran_out_at_that_time(time: str, mechanism: Mechanism) -> None:
@@ -413,15 +411,15 @@ def test_a_node_that_ran_out_at_that_time(time: str, mechanism: Mechanism) -> No
 
 def test_with_a_limit_of_its_own_a_node_that_ran_out_is_only_possible() -> None:
     kill = only(pod(reason="OOMKilled"), OLD, event("SystemOOM", NODE_RAN_OUT, node=True))
-    assert diagnosed(kill) == (Mechanism.NODE, Confidence.POSSIBLE)
+    assert diagnosed(kill) == ("node", Confidence.POSSIBLE)
 
 
 def test_node_problem_detector_distinguishes_a_cgroup_from_the_node() -> None:
     message = event("OOMKilling", "Memory cgroup out of memory: Killed process 7 (x)", node=True)
     kill = only(pod(), OLD, message)
-    assert diagnosed(kill) == (Mechanism.CONTAINER_LIMIT, Confidence.LIKELY)
+    assert diagnosed(kill) == ("container limit", Confidence.LIKELY)
     message = event("OOMKilling", "Out of memory: Killed process 7 (x)", node=True)
-    assert only(pod(limits={}), OLD, message).diagnosis.mechanism is Mechanism.NODE
+    assert only(pod(limits={}), OLD, message).diagnosis.mechanism == "node"
 
 
 def test_the_kernels_own_words_count_more_than_a_kubelets() -> None:
@@ -432,7 +430,7 @@ def test_the_kernels_own_words_count_more_than_a_kubelets() -> None:
     for events in ((of_kernel, of_kubelet), (of_kubelet, of_kernel)):
         (kill,) = find_kills(Snapshot(), EventList(events))
         assert kill.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
-        assert only(pod(reason="OOMKilled"), *events).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+        assert only(pod(reason="OOMKilled"), *events).diagnosis.mechanism == "container limit"
     other = event("SystemOOM", NODE_RAN_OUT.replace("7", "8"), node=True)
     assert len(find_kills(Snapshot(), EventList((of_kernel, other)))) == 2
 
@@ -443,7 +441,7 @@ def test_events_that_do_not_go_back_so_far_say_nothing() -> None:
     assert diagnosed(kill) == (Mechanism.KERNEL, Confidence.LIKELY)
     kill = only(pod(reason="OOMKilled", limits={}), OLD, of_nodes=False)
     assert kill.diagnosis.mechanism is Mechanism.KERNEL
-    assert only(pod(reason="OOMKilled", limits={}), OLD).diagnosis.mechanism is Mechanism.KUBEPODS_LIMIT
+    assert only(pod(reason="OOMKilled", limits={}), OLD).diagnosis.mechanism == "kubepods limit"
 
 
 EVICTED = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
@@ -469,10 +467,10 @@ TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationBy
 @pytest.mark.parametrize(
     ("status", "events", "mechanism", "confidence"),
     [
-        ({"reason": "Evicted", "message": EVICTED}, (), Mechanism.EVICTION, Confidence.CERTAIN),
+        ({"reason": "Evicted", "message": EVICTED}, (), "kubelet eviction", Confidence.CERTAIN),
         ({"reason": "Evicted", "message": DISK}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
         ({"reason": "Evicted", "message": OLD_DISK}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
-        ({"reason": "Evicted", "message": OLD_MEMORY}, (), Mechanism.EVICTION, Confidence.CERTAIN),
+        ({"reason": "Evicted", "message": OLD_MEMORY}, (), "kubelet eviction", Confidence.CERTAIN),
         ({"reason": "Evicted", "message": INODES}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
         ({"conditions": [{**TARGET, "message": PIDS}]}, (), Mechanism.OTHER_EVICTION, Confidence.LIKELY),
         ({"reason": "Evicted", "message": STORAGE_LIMIT}, (), Mechanism.STORAGE_LIMIT, Confidence.CERTAIN),
@@ -497,8 +495,8 @@ TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationBy
             Mechanism.REJECTION,
             Confidence.LIKELY,
         ),
-        ({"conditions": [{**TARGET, "message": EVICTED}]}, (), Mechanism.EVICTION, Confidence.LIKELY),
-        ({}, (event("Evicted", EVICTED),), Mechanism.EVICTION, Confidence.CERTAIN),
+        ({"conditions": [{**TARGET, "message": EVICTED}]}, (), "kubelet eviction", Confidence.LIKELY),
+        ({}, (event("Evicted", EVICTED),), "kubelet eviction", Confidence.CERTAIN),
         ({"reason": "Evicted"}, (), Mechanism.UNKNOWN_EVICTION, Confidence.CERTAIN),
         ({"reason": "Preempting", "message": PREEMPTED}, (), Mechanism.PREEMPTION, Confidence.LIKELY),
         ({}, (event("Preempting", PREEMPTED),), Mechanism.PREEMPTION, Confidence.CERTAIN),
@@ -520,7 +518,7 @@ def test_what_the_kubelet_ended(
 )
 def test_what_is_not_about_memory(status: dict[str, Any]) -> None:
     assert find_kills(Snapshot(pods=(pod(exit_code=143, status=status),)), EventList()) == []
-    assert only(pod(status=status), OLD).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+    assert only(pod(status=status), OLD).diagnosis.mechanism == "container limit"
 
 
 SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
@@ -539,7 +537,7 @@ def test_a_node_that_was_shut_down_is_named_as_that(status: dict[str, Any]) -> N
     assert diagnosed(kill) == (Mechanism.SHUTDOWN, Confidence.LIKELY)
     assert find_kills(Snapshot(pods=(pod(exit_code=143, status=status),)), EventList()) == [], "not memory"
     killed = only(pod(reason="OOMKilled", status=status), OLD)
-    assert killed.diagnosis.mechanism is Mechanism.CONTAINER_LIMIT, "the runtime counted an OOM kill"
+    assert killed.diagnosis.mechanism == "container limit", "the runtime counted an OOM kill"
 
 
 def test_the_time_of_a_condition_is_that_of_the_eviction() -> None:
@@ -549,7 +547,7 @@ def test_the_time_of_a_condition_is_that_of_the_eviction() -> None:
     assert (kill.container, kill.time, *diagnosed(kill)) == (
         "",
         DIED,
-        Mechanism.EVICTION,
+        "kubelet eviction",
         Confidence.CERTAIN,
     )
     ended = {**dated, "lastTransitionTime": "2026-11-20T12:10:00Z"}
@@ -621,7 +619,7 @@ def test_an_eviction_without_a_time_was_about_when_the_pod_stopped_being_ready()
 def test_a_sigkill_by_an_eviction_may_still_be_the_kernels() -> None:
     kill = only(pod(exit_code=137), event("Evicted", EVICTED))
     assert (*diagnosed(kill), kill.diagnosis.needs) == (
-        Mechanism.EVICTION,
+        "kubelet eviction",
         Confidence.LIKELY,
         Need.KERNEL_LOG,
     )
@@ -637,7 +635,7 @@ def test_a_recorded_eviction_is_one_death_with_its_time() -> None:
         assert (kill.container, kill.time, *diagnosed(kill)) == (
             "c",
             time,
-            Mechanism.EVICTION,
+            "kubelet eviction",
             Confidence.CERTAIN,
         )
         assert kill.diagnosis.needs is None
@@ -651,7 +649,7 @@ def test_an_evicted_pod_of_several_containers_is_one_death() -> None:
     both = (*first, msgspec.structs.replace(first[0], name="b"))
     raw = msgspec.structs.replace(raw, status=msgspec.structs.replace(raw.status, container_statuses=both))
     kill = only(raw)
-    assert (kill.container, kill.time, *diagnosed(kill)) == ("", DIED, Mechanism.EVICTION, Confidence.CERTAIN)
+    assert (kill.container, kill.time, *diagnosed(kill)) == ("", DIED, "kubelet eviction", Confidence.CERTAIN)
 
 
 def test_a_death_before_the_eviction_is_another() -> None:
@@ -660,15 +658,15 @@ def test_a_death_before_the_eviction_is_another() -> None:
         EventList((OLD, event("Evicted", EVICTED, "2026-11-20T12:10:00Z"))),
     )
     assert [(kill.container, kill.diagnosis.mechanism) for kill in kills] == [
-        ("", Mechanism.EVICTION),
-        ("a", Mechanism.CONTAINER_LIMIT),
+        ("", "kubelet eviction"),
+        ("a", "container limit"),
     ]
 
 
 def test_an_end_before_the_last_start_is_not_the_evictions() -> None:
     status = {"reason": "Evicted", "message": EVICTED}
     kill = only(pod(exit_code=143, state="lastState", status=status))
-    assert (kill.container, kill.diagnosis.mechanism) == ("", Mechanism.EVICTION)
+    assert (kill.container, kill.diagnosis.mechanism) == ("", "kubelet eviction")
 
 
 def test_containers_that_went_on() -> None:
@@ -691,7 +689,7 @@ def test_an_init_container_that_was_done_did_not_die() -> None:
     (kill,) = find_kills(
         Snapshot(pods=(pod(exit_code=0, kind="initContainerStatuses", status=status),)), EventList()
     )
-    assert (kill.container, kill.diagnosis.mechanism) == ("", Mechanism.EVICTION)
+    assert (kill.container, kill.diagnosis.mechanism) == ("", "kubelet eviction")
 
 
 CGROUP = f"/kubepods/burstable/pod{UID}"
@@ -719,12 +717,12 @@ def kernel(memcg: str, time: str, *, node: str = "", group: bool = True, silent:
 @pytest.mark.parametrize(
     ("memcg", "mechanism"),
     [
-        (f"{CGROUP}/aa11bb22cc33", Mechanism.CONTAINER_LIMIT),
-        (f"{CGROUP}/aa11bb22cc33/own", Mechanism.CONTAINER_LIMIT),
-        (CGROUP, Mechanism.POD_LIMIT),
-        ("/kubepods/burstable", Mechanism.KUBEPODS_LIMIT),
-        ("/kubepods", Mechanism.KUBEPODS_LIMIT),
-        ("/", Mechanism.NODE),
+        (f"{CGROUP}/aa11bb22cc33", "container limit"),
+        (f"{CGROUP}/aa11bb22cc33/own", "container limit"),
+        (CGROUP, "pod limit"),
+        ("/kubepods/burstable", "kubepods limit"),
+        ("/kubepods", "kubepods limit"),
+        ("/", "node"),
     ],
 )
 def test_the_kernel_says_whose_limit(memcg: str, mechanism: Mechanism) -> None:
@@ -742,13 +740,13 @@ def test_the_kernel_says_whose_limit(memcg: str, mechanism: Mechanism) -> None:
 )
 def test_one_process_of_several_needs_the_time(time: str, confidence: Confidence) -> None:
     kill = only(pod(), logs=[kernel(CGROUP, time, group=False)])
-    assert diagnosed(kill) == (Mechanism.POD_LIMIT, confidence)
+    assert diagnosed(kill) == ("pod limit", confidence)
     assert (kill.diagnosis.needs is Need.WALL_CLOCK) == (confidence is Confidence.LIKELY)
 
 
 def test_a_process_of_a_container_that_ended_by_itself_later() -> None:
     kill = only(pod(exit_code=1), logs=[kernel(CGROUP, DIED, group=False)])
-    assert (*diagnosed(kill), kill.exit_code) == (Mechanism.POD_LIMIT, Confidence.CERTAIN, None)
+    assert (*diagnosed(kill), kill.exit_code) == ("pod limit", Confidence.CERTAIN, None)
     kill = only(pod(exit_code=1), logs=[kernel(CGROUP, DIED)])
     assert kill.exit_code == 1
 
@@ -759,7 +757,7 @@ def test_a_kernel_that_is_silent_speaks_for_somebody_else() -> None:
     assert diagnosed(kill) == (Mechanism.SIGKILL, Confidence.LIKELY)
     assert Fact.KERNEL_SILENT in facts(kill)
     assert kill.diagnosis.needs is None
-    assert only(pod(reason="OOMKilled"), OLD, logs=[silent]).diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+    assert only(pod(reason="OOMKilled"), OLD, logs=[silent]).diagnosis.mechanism == "container limit"
     for other in (
         replace(silent, node="node2"),
         replace(silent, first="2026-11-20T12:30:00Z"),
@@ -768,7 +766,7 @@ def test_a_kernel_that_is_silent_speaks_for_somebody_else() -> None:
         replace(silent, left_out=1),
     ):
         kill = only(pod(), OLD, logs=[other])
-        assert kill.diagnosis.mechanism is Mechanism.CONTAINER_LIMIT
+        assert kill.diagnosis.mechanism == "container limit"
         wanted = Need.KERNEL_LOG if other.node == "node2" else Need.LOG_OF_THAT_TIME
         assert kill.diagnosis.needs is wanted
 
@@ -777,7 +775,7 @@ def test_a_victim_above_the_rate_limit_may_be_anybodys() -> None:
     quiet = kernel(CGROUP, DIED, node="node1", silent=True)
     nameless = "Memory cgroup out of memory: Killed process 7 (x) total-vm:9kB, anon-rss:8kB"
     for time, mechanism in (
-        ("2026-11-20T11:59:57Z", Mechanism.CONTAINER_LIMIT),
+        ("2026-11-20T11:59:57Z", "container limit"),
         ("2026-11-20T11:30:00Z", Mechanism.SIGKILL),
     ):
         (report,) = read_log([f"{time} node1 kernel: {nameless}"]).reports
@@ -968,7 +966,7 @@ def test_a_sandbox_that_is_not_created_is_known_by_its_event() -> None:
 
 def test_without_any_limit_a_runtime_does_not_name_what_ran_out() -> None:
     kill = only(not_started(RUNC, limits={}), OLD)
-    assert diagnosed(kill) == (Mechanism.KUBEPODS_LIMIT, Confidence.LIKELY)
+    assert diagnosed(kill) == ("kubepods limit", Confidence.LIKELY)
 
 
 def test_another_error_at_the_start_is_no_kill() -> None:
@@ -980,7 +978,7 @@ def test_another_error_at_the_start_is_no_kill() -> None:
 
 def test_the_kernels_report_of_an_oom_at_the_start_is_that_death() -> None:
     kill = only(not_started(RUNC), logs=[kernel(CGROUP, DIED)])
-    assert (*diagnosed(kill), kill.exit_code) == (Mechanism.POD_LIMIT, Confidence.CERTAIN, 128)
+    assert (*diagnosed(kill), kill.exit_code) == ("pod limit", Confidence.CERTAIN, 128)
     assert Fact.WENT_ON not in facts(kill)
 
 

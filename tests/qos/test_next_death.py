@@ -10,7 +10,6 @@ from msgspec import structs
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, first_deaths, next_deaths
 from kubectl_qos.qos.simulation.node_state import (
@@ -27,8 +26,8 @@ from tests.qos.test_simulation import MIB, container, node_state, node_states
 ONE_BYTE = Scenario(free_bytes=1)
 
 
-def death(found: list[NextDeath], mechanism: Mechanism) -> NextDeath:
-    return next(one for one in found if one.mechanism is mechanism)
+def death(found: list[NextDeath], mechanism: str) -> NextDeath:
+    return next(one for one in found if one.mechanism == mechanism)
 
 
 # Laws
@@ -48,12 +47,12 @@ def test_the_kernel_and_the_kubelet_choose_as_in_the_simulation(found: NodeState
     assume(found.used_bytes)
     deaths = next_deaths(found)
     for mechanism, scenario in (
-        (Mechanism.NODE, ONE_BYTE),
-        (Mechanism.EVICTION, replace(ONE_BYTE, eviction=True)),
+        ("node", ONE_BYTE),
+        ("kubelet eviction", replace(ONE_BYTE, eviction=True)),
     ):
         first = next(iter(simulate(found, scenario).steps), None)
-        mine = [one for one in deaths if one.mechanism is mechanism]
-        if first is not None and first.mechanism is mechanism:
+        mine = [one for one in deaths if one.mechanism == mechanism]
+        if first is not None and first.mechanism == mechanism:
             assert [(one.key, one.container) for one in mine] == [(first.key, first.container)]
     assert deaths == sorted(deaths, key=lambda one: one.urgency)
     assert_first_deaths(found, deaths)
@@ -84,10 +83,10 @@ def test_a_pod_dies_in_its_turn(found: NodeState) -> None:
         if not step.key[0] or step.key in seen:
             continue
         seen.add(step.key)
-        mine = death(deaths_of(found, {step.key}), Mechanism.NODE)
+        mine = death(deaths_of(found, {step.key}), "node")
         assert (mine.container, mine.frees_bytes) == (step.container, step.freed.free_bytes)
         freed_before = sum(one.freed.free_bytes for one in order[:place])
-        first = death(next_deaths(found), Mechanism.NODE)
+        first = death(next_deaths(found), "node")
         assert (mine.before, mine.distance_bytes) == (place, first.distance_bytes + freed_before)
 
 
@@ -140,7 +139,7 @@ def test_whoever_its_own_limit_ends_before_does_not_fill_the_node() -> None:
         ],
         limits={"pl": 100 * MIB},
     )
-    full = death(next_deaths(found, contests=True), Mechanism.NODE)
+    full = death(next_deaths(found, contests=True), "node")
     assert (full.key[1], [one.pod for one in full.growing]) == ("most", ["free"])
 
 
@@ -207,12 +206,12 @@ def test_the_limit_of_a_pod_hits_whom_it_hits_in_the_simulation(state: NodeState
     (pod,) = state.pods
     deaths = next_deaths(state, contests=True)
     assert_first_deaths(state, next_deaths(state))
-    at_limit = [death for death in deaths if death.mechanism is Mechanism.POD_LIMIT]
+    at_limit = [death for death in deaths if death.mechanism == "pod limit"]
     distance = pod.limit_bytes - state.used_bytes
     for index, grows in enumerate(state.containers):
         growth = ContainerGrowth(index, grows.used_bytes + distance + 4096)
         step = simulate(state, Scenario(growth=(growth,))).steps[0]
-        if step.mechanism is not Mechanism.POD_LIMIT:
+        if step.mechanism != "pod limit":
             assert 0 < grows.limit_bytes - grows.used_bytes < distance
             continue
         (of_pod,) = at_limit
@@ -249,8 +248,7 @@ def test_which_limits_of_a_pod_can_be_reached(
     )
     own = (death for death in next_deaths(state) if not death.killer.is_node_wide)
     assert sorted(deaths) == sorted(
-        (death.container, death.distance_bytes // MIB, death.mechanism is Mechanism.POD_LIMIT)
-        for death in own
+        (death.container, death.distance_bytes // MIB, death.mechanism == "pod limit") for death in own
     )
 
 
@@ -271,10 +269,10 @@ def test_the_next_deaths_of_a_node() -> None:
     evicted = min(capacity, kubepods) - 100 - 490
     assert deaths == sorted(
         [
-            (Mechanism.POD_LIMIT, 10, "big", "c", 290),
-            (Mechanism.EVICTION, evicted, "big", "", 290),
-            (Mechanism.KUBEPODS_LIMIT, kubepods - 490, "small", "c", 200),
-            (Mechanism.NODE, capacity - 490, "small", "c", 200),
+            ("pod limit", 10, "big", "c", 290),
+            ("kubelet eviction", evicted, "big", "", 290),
+            ("kubepods limit", kubepods - 490, "small", "c", 200),
+            ("node", capacity - 490, "small", "c", 200),
         ],
         key=lambda one: one[1],
     )
@@ -291,7 +289,7 @@ def test_a_soft_threshold_is_nearer_and_has_its_grace_period() -> None:
     )
     thresholds = build_node_state([], setup, {}).thresholds
     found = replace(node_state([("a", container(1000, 500))]), thresholds=thresholds)
-    evictions = [one for one in next_deaths(found) if one.mechanism is Mechanism.EVICTION]
+    evictions = [one for one in next_deaths(found) if one.mechanism == "kubelet eviction"]
     assert [one.grace_seconds for one in evictions] == [90, None]
     assert evictions[1].distance_bytes - evictions[0].distance_bytes == 200 * MIB
 
@@ -299,16 +297,16 @@ def test_a_soft_threshold_is_nearer_and_has_its_grace_period() -> None:
 @pytest.mark.parametrize(
     ("mib_per_second", "soft", "first", "earlier"),
     [
-        (9, "", Mechanism.EVICTION, None),
-        (11, "", Mechanism.NODE, Mechanism.EVICTION),
-        (9, "300Mi", Mechanism.NODE, Mechanism.EVICTION),
-        (11, "300Mi", Mechanism.NODE, None),
-        (5, "300Mi", Mechanism.EVICTION, None),
+        (9, "", "kubelet eviction", None),
+        (11, "", "node", "kubelet eviction"),
+        (9, "300Mi", "node", "kubelet eviction"),
+        (11, "300Mi", "node", None),
+        (5, "300Mi", "kubelet eviction", None),
     ],
     ids=("noticed", "between two checks", "grace and a check", "within the grace period", "after it"),
 )
 def test_the_kernel_comes_first_where_memory_runs_out_before_the_kubelet_has_noticed(
-    mib_per_second: int, soft: str, first: Mechanism, earlier: Mechanism | None
+    mib_per_second: int, soft: str, first: str, earlier: str | None
 ) -> None:
     """It checks every 10 s, and a soft threshold has its grace period of 30 s before that."""
     kubelet = Kubelet(
@@ -333,7 +331,7 @@ def test_the_kernel_comes_first_where_memory_runs_out_before_the_kubelet_has_not
 @pytest.mark.parametrize("adj", [OOM_SCORE_ADJ_MIN, 1000])
 def test_an_immune_container_has_no_death_by_the_kernel(adj: int) -> None:
     found = next_deaths(node_state([("a", container(adj, 500, 600))]))
-    by_kernel = [one for one in found if one.mechanism is not Mechanism.EVICTION]
+    by_kernel = [one for one in found if one.mechanism != "kubelet eviction"]
     assert bool(by_kernel) is (adj == 1000)
 
 
@@ -353,4 +351,4 @@ def test_the_limit_of_a_pod_with_one_container_is_that_containers_own(
     pods: list[tuple[str, SimulatedContainer]], is_own: bool
 ) -> None:
     found = node_state(pods, limits={"a": 200 * MIB})
-    assert death(next_deaths(found), Mechanism.POD_LIMIT).is_own is is_own
+    assert death(next_deaths(found), "pod limit").is_own is is_own

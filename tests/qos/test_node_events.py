@@ -10,7 +10,8 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.kills import detail_lines
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Need
-from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.kills.mechanism import Mechanism
+from kubectl_qos.qos.reason import Confidence
 
 AT = "2026-11-20T12:00:00Z"
 OOM_KILLING = (
@@ -59,7 +60,7 @@ def test_the_event_of_node_problem_detector_alone() -> None:
 def test_a_system_oom_is_of_the_container_that_is_called_so() -> None:
     event = node_event("SystemOOM", SYSTEM_OOM)
     (alone,) = kills_of(event)
-    assert (alone.diagnosis.mechanism, alone.diagnosis.confidence) == (Mechanism.NODE, Confidence.CERTAIN)
+    assert (alone.diagnosis.mechanism, alone.diagnosis.confidence) == ("node", Confidence.CERTAIN)
     for match in (pod("crunch"), pod("x", "crunch")):
         (kill,) = kills_of(event, pods=(match, pod("other")))
         assert (kill.pod, kill.container) == (match.name, match.containers[0].name)
@@ -109,7 +110,7 @@ def test_other_forms_of_the_message() -> None:
     assert kill.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
     assert "the kernel chose hyperkube, process 25" in text_of(kill)
     (kill,) = kills_of(node_event("SystemOOM", "System OOM encountered"))
-    assert (kill.diagnosis.mechanism, kill.report.victim if kill.report else 0) == (Mechanism.NODE, None)
+    assert (kill.diagnosis.mechanism, kill.report.victim if kill.report else 0) == ("node", None)
     similar = f"(combined from similar events): {SYSTEM_OOM}"
     (kill,) = kills_of(node_event("SystemOOM", similar, count=3))
     assert "event SystemOOM of Node/n1, 3 times: (combined" in text_of(kill)

@@ -14,7 +14,6 @@ from kubectl_qos.present.next_death import death_condition, killed_by, victim_no
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import NO_AGES
 from kubectl_qos.qos.process_order import with_largest
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, Scenario, state_of_node
@@ -26,9 +25,9 @@ AVAILABLE = {"node-1.36": 3215106048, "node-1.36-b": 2860675072, "node-1.36-d": 
 """`availableBytes` of the node in its kubelet's summary."""
 
 
-def death(snapshot: Snapshot, mechanism: Mechanism) -> NextDeath:
+def death(snapshot: Snapshot, mechanism: str) -> NextDeath:
     found = next_deaths(state_of_node(snapshot, "node1"))
-    return next(one for one in found if one.mechanism is mechanism and one.grace_seconds is None)
+    return next(one for one in found if one.mechanism == mechanism and one.grace_seconds is None)
 
 
 def by_metrics(snapshot: Snapshot) -> Snapshot:
@@ -46,12 +45,12 @@ def test_eviction_is_as_far_as_the_kubelet_says(name: str, source: UsageOrigin) 
     snapshot = snapshot_of(name)
     if source is UsageOrigin.METRICS_API:
         snapshot = by_metrics(snapshot)
-    found = death(snapshot, Mechanism.EVICTION)
+    found = death(snapshot, "kubelet eviction")
     threshold = state_of_node(snapshot, "node1").thresholds.node_bytes or 0
     assert found.distance_bytes == pytest.approx(AVAILABLE[name] - threshold, rel=0.02)
     assert not found.is_upper_bound
     assert build_node_row(snapshot, "node1").to_eviction == found.distance_bytes
-    without = death(replace(snapshot, node_usage={}), Mechanism.EVICTION)
+    without = death(replace(snapshot, node_usage={}), "kubelet eviction")
     assert without.is_upper_bound
     assert without.distance_bytes > found.distance_bytes * 1.05
 
@@ -69,7 +68,7 @@ def test_a_full_node_is_as_far_as_its_available_memory_and_the_swap_that_pods_ma
     state = state_of_node(snapshot, "node1")
     swap = min(state.use.may_swap + (state.own_bytes or 0), state.swap_bytes)
     used = sum(usage.swap_bytes or 0 for usage in snapshot.usage.values())
-    found = death(snapshot, Mechanism.NODE)
+    found = death(snapshot, "node")
     assert found.distance_bytes - (swap - used) == pytest.approx(AVAILABLE[name], rel=0.02)
 
 
@@ -78,7 +77,7 @@ def test_swap_after_swapoff_gives_no_room() -> None:
     snapshot = snapshot_of("node-1.36-b")
     assert snapshot.node_swap == {"node1": 2147479552}, "what the Node object says too"
     off = replace(snapshot, node_swap={"node1": 0})
-    distance, before = (death(one, Mechanism.NODE).distance_bytes for one in (off, snapshot))
+    distance, before = (death(one, "node").distance_bytes for one in (off, snapshot))
     assert distance == pytest.approx(AVAILABLE["node-1.36-b"], rel=0.02)
     assert distance < before - 100 * MIB
     assert off.setup("node1").node.swap_capacity_bytes == 0
@@ -117,7 +116,7 @@ def test_at_a_pod_level_limit_the_container_that_grows_becomes_the_victim() -> N
         limits={"plim": 120 * MIB},
     )
     (death,) = [one for one in next_deaths(found, contests=True) if one.limit_bytes]
-    assert (death.mechanism, death.container, death.distance_bytes) == (Mechanism.POD_LIMIT, "b", 60 * MIB)
+    assert (death.mechanism, death.container, death.distance_bytes) == ("pod limit", "b", 60 * MIB)
     (itself,) = death.growing
     assert (itself.container, itself.size_bytes) == ("a", 40 * MIB + 4096)
     at_limit = [one for one in deaths_of(found, {death.key}, contests=True) if one.limit_bytes]
@@ -130,16 +129,16 @@ def test_at_a_pod_level_limit_the_container_that_grows_becomes_the_victim() -> N
 def test_on_a_full_node_the_pod_that_grows_becomes_the_victim() -> None:
     """D11: oom_score_adj 771 at 1620Mi died before 975 at 401Mi, as it alone had grown."""
     found, grow = state_d("full", 1, {"be-a": 250, "bu-over": 401}, "100Mi"), ("oom", "grow")
-    death = next(one for one in next_deaths(found, contests=True) if one.mechanism is Mechanism.NODE)
+    death = next(one for one in next_deaths(found, contests=True) if one.mechanism == "node")
     assert death.key == ("oom", "bu-over"), "if the node itself or the others grow"
     size = next(one.size_bytes for one in death.growing if one.key == grow)
     assert 1100 * MIB < size < 1620 * MIB
     grown = [one for one in deaths_of(found, {grow}, contests=True) if one.grown_bytes]
-    itself = next(one for one in grown if one.mechanism is Mechanism.NODE)
+    itself = next(one for one in grown if one.mechanism == "node")
     assert itself.distance_bytes == death.distance_bytes
     assert killed_by(itself).startswith("kernel: node full, if it alone grows to 1")
     growth = Growth(1.0, {grow: 1.0}, {(grow, "c"): 1.0})
-    then = next(one for one in next_deaths(replace(found, growth=growth)) if one.mechanism is Mechanism.NODE)
+    then = next(one for one in next_deaths(replace(found, growth=growth)) if one.mechanism == "node")
     assert (then.key, then.distance_bytes) == (grow, death.distance_bytes)
     assert death.distance_bytes == pytest.approx((1_659_316 - 21_336) << 10, rel=0.03), "by its RSS"
 
@@ -159,7 +158,7 @@ def test_the_kubelet_evicts_whom_it_evicted(
     growth = Growth(1.0, {("oom", "grow"): 1.0}, {(("oom", "grow"), "c"): 1.0})
     for grows in (NO_GROWTH, growth):
         deaths = next_deaths(replace(found, growth=grows))
-        first = next(one for one in deaths if one.mechanism is Mechanism.EVICTION)
+        first = next(one for one in deaths if one.mechanism == "kubelet eviction")
         assert first.key == ("oom", victim), label
         assert first.distance_bytes == pytest.approx(grown, rel=0.03)
 
@@ -171,7 +170,7 @@ def test_the_kubelet_evicts_the_pod_that_grows_once_it_is_furthest_above_its_req
     """
     grow = ("oom", "grow")
     evict = state_d("evict", 600, {})
-    first = next(one for one in next_deaths(evict, contests=True) if one.mechanism is Mechanism.EVICTION)
+    first = next(one for one in next_deaths(evict, contests=True) if one.mechanism == "kubelet eviction")
     assert first.key == ("oom", "be-kids")
     sizes = {one.pod: one.size_bytes for one in first.growing}
     kids = evict.containers[evict.find_container("be-kids", "c")].working_set_bytes
@@ -184,7 +183,7 @@ def test_the_kubelet_evicts_the_pod_that_grows_once_it_is_furthest_above_its_req
     (note,) = victim_notes([DeathRow("node1", first)])
     assert note.startswith("if one pod alone grows, it dies instead (kubelet evicts: oom/be-b from 172Mi")
     d9 = next_deaths(state_d("evict", 600, {"be-a": 250, "bu-over": 401}, "100Mi"), contests=True)
-    of_d9 = next(one for one in d9 if one.mechanism is Mechanism.EVICTION)
+    of_d9 = next(one for one in d9 if one.mechanism == "kubelet eviction")
     assert (of_d9.key, "grow" in {one.pod for one in of_d9.growing}) == (("oom", "bu-over"), False)
 
 
@@ -194,7 +193,7 @@ def test_a_container_of_five_processes_is_not_certain_to_die_first() -> None:
 
     def on_full_node(found: Snapshot) -> NextDeath:
         deaths = next_deaths(state_of_node(found, "node1"), contests=True)
-        return next(one for one in deaths if one.mechanism is Mechanism.NODE)
+        return next(one for one in deaths if one.mechanism == "node")
 
     for source in (snapshot, by_metrics(snapshot)):
         death = on_full_node(source)
@@ -205,7 +204,7 @@ def test_a_container_of_five_processes_is_not_certain_to_die_first() -> None:
         (of_rival,) = (
             death
             for death in deaths_of(state_of_node(source, "node1"), {("oom", "pr-hi")}, contests=True)
-            if death.mechanism is Mechanism.NODE and death.unless
+            if death.mechanism == "node" and death.unless
         )
         assert death_condition(of_rival) == ", unless a process of oom/be-kids:c holds 154Mi"
     known = with_largest(snapshot.usage, snapshot.pods, host_d().processes)
@@ -219,7 +218,7 @@ def test_swap_of_the_node_makes_no_limit_look_full() -> None:
     own = [one for one in next_deaths(state_of_node(snapshot_of("node-1.36-b"), "node1")) if one.limit_bytes]
     assert len(own) > 20
     for one in own:
-        place = one.key[1], one.container if one.mechanism is Mechanism.CONTAINER_LIMIT else ""
+        place = one.key[1], one.container if one.mechanism == "container limit" else ""
         assert one.limit_bytes is not None
         assert one.limit_bytes - limits[place] in range(4096), "the kernel rounds down to pages"
         percent = int(killed_by(one).rpartition(" ")[2].rstrip("%"))
@@ -246,9 +245,9 @@ def test_what_a_killed_container_wrote_to_memory_still_fills_its_pod() -> None:
         "status": {"phase": "Running", "containerStatuses": [{"name": "c", "state": {"running": {}}}]},
     }
     snapshot = replace(snapshot_of("node-1.36-d"), pods=(convert(raw, Pod),), usage=usage)
-    distance = death(snapshot, Mechanism.POD_LIMIT).distance_bytes
+    distance = death(snapshot, "pod limit").distance_bytes
     assert distance == (100 << 20) - 270336 - 103071744
-    state, of_pods = state_of_node(snapshot, "node1"), death(snapshot, Mechanism.KUBEPODS_LIMIT)
+    state, of_pods = state_of_node(snapshot, "node1"), death(snapshot, "kubepods limit")
     assert of_pods.distance_bytes == (state.kubepods_bytes or 0) - 270336 - 103071744
     assert (state.own_bytes or 0) > 103071744
     without = replace(state, pods=(structs.replace(state.pods[0], left_bytes=0),))

@@ -53,8 +53,8 @@ def test_a_simulated_node_with_hugepages_evicts_earlier() -> None:
     for release in ("1.36", "1.37"):
         state = build_node_state(pods, setup(release, enforce_node_allocatable=()), {})
         steps[release] = simulate(state, Scenario(all_at_limit=True, eviction=True)).steps
-    assert [step.mechanism.value for step in steps["1.36"]] == ["node"], "hugepages hold 5Gi of its 16Gi"
-    assert [step.mechanism.value for step in steps["1.37"]] == ["kubelet eviction"]
+    assert [step.mechanism for step in steps["1.36"]] == ["node"], "hugepages hold 5Gi of its 16Gi"
+    assert [step.mechanism for step in steps["1.37"]] == ["kubelet eviction"]
 
 
 def test_an_upgrade_says_that_hugepages_come_off() -> None:

@@ -21,7 +21,6 @@ from kubectl_qos.qos.eviction import eviction_ranks
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerKind, rank_node
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import Restart, restart_after_kill
 from kubectl_qos.qos.simulation.ceiling import GROWN_PROCESS, MemoryLevel
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
@@ -103,7 +102,7 @@ def container(
     )
 
 
-def acts(found: Simulation) -> list[tuple[Mechanism, str]]:
+def acts(found: Simulation) -> list[tuple[str, str]]:
     return [(step.mechanism, step.key[1]) for step in found.steps]
 
 
@@ -182,7 +181,7 @@ def test_every_step_is_accounted_for(data: st.DataObject) -> None:
         if step.qos is not None:
             assert who not in killed, "nothing dies twice"
             killed.add(who)
-        if step.mechanism is Mechanism.EVICTION:
+        if step.mechanism == "kubelet eviction":
             assert step.key not in {one.key for one in at.pods if one.critical}
         else:
             assert who not in immune
@@ -207,7 +206,7 @@ def test_what_is_free_at_the_end_is_what_nobody_holds(data: st.DataObject) -> No
     own = targets.get(None, at.own_bytes or 0) if is_grown else at.own_bytes or 0
     own -= sum(step.freed.free_bytes for step in own_victims)
     held = 0
-    evicted = {step.key for step in found.steps if step.mechanism is Mechanism.EVICTION}
+    evicted = {step.key for step in found.steps if step.mechanism == "kubelet eviction"}
     killed = {(step.key, step.container): step for step in found.steps if step.container}
     for index, one in enumerate(at.containers):
         key = at.pod_for(one).key
@@ -267,7 +266,7 @@ def test_each_eviction_is_the_one_of_the_kubelet(at: NodeState) -> None:
     ranks = eviction_ranks([one.pod for one in at.pods], used, [one.request for one in at.pods])
     order = sorted(range(len(at.pods)), key=ranks.__getitem__)
     expected = [at.pods[index].key for index in order if not at.pods[index].critical]
-    assert [step.key for step in found.steps if step.mechanism is Mechanism.EVICTION] == expected
+    assert [step.key for step in found.steps if step.mechanism == "kubelet eviction"] == expected
 
 
 @settings(deadline=None)
@@ -291,7 +290,7 @@ def test_a_pod_that_uses_nothing_and_is_no_victim_changes_nothing(data: st.DataO
 @given(node_states())
 def test_growth_to_the_limits_never_hits_those_limits(at: NodeState) -> None:
     found = simulate(at, Scenario(all_at_limit=True))
-    assert all(step.mechanism is not Mechanism.CONTAINER_LIMIT for step in found.steps)
+    assert all(step.mechanism != "container limit" for step in found.steps)
 
 
 @settings(deadline=None)
@@ -319,7 +318,7 @@ def test_a_container_meets_its_own_limit_first() -> None:
     at = node_state([("a", container(900, 50, 100)), ("b", container(1000, 500))])
     found = simulate(at, Scenario(growth=(ContainerGrowth(0, 200 * MIB),)))
     assert [(step.mechanism, step.key[1], step.freed.free_bytes) for step in found.steps] == [
-        (Mechanism.CONTAINER_LIMIT, "a", 100 * MIB)
+        ("container limit", "a", 100 * MIB)
     ]
     assert not found.is_reached
 
@@ -336,9 +335,7 @@ def test_the_limit_of_a_pod_takes_the_worst_of_its_containers() -> None:
     at = node_state(containers, limits={"a": 200 * MIB})
     found = simulate(at, Scenario(growth=(ContainerGrowth(0, 150 * MIB),)))
     step = found.steps[0]
-    assert (step.mechanism, step.container) == (Mechanism.POD_LIMIT, "grows"), (
-        "110Mi outweigh 99 points of 200Mi"
-    )
+    assert (step.mechanism, step.container) == ("pod limit", "grows"), "110Mi outweigh 99 points of 200Mi"
     equal = simulate(replace(at, pods=(structs.replace(at.pods[0], limit_bytes=800 * MIB),)), _to(0, 750))
     assert equal.steps[0].container == "grows"
     near = simulate(node_state(containers, limits={"a": 150 * MIB}), _to(0, 150))
@@ -352,17 +349,17 @@ def _to(index: int, mebibytes: int, **more: Any) -> Scenario:
 def test_pods_as_a_whole_are_limited_before_the_node_is_full() -> None:
     at = node_state([("a", container(-997, 100)), ("b", container(1000, 300))])
     found = simulate(at, _to(0, 700))
-    assert acts(found) == [(Mechanism.KUBEPODS_LIMIT, "b")]
+    assert acts(found) == [("kubepods limit", "b")]
     assert found.is_reached
     unlimited = simulate(replace(at, kubepods_bytes=None), _to(0, 700))
     assert unlimited.steps == ()
-    assert simulate(replace(at, kubepods_bytes=None), _to(0, 800)).steps[0].mechanism is Mechanism.NODE
+    assert simulate(replace(at, kubepods_bytes=None), _to(0, 800)).steps[0].mechanism == "node"
 
 
 def test_a_limit_of_pods_is_the_scale_there() -> None:
     at = node_state([("a", container(0, 100)), ("b", container(500, 10))], kubepods_bytes=200 * MIB)
     step = simulate(at, _to(0, 1000)).steps[0]
-    assert (step.mechanism, step.key[1]) == (Mechanism.KUBEPODS_LIMIT, "a"), "190Mi outweigh half of 200Mi"
+    assert (step.mechanism, step.key[1]) == ("kubepods limit", "a"), "190Mi outweigh half of 200Mi"
     assert step.points == step.freed.free_bytes // PAGE
     assert simulate(at, Scenario(free_bytes=1)).steps[0].key[1] == "b", "but not half of the machine"
 
@@ -414,9 +411,9 @@ def test_the_order_of_eviction_follows_what_has_died() -> None:
     )
     found = simulate(at, question)
     assert acts(found) == [
-        (Mechanism.EVICTION, "c"),
-        (Mechanism.CONTAINER_LIMIT, "a"),
-        (Mechanism.EVICTION, "b"),
+        ("kubelet eviction", "c"),
+        ("container limit", "a"),
+        ("kubelet eviction", "b"),
     ]
 
 
@@ -424,7 +421,7 @@ def test_a_pod_that_is_evicted_takes_what_came_back_with_it() -> None:
     at = node_state([("a", container(1000, 50, 100))], kubepods_bytes=None)
     growth = (ContainerGrowth(0, 600 * MIB), ContainerGrowth(None, 900 * MIB))
     found = simulate(at, Scenario(growth=growth, eviction=True, restarts=True))
-    assert [step.mechanism for step in found.steps] == [Mechanism.CONTAINER_LIMIT, Mechanism.EVICTION]
+    assert [step.mechanism for step in found.steps] == ["container limit", "kubelet eviction"]
     assert found.steps[1].freed.free_bytes == 50 * MIB
     assert found.after.free_bytes == 124 * MIB
 
@@ -433,9 +430,9 @@ def test_equal_limits_are_one() -> None:
     at = node_state([("a", container(900, 50, 100))], limits={"a": 100 * MIB})
     distances = simulate(at, Scenario(until_oom=True)).distances
     assert [one.mechanism for one in distances] == [
-        Mechanism.POD_LIMIT,
-        Mechanism.KUBEPODS_LIMIT,
-        Mechanism.NODE,
+        "pod limit",
+        "kubepods limit",
+        "node",
     ]
 
 
@@ -443,11 +440,11 @@ def test_the_kubelet_evicts_before_that_and_wants_its_reclaim() -> None:
     containers = [("a", container(-997, 100)), ("b", container(1000, 300)), ("c", container(1000, 200))]
     at = node_state(containers, requests={"a": 2 * GIB})
     found = simulate(at, _to(0, 500, eviction=True))
-    assert acts(found) == [(Mechanism.EVICTION, "b")]
+    assert acts(found) == [("kubelet eviction", "b")]
     greedy = replace(at, thresholds=Thresholds(100 * MIB, 100 * MIB, 400 * MIB))
     assert names(simulate(greedy, _to(0, 500, eviction=True))) == ["b", "c"]
     blind = replace(at, thresholds=Thresholds(None, None, 0))
-    assert simulate(blind, _to(0, 700, eviction=True)).steps[0].mechanism is Mechanism.KUBEPODS_LIMIT
+    assert simulate(blind, _to(0, 700, eviction=True)).steps[0].mechanism == "kubepods limit"
 
 
 def test_a_node_below_the_threshold_is_relieved_without_any_growth() -> None:
@@ -462,7 +459,7 @@ def test_critical_pods_are_refused_and_the_kernel_comes() -> None:
         priorities={"a": 2 * 10**9, "b": 2 * 10**9},
     )
     found = simulate(at, _to(0, 700, eviction=True))
-    assert acts(found) == [(Mechanism.KUBEPODS_LIMIT, "b")]
+    assert acts(found) == [("kubepods limit", "b")]
     assert found.refused == (("x", "a"), ("x", "b")), "in the kubelet's order: a has grown past b by then"
 
 
@@ -485,11 +482,11 @@ def test_how_far_each_mechanism_is() -> None:
     )
     found = simulate(at, Scenario(until_oom=True, eviction=True))
     assert [(one.mechanism, one.key[1]) for one in found.distances] == [
-        (Mechanism.CONTAINER_LIMIT, "a"),
-        (Mechanism.EVICTION, "b"),
-        (Mechanism.POD_LIMIT, "a"),
-        (Mechanism.KUBEPODS_LIMIT, "b"),
-        (Mechanism.NODE, "b"),
+        ("container limit", "a"),
+        ("kubelet eviction", "b"),
+        ("pod limit", "a"),
+        ("kubepods limit", "b"),
+        ("node", "b"),
     ]
     assert found.distances[0].more_bytes == 250 * MIB
     assert found.distances[0].factor == 1.5
@@ -499,7 +496,7 @@ def test_how_far_each_mechanism_is() -> None:
 def test_swap_is_room_only_for_those_that_may_swap() -> None:
     node = replace(NODE, swap_capacity_bytes=GIB)
     dry = node_state([("a", container(900, 50, 100))], limits={"a": 100 * MIB}, node=node)
-    assert simulate(dry, _to(0, 150)).steps[0].mechanism is Mechanism.POD_LIMIT
+    assert simulate(dry, _to(0, 150)).steps[0].mechanism == "pod limit"
     swaps = replace(dry, containers=(structs.replace(dry.containers[0], swap_bytes=100 * MIB),))
     assert simulate(swaps, _to(0, 150)).steps == ()
     assert simulate(swaps, _to(0, 250)).steps[0].freed.free_bytes == 200 * MIB
@@ -652,7 +649,7 @@ def test_a_process_of_the_node_that_has_grown_is_killed_before_guaranteed_pods()
     found = simulate(at, Scenario(growth=(ContainerGrowth(None, 1200 * MIB),)))
     assert names(found) == ["be", "bu", GROWN_PROCESS]
     victim = found.steps[-1]
-    assert (victim.mechanism, victim.qos, victim.adj, victim.container) == (Mechanism.NODE, None, 0, "")
+    assert (victim.mechanism, victim.qos, victim.adj, victim.container) == ("node", None, 0, "")
     assert victim.freed.free_bytes == pytest.approx((1024 - 50 - 200) * MIB, rel=0.001)
     assert not found.is_reached
     assert found.after.free_bytes == (1024 - 50 - 200) * MIB
@@ -762,5 +759,5 @@ def test_once_the_minimum_reclaim_is_reached_the_threshold_counts_again() -> Non
     at = node_state(containers, kubepods_bytes=None, thresholds=thresholds)
     growth = (ContainerGrowth(3, 51 * MIB), ContainerGrowth(None, 560 * MIB))
     found = simulate(at, Scenario(growth=growth, eviction=True))
-    assert acts(found) == [(Mechanism.EVICTION, "b"), (Mechanism.CONTAINER_LIMIT, "d")]
+    assert acts(found) == [("kubelet eviction", "b"), ("container limit", "d")]
     assert 100 * MIB < found.steps[1].level.available_bytes < 200 * MIB

@@ -19,7 +19,6 @@ from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.output import table
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.tui.lists.base import ListDefinition, export_rows
 from kubectl_qos.tui.lists.panes import ExplanationPanel, NodePanel
 from kubectl_qos.tui.screens.browse import list_definitions
@@ -140,7 +139,7 @@ async def test_every_list_and_the_headline_begin_with_who_dies_first() -> None:
             "2": "data",
             "3": Workload("Deployment", "data", "importer"),
             "5": (*IMPORTER, "c"),
-            "6": ("worker-2", Mechanism.POD_LIMIT, IMPORTER, "c"),
+            "6": ("worker-2", "pod limit", IMPORTER, "c"),
         }.items():
             await to(pilot, key)
             assert at(pilot) == row

@@ -22,7 +22,8 @@ from kubectl_qos.metrics.deaths import Track
 from kubectl_qos.metrics.series import rfc3339
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Diagnosis
-from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.kills.mechanism import Mechanism
+from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, growth_on
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.edit_target import EditTarget
@@ -42,14 +43,14 @@ HOUR, DAY = 3600, 86_400
 END = DEMO_TIME.timestamp()
 
 
-def kill(hours_ago: float, pod: str, mechanism: Mechanism = Mechanism.CONTAINER_LIMIT) -> Kill:
-    found = Diagnosis(mechanism, Confidence.LIKELY, ())
+def kill(hours_ago: float, pod: str, mechanism: str = "container limit") -> Kill:
+    found = Diagnosis(Mechanism(mechanism), Confidence.LIKELY, ())
     return Kill(
         diagnosis=found, time=rfc3339(END - hours_ago * HOUR), namespace="shop", pod=pod, node="worker-2"
     )
 
 
-KILLS = (kill(20, "api-0"), kill(19.5, "api-0"), kill(2, "cache-0", Mechanism.EVICTION))
+KILLS = (kill(20, "api-0"), kill(19.5, "api-0"), kill(2, "cache-0", "kubelet eviction"))
 TRACK = Track(END - DAY, END, KILLS)
 AGO = "121m"
 

@@ -18,7 +18,6 @@ from kubectl_qos.analysis.trends import MOST, Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.tui.lists.pods import TREND, PodList
 from kubectl_qos.tui.view_model import BARS, build_view_model, sparkline
@@ -145,7 +144,7 @@ def test_the_axis_names_the_victim_at_the_moment_of_death() -> None:
         grows = replace(model.snapshot, rates=trends.rates())
         found = replace(model, snapshot=grows, cached_deaths={}).deaths("worker-2")
         assert found is not None
-        return next(one for one in found.deaths if one.mechanism is Mechanism.NODE)
+        return next(one for one in found.deaths if one.mechanism == "node")
 
     assert full(Trends()).key[1].startswith("api-7d9c")
     assert full(after(before, now)).key == notebook

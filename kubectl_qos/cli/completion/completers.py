@@ -220,9 +220,12 @@ def conditions(_at: Position, _names: Names) -> Completions:
 
 def settings(at: Position, _names: Names) -> Completions:
     """Complete `KEY=`, and after the sign its values."""
-    from kubectl_qos.k8s.node_overrides import FIELDS
+    from kubectl_qos.k8s.node_overrides import FIELDS, USERSPACE_OOM_KILLER
+    from kubectl_qos.qos.killers import OOM_KILLERS
 
-    return _assignments({key: field.begins for key, field in FIELDS.items()}, at.word, separator="")
+    values = {key: field.begins for key, field in FIELDS.items()}
+    values[USERSPACE_OOM_KILLER] = tuple(name for name in OOM_KILLERS if not name.endswith("VERSION"))
+    return _assignments(values, at.word, separator="")
 
 
 def gates(at: Position, _names: Names) -> Completions:

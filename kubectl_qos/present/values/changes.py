@@ -253,7 +253,7 @@ def _setup_values(setup: NodeSetup) -> SetupValues:
         release=str(setup.release),
         cgroup_driver=setup.kubelet.cgroup_driver.value,
         cgroup_version=setup.node.cgroup_version,
-        userspace_oom_killer=daemon.daemon.setting if daemon and daemon.daemon else None,
+        userspace_oom_killer=daemon.settings[0] if daemon else None,
         eviction_hard=dict(setup.kubelet.eviction_hard),
         eviction_soft=dict(setup.kubelet.eviction_soft),
     )

@@ -35,7 +35,7 @@ from kubectl_qos.present.values.changes import (
     rank_values,
 )
 from kubectl_qos.present.values.incidents import DeathValues, death_values
-from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.kills.mechanism import Mechanism
 
 
 class FixEvidence(Values, frozen=True):
@@ -258,7 +258,7 @@ def _move_values(number: int, move: Move) -> MoveValues:
 
 def _inversion(inversion: Inversion, obstacle: Obstacle | None = None) -> InversionValues:
     return InversionValues(
-        killer=inversion.killer.id,
+        killer=Mechanism(inversion.killer.id),
         namespace=inversion.higher[0],
         pod=inversion.higher[1],
         lower_namespace=inversion.lower[0],

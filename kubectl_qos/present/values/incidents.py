@@ -1,22 +1,24 @@
 """Deaths: those that happened, `kills`, those of a full node, `simulate`, and those to come, `next`."""
 
+from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
 from kubectl_qos.analysis.deaths import DeathRow, Deaths
-from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.kills import need_sentence
 from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, Values, camel, copied, plain
+from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.choice import MemoryUser, Unranked, VictimChoice, memory_users
+from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import Constraint, OomReport
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import MemoryLevel
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
@@ -40,6 +42,12 @@ class KilledProcess(Values, frozen=True):
     rss_bytes: int | None
     oom_score_adj: int | None
     reaped: bool
+
+
+class Daemon(StrEnum):
+    """A daemon that kills before the kernel does."""
+
+    vars().update({killer.id: killer.id for killer in KILLERS if killer.is_daemon})
 
 
 class ReportValues(Values, frozen=True, kw_only=True):
@@ -289,7 +297,7 @@ def death_values(row: DeathRow) -> DeathValues:
         rival=death.rival and _contender_values(death.rival),
         unless=death.unless and _contender_values(death.unless),
         growing=tuple(map(_contender_values, death.growing)),
-        earlier=death.earlier and death.earlier.mechanism,
+        earlier=death.earlier and Mechanism(death.earlier.mechanism),
     )
 
 
@@ -435,4 +443,4 @@ def _step_values(number: int, step: SimulationStep) -> StepValues:
 def _reach_values(reach: MechanismDistance) -> ReachValues:
     namespace, pod = reach.key
     owner = namespace or None, pod or None, reach.container or None
-    return ReachValues(reach.mechanism, reach.more_bytes, round(reach.factor, 4), *owner)
+    return ReachValues(Mechanism(reach.mechanism), reach.more_bytes, round(reach.factor, 4), *owner)

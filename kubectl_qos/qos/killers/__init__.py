@@ -4,10 +4,13 @@ Lists, simulation, fixes and exporter ask a killer here; its words are in presen
 reasons are no killers (qos/kills/).
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
+from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.node_overrides import USERSPACE_OOM_KILLER, NodeOverride
 from kubectl_qos.qos.killers.container_limit import CONTAINER_LIMIT
 from kubectl_qos.qos.killers.earlyoom import EARLYOOM, NOHANG
 from kubectl_qos.qos.killers.eviction import EVICTION
@@ -17,7 +20,6 @@ from kubectl_qos.qos.killers.kubepods_limit import KUBEPODS_LIMIT
 from kubectl_qos.qos.killers.pod_limit import POD_LIMIT
 from kubectl_qos.qos.killers.systemd_oomd import OOMD, SYSTEMD_OOMD
 from kubectl_qos.qos.killers.talos import TALOS
-from kubectl_qos.qos.reason import Mechanism
 
 KILLERS: Final[tuple[Killer, ...]] = (
     EVICTION,
@@ -36,7 +38,19 @@ PRECEDENCE: Final = {killer.id: place for place, killer in enumerate(KILLERS)}
 BY_RANK: Final = next(killer for killer in KILLERS if killer.has_ranks)
 """The killer whose order RANK is."""
 EVICTING: Final = next(killer for killer in KILLERS if killer.evicts)
-BY_ID: Final[Mapping[Mechanism, Killer]] = {killer.id: killer for killer in KILLERS}
+BY_ID: Final[Mapping[str, Killer]] = {killer.id: killer for killer in KILLERS}
+OOM_KILLERS: Final = ("none", *sorted(setting for killer in KILLERS for setting in killer.settings))
+"""The values of userspaceOOMKiller, some with VERSION: who kills before the kernel."""
+OOM_KILLERS_TEXT: Final = f"{', '.join(OOM_KILLERS[:-1])} or {OOM_KILLERS[-1]}"
+_OOM_KILLER: Final = re.compile("|".join(OOM_KILLERS).replace("VERSION", r"\d+\.\d+(\.\d+)?"), re.ASCII)
+
+
+def parse_assumed(assignment: str) -> NodeOverride:
+    """Parse a setting of a node; its OOM killer is none or a daemon of KILLERS. Raises UsageError."""
+    override = NodeOverride.parse(assignment)
+    if override.key == USERSPACE_OOM_KILLER and _OOM_KILLER.fullmatch(override.text) is None:
+        raise UsageError(f"{override}: must be {OOM_KILLERS_TEXT}")
+    return override
 
 
 def killers_on(setup: NodeSetup) -> list[Killer]:
@@ -46,7 +60,7 @@ def killers_on(setup: NodeSetup) -> list[Killer]:
 
 def daemon_on(setup: NodeSetup) -> Killer | None:
     """Return the daemon of the node that kills before the kernel, if any."""
-    return next((killer for killer in killers_on(setup) if killer.daemon is not None), None)
+    return next((killer for killer in killers_on(setup) if killer.is_daemon), None)
 
 
 OWN_LIMITS: Final = tuple(killer for killer in KILLERS if not killer.is_node_wide)

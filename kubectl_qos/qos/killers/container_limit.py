@@ -6,7 +6,6 @@ from typing import Final
 from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -14,7 +13,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 class ContainerLimit(Killer):
     """The kernel at memory.max of a container plus its swap."""
 
-    id = Mechanism.CONTAINER_LIMIT
+    id = "container limit"
     scope = Scope.CONTAINER
     levels = frozenset({PathLevel.CONTAINER})
 

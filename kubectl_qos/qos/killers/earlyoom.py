@@ -8,10 +8,8 @@ find_victim_info. No API returns what they prefer and avoid: ignored.
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.qos.killers.badness import BadnessOrder
-from kubectl_qos.qos.killers.killer import Killer
-from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.killers.killer import DaemonLog, Killer
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -23,11 +21,17 @@ _WHOM: Final = r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)"(?: wi
 class Earlyoom(Killer):
     """earlyoom with its defaults, if it is assumed."""
 
-    id = Mechanism.EARLYOOM
+    id = "earlyoom"
     scope = Scope.NODE
     measures = frozenset({Scope.NODE})
-    daemon = Daemon.EARLYOOM
-    log_lines = (_LINE + _WHOM,)
+    settings = ("earlyoom",)
+    sends_sigterm = True
+    log = DaemonLog(
+        lines=(_LINE + _WHOM,),
+        programs=("earlyoom",),
+        ends={r"MiB(?:,.*)?$": ("sending SIGTERM to ", "sending SIGKILL to ")},
+        signs=(r"\bearlyoom\b", "mem avail: "),
+    )
     memory_percent: ClassVar[int] = 90
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
@@ -46,16 +50,20 @@ class Earlyoom(Killer):
 class Nohang(Earlyoom):
     """nohang with its defaults, if it is assumed."""
 
-    id = Mechanism.NOHANG
-    daemon = Daemon.NOHANG
+    id = "nohang"
+    settings = ("nohang",)
     memory_percent = 95
-    log_lines = (r"Send(?:ing)? SIG\w+ to the victim",)
-    log_details = (
-        r"(?P<begins>Victim status) ",
-        r"PID: +(?P<pid>\d{1,10})(?:, name: (?P<comm>.*?), state: .*)?$",
-        r"Name: +(?P<comm>\S.*)",
-        r"(?:cgroup|CGroup)_v[12]: (?P<cgroup>/\S+)",
-        r"(?:badness|Vm, MiB|VmRSS): ",
+    log = DaemonLog(
+        lines=(r"Send(?:ing)? SIG\w+ to the victim",),
+        details=(
+            r"(?P<begins>Victim status) ",
+            r"PID: +(?P<pid>\d{1,10})(?:, name: (?P<comm>.*?), state: .*)?$",
+            r"Name: +(?P<comm>\S.*)",
+            r"(?:cgroup|CGroup)_v[12]: (?P<cgroup>/\S+)",
+            r"(?:badness|Vm, MiB|VmRSS): ",
+        ),
+        programs=("nohang", "nohang-desktop"),
+        signs=(r"\bnohang\b", "implement_corrective_action"),
     )
 
 

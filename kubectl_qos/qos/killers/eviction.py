@@ -10,7 +10,6 @@ from typing import Final
 
 from kubectl_qos.qos.eviction import Due, EvictionKey, eviction_key
 from kubectl_qos.qos.killers.killer import Choice, Contender, Killer, Order
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -76,7 +75,7 @@ class EvictionOrder(Order):
 class Eviction(Killer):
     """The kubelet at its hard thresholds, and at the soft one after its grace period."""
 
-    id = Mechanism.EVICTION
+    id = "kubelet eviction"
     scope = Scope.NODE
     measures = frozenset({Scope.PODS, Scope.NODE})
     ends_whole_pods = True

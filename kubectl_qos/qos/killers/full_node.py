@@ -6,7 +6,6 @@ from typing import Final
 from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -14,7 +13,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 class FullNode(Killer):
     """The kernel when neither RAM nor swap is free."""
 
-    id = Mechanism.NODE
+    id = "node"
     scope = Scope.NODE
     levels = frozenset({PathLevel.ABOVE})
     measures = frozenset({Scope.NODE})

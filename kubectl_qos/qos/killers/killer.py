@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import ClassVar, Final, NamedTuple, Protocol
 
-from kubectl_qos.k8s.kubelet import Daemon, NodeSetup
+from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState
 
@@ -72,37 +72,53 @@ class Order(Protocol):
         return ()
 
 
+class DaemonLog(NamedTuple):
+    """How a daemon's kills look in logs, as patterns; their groups are those of DaemonKill (qos/logs/).
+
+    `programs` or the `mark` in the kernel's log name the daemon. It writes `lines`, each kill twice if
+    `is_twice`, after `details`. `ends`: of whole lines, by how they begin. `signs`: of a log without a kill.
+    """
+
+    lines: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    mark: str = ""
+    is_twice: bool = False
+    ends: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    signs: tuple[str, ...] = ()
+
+
 class Killer(Protocol):
     """A killer of containers or pods for memory.
 
     `id` is its name in JSON. `scope` is whose memory has to run out, `measures` whose use has to be known:
     otherwise its distance is an upper bound. `ends_whole_pods`: it ends all containers of a pod, not one.
     `evicts`: the pod does not restart on this node. `has_ranks`: RANK is its order. `delay_seconds`: how long
-    it may take to notice. `daemon`: the program of the node, None for kernel and kubelet. Logs: the kernel
-    names cgroups of `levels`, a daemon writes `log_lines`, after `log_details`.
+    it may take to notice. `settings`: what userspaceOOMKiller is for this daemon, first without its VERSION;
+    kernel and kubelet have none. `sends_sigterm`: before SIGKILL. In logs the kernel names cgroups of
+    `levels`, and a daemon has a `log`.
     """
 
-    id: ClassVar[Mechanism]
+    id: ClassVar[str]
     scope: ClassVar[Scope]
     measures: ClassVar[frozenset[Scope]] = frozenset()
     ends_whole_pods: ClassVar[bool] = False
     evicts: ClassVar[bool] = False
     has_ranks: ClassVar[bool] = False
     delay_seconds: ClassVar[int] = 0
-    daemon: ClassVar[Daemon | None] = None
+    settings: ClassVar[tuple[str, ...]] = ()
+    sends_sigterm: ClassVar[bool] = False
     levels: ClassVar[frozenset[PathLevel]] = frozenset()
-    log_lines: ClassVar[tuple[str, ...]] = ()
-    log_details: ClassVar[tuple[str, ...]] = ()
+    log: ClassVar[DaemonLog] = DaemonLog()
 
     def applies(self, setup: NodeSetup) -> bool:
         """Return whether it is active on a node, as reported or assumed."""
-        if self.daemon is not None and setup.node.userspace_oom_killer != self.daemon:
-            return False
-        return not setup.node.is_windows
+        is_here = not self.is_daemon or setup.node.userspace_oom_killer in self.settings
+        return is_here and not setup.node.is_windows
 
     def is_assumed(self, setup: NodeSetup) -> bool:
         """Return whether it is assumed: the node does not report this daemon."""
-        return self.daemon is not None
+        return self.is_daemon
 
     def ceilings(self, state: NodeState) -> Iterable[Ceiling]:
         """Return where it acts on a node."""
@@ -126,9 +142,14 @@ class Killer(Protocol):
         return self.scope.is_wide
 
     @property
+    def is_daemon(self) -> bool:
+        """Whether it is a program of the node, neither kernel nor kubelet."""
+        return bool(self.settings)
+
+    @property
     def is_kernel(self) -> bool:
         """Whether it is the kernel's OOM killer."""
-        return self.daemon is None and not self.evicts
+        return not (self.is_daemon or self.evicts)
 
     def is_upper_bound(self, own_bytes: int | None, *, is_measured: bool) -> bool:
         """Return whether its distance is an upper bound, because usage of the node or of pods is unknown.

@@ -6,7 +6,6 @@ from typing import Final
 from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -14,7 +13,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 class KubepodsLimit(Killer):
     """The kernel at memory.max of kubepods, if the kubelet writes it."""
 
-    id = Mechanism.KUBEPODS_LIMIT
+    id = "kubepods limit"
     scope = Scope.PODS
     levels = frozenset({PathLevel.PODS, PathLevel.QOS_CLASS})
     measures = frozenset({Scope.PODS})

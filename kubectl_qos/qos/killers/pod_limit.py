@@ -10,7 +10,6 @@ from typing import Final
 from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.badness import BadnessOrder
 from kubectl_qos.qos.killers.killer import Killer
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -21,7 +20,7 @@ class PodLimit(Killer):
     A cgroup above containers has no swap limit of its own: it may use their swap.
     """
 
-    id = Mechanism.POD_LIMIT
+    id = "pod limit"
     scope = Scope.POD
     levels = frozenset({PathLevel.POD})
 

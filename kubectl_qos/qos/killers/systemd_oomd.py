@@ -5,28 +5,31 @@ Sources: systemd-oomd(8), oomd.conf(5), systemd.resource-control(5); oomd's Base
 """
 
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import Final
 
-from kubectl_qos.k8s.kubelet import Daemon
-from kubectl_qos.qos.killers.killer import Killer
-from kubectl_qos.qos.reason import Mechanism
+from kubectl_qos.qos.killers.killer import DaemonLog, Killer
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
-_PRESSURE: Final = r"(?:oomd kill: |\[\S+\] )?(?:\d+\.\d+ ){3}"
+_WHOM: Final = r"(?:oomd kill: |\[\S+\] )?(?:\d+\.\d+ ){3}(?P<below_root>\S+) \d+ "
 
 
 class SystemdOomd(Killer):
     """systemd-oomd with its defaults."""
 
-    id = Mechanism.SYSTEMD_OOMD
+    id = "systemd-oomd"
     scope = Scope.NODE
     measures = frozenset({Scope.NODE})
     ends_whole_pods = True
-    daemon = Daemon.SYSTEMD_OOMD
-    log_lines: ClassVar[tuple[str, ...]] = (
-        r"(?:Killed|Marked) (?P<cgroup>/\S+)(?: for killing)? due to (?P<why>.*)",
-        r"(?P<cgroup>\S+\.(?:scope|service|slice)): systemd-oomd killed (?:\d+|some) process",
+    settings = ("systemd-oomd",)
+    log = DaemonLog(
+        lines=(
+            r"(?:Killed|Marked) (?P<cgroup>/\S+)(?: for killing)? due to (?P<why>.*)",
+            r"(?P<cgroup>\S+\.(?:scope|service|slice)): systemd-oomd killed (?:\d+|some) process",
+        ),
+        programs=("systemd-oomd",),
+        is_twice=True,
+        ends={r"(?:reclaim activity|\d%|\ds)$": ("Killed /", "Marked /")},
     )
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
@@ -41,10 +44,14 @@ class SystemdOomd(Killer):
 class Oomd(SystemdOomd):
     """oomd, if it is assumed; a dry run kills nothing."""
 
-    id = Mechanism.OOMD
-    daemon = Daemon.OOMD
-    log_lines = (
-        _PRESSURE + r"(?P<cgroup>\S+) \d+ ruleset:.* detectorgroup:\[(?P<why>.*)\] killer:(?!\(dry\))",
+    id = "oomd"
+    settings = ("oomd",)
+    log = DaemonLog(
+        lines=(_WHOM + r"ruleset:.* detectorgroup:\[(?P<why>.*)\] killer:(?!\(dry\))",),
+        programs=("oomd",),
+        mark="oomd kill: ",
+        is_twice=True,
+        signs=(r"(?<!-)\boomd(?:\[\d+\])?: ", r"\boomd kill: "),
     )
 
 

@@ -9,16 +9,15 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
-from kubectl_qos.k8s.kubelet import Daemon, NodeSetup, Origin
+from kubectl_qos.k8s.kubelet import NodeSetup, Origin
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.qos.killers.killer import NOBODY, Candidate, Choice, Killer, Order
+from kubectl_qos.qos.killers.killer import NOBODY, Candidate, Choice, DaemonLog, Killer, Order
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 _RELEASE: Final = re.compile(r"talos(?: \(v|-)(\d+)\.(\d+)(?:\.(\d+))?", re.ASCII | re.IGNORECASE)
-_SETTING: Final = Daemon.TALOS.setting
+_SETTING: Final = "talos"
 _KILLS_SINCE: Final = (1, 12, 0)
 _STRICT_SINCE: Final = {12: 9, 13: 4}
 """First patches of older minors that finish a class before the next one; 1.14 always does."""
@@ -50,14 +49,17 @@ class TalosOrder(Order):
 class Talos(Killer):
     """The controller with its release's defaults."""
 
-    id = Mechanism.TALOS
+    id = "Talos"
     scope = Scope.NODE
     measures = frozenset({Scope.NODE})
     ends_whole_pods = True
-    daemon = Daemon.TALOS
-    log_lines = (
-        _LINE + r'Sending SIGKILL to cgroup (?:\{.*"cgroup": ?")?(?P<cgroup>[^"\s{]+)',
-        _LINE + r'victim processes: .*"processes": ?\[(?P<names>[^\]]*)',
+    settings = (_SETTING, f"{_SETTING}-VERSION")
+    log = DaemonLog(
+        lines=(
+            _LINE + r'Sending SIGKILL to cgroup (?:\{.*"cgroup": ?")?(?P<cgroup>[^"\s{]+)',
+            _LINE + r'victim processes: .*"processes": ?\[(?P<names>[^\]]*)',
+        ),
+        mark="[talos] ",
     )
 
     def applies(self, setup: NodeSetup) -> bool:

@@ -42,11 +42,12 @@ from kubectl_qos.qos.kills.evidence import (
     reported_confidence,
     reported_mechanism,
 )
+from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.node_events import container_by_name, event_reports, without_second_hand
 from kubectl_qos.qos.kills.report import Constraint, KernelLog, OomReport, distinct_reports, seconds_between
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 from kubectl_qos.qos.prediction import predict_running
-from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import oom_at_start, stated_limit
 from kubectl_qos.qos.simulation.ceiling import Scope
 

@@ -29,9 +29,10 @@ from kubectl_qos.k8s.objects import (
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.cgroup.names import CUT, PathLevel, path_level, pod_cgroup
 from kubectl_qos.qos.killers import BY_ID, BY_RANK, EVICTING, KILLERS, Killer
+from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome, seconds_between
 from kubectl_qos.qos.prediction import predict_running
-from kubectl_qos.qos.reason import Confidence, Mechanism
+from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import FIRST_PROCESS_GONE, OOM_AT_START, oom_at_start
 
 SIGKILLED: Final = 137
@@ -161,10 +162,9 @@ def event_evidence(event: Event) -> Evidence:
 
 _AT_LEVEL: Final = {
     PathLevel.OTHER: Mechanism.CGROUP_LIMIT,
-    **{level: killer.id for killer in KILLERS for level in killer.levels},
+    **{level: Mechanism(killer.id) for killer in KILLERS for level in killer.levels},
 }
 """Whose memory ran out, by the kind of cgroup in a kernel's report."""
-_OF_DAEMON: Final = {killer.daemon: killer.id for killer in KILLERS if killer.daemon is not None}
 
 
 RUNTIME_INIT: Final = re.compile(r"(?:runc|youki):\[")
@@ -174,7 +174,7 @@ RUNTIME_INIT: Final = re.compile(r"(?:runc|youki):\[")
 def reported_mechanism(report: OomReport) -> Mechanism:
     """Return whose memory ran out according to a kernel's report."""
     if report.daemon is not None:
-        return _OF_DAEMON[report.daemon]
+        return report.daemon
     if report.outcome is Outcome.PANIC:
         return Mechanism.PANIC
     if (
@@ -190,7 +190,7 @@ def reported_mechanism(report: OomReport) -> Mechanism:
     if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}:
         return Mechanism.MEMORY_NODES
     if report.constraint is Constraint.NONE:
-        return BY_RANK.id
+        return Mechanism(BY_RANK.id)
     if not report.oom_memcg or report.oom_memcg.endswith(CUT):
         return Mechanism.MEMORY_LIMIT
     return _AT_LEVEL[path_level(report.oom_memcg, report.task_memcg)]
@@ -371,7 +371,7 @@ def _kubelet_mechanism(
     if pod.status.reason == PREEMPTING or any(map(_CRITICAL.search, messages)):
         return Mechanism.PREEMPTION
     if resource:
-        return EVICTING.id if resource == MEMORY else Mechanism.OTHER_EVICTION
+        return Mechanism(EVICTING.id) if resource == MEMORY else Mechanism.OTHER_EVICTION
     if own is not None:
         return Mechanism.VOLUME_LIMIT if own["volume"] else Mechanism.STORAGE_LIMIT
     if any(map(_REJECTED.search, messages)):
@@ -583,7 +583,7 @@ def _mechanism_by_events(
     node_events = [event for event in of_kills if is_near(event, time)]
     evidence = list(map(event_evidence, node_events))
     if any(not event.own_message.startswith("Memory cgroup") for event in node_events):
-        return BY_RANK.id, Confidence.POSSIBLE if limit else Confidence.LIKELY, evidence
+        return Mechanism(BY_RANK.id), Confidence.POSSIBLE if limit else Confidence.LIKELY, evidence
     known_before = seconds_between(context.events_since, time)
     is_covered = known_before is not None and known_before >= 0
     evidence.append(Evidence(Fact.NO_SYSTEM_OOM if is_covered else Fact.NO_EVENTS))

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from typing import Final
 
-from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import CUT, pod_cgroup
+from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 
 DEFAULT_PAGE_BYTES: Final = 4096
@@ -241,7 +241,7 @@ class OomReport:
     is_manual: bool | None = None
     """A person asked for it (SysRq f); None if the log lacks the beginning."""
     outcome: Outcome = Outcome.KILLED
-    daemon: Daemon | None = None
+    daemon: Mechanism | None = None
     """The killer, if it is not the kernel; it says `why`, and at most the `names` of the processes."""
     why: str = ""
     names: tuple[str, ...] = ()

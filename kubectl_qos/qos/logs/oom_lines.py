@@ -16,9 +16,9 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final
 
-from kubectl_qos.k8s.kubelet import Daemon
 from kubectl_qos.qos.cgroup.names import CUT
-from kubectl_qos.qos.killers import KILLERS
+from kubectl_qos.qos.killers import KILLERS, Killer
+from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import (
     Constraint,
     Invoker,
@@ -559,12 +559,9 @@ def _killed_from(pid: int, rest: str) -> Killed:
 
 
 _DAEMON_LINES: Final = tuple(
-    (killer.daemon, re.compile(form, re.ASCII))
-    for killer in KILLERS
-    if killer.daemon is not None
-    for form in killer.log_lines
+    (killer, re.compile(form, re.ASCII)) for killer in KILLERS for form in killer.log.lines
 )
-_DETAILS: Final = tuple(re.compile(form, re.ASCII) for killer in KILLERS for form in killer.log_details)
+_DETAILS: Final = tuple(re.compile(form, re.ASCII) for killer in KILLERS for form in killer.log.details)
 _RESIDENT: Final = re.compile(r"RSS:? +(\d{1,9})\b", re.ASCII)
 _ADJ: Final = re.compile(r"oom_score_adj:? +(-?\d{1,4})\b", re.ASCII)
 
@@ -585,10 +582,10 @@ class DaemonKill(ReportBuilder):
     def add_line(self, record: LogRecord) -> bool:
         """Add a line; return False if it is about another kill."""
         message = record.message.strip()
-        for daemon, form in _DAEMON_LINES:
+        for killer, form in _DAEMON_LINES:
             match = form.match(message)
             if match is not None and "names" not in form.groupindex:
-                return self._add(daemon, self._details | _groups(match))
+                return self._add(killer, self._details | _groups(match))
             if match is not None and self._stage:
                 self._set(names=tuple(re.findall(r'"([^"]*)"', match["names"])))
                 return True
@@ -606,15 +603,15 @@ class DaemonKill(ReportBuilder):
         self._details = fields | self._details | {"why": f"{self._details['why']} {message}"}
         return True
 
-    def _add(self, daemon: Daemon, fields: dict[str, str]) -> bool:
-        cgroup = f"/{fields['cgroup']}" if daemon is Daemon.OOMD else fields.get("cgroup", "")
+    def _add(self, killer: Killer, fields: dict[str, str]) -> bool:
+        cgroup = f"/{fields['below_root']}" if "below_root" in fields else fields.get("cgroup", "")
         cgroup = cgroup.removeprefix("/sys/fs/cgroup")
         pid, before = int(fields.get("pid", 0)), self._report
         if self._stage == Stage.KILLED:
-            # systemd and oomd say it twice, and earlyoom sends SIGKILL where SIGTERM does not suffice.
+            # Some say it twice, and earlyoom sends SIGKILL where SIGTERM does not suffice.
             paths = cgroup, before.group_kill
             is_same = all(paths) and max(paths, key=len).endswith(min(paths, key=len))
-            is_same = is_same and daemon is not Daemon.TALOS
+            is_same = is_same and killer.log.is_twice
             if is_same and len(cgroup) > len(before.group_kill):
                 self._set(why=fields["why"], task_memcg=cgroup, group_kill=cgroup)
             return is_same or (pid > 0 and pid in {victim.pid for victim in self._victims})
@@ -625,7 +622,7 @@ class DaemonKill(ReportBuilder):
             own = int(adj[1]) if adj is not None else None
             self._victims.append(Killed(pid, fields.get("comm", ""), anon_rss_kb=resident, uid=uid, adj=own))
         why, group = ("", "") if pid else (fields["why"], cgroup)
-        self._set(daemon=daemon, why=why, task_memcg=cgroup, group_kill=group)
+        self._set(daemon=Mechanism(killer.id), why=why, task_memcg=cgroup, group_kill=group)
         self._stage = Stage.KILLED
         return True
 

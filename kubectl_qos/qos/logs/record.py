@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubectl_qos.qos.cgroup.names import CUT
+from kubectl_qos.qos.killers import KILLERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,10 @@ _ENDS: Final = {
         r"(?::|KB)$": ("Memory cgroup stats for ",),
         r" failcnt \d+$": ("memory: usage ", "memory+swap: usage ", "swap: usage ", "kmem: usage "),
         r"-rss:\d+kB$": ("oom_reaper: reaped process ",),
-        r"(?:reclaim activity|\d%|\ds)$": ("Killed /", "Marked /"),
-        r"MiB(?:,.*)?$": ("sending SIGTERM to ", "sending SIGKILL to "),
         r" #\d": ("CPU: ",),
         r"(?:enabled|on memory|\.\.\.)$": ("Kernel panic - not syncing: ",),
         _ALWAYS: ("Tasks state", "Mem-Info:", "Call Trace:", "Hardware name: "),
+        **{end: begins for killer in KILLERS for end, begins in killer.log.ends.items()},
     }.items()
     for begin in begins
 }

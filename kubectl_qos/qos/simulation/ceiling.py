@@ -13,7 +13,6 @@ import msgspec
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.qos.eviction import Due
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Scenario
 
 GROWN_PROCESS: Final = "a process that has grown"
@@ -44,7 +43,7 @@ class Ceiling(NamedTuple):
     `reclaim_bytes` more are free. `due`: the node reports that the ceiling is reached.
     """
 
-    killer: Mechanism
+    killer: str
     scope: Scope
     owner: int
     used_bytes: int
@@ -80,7 +79,7 @@ class LimitHit(NamedTuple):
     """When a limit is hit, and its owner: the index of a container or pod, -1 for limits of the node."""
 
     time: float
-    mechanism: Mechanism
+    mechanism: str
     owner: int = -1
 
     @property
@@ -112,14 +111,14 @@ class MemoryTimeline:
         """Containers that hold memory, also after a kill and a restart."""
         self.immune = use.immune
         self.own_processes = list(node_state.own_processes)
-        self.reclaiming: set[Mechanism] = set()
+        self.reclaiming: set[str] = set()
         """Killers that have acted, and go on until `reclaim_bytes` more are free."""
         self._most = use.most_bytes
         self.kills = 0
         self._container_hits: list[LimitHit] = []
         self._pod_ceilings: list[Ceiling] = []
         self._wide_ceilings: list[Ceiling] = []
-        self._polled: dict[Mechanism, list[Ceiling]] = {}
+        self._polled: dict[str, list[Ceiling]] = {}
 
     def watch(self, ceilings: Iterable[Ceiling]) -> None:
         """Set the ceilings for `next_hits`.
@@ -232,7 +231,7 @@ class MemoryTimeline:
         self._pod_used[pod] -= self._used[container]
         self._pod_working_set[pod] -= working_set
 
-    def next_hits(self, exhausted: set[tuple[Mechanism, int]]) -> Iterator[LimitHit]:
+    def next_hits(self, exhausted: set[tuple[str, int]]) -> Iterator[LimitHit]:
         """Yield the next hit of each killer, except at limits where no victim is left.
 
         A limit that is reached exactly at the end is not exceeded, so not hit.
@@ -241,7 +240,7 @@ class MemoryTimeline:
             if hit.time < self._end and hit[1:] not in exhausted:
                 yield hit
 
-    def _all_hits(self, exhausted: set[tuple[Mechanism, int]]) -> Iterator[LimitHit]:
+    def _all_hits(self, exhausted: set[tuple[str, int]]) -> Iterator[LimitHit]:
         hits = self._container_hits
         while hits and not self._rate[hits[0].owner]:
             hits.pop(0)
@@ -263,7 +262,7 @@ class MemoryTimeline:
             if next_time is not None:
                 yield LimitHit(next_time, killer)
 
-    def _next_poll(self, killer: Mechanism, ceilings: Sequence[Ceiling]) -> float | None:
+    def _next_poll(self, killer: str, ceilings: Sequence[Ceiling]) -> float | None:
         """Return when a polling killer next finds too little free memory, None for never.
 
         After an eviction it also reclaims the minimum reclaim (eviction_manager.go, thresholdsMet).

@@ -18,7 +18,6 @@ from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, killers_on
 from kubectl_qos.qos.killers.killer import NOBODY, Choice, Contender, Killer, Order
 from kubectl_qos.qos.oom_score import badness, proc_oom_score
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import (
     GROWN_PROCESS,
@@ -49,7 +48,7 @@ class SimulationStep(msgspec.Struct, frozen=True, kw_only=True):
     from 0 to 1.
     """
 
-    mechanism: Mechanism
+    mechanism: str
     key: PodKey
     container: str = ""
     qos: QosClass | None = None
@@ -81,7 +80,7 @@ class MechanismDistance(NamedTuple):
     the usage of every container then, relative to the present.
     """
 
-    mechanism: Mechanism
+    mechanism: str
     more_bytes: int
     factor: float
     key: PodKey
@@ -92,7 +91,7 @@ class MechanismDistance(NamedTuple):
 class Unforeseen(NamedTuple):
     """A killer that may act before a step (counted from 1) on an unknown victim."""
 
-    mechanism: Mechanism
+    mechanism: str
     step: int
 
 
@@ -146,9 +145,9 @@ class Run:
         self._killers = [killer for killer in self._on_node if scenario.eviction or not killer.evicts]
         self.timeline = MemoryTimeline(node_state, scenario)
         self._before = self.timeline.level()
-        self._orders: dict[Mechanism, Order | None] = {}
+        self._orders: dict[str, Order | None] = {}
         self._refused: dict[PodKey, None] = {}
-        self._exhausted: set[tuple[Mechanism, int]] = set()
+        self._exhausted: set[tuple[str, int]] = set()
         self._disrupted: dict[str, set[PodKey]] = {}
         self._unforeseen: Unforeseen | None = None
         self._without_stats = list(node_state.without_stats)
@@ -158,7 +157,7 @@ class Run:
         """Containers of unknown usage that do not grow to a known one."""
 
     @cached_property
-    def ceilings(self) -> dict[Mechanism, Sequence[Ceiling]]:
+    def ceilings(self) -> dict[str, Sequence[Ceiling]]:
         """Ceilings of each killer, with or without eviction."""
         return {killer.id: tuple(killer.ceilings(self._state)) for killer in self._on_node}
 
@@ -197,7 +196,7 @@ class Run:
 
     def distances(self) -> Iterator[MechanismDistance]:
         """Yield the distance of each mechanism if everything grows alike, and its victim if it acts first."""
-        nearest: dict[Mechanism, LimitHit] = {}
+        nearest: dict[str, LimitHit] = {}
         for hit in self._next_hits():
             before = nearest.get(hit.mechanism)
             if before is None or hit.time < before.time:
@@ -229,12 +228,12 @@ class Run:
             unforeseen=self._unforeseen,
         )
 
-    def choose(self, mechanism: Mechanism, owner: int = -1) -> Choice:
+    def choose(self, mechanism: str, owner: int = -1) -> Choice:
         """Return a killer's victim if the memory of the owner has reached its ceiling."""
         order = self.order(mechanism)
         return NOBODY if order is None else order.first(owner)
 
-    def order(self, mechanism: Mechanism) -> Order | None:
+    def order(self, mechanism: str) -> Order | None:
         """Return a killer's order of victims, None if unknown."""
         if mechanism not in self._orders:
             self._orders[mechanism] = BY_ID[mechanism].order(self.timeline)

@@ -23,7 +23,6 @@ from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, Killer
 from kubectl_qos.qos.killers.killer import Choice, Contender
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.reason import Mechanism
 from kubectl_qos.qos.simulation.ceiling import Ceiling, LimitHit, Scope
 from kubectl_qos.qos.simulation.engine import Run
 from kubectl_qos.qos.simulation.node_state import Growth, NodeProcess, NodeState, Scenario, state_of_node
@@ -58,7 +57,7 @@ PEAK_SHARE: Final = 0.95
 class NextDeath(NamedTuple):
     """A death to come: who dies, by which killer, and how far memory can grow until then."""
 
-    mechanism: Mechanism
+    mechanism: str
     distance_bytes: int
     """Growth until then, at most 0 if due."""
     key: PodKey
@@ -336,7 +335,7 @@ def _full_enough(
     run: Run, reached: Sequence[tuple[Ceiling, Sequence[int]]], by: Collection[Killer]
 ) -> list[tuple[Ceiling, Sequence[int]]]:
     """Drop ceilings too empty for the first death, of all or by these killers, even with precedent."""
-    fullest: dict[Mechanism, float] = {}
+    fullest: dict[str, float] = {}
     for ceiling, _ in reached:
         if not run.timeline.immune.issuperset(_bounded(run, ceiling)):
             fullness = ceiling.used_bytes / ceiling.latest_bytes

@@ -14,7 +14,7 @@ from textual.widgets import Input, Label, Static
 
 from kubectl_qos.edit.compare import compare
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
+from kubectl_qos.k8s.node_overrides import apply_overrides
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import comparison_subject, kubelet_sections, node_sections, pod_sections
 from kubectl_qos.present.format import escape
@@ -31,6 +31,7 @@ from kubectl_qos.present.tree import (
     tree_subject,
 )
 from kubectl_qos.qos.cgroup.tree import Directory, cgroup_tree
+from kubectl_qos.qos.killers import parse_assumed
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.edit_lines import with_units
 from kubectl_qos.tui.screens.base import QosScreen
@@ -268,7 +269,7 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
             self._show_example()
             return
         try:
-            settings = [NodeOverride.parse(word) for word in words if "=" in word]
+            settings = [parse_assumed(word) for word in words if "=" in word]
             releases = [word for word in words if "=" not in word]
             after = apply_overrides(self._setup, settings, releases[-1] if releases else None)
         except QosError as error:
