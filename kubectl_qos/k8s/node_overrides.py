@@ -135,6 +135,8 @@ def _with_profile(setup: NodeSetup, name: str) -> NodeSetup:
     profile = PROFILES.get(name)
     if profile is None:
         return setup
+    if profile.before is not None and setup.release.minor < profile.since:
+        profile = profile.before
     kubelet, node, basis = setup.kubelet, setup.node, f"profile {name}"
     overrides = map(NodeOverride.parse, profile.settings.split())
     changes = {FIELDS[override.key].name: override.value() for override in overrides}
@@ -203,13 +205,15 @@ class Profile(NamedTuple):
     """The published defaults of one kind of cluster, with their source and date.
 
     `settings` are overrides between spaces; `reserved` are the bytes reserved of the machine's memory and the
-    most pods of the node, None if that is a setting.
+    most pods of the node, None if that is a setting. Before the minor `since` another profile holds.
     """
 
     settings: str
     source: str
     date: str
     reserved: Callable[[int, int], int] | None = None
+    since: int = 0
+    before: Profile | None = None
 
 
 DEFAULT_MAX_PODS: Final = 110
@@ -217,7 +221,8 @@ _GKE_TIERS: Final = ((4, 25), (8, 20), (16, 10), (128, 6), (1 << 40, 2))
 """Up to how many GiB of memory how many percent are reserved."""
 
 
-def _reserved_by_gke(memory: int, _: int) -> int:
+def _reserved_by_tiers(memory: int, _: int) -> int:
+    """Return what GKE reserves, and AKS did before 1.29."""
     if memory < 1 << 30:
         return 255 << 20
     ends = [0, *(end << 30 for end, _ in _GKE_TIERS)]
@@ -225,12 +230,16 @@ def _reserved_by_gke(memory: int, _: int) -> int:
     return sum(max(min(memory, end) - begin, 0) * share // 100 for (begin, end), (_, share) in parts)
 
 
+_AKS_SOURCE: Final = (
+    "https://learn.microsoft.com/en-us/azure/aks/node-resource-reservations, and its driver by"
+    " https://github.com/Azure/AgentBaker/blob/main/parts/linux/cloud-init/artifacts/cse_main.sh"
+)
 PROFILES: Final[Mapping[str, Profile]] = {
     "gke": Profile(
         "evictionHard=memory.available<100Mi cgroupVersion=2",
         "https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes",
         "2026-08",
-        _reserved_by_gke,
+        _reserved_by_tiers,
     ),
     "eks": Profile(
         "cgroupDriver=systemd evictionHard=memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%",
@@ -240,10 +249,16 @@ PROFILES: Final[Mapping[str, Profile]] = {
     ),
     "aks": Profile(
         "cgroupDriver=systemd evictionHard=memory.available<100Mi",
-        "https://learn.microsoft.com/en-us/azure/aks/node-resource-reservations, and its driver by"
-        " https://github.com/Azure/AgentBaker/blob/main/parts/linux/cloud-init/artifacts/cse_main.sh",
+        _AKS_SOURCE,
         "2026-08-21",
         lambda memory, most_pods: min((20 * most_pods + 50) * 1_000_000, memory // 4),
+        since=29,
+        before=Profile(
+            "cgroupDriver=systemd evictionHard=memory.available<750Mi",
+            _AKS_SOURCE,
+            "2026-08-21",
+            _reserved_by_tiers,
+        ),
     ),
     "openshift": Profile(
         "cgroupDriver=systemd podPidsLimit=4096 systemReserved=cpu=500m,memory=1Gi ociRuntime=crun"

@@ -200,6 +200,16 @@ def test_what_profiles_reserve(profile: str, reserved: int) -> None:
     assert left is None if not reserved else left == pytest.approx(16 * GI - reserved, abs=4)
 
 
+def test_aks_reserved_more_before_1_29() -> None:
+    for release, reserved, threshold in (
+        ("1.28", 1 * GI + 4 * GI // 5 + 8 * GI // 10, "750Mi"),
+        ("1.29", (20 * 58 + 50) * 1_000_000, "100Mi"),
+    ):
+        found = setup(raw(allocatable=""), "profile=aks", f"kubeletVersion={release}")
+        assert found.node.allocatable_memory_bytes == pytest.approx(16 * GI - reserved, abs=4)
+        assert found.kubelet.eviction_hard["memory.available"] == threshold
+
+
 def test_k3s_never_evicts_for_memory() -> None:
     assert "memory.available" not in setup(raw(), "profile=k3s").kubelet.eviction_hard
 
