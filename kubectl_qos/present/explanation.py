@@ -48,7 +48,7 @@ from kubectl_qos.present.next_death import DIES_NEXT, NO_STATS, death_condition,
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_columns import WITH_PSI
 from kubectl_qos.present.tree import is_noise
-from kubectl_qos.qos.cgroup.memory import has_memory_qos
+from kubectl_qos.qos.cgroup.memory import MEMORY_SWAP_MAX, has_memory_qos
 from kubectl_qos.qos.eviction import lacks_stats
 from kubectl_qos.qos.killers import daemon_on
 from kubectl_qos.qos.killers.killer import Candidate
@@ -94,7 +94,7 @@ def explain_pod(
         _class(prediction),
         _oom(prediction, row, rows, facts.usage, replicas, deaths),
         _cgroup(prediction),
-        _swap(prediction),
+        _swap(prediction, facts.usage),
         _eviction(prediction, row, rows, replicas),
         _memory(prediction.pod, facts, events),
         _pressure(facts.pressure, facts.usage),
@@ -306,7 +306,7 @@ _SWAP_FILES: Final = {
 }
 
 
-def _swap(prediction: Prediction) -> Section | None:
+def _swap(prediction: Prediction, usage: PodUsage | None) -> Section | None:
     swap = prediction.setup.node.swap_capacity_bytes
     if not swap:
         return None
@@ -320,6 +320,11 @@ def _swap(prediction: Prediction) -> Section | None:
                 shown = binary(int(value)) if value.isdigit() else "max"
                 why = reasons.sentence(reason) if reason is not None else ""
                 lines.append(Line(f"{escape(container.name)}  {what}{shown}", why))
+        used = usage.of(container.name) if usage is not None else None
+        in_swap, most = used.swap_bytes or 0 if used is not None else 0, cgroup.files.get(MEMORY_SWAP_MAX, "")
+        if most.isdigit() and in_swap > int(most):
+            text = f"{escape(container.name)} has {binary(in_swap)} in swap, so the node has another behavior"
+            lines.append(Line(f"{text}: --assume memorySwap.swapBehavior=LimitedSwap"))
     return Section("Swap", f"{behavior}, node has {binary(swap)}", tuple(lines))
 
 

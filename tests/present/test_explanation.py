@@ -14,7 +14,7 @@ from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import Container, Pod, PodStatus, Volume, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
-from kubectl_qos.k8s.usage import ContainerUsage, MemoryParts
+from kubectl_qos.k8s.usage import ContainerUsage, MemoryParts, PodUsage
 from kubectl_qos.present.explanation import _cgroup, _parts_text, explain_pod, text_lines, with_fix
 from kubectl_qos.present.output import to_json, to_yaml
 from kubectl_qos.present.reasons import class_sentence, formula, score_formula, sentence
@@ -338,6 +338,19 @@ def test_an_init_container_may_decide_what_is_requested() -> None:
         pod = convert({"kind": "Pod", "spec": {"containers": [app], "initContainers": inits}}, Pod)
         lines = text_lines(explain_pod(pod, Snapshot(pods=(pod,)), DEMO_TIME))
         assert f"  request counted for eviction: {said}, priority 0" in lines
+
+
+def test_swap_in_use_contradicts_an_assumed_behavior() -> None:
+    pod = one("requests: {memory: 256Mi}, limits: {memory: 1Gi}", "nodeName: n1")
+    snapshot = Snapshot(
+        pods=(pod,),
+        usage={pod.key: PodUsage.of_containers({"c1": ContainerUsage(1 << 20, swap_bytes=200 << 20)})},
+    )
+    for behavior, is_said in (("NoSwap", True), ("LimitedSwap", False)):
+        settings = (f"memorySwap.swapBehavior={behavior}", "swap=16Gi", "memory=16Gi")
+        overrides = NodeOverrides(settings=tuple(map(NodeOverride.parse, settings)))
+        text = explained(pod.name, replace(snapshot, overrides=overrides))
+        assert ("c1 has 200Mi in swap, so the node has another behavior" in text) is is_said
 
 
 def test_on_cgroup_v1_there_are_shares_and_one_limit_of_memory_and_swap() -> None:

@@ -726,6 +726,18 @@ def test_the_two_counts_of_memory() -> None:
     assert found.steps[0].freed == MemoryLevel(105 * MIB, 100 * MIB)
 
 
+@pytest.mark.parametrize(("version", "swap"), [(2, 50 * MIB), (1, 0)])
+def test_what_is_in_swap_proves_that_it_may_swap(version: int, swap: int) -> None:
+    """Cgroup v1 has one limit for memory and swap, which counts what is in swap too."""
+    raw = raw_pod()
+    raw["spec"]["containers"] = [{"name": "a", "resources": {"limits": {"memory": "128Mi"}}}]
+    found = convert(raw, Pod)
+    node = replace(NODE, swap_capacity_bytes=GIB, cgroup_version=version)
+    used = PodUsage.of_containers({"a": ContainerUsage(100 * MIB, swap_bytes=50 * MIB)})
+    state = build_node_state([found], NodeSetup.of(node), {found.key: used})
+    assert [container.swap_bytes for container in state.containers] == [swap]
+
+
 def test_the_limits_of_pods_and_swap_are_those_of_the_rules() -> None:
     raw = raw_pod()
     limits = {"limits": {"memory": "128Mi"}, "requests": {"memory": "64Mi"}}

@@ -530,7 +530,7 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
                 used_bytes=usage.kernel_bytes if usage is not None else 0,
                 working_set_bytes=usage.working_set_bytes if usage is not None else 0,
                 limit_bytes=profile.limit_bytes,
-                swap_bytes=_swap_bytes(row, profile.container, profile.limit_bytes, setup),
+                swap_bytes=_swap_bytes(row, profile.container, profile.limit_bytes, usage, setup),
                 restart=restart_after_kill(row.pod, profile.container, profile.kind, setup.release),
                 has_usage=usage is not None,
                 processes=_count_processes(row, usage),
@@ -549,13 +549,17 @@ def _count_processes(row: RankedPod, usage: ContainerUsage | None) -> int:
     return max(of_pod - len(row.alive) + 1, 1) if of_pod else 0
 
 
-def _swap_bytes(row: RankedPod, container: Container, limit: int, setup: NodeSetup) -> int:
+def _swap_bytes(
+    row: RankedPod, container: Container, limit: int, usage: ContainerUsage | None, setup: NodeSetup
+) -> int:
+    """Return how much a container may swap: what is in swap proves that much, also where none is assumed."""
     total = setup.node.swap_capacity_bytes
+    used = usage.swap_bytes or 0 if usage is not None and setup.node.cgroup_version != 1 else 0
     if not total:
-        return 0
+        return used
     swap = container_swap(row.pod, container, row.qos, limit, setup)
     if swap.swap_max is not None:
-        return total if swap.swap_max == "max" else min(int(swap.swap_max), total)
+        return total if swap.swap_max == "max" else max(min(int(swap.swap_max), total), used)
     if swap.memory_and_swap > 0:
         return min(max(swap.memory_and_swap - limit, 0), total)
     return total
