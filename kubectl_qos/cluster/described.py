@@ -40,8 +40,16 @@ _LEFT_OUT: Final = re.compile(
     re.MULTILINE,
 )
 _COMMAND: Final = re.compile(
-    r"\bdescribe (?P<kind>po|no)(?:d|de)?s?[ /](?:-\S+ (?:[\w.-]+ )?)*(?P<name>[a-z0-9][\w.-]*)"
+    r"\bdescribe (?P<kind>po|no)(?:d|de)?s?[ /](?:-\S+ (?:[\w.-]+ )?)*(?P<name>[a-z0-9][\w.-]*+)(?!=)"
 )
+_OLD_WORDS: Final = (("Last Termination State:", "Last State:"), ("OOM Killed", "OOMKilled"))
+"""Of kubectl and the kubelet before 1.2, and of the documentation."""
+_FLUSH_LEFT: Final = re.compile(r"^(?=(?:Type|----|Normal|Warning) +\S)", re.MULTILINE)
+"""The rows of events that have lost their indent."""
+_ONE_SPACE: Final = re.compile(
+    r"^(?:(\S+) )?(\S+) (READY|\d+/\d+) (\S+) (RESTARTS|\d+)(?: (.*))?$", re.MULTILINE
+)
+"""The rows of pods from a page that shows one space for many."""
 _MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s*$)", re.MULTILINE)
 """Not an object of JSON that a person has cut."""
 _END_WORD: Final = re.compile(r"\b(?:[eE]xitCode|Evicted)\b")
@@ -76,6 +84,8 @@ _EVENT_TITLES: Final = (
     ("NAMESPACE", "LASTSEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"),
 )
 """The headings of describe, get events, and get events -A, from the type's column on."""
+_MAY_BE_EMPTY: Final = "SUBOBJECT"
+"""The column of get events -o wide that most events leave empty."""
 _TITLES: Final = ({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME"}, {"NAME", "READY"})
 """The headings of events, conditions, the pods of a node, and of any pods."""
 _LISTED: Final = frozenset({"OOMKilled", "Init:OOMKilled", "Evicted"})
@@ -123,6 +133,9 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
         return []
     whole = content.decode(errors="replace")
     text = "\n".join(line.rstrip() for line in _LEFT_OUT.sub("", whole).expandtabs().splitlines())
+    text = _ONE_SPACE.sub(lambda row: "  ".join(filter(None, row.groups())), _FLUSH_LEFT.sub("  ", text))
+    for old, new in _OLD_WORDS:
+        text = text.replace(old, new)
     if _TEXT.search(text) is None:
         pod = _pod_alone(text) if _END_WORD.search(text) is not None else None
         if pod is not None:
@@ -237,8 +250,10 @@ def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
             values = [line[begin:end].strip() for begin, end in zip(begins, [*begins[1:], None], strict=True)]
             if any(line[begin - 1 : begin].strip() for begin in begins[1:]) or not values[-1]:
                 values = re.split(r"  +", line.strip(), maxsplit=len(titles) - 1)
-            if len(values) == len(titles):
-                names = (title[0].upper().replace(" ", "") for title in titles)
+            names = [title[0].upper().replace(" ", "") for title in titles]
+            if len(values) < len(names) and _MAY_BE_EMPTY in names:
+                names.remove(_MAY_BE_EMPTY)
+            if len(values) == len(names):
                 yield dict(zip(names, values, strict=True))
         elif not titles:
             yield from _row_without_titles(line.strip())

@@ -1,6 +1,7 @@
 """What kubectl prints for people, as objects: describe pod, describe node, get events."""
 
 import json
+import re
 from pathlib import Path
 from textwrap import indent
 from typing import Any, Final
@@ -121,6 +122,37 @@ OLD_EVENTS: Final = f"""\
 LAST SEEN   TYPE      REASON    KIND   SUBOBJECT   NAME    MESSAGE
 3m          Warning   Evicted   Pod                web-0   {EVICTED}
 """
+_WIDE: Final = "{:12}{:10}{:13}{:16}{:12}{:19}{:207}{:13}{:8}{}\n"
+WIDE_EVENTS: Final = "".join(
+    _WIDE.format(*row)
+    for row in (
+        (
+            "LAST SEEN",
+            "TYPE",
+            "REASON",
+            "OBJECT",
+            "SUBOBJECT",
+            "SOURCE",
+            "MESSAGE",
+            "FIRST SEEN",
+            "COUNT",
+            "NAME",
+        ),
+        (
+            "12m",
+            "Warning",
+            "OOMKilling",
+            "node/worker-2",
+            "",
+            "monitor, worker-2",
+            OOM_KILLING,
+            "12m",
+            "1",
+            "a.17",
+        ),
+        ("3m", "Warning", "Evicted", "pod/web-0", "", "kubelet, worker-2", EVICTED, "3m", "1", "b.18"),
+    )
+)
 
 
 def read(text: str) -> ParsedObjects:
@@ -186,12 +218,23 @@ def test_a_pod(text: str) -> None:
     [
         (STATE, "<unknown>"),
         (f"$ kubectl describe po web-0\n{indent(STATE, '    ')}", "web-0"),
+        (f"$ kubectl describe pod -l app=web\n{indent(STATE, '    ')}", "<unknown>"),
+        (STATE.replace("Last State: ", "Last Termination State: "), "<unknown>"),
         (POD.replace(indent(RESOURCES, "    "), ""), "web-0"),
         (f"% kubectl describe pod -n shop web-0\nName:   web-0\n<snip>\n{indent(STATE, '    ')}", "web-0"),
         (f"$ kubectl describe pod -n shop web-0\n  app:\n{indent(STATE, '    ')}", "web-0"),
         (f"Status:  Failed\nInit Containers:\n  app:\n{indent(STATE, '    ')}\n...", "<unknown>"),
     ],
-    ids=["no name", "named in the command", "cut", "left out", "of a container", "of init containers"],
+    ids=[
+        "no name",
+        "named in the command",
+        "by a label",
+        "before Kubernetes 1.2",
+        "cut",
+        "left out",
+        "of a container",
+        "of init containers",
+    ],
 )
 def test_what_a_container_requests_is_unknown_where_the_text_does_not_have_it(text: str, pod: str) -> None:
     parsed = read(text)
@@ -303,9 +346,18 @@ def test_what_the_kubelet_says_of_an_eviction_is_enough(text: str, name: str) ->
             Mechanism.UNKNOWN,
         ),
         ("map[terminated:map[exitCode:137 reason:OOMKilled ...]]", "OOMKilled", Mechanism.KERNEL),
+        ("map[terminated:map[exitCode:137 reason:OOM Killed ...]]", "OOMKilled", Mechanism.KERNEL),
         ("Last State: Terminated Reason: OOMKilled Exit Code: 137 Started: x", "OOMKilled", Mechanism.KERNEL),
     ],
-    ids=["a status", "of JSON", "of docker inspect", "that the runtime did not count", "of Go", "in a line"],
+    ids=[
+        "a status",
+        "of JSON",
+        "of docker inspect",
+        "that the runtime did not count",
+        "of Go",
+        "of the first kubelets",
+        "in a line",
+    ],
 )
 def test_a_part_of_a_status_says_how_its_container_ended(
     text: str, reason: str, mechanism: Mechanism
@@ -472,8 +524,10 @@ def test_a_node() -> None:
         EVENTS.replace("         ", "  "),
         f"$ kubectl get events -A\n{EVENTS}",
         OLD_EVENTS,
+        WIDE_EVENTS,
+        WIDE_EVENTS.replace("monitor,", "a longer monitor,"),
     ],
-    ids=["aligned", "shifted", "with its command", "old"],
+    ids=["aligned", "shifted", "with its command", "old", "wide", "wide and shifted"],
 )
 def test_events(text: str) -> None:
     expected = {"web-0": "kubelet eviction"} | (
@@ -486,12 +540,23 @@ def test_events(text: str) -> None:
     ("text", "expected"),
     [
         ("Events:\n" + NODE.partition("Events:\n")[2], ["node", Mechanism.MEMORY_LIMIT]),
+        (
+            "Events:\n" + "\n".join(line.strip() for line in NODE.partition("Events:\n")[2].splitlines()),
+            ["node", Mechanism.MEMORY_LIMIT],
+        ),
         (f"Warning   OOMKilling   104s   kernel-monitor   {OOM_KILLING}", [Mechanism.MEMORY_LIMIT]),
         (f"  Warning  Evicted  2m (x3 over 5m)  kubelet  {EVICTED}\n", ["kubelet eviction"]),
         (f"> 3m11s   Warning   OOMKilling   node/n1   {OOM_KILLING}", [Mechanism.MEMORY_LIMIT]),
         (f"shop   3m11s   Warning   Evicted   pod/web-0   {EVICTED}", ["kubelet eviction"]),
     ],
-    ids=["events of a node", "a row", "a row of a pod", "a row of get events", "a row of all namespaces"],
+    ids=[
+        "events of a node",
+        "without their indent",
+        "a row",
+        "a row of a pod",
+        "a row of get events",
+        "a row of all namespaces",
+    ],
 )
 def test_events_alone_and_without_titles(text: str, expected: list[Mechanism]) -> None:
     assert [kill.diagnosis.mechanism for kill in kills(text)] == expected
@@ -541,6 +606,8 @@ def test_a_list_of_pods(prefix: str) -> None:
         "web-0": (Mechanism.UNKNOWN_EVICTION, None),
     }
     assert "it ended with OOMKilled, and an exit code that is unknown" in " ".join(detail_lines(killed[0]))
+    one_space = (re.sub(" +", " ", line) for line in lines)
+    assert [kill.pod for kill in kills("\n".join(one_space))] == [kill.pod for kill in killed]
 
 
 def test_a_reason_without_its_exit_code() -> None:
@@ -578,7 +645,7 @@ def test_other_descriptions_and_manifests_are_not_read_so(tmp_path: Path) -> Non
     "text",
     [
         "NAME    READY   STATUS\nweb-0   1/1     Running\n",
-        "Last Termination State: Terminated\n Exit: 1",
+        "Previous State: Terminated\n Exit: 1",
     ],
 )
 def test_other_text_says_what_is_needed(text: str) -> None:
