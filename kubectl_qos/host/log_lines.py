@@ -91,13 +91,16 @@ def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
         fields["caller"] = next((part[7:] for part in others if part.startswith("caller=")), "")
         fields["program"] = "" if int(level) <= _KERNEL_LEVELS else _USER
         return True
-    fields[kind] = float(value) if kind == "uptime" else value
+    if kind != "source":
+        fields[kind] = float(value) if kind == "uptime" else value
     return True
 
 
 def _source_form(piece: re.Match[str], kind: str) -> re.Pattern[str]:
     """Return what may name node and program: anything after a journal's or syslog's time, but not dmesg's."""
-    if kind in {"syslog", "full", "unix"} or (kind == "iso" and piece[0][0] != "[" and "," not in piece[0]):
+    if kind in {"syslog", "logread", "full", "unix"} or (
+        kind == "iso" and piece[0][0] != "[" and "," not in piece[0]
+    ):
         return _HOST
     return _AFTER_UPTIME if kind in {"uptime", "iso"} else _NEVER
 
@@ -112,7 +115,7 @@ def _parse_time(kind: str, text: str, now: datetime | None) -> str:
             date, clock, *zone = text.split()[1:]
             time = datetime.fromisoformat(f"{date}T{clock}")
             return _rfc3339(time.replace(tzinfo=UTC) if zone == ["UTC"] else time)
-        if kind == "ctime":
+        if kind in {"ctime", "logread"}:
             _, month, day, clock, *years = text.split()
             if not years:
                 return without_year(month, day, clock, now) if now is not None else ""
@@ -143,17 +146,18 @@ def without_year(month: str, day: str, clock: str, now: datetime) -> str:
 _MESSAGES: Final = (
     *("MESSAGE", "msg", "message", "log", "line", "textPayload", "@message", "body", "SyslogMessage"),
     *("_raw", "Line", "Message"),
-    *("jsonPayload", "_source", "fields", "attributes"),
+    *("jsonPayload", "_source", "fields", "attributes", "result"),
 )
 _JSON_TIMES: Final = (
     *("__REALTIME_TIMESTAMP", "talos-time", "timestamp", "@timestamp", "time", "ts", "TimeGenerated"),
     *("date", "_time", "Time", "Date"),
 )
 _JSON_NODES: Final = (
-    *("_HOSTNAME", "node_name", "nodename", "node", "hostname", "host", "Computer", "instance"),
+    *("_HOSTNAME", "node_name", "nodename", "node", "hostname", "host", "host.name", "Computer", "instance"),
 )
 _LABELS: Final = (
-    *("jsonPayload", "_source", "fields", "attributes", "labels", "kubernetes", "resource", "host", "name"),
+    *("jsonPayload", "_source", "fields", "attributes", "result", "labels", "kubernetes", "resource", "host"),
+    "name",
 )
 _PROGRAMS: Final = ("SYSLOG_IDENTIFIER", "syslog_identifier", "ident", "ProcessName")
 _FACILITIES: Final = ("facility", "fac", "Facility", "SYSLOG_FACILITY")
@@ -283,7 +287,7 @@ _CTIME: Final = rf"[^\[\]:]{{3,40}} {_CLOCK} \d{{4}}|[A-Z][a-z]{{2}} (?:{MONTH})
 _FACILITY: Final = r"kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d"
 
 _WRAPPER: Final = r"(?:stdout|stderr) [FP]|\{(?:\w{1,64}=\"(?:[^\"\\]|\\.)*\"(?:, ?)?)*\}"
-_TIMES: Final = frozenset({"ctime", "iso", "syslog", "full", "unix", "kibana"})
+_TIMES: Final = frozenset({"ctime", "logread", "iso", "syslog", "full", "unix", "kibana"})
 
 _PIECE: Final = re.compile(
     "|".join(
@@ -294,10 +298,12 @@ _PIECE: Final = re.compile(
             rf"\[(?P<ctime>{_CTIME}){_DELTA}\] ?",
             rf"\[?(?P<iso>{_ISO})(?: UTC)?\]?:?(?:[ \t]|$)",
             rf"(?P<kibana>(?:{MONTH}) \d{{1,2}}, \d{{4}} @ {_CLOCK})[ \t]+",
-            rf"(?P<syslog>(?:{_ANY_MONTH}) [ \d]\d {_CLOCK}) ",
+            rf"(?P<logread>[A-Z][a-z]{{2}} (?:{MONTH}) [ \d]\d {_CLOCK} \d{{4}}) ",
+            rf"(?P<syslog>(?:{_ANY_MONTH}) [ \d]\d {_CLOCK}):? ",
             rf"(?P<full>[A-Z][a-z]{{2}} \d{{4}}-\d\d-\d\d {_CLOCK} [A-Z+\-\d:]{{1,9}}) ",
             r"(?P<unix>\d{9,11}\.\d{1,9}) ",
             r"(?P<kmsg>\d{1,5},\d{1,20},\d{1,18},[^;\s]{1,64});",
+            r"(?P<source>kernel): ?",
             rf"(?P<facility>{_FACILITY}) {{0,6}}: {{0,8}}[a-z]{{3,7}} {{0,6}}: ",
             rf"(?P<wrapper>\[{_CLOCK}\]|{_WRAPPER})[ \t]+",
         )
@@ -306,8 +312,9 @@ _PIECE: Final = re.compile(
 )
 _HOST: Final = re.compile(
     r"(?!CPU: |oom-kill:|oom_reaper: |memory(?:\+swap)?: |swap: |kmem: |Mem-Info:|Workqueue: |[a-z_]+:\d)"
-    r"(?:(?P<host>[\w.:*-]{0,252}[\w.*-]) )?(?:[a-z]{3,8}\.[a-z]{3,7} )?"
-    r"(?P<program>[\w@./-]{1,64})(?:\[\d+\]: ?|: ?| - - - )",
+    r"(?:(?P<host>(?!kern\.)[\w.:*-]{0,252}[\w.*-]) )?(?:[a-z]{3,8}\.[a-z]{3,7} )?"
+    r"(?P<program>[\w@./-]{1,64})"
+    r"(?:\[\d+\]: ?|: ?| (?:-|\d+) [\w-]+ (?:-|(?:\[(?:[^\]\\]|\\.)*\])+) \ufeff?)",
     re.ASCII,
 )
 _AFTER_UPTIME: Final = re.compile(

@@ -107,12 +107,12 @@ Numbered = tuple[int, str]
 """A message, and the number of its first line."""
 
 _JSON_BEGINS: Final = ("{", '[{"', "[[")
-_HAS_ENTRIES: Final = re.compile(r'\[\{|"MESSAGE" ?: ?\[|": ?\[ ?\[')
+_HAS_ENTRIES: Final = re.compile(r'\[\{|"fields" ?: ?\{|"MESSAGE" ?: ?\[|": ?\[ ?\[')
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]")
 _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&nbsp;", " "), ("&amp;", "&"))
-_QUOTED: Final = re.compile(r"^(?:[ \t]*[>|][ \t]?){1,8}")
-_ITEM: Final = re.compile(r"^\s*(?:(?:[-*+]|\d{1,5}[.):]) +(?=\S)|(?:#+|//) )")
+_QUOTED: Final = re.compile(r"^(?:[ \t]*(?:>|\|(?!__GFP))[ \t]?){1,8}")
+_ITEM: Final = re.compile(r"^\s*(?:(?:[-*+]|\d{1,5}[.):])\s+(?=\S)|(?:#+|//) )")
 _MOST_OF_LIST: Final = 0.8
 _FIRST_LINES: Final = 1_000
 _MARKUP: Final = re.compile(r"<[^<>]{1,40}>$")
@@ -145,7 +145,8 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
 
     `dmesg -H` has the minute, and for each further line how much later it is; `now` gives the year.
     """
-    numbered = enumerate(map(_with_cut, _without_list(map(_clean, lines))), 1)
+    cleaned = enumerate(map(_with_cut, _without_list(map(_clean, lines))), 1)
+    numbered = ((number, line) for number, text in cleaned for line in _split(text))
     minute = ""
     seconds = 0.0
     for number, text in numbered:
@@ -193,6 +194,11 @@ def _clean(line: str) -> str:
     if "OOMKilling" in line:
         line = _OF_EVENT.sub("", _OF_DETECTOR.sub(r"\1\2 kernel: \3", line))
     return line
+
+
+def _split(text: str) -> list[str]:
+    """Return the lines of a text in which a program has escaped their ends; JSON has an end for each."""
+    return text.strip('"').split("\\n") if "\\n" in text and "{" not in text else [text]
 
 
 def _with_cut(line: str) -> str:
@@ -276,9 +282,10 @@ def _document(numbered: Iterator[Numbered]) -> Iterator[Numbered]:
 
 def _entries(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, list):
-        for item in value:
+        for item in _rejoined(value):
             yield from _entries(item)
     elif isinstance(value, dict):
+        value = _with_first_values(value)
         values, labels = value.get("values"), value.get("stream")
         columns, rows = value.get("columns"), value.get("rows")
         if isinstance(columns, list) and isinstance(rows, list):
@@ -295,6 +302,22 @@ def _entries(value: Any) -> Iterator[dict[str, Any]]:
             yield value | {"MESSAGE": message} if "MESSAGE" in value else value
         else:
             yield from _entries(list(value.values()))
+
+
+def _rejoined(items: list[Any]) -> list[Any]:
+    """Return the items, or the row that they are the fields of, as CloudWatch answers a query."""
+    dicts = [item for item in items if isinstance(item, dict)]
+    row = {name: item.get("value") for item in dicts if isinstance(name := item.get("field"), str)}
+    return [row] if row and len(row) == len(items) else items
+
+
+def _with_first_values(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry with one value for each of its `fields`: Kibana has a list of them."""
+    fields = entry.get("fields")
+    if not isinstance(fields, dict):
+        return entry
+    firsts = {name: values[0] for name, values in fields.items() if isinstance(values, list) and values}
+    return entry | {"fields": fields | firsts}
 
 
 def _exported(numbered: Iterable[Numbered]) -> Iterator[Numbered]:

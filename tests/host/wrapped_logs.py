@@ -170,6 +170,21 @@ def _azure(uptime: float, time: datetime, text: str) -> dict[str, Any]:
     return {"TimeGenerated": _utc(time), "Computer": NODE, "Facility": "kern", "SyslogMessage": text}
 
 
+def _kibana(uptime: float, time: datetime, text: str) -> dict[str, Any]:
+    fields = {"@timestamp": [_utc(time)], "message": [text], "host.name": [NODE], "tags": ["x", "y"]}
+    return {"_index": "logs", "_id": "a", "_score": 1, "fields": fields}
+
+
+def _splunk(uptime: float, time: datetime, text: str) -> dict[str, Any]:
+    result = {"_time": _utc(time), "host": NODE, "_raw": f"{time:%b %e %H:%M:%S} {NODE} kernel: {text}"}
+    return {"preview": False, "offset": 0, "result": result}
+
+
+def _query_row(uptime: float, time: datetime, text: str) -> list[dict[str, str]]:
+    row = {"@timestamp": f"{time:%Y-%m-%d %H:%M:%S.000}", "@message": text, "@ptr": "x"}
+    return [{"field": name, "value": value} for name, value in row.items()]
+
+
 def _fluent_bit(uptime: float, time: datetime, text: str) -> dict[str, Any]:
     return {"date": time.timestamp(), "log": f"[{uptime:12.6f}] {text}", "kubernetes": {"host": NODE}}
 
@@ -238,6 +253,12 @@ LOGS: Final[dict[str, Wrapper]] = {
     ),
     "Elasticsearch, a line each": _each(_elastic),
     "Azure Monitor": _document(_azure),
+    "Kibana": _document(_kibana),
+    "Kibana, a document each": lambda lines: _text(
+        json.dumps(_kibana(*record), indent=2) for record in _records(lines)
+    ),
+    "Splunk": _each(_splunk),
+    "aws logs get-query-results": _document(_query_row, 4, name="results"),
     "Fluent Bit": _each(_fluent_bit),
     "gzip": lambda lines: gzip.compress(_text(lines)),
     "xz": lambda lines: lzma.compress(_text(lines)),
