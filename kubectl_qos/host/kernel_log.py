@@ -60,6 +60,7 @@ _GAP: Final = re.compile(
     re.IGNORECASE,
 )
 """A line that stands for omitted lines, or that separates two logs."""
+_HEADING: Final = re.compile(r"==> .{1,255} <==")
 _LOST: Final = re.compile(r"Missed \d+ kernel messages|printk messages dropped|messages lost", re.ASCII)
 """What journald, rsyslog and the kernel say about lines that the log lacks."""
 
@@ -200,6 +201,7 @@ class _MessageReader:
         self._width = self._indent = self._indent_of_rest = 0
         self._is_cut_at_width = self._is_year_known = self._is_foreign = False
         self._place = 0
+        self._part = ""
         self._before: LogRecord | None = None
         self._last_line = ""
         self.is_filtered = True
@@ -225,6 +227,7 @@ class _MessageReader:
             self.first_line = self.first_line or text
             if _is_gap(text):
                 has_gap, self._is_foreign = True, False
+                self._part = text if _HEADING.fullmatch(text) is not None else self._part
                 continue
             record = None
             if pending is not None:
@@ -340,7 +343,9 @@ class _MessageReader:
             return None
         is_guessed = record.year_is_guessed and not self._is_year_known
         return _Pending(
-            text, replace(record, line=number, place=self._place, year_is_guessed=is_guessed), text
+            text,
+            replace(record, line=number, place=self._place, part=self._part, year_is_guessed=is_guessed),
+            text,
         )
 
     def _finished(self, pending: _Pending, *, is_last: bool = False) -> LogRecord:
@@ -396,7 +401,7 @@ class _LogReader:
         near = [report for report in (near if record.has_time else near[:1]) if type(report) is kind]
         for report in near:
             if report.add_line(record):
-                self._open = report.merge_victims(self._open)
+                self._open = report.merge(self._open)
                 return
             if _MARKS[0] in record.message:
                 report.note_continuation()

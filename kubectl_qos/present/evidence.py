@@ -113,8 +113,9 @@ def _kernel(details: Details) -> str:
         set_again = ": the kubelet sets it to 0 as it starts, so something has set it since"
         return f"the kernel panicked{why}{set_again if 'panic_on_oom' in why else ''} ({where})"
     who = "a process that the log does not name"
-    if details["pid"] is not None:
-        who = f"{escape(str(details['command']))} ({details['pid']})"
+    if details["command"] is not None:
+        who = escape(str(details["command"]))
+        who += f" ({details['pid']})" if details["pid"] is not None else ""
     what = f": {escape(details['constraint'])}" if details["constraint"] else ""
     nodes = str(details.get("memory_nodes") or "")
     what += f", NUMA node{'' if nodes.isdigit() else 's'} {nodes}" if nodes else ""

@@ -198,6 +198,8 @@ def mechanism_sentence(kill: Kill) -> str:
         text = text.replace(_OF_ANY_PODS, f"of all {qos.value} pods together" if qos else "of all pods")
     if killer is not None and killer.has_ranks and report.is_manual is None and report.line:
         text += " (or SysRq f: the beginning of the report is missing)"
+    if killer is not None and killer.has_ranks and report.is_by_page_fault:
+        text += " (or at a limit of kernel memory, where a page fault failed: gfp_mask is 0)"
     return text
 
 

@@ -177,6 +177,8 @@ def test_what_systemd_says_of_a_kill_by_the_kernel() -> None:
     assert (kill.diagnosis.mechanism, kill.container_id) == ("pod limit", ID)
     assert len(kills_of([*kernel, line.replace("cri-containerd-7f", "cri-containerd-8f")])) == 2
     assert "systemd then ended" not in text_of(kill)
+    assert kill_of([line.replace("04:40", "04:38"), *kernel]).report == kill.report, "it may come first"
+    assert len(kills_of([line.replace("04:40", "02:38"), *kernel])) == 2
     failed = line.replace(said, f"{unit}: Failed with result 'oom-kill'.")
     for lines in ([*kernel, line, failed], [*kernel, failed], [line, failed]):
         assert f"systemd then ended all of {unit}: OOMPolicy=continue" in text_of(kill_of(lines))
@@ -203,6 +205,14 @@ def test_earlyoom() -> None:
     oldest = 'killing process 43 "bash" with signal 15: badness 550, VmRSS 7609 MiB'
     assert kill_of([oldest, "process 43 exited after 1.9 seconds"]).freed_bytes == 7609 << 20
     assert not kills_of([f"[ 77.1] {newer}"]), "a kernel writes no such line"
+    first = "Killing process 'bash' with signal 15, pid: 43, badness: 550, VmRSS: 7609 MiB"
+    assert kill_of([first, "Low Memory! At or below sigterm limits", first]).freed_bytes == 7609 << 20
+
+
+def test_earlyoom_with_its_own_times_waits_for_the_end_of_its_victim() -> None:
+    line = 'Mar 24 16:04:{}: sending SIGTERM to process 41 uid 0 "java": badness 757, VmRSS 500 MiB'
+    kill = kill_of([line.format("39"), "Mar 24 16:04:49: kill failed: Timer expired", line.format("49")])
+    assert (kill.time, kill.freed_bytes) == ("2026-03-24T16:04:39", 500 << 20)
 
 
 NOHANG = [

@@ -236,6 +236,22 @@ def test_times_and_marks_separate_reports() -> None:
         assert report_of([*LINES[:9], mark, *LINES[9:]]) == report_of(LINES), "the same moment"
 
 
+@pytest.mark.parametrize("time", [7.0, 7.05])
+def test_the_heads_of_several_files_are_of_several_nodes(time: float) -> None:
+    """As tail and head print them, whose times may be the same by chance."""
+    heads = [f"[{7 + number / 1e4:12.6f}] {text}" for number, text in enumerate(MESSAGES[:4])]
+    lines = ["==> node-a.log <==", *heads, "", "==> node-b.log <==", f"[{time:12.6f}] {OLD_KILLED}"]
+    first, second = read_log(lines, NOW).reports
+    assert (first.victim, first.memory.limit_kb) == (None, 131072)
+    assert (second.invoker, second.memory.limit_kb) == (None, None)
+
+
+def test_another_word_for_the_same_victim_is_no_group() -> None:
+    """As people make them up: a group is killed at one limit."""
+    kill = kill_of(["[ 7.890] " + KILLED, "[ 7.891] " + KILLED.replace("Memory cgroup out", "Out")])
+    assert "memory.oom.group is set" not in text_of(kill)
+
+
 def test_a_victim_that_fits_no_table_is_of_another_report() -> None:
     other = KILLED.replace("4711 (leaky)", "99 (web)")
     first, second = read_log([*MESSAGES[:-2], other], NOW).reports
@@ -261,6 +277,7 @@ FORMS: dict[str, Callable[[list[str]], list[str]]] = {
     "a quoted quotation": lambda lines: [f">  > {line}" for line in lines],
     "quoted by a bar": lambda lines: [f" | {line}" for line in lines],
     "a list": lambda lines: [f"- {line}" for line in lines],
+    "a comment of C": lambda lines: [f" * \t{line}" for line in lines],
     "HTML": lambda lines: [line.replace("<", "&lt;").replace("(", "(") for line in lines],
     "grep -n": lambda lines: [f"{number}:{line}" for number, line in enumerate(lines, 7)],
     "grep -Hn": lambda lines: [f"/var/log/kern.log:{number}:{line}" for number, line in enumerate(lines, 7)],
@@ -321,6 +338,18 @@ def test_a_log_without_prefixes_whose_lines_are_broken() -> None:
     assert victim is not None
     assert (victim.pid, victim.comm, victim.anon_rss_kb, victim.adj) == (12, "pay", 280, 1000)
     assert "oom_score_adj 1000 means a BestEffort pod" in text_of(kill_of(lines))
+
+
+def test_a_victim_whose_number_a_person_has_left_out() -> None:
+    line = "Memory cgroup out of memory: Killed process (leaky) total-vm:22GB"
+    kill = kill_of([line])
+    text = text_of(kill)
+    assert kill.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+    assert "the kernel killed leaky: CONSTRAINT_MEMCG (line 1)" in text
+    assert "the task table is not in the log" in text
+    assert report_of([SUMMARY, line]) == report_of([SUMMARY]), "it has the number"
+    other = kills_of([SUMMARY, line.replace("leaky", "web")])
+    assert [kill.report.names for kill in other if kill.report is not None] == [(), ("web",)]
 
 
 def test_a_pager_cuts_lines() -> None:
@@ -439,6 +468,10 @@ def test_the_message_of_an_event(form: str) -> None:
         "[2026-11-20T12:00:07Z] worker-a kernel: ",
         "апр 18 12:00:07 worker-a kernel: ",
         "févr.  7 12:00:07 worker-a kernel: ",
+        "Fri Nov 20 12:00:07 2026 kern.warn kernel: [ 8523.300000] ",
+        '<4>1 2026-11-20T12:00:07.4Z worker-a kernel 0 OOM [meta sequenceId="7"][a b="\\]c"] [ 8523.300000] ',
+        "kernel: ",
+        "kernel:",
         "8月 20 12:00:07 worker-a kernel: ",
         "Nov 20 12:00:07 ... kernel: ",
         "Nov 20 12:00:07 n4.*** kernel: ",
@@ -451,6 +484,22 @@ def test_what_stands_before_a_line(prefix: str) -> None:
     assert (report.is_table_whole, len(report.tasks), report.incomplete) == (True, 3, False)
     assert bool(report.time) == ("20" in prefix and "I1120" not in prefix)
     assert report.node in {"worker-a", "worker-a.example", "dmesg-x9k", "n4.***", ""}
+
+
+def test_only_the_first_line_of_what_a_person_has_typed_has_a_prefix() -> None:
+    report = report_of(
+        [f"Nov 20 12:00:07 kernel: {SUMMARY[: SUMMARY.index(',uid')]}", KILLED, "I raised it."]
+    )
+    assert (report.victims, report.task_memcg, report.time[5:]) == (
+        report_of(MESSAGES).victims,
+        SCOPE,
+        "11-20T12:00:07",
+    )
+
+
+@pytest.mark.parametrize("quotation", ["", '"'])
+def test_lines_whose_ends_are_escaped(quotation: str) -> None:
+    assert report_of([quotation + r"\n".join(LINES) + quotation]) == report_of(LINES)
 
 
 @pytest.mark.parametrize("width", [at for at in range(45, len(LINES[-1])) if at not in range(66, 70)])
@@ -473,6 +522,14 @@ def test_a_node_that_thrashes_spreads_a_report_over_seconds() -> None:
     lines = [f"Nov 20 12:00:{second} n1 kernel: {message}" for message, second in seconds.items()]
     slow = report_of(lines)
     assert (slow.invoker is not None, slow.time[-2:]) == (True, "39"), "it was killed in the end"
+    chosen, killed = (
+        OLD_KILLED,
+        "Killed process 4711 (leaky) total-vm:200000kB, anon-rss:100000kB, file-rss:0kB",
+    )
+    parted = [
+        f"Nov 20 12:00:{second} n1 kernel: {line}" for second, line in (("04", MESSAGES[0]), ("09", chosen))
+    ]
+    assert report_of([*parted, f"Nov 20 12:00:13 n1 kernel: {killed}"]).freed_kb == 100000
     other = "Nov 20 12:00:39 n1 kernel: leaky invoked oom-killer: gfp_mask=0xcc0, order=0, oom_score_adj=990"
     (report,) = read_log([lines[0], other, *lines[1:]], NOW).reports
     assert report.time.endswith("39")
@@ -686,6 +743,24 @@ def test_a_call_by_hand() -> None:
     assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (Mechanism.SYSRQ, Confidence.LIKELY)
     short = [line.replace("9000", "400") for line in machine]
     assert text_of(kill_of([*short, *lines[1:]])).count("SysRq") == 0
+
+
+def test_a_page_fault_that_failed_says_nothing_about_the_memory_of_the_node() -> None:
+    lines = [
+        "leaky invoked oom-killer: gfp_mask=0x0(), order=0, oom_score_adj=0",
+        "Mem-Info:",
+        "Node 0 DMA free:9000kB min:300kB low:400kB high:500kB present:16000kB managed:15000kB",
+        "4000 pages RAM",
+        "Out of memory: Killed process 7 (a) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB",
+    ]
+    kill = kill_of(lines)
+    assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == ("node", Confidence.LIKELY)
+    assert "or at a limit of kernel memory, where a page fault failed: gfp_mask is 0" in text_of(kill)
+    short = kill_of([line.replace("9000", "400") for line in lines])
+    allocating = kill_of([line.replace("0x0()", "0xcc0(GFP_KERNEL)") for line in lines])
+    for kill in (short, allocating):
+        assert kill.diagnosis.confidence is Confidence.CERTAIN
+        assert "page fault" not in text_of(kill)
 
 
 def test_an_oom_without_a_victim() -> None:

@@ -16,6 +16,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 _SWAP_PERCENT: Final = 90
 _LINE: Final = r"(?:earlyoom(?:\[\d{1,10}\])?: )?(?:sending SIG\w+ to|killing) process "
 _WHOM: Final = r'(?P<pid>\d{1,10})(?: uid (?P<uid>\d+))? "(?P<comm>[^"]*)"(?: with signal \d+)?: ?(?P<why>.*)'
+_OLDEST: Final = r"Killing process '(?P<comm>[^']*)' with signal \d+, pid: (?P<pid>\d{1,10}), (?P<why>.*)"
 
 
 class Earlyoom(Killer):
@@ -27,7 +28,7 @@ class Earlyoom(Killer):
     settings = ("earlyoom",)
     sends_sigterm = True
     log = DaemonLog(
-        lines=(_LINE + _WHOM,),
+        lines=(_LINE + _WHOM, _OLDEST),
         programs=("earlyoom",),
         ends={r"MiB(?:,.*)?$": ("sending SIGTERM to ", "sending SIGKILL to ")},
         signs=(r"\bearlyoom\b", "mem avail: "),

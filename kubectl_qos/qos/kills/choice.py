@@ -148,7 +148,7 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
     """
     victim = report.victim
     if victim is None:
-        return Unranked.NO_VICTIM
+        return Unranked.NO_TABLE if report.names and not report.tasks else Unranked.NO_VICTIM
     if report.took_the_allocating or victim.comm == _SWAPOFF:
         return Unranked.SWAPOFF if victim.comm == _SWAPOFF else Unranked.ALLOCATING
     if not report.tasks:

@@ -197,8 +197,10 @@ def reported_mechanism(report: OomReport) -> Mechanism:
 
 
 def reported_confidence(report: OomReport) -> Confidence:
-    """Return likely for a manual call without the beginning of its report, else certain."""
-    is_guess = report.is_manual is None and reported_mechanism(report) is Mechanism.SYSRQ
+    """Return likely for a manual call without its beginning, and for one by a page fault, else certain."""
+    mechanism = reported_mechanism(report)
+    is_guess = report.is_manual is None and mechanism is Mechanism.SYSRQ
+    is_guess |= report.is_by_page_fault and mechanism == BY_RANK.id
     return Confidence.LIKELY if is_guess else Confidence.CERTAIN
 
 
@@ -220,7 +222,7 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
         "limit_bytes": None if full is None else full[2] << 10,
         "limit_of": None if full is None else full[0],
         "pid": victim.pid if victim is not None else None,
-        "command": victim.comm if victim is not None else None,
+        "command": victim.comm if victim is not None else next(iter(report.names), None),
         "is_only_chosen": victim is not None and victim.is_only_chosen,
         "processes": len(report.processes),
     }

@@ -240,9 +240,14 @@ class OomReport:
     """More lines follow, and none of them kills the rest of the container."""
     is_manual: bool | None = None
     """A person asked for it (SysRq f); None if the log lacks the beginning."""
+    is_by_page_fault: bool = False
+    """A page fault failed, perhaps at a limit of kernel memory: up to 5.15 no zone has to be short."""
     outcome: Outcome = Outcome.KILLED
     daemon: Mechanism | None = None
-    """The killer, if it is not the kernel; it says `why`, and at most the `names` of the processes."""
+    """The killer, if it is not the kernel; it says `why`, and at most the `names` of the processes.
+
+    A person may have left out the number of a process that the kernel killed too.
+    """
     why: str = ""
     names: tuple[str, ...] = ()
     older_than: tuple[int, int] | None = None
@@ -254,7 +259,8 @@ class OomReport:
     def has_cause(self) -> bool:
         """Whether it says what ran out of memory or who was killed; otherwise it is useless."""
         is_known = (
-            bool(self.constraint or self.daemon or self.task_memcg) or self.outcome is not Outcome.KILLED
+            bool(self.constraint or self.daemon or self.task_memcg or self.names)
+            or self.outcome is not Outcome.KILLED
         )
         return not self.incomplete or is_known or bool(self.victims or self.group_kill)
 

@@ -196,6 +196,7 @@ class TaskTable:
         names = next(
             (names for text in _readings(text) if _KNOWN_COLUMNS.issuperset(names := text.split())), []
         )
+        self.is_whole &= bool(names)
         self._columns = names
         return True
 

@@ -41,6 +41,7 @@ _REAPED_SECONDS: Final = 60.0
 _BACK_SECONDS: Final = -0.5
 
 _SCORE_ADJ: Final = re.compile(r"oom_score_adj[=:](-?\d{1,4})(?![\d…])", re.ASCII)
+_NO_MASK: Final = re.compile(r"gfp_mask=0x0(?:\(|,)", re.ASCII)
 _ORDER: Final = re.compile(r"\border=(-?\d{1,4}),", re.ASCII)
 _RELEASE: Final = re.compile(r"ainted[: ].{0,200}?(\d+\.\d+[^\s#]{0,100}) #", re.ASCII)
 _PATH: Final = rf"=([^,\s]{{1,{_LONGEST_PATH}}})(,?)"
@@ -106,6 +107,7 @@ TABLE broken_row \[ *\d{0,10}\]? *(?:…|$)
 SUMMARY summary oom-kill: ?constraint=(?P<constraint>[A-Z_]*)(?P<rest>.*)
 KILLED killed WHY Kill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)?
      ?(?:\(|(?=total-vm:))(?P<rest>.*)
+KILLED unnumbered WHY Killed process \((?P<comm>[^()]{1,64})\)
 KILLED skipped WHY OOM victim (?P<pid>\d{1,10}) \(.{0,64}?\) is already exiting
 KILLED unit (?P<unit>\S{1,255}): (?:A process of this unit has been killed by the OOM killer
     |The kernel OOM killer killed some processes in this unit|(?P<ended>Failed with result 'oom-kill'))
@@ -180,6 +182,11 @@ class ReportBuilder:
         return self._stage < Stage.KILLED
 
     @property
+    def _is_slow(self) -> bool:
+        """Whether its next line may be much later, up to the victim's: a chosen process is not yet one."""
+        return self._report.invoker is not None and not self._victims
+
+    @property
     def _may_lack_prefix(self) -> bool:
         """Whether it has only the first line of a log, whose prefix people often miss when copying."""
         return self._last.is_bare and self._last.place == 1
@@ -190,10 +197,10 @@ class ReportBuilder:
         is_same = (last.caller, last.is_bare) == (record.caller, record.is_bare)
         # The first line of a copy may have only a part of its prefix.
         is_same = is_same and (last.node == record.node or (not last.node and last.place == 1))
-        is_next = self._may_lack_prefix and record.place == last.place + 1
-        is_slow = self.is_inside and self._report.invoker is not None
-        seconds = _GAP_SECONDS if self.has_gap else _SLOW_SECONDS if is_slow else _APART_SECONDS
-        return (is_same or is_next) and self._is_close(record, seconds)
+        # Of lines that a person has typed, only the first may have one.
+        is_next = (self._may_lack_prefix or record.is_bare) and record.place == last.place + 1
+        seconds = _GAP_SECONDS if self.has_gap else _SLOW_SECONDS if self._is_slow else _APART_SECONDS
+        return last.part == record.part and (is_same or is_next) and self._is_close(record, seconds)
 
     def _is_close(self, record: LogRecord, seconds: float) -> bool:
         """Return whether a line has about the same time, or without times, whether no line was left out."""
@@ -263,19 +270,26 @@ class ReportBuilder:
         """Note that the log continues after its victim, of which it has the beginning."""
         self._is_followed |= bool(self._victims) and self._has_summary and not self.has_gap
 
-    def merge_victims(self, reports: deque[ReportBuilder]) -> deque[ReportBuilder]:
-        """Return the reports without those that turn out to be about further victims of this group.
+    def merge(self, reports: deque[ReportBuilder]) -> deque[ReportBuilder]:
+        """Return the reports without those that turn out to be about this kill.
 
-        A group is known by the second kill of its first process, after a report for each of the others.
+        A group is known by the second kill of its first process, after a report for each of the others. A
+        journal may have systemd's line about its unit before the kernel's.
         """
-        if self._report.group_kill != CUT:
-            return reports
-        return deque(report for report in reports if not self._merge(report))
+        return deque(report for report in reports if report is self or not self._merge(report))
 
     def _merge(self, other: ReportBuilder) -> bool:
-        """Take over the victims of a report, if it is only about victims of this group; else return False."""
+        """Take over what a report has, if it is only about this unit or victims of this group."""
+        if other._kind == "unit":
+            is_before = other._last.node == self._last.node and other._is_close(self._last, _REAPED_SECONDS)
+            is_same = is_before and other._report.task_memcg in self._report.task_memcg
+            if is_same:
+                self._set(ended_unit=self._report.ended_unit or other._report.ended_unit)
+            return is_same
+        if self._report.group_kill != CUT:
+            return False
         is_only_kill = other._stage == Stage.KILLED and not (other._has_summary or other._table.tasks)
-        if other is self or not is_only_kill or not other._memory.is_empty:
+        if not is_only_kill or not other._memory.is_empty:
             return False
         if self.is_near(other._last) and other._report.line > self._report.line:
             self._victims += other._victims
@@ -320,6 +334,7 @@ class ReportBuilder:
             is_manual = None  # Before 4.4 the order of a call by hand is 0.
         invoker = Invoker(comm, None, int(adj[1]) if adj is not None else None)
         self._set(invoker=invoker, is_certain=True, is_manual=self._report.is_manual or is_manual)
+        self._set(is_by_page_fault=_NO_MASK.search(rest) is not None)
         return True
 
     def _parse_processor(self, pid: str, rest: str) -> bool:
@@ -449,7 +464,9 @@ class ReportBuilder:
         is_not_chosen = self._has_summary and self._report.chosen not in {None, killed.pid}
         if is_first_kill and (is_not_chosen or not self._is_listed(killed.pid, killed.comm)):
             return False
-        if done and killed.pid in {victim.pid for victim in self._victims}:
+        constraint = _constraint_of(why) or self._report.constraint
+        is_alike = (constraint is Constraint.MEMCG) == (self._report.constraint is Constraint.MEMCG)
+        if done and is_alike and killed.pid in {victim.pid for victim in self._victims}:
             # Of a group the first is killed again; the line with its path may be missing.
             self._set(group_kill=self._report.group_kill or CUT)
         is_further = bool(self._victims) and not self._report.group_kill if done else not is_first_kill
@@ -465,6 +482,14 @@ class ReportBuilder:
             self._set(chosen=killed.pid, older_than=self._report.older_than or (5, 1))
         is_allocating = self._report.took_the_allocating or "oom_kill_allocating_task" in (why or "")
         self._set(took_the_allocating=is_allocating)
+        return True
+
+    def _parse_unnumbered(self, why: str | None, comm: str) -> bool:
+        """Parse a victim whose process ID a person has left out."""
+        is_other = self._report.names or any(killed.comm != comm for killed in self._dead)
+        if not why or is_other or not self._constrain(_constraint_of(why)):
+            return False
+        self._set(names=() if self._dead else (comm,))
         return True
 
     def _parse_skipped(self, why: str | None, pid: str) -> bool:
@@ -527,6 +552,7 @@ class ReportBuilder:
         is_manual = self._report.is_manual
         if self._report.constraint not in {None, Constraint.NONE} or memory.is_short:
             is_manual = is_manual or False
+            self._set(is_by_page_fault=False)
         return replace(
             self._report,
             oom_memcg=domain if domain and (not stated or stated.endswith(CUT)) else stated,
@@ -578,6 +604,11 @@ class DaemonKill(ReportBuilder):
     def __init__(self, record: LogRecord) -> None:
         super().__init__(record)
         self._details = {"why": ""}
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether it may have to kill its victim again: earlyoom waits 10 s for its end."""
+        return bool(self._victims)
 
     def add_line(self, record: LogRecord) -> bool:
         """Add a line; return False if it is about another kill."""

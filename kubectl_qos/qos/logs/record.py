@@ -18,7 +18,7 @@ class LogRecord:
     `caller` is the thread or processor named with CONFIG_PRINTK_CALLER, `program` the daemon, "" for the
     kernel. A bare message has no prefix. `is_kernel`: the line itself says that it is the kernel's.
     `year_is_guessed`: its time has none. `line` is where it begins, `place` the number of messages of any
-    kind before it.
+    kind before it, `part` the heading above it (`==> FILE <==`), as tail prints it for several files.
     """
 
     message: str
@@ -32,6 +32,7 @@ class LogRecord:
     year_is_guessed: bool = False
     line: int = 0
     place: int = 0
+    part: str = ""
 
     @property
     def has_time(self) -> bool:
