@@ -15,11 +15,18 @@ import msgspec
 
 from kubectl_qos.cluster.described import MORE, PODS_OF_NODE, described_objects
 from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
-from kubectl_qos.errors import InputError, QosError, QuantityError
+from kubectl_qos.errors import InputError, QosError, QuantityError, first_few
 from kubectl_qos.k8s.defaulting import admitted
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.interning import Interner
-from kubectl_qos.k8s.kinds import dotted, is_workload, pod_from_workload, pods_from_custom, spec_path
+from kubectl_qos.k8s.kinds import (
+    dotted,
+    is_workload,
+    object_name,
+    pod_from_workload,
+    pods_from_custom,
+    spec_path,
+)
 from kubectl_qos.k8s.kubelet import kubelet_from_configz
 from kubectl_qos.k8s.objects import (
     QUANTITY_MAPS,
@@ -454,6 +461,20 @@ class ParsedObjects:
         elif kind == "PriorityClass" and isinstance(value, int):
             self.priorities |= {name: value, **({"": value} if raw.get("globalDefault") is True else {})}
         return kind in {"PriorityClass", "RuntimeClass"}
+
+    def drop_replaced(self) -> None:
+        """Keep the last of several objects with the same kind, namespace and name; note which."""
+        last, replaced = dict[object, Pod](), dict[str, None]()
+        for number, pod in enumerate(self.pods):
+            name = object_name(pod)
+            key = (pod.kind, *pod.key) if name else number
+            if key in last:
+                replaced["/".join(filter(None, (pod.namespace, pod.kind.lower(), name)))] = None
+            last[key] = pod
+        if replaced:
+            self.pods = [*last.values()]
+            names = first_few([*replaced])
+            self.warnings.append(f"{names}: there more than once; the last one counts, as for kubectl apply")
 
     def admit(self) -> None:
         """Give manifests the values of the PriorityClasses and RuntimeClasses among the objects."""

@@ -249,7 +249,8 @@ class FileSource(Source):
         ]
         if len(matches) != 1:
             there = f"there {len(matches)} times" if matches else "no longer there"
-            raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint="run the command again")
+            hint = "leave only one of them in the files" if matches else "run the command again"
+            raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint=hint)
         content, document, numbers = matches[0]
         changed = patch_object(content, document, numbers, pod, edits)
         name = document.location.name
@@ -318,7 +319,7 @@ class FileSource(Source):
         return (raw for *_, raw in self._objects())
 
     def _find_raw(self, objects: Iterable[dict[str, Any]], pod: Pod) -> dict[str, Any]:
-        raw = next((raw for raw in objects if _is_object_of(raw, pod)), None)
+        *_, raw = (None, *(raw for raw in objects if _is_object_of(raw, pod)))
         if raw is None:
             raise InputError(f"{pod.kind.lower()} {pod.name} is no longer in {self.title}")
         return raw
@@ -333,6 +334,8 @@ class FileSource(Source):
             if self._keeps:
                 self.texts[name] = content
             parsed.add_file(content, name)
+        if not self._keeps:
+            parsed.drop_replaced()
         parsed.admit()
         if parsed.skipped:
             self.skipped[f"documents without apiVersion and kind are skipped: {parsed.skipped}"] = None

@@ -206,6 +206,23 @@ def test_an_object_that_went_away_or_came_twice_is_refused(tmp_path: Path) -> No
         source.change_file(pod, MORE)
 
 
+def test_of_equal_objects_the_last_one_counts(tmp_path: Path) -> None:
+    """As after kubectl apply -f of the folder; only check looks at each file for itself."""
+    (tmp_path / "a.yaml").write_text(f"{POD.replace('NAME', 'web')}---\n{POD.replace('NAME', 'db')}")
+    (tmp_path / "b.yaml").write_text(POD.replace("NAME", "web").replace("1Gi", "2Gi"))
+    nameless = POD.replace("name: NAME", "generateName: job-")
+    (tmp_path / "c.yaml").write_text(f"{nameless}---\n{nameless}")
+    source = FileSource([str(tmp_path)])
+    web, db, *jobs = source.snapshot(Scope()).pods
+    assert (web.name, db.name, len(jobs)) == ("web", "db", 2)
+    assert str(web.containers[0].limits["memory"]) == "2Gi"
+    assert source.raw(web)["spec"]["containers"][0]["resources"]["limits"] == {"memory": "2Gi"}
+    note = "Warning: shop/pod/web: there more than once; the last one counts, as for kubectl apply"
+    assert note in source.notes
+    of_check = FileSource([str(tmp_path)], keep_objects=True)
+    assert names(of_check.snapshot(Scope())).count("web") == 2
+
+
 def test_a_broken_document_beside_it_is_passed_by(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     broken = "kind: Pod\nmetadata: x\n---\nkind: [\n---\n"
