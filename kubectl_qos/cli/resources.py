@@ -84,7 +84,8 @@ def _parse_reference(word: str, name: str, *, any_kind: bool, nodes: bool) -> Re
     if kind is None or (kind == "Node" and not nodes):
         hint = "use pod, deployment, statefulset, daemonset, replicaset, job or cronjob"
         if kind == "Node":
-            hint = f"kubectl qos next node/{name}, fix and tree take nodes"
+            hint = f"kubectl qos next node/{name} says who dies there; fix, tree and report take nodes too"
+            raise UsageError(f"node/{name} is no pod or workload", hint)
         raise UsageError(f'the server doesn\'t have a resource type "{word}" with pods', hint)
     if not name:
         raise UsageError(_NO_NAME)

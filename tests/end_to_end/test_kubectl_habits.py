@@ -143,7 +143,10 @@ def test_fields_that_no_pod_has(run: Run, selector: str, sentence: str) -> None:
         ("next api-7d9c5b6f8", "did you mean pod/api-7d9c5b6f8-x2mzq?"),
         ("explain api", "did you mean deployment/api?"),
         ("fix sts/notebok -n ml", "did you mean statefulset/notebook?"),
-        ("explain node/worker-2", "kubectl qos next node/worker-2, fix and tree take nodes"),
+        (
+            "explain node/worker-2",
+            "kubectl qos next node/worker-2 says who dies there; fix, tree and report take nodes too",
+        ),
         ("next node/worker2", "did you mean worker-2?"),
         ("top --node worker-9", "kubectl qos top nodes lists them"),
     ],

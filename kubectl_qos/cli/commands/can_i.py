@@ -37,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options) -> int:
     """Print the tiers; exit code 1 without the first of them. Raises UsageError for flags of files."""
     if not options.source.is_cluster:
-        raise UsageError("can-i needs a cluster, and --demo and -f have none")
+        hint = "kubectl qos can-i without them reviews your permissions in the current context"
+        raise UsageError("--demo and files need no permissions", hint=hint)
     from kubectl_qos.cluster.kube_api import review_access
     from kubectl_qos.k8s.rbac import PERMISSIONS, TIERS
     from kubectl_qos.present.rbac import permission_lines, permission_notes, tier_lines
