@@ -1,7 +1,8 @@
-"""Memory settings of Java, Node.js and Go compared with the memory limit of their container.
+"""Memory settings of Java, Node.js, Go and Redis compared with the memory limit of their container.
 
 Sources: hotspot/share/runtime/arguments.cpp (set_heap_size, and the order of variables and arguments), Node's
-doc/api/cli.md, Go's runtime/mgcpacer.go (readGOMEMLIMIT) and runtime/string.go (parseByteCount).
+doc/api/cli.md, Go's runtime/mgcpacer.go (readGOMEMLIMIT) and runtime/string.go (parseByteCount), Redis'
+src/util.c (memtoull).
 """
 
 from __future__ import annotations
@@ -18,8 +19,13 @@ from kubectl_qos.k8s.quantity import Quantity
 _ARGUMENTS: Final = "its arguments"
 _ORDER: Final = {"JAVA_TOOL_OPTIONS": 0, "JDK_JAVA_OPTIONS": 1, _ARGUMENTS: 3, "_JAVA_OPTIONS": 4}
 """Precedence, the last wins; other variables rank 2, because scripts turn them into arguments."""
-_JAVA_UNITS: Final = {"": 0, **{unit: "kmgt".index(unit.lower()) + 1 for unit in "kmgtKMGT"}}
-_GO_UNITS: Final = {"": 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
+_JAVA_UNITS: Final = {"": 1, **{unit: 1024 ** ("kmgt".index(unit.lower()) + 1) for unit in "kmgtKMGT"}}
+_GO_UNITS: Final = {"": 1, "B": 1, **{f"{unit}iB": 1024**power for power, unit in enumerate("KMGT", 1)}}
+_REDIS_UNITS: Final = {"": 1, "b": 1} | {
+    f"{unit}{ending}": base**power
+    for power, unit in enumerate("kmg", 1)
+    for ending, base in (("", 1000), ("b", 1024))
+}
 _DEFAULT_HEAP: Final = (96 << 20) * 13 // 10
 """MaxHeapSize by default. MinRAMPercentage counts if it gives less, else MaxRAMPercentage or this."""
 
@@ -27,13 +33,15 @@ _DEFAULT_HEAP: Final = (96 << 20) * 13 // 10
 _JAVA: Final = ("a Java heap", "metaspace, threads, code and buffers", 75, "-XX:MaxRAMPercentage=75")
 _NODE: Final = ("an old space of Node.js", "buffers, code and stacks", 75, "--max-old-space-size={}")
 _GO: Final = ("a Go memory limit", "cgo, mapped files and the kernel", 95, "GOMEMLIMIT={}MiB")
+_REDIS: Final = ("a maxmemory of Redis", "buffers, fragmentation and a fork", 75, "--maxmemory {}mb")
 """Kind of setting, what else needs memory, the highest percentage of the limit, and the advice."""
 _SIZES: Final = (
     (_NODE, r"--max[-_]old[-_]space[-_]size[-_]percentage[=\s]", None),
-    (_NODE, r"--max[-_]old[-_]space[-_]size[=\s]", {"": 2}),
+    (_NODE, r"--max[-_]old[-_]space[-_]size[=\s]", {"": 1 << 20}),
     (_GO, "GOMEMLIMIT=", _GO_UNITS),
+    (_REDIS, r"--maxmemory\s", _REDIS_UNITS),
 )
-"""Flags in order of precedence; powers of 1024 by unit, None for a percentage."""
+"""Flags in order of precedence; bytes by unit, None for a percentage."""
 _ANY: Final = 1 << 40
 _NO_LIMIT: Final = "without one that is the node's memory: set a limit"
 _LEAST_GO: Final = 1 << 20
@@ -110,8 +118,9 @@ def _last(texts: _Texts, flag: str, units: Mapping[str, int] | None) -> _Setting
     words = match[0] if match[0].startswith(source) else f"{match[0]} in {source}"
     if units is None:
         return _Setting(source, words, float(match[1]))
-    is_read = match[1].isdecimal() and match[2] in units
-    return _Setting(source, words, int(match[1]) << 10 * units[match[2]] if is_read else None)
+    unit = match[2].lower() if units is _REDIS_UNITS else match[2]
+    is_read = match[1].isdecimal() and unit in units
+    return _Setting(source, words, int(match[1]) * units[unit] if is_read else None)
 
 
 def _java_heap(texts: _Texts, limit_bytes: int) -> _Setting | None:
