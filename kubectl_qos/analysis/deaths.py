@@ -170,16 +170,11 @@ def most_important(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
     return sorted(chosen, key=deaths.index)
 
 
-def deaths_of_pod(snapshot: Snapshot, pod: Pod) -> NodeDeaths | None:
+def deaths_of_pod(state: NodeState | None, pod: Pod) -> NodeDeaths | None:
     """Return a pod's deaths with its rivals; None if its node is unknown, or it has ended."""
-    key = pod.key
-    try:
-        state = state_of_node(snapshot, pod.node_name)
-    except InputError:
+    if state is None or all(running.key != pod.key for running in state.pods):
         return None
-    if all(running.key != key for running in state.pods):
-        return None
-    return NodeDeaths(state, tuple(deaths_of(state, {key}, contests=True)))
+    return NodeDeaths(state, tuple(deaths_of(state, {pod.key}, contests=True)))
 
 
 def _in_order(rows: Iterable[DeathRow]) -> tuple[DeathRow, ...]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
 from kubectl_qos.edit.fixes import limit_in_force
+from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
@@ -17,6 +19,7 @@ from kubectl_qos.k8s.usage import PodUsage, Pressure, Sampled
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula
 from kubectl_qos.qos.prediction import Prediction, predict_running
 from kubectl_qos.qos.restart import is_refused, oom_loops, was_killed_since_resize
+from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 if TYPE_CHECKING:
     from kubectl_qos.edit.preview import Effects
@@ -51,6 +54,8 @@ class PodFacts:
     events: Mapping[str, Mapping[str, int]]
     """Counts of memory.events by container."""
     score: ScoreParts | None
+    state: NodeState | None
+    """State of its node, None if that is unknown."""
 
 
 def pod_facts(
@@ -58,17 +63,25 @@ def pod_facts(
     snapshot: Snapshot,
     sampled: Sampled | None = None,
     events: Mapping[str, Mapping[str, int]] = NO_COUNTS,
+    neighbour: PodFacts | None = None,
 ) -> PodFacts:
-    """Return the facts of a pod, or of a workload by its template; `sampled` summarizes known usage."""
+    """Return the facts of a pod, or of a workload by its template; `sampled` summarizes known usage.
+
+    Ranks and state of the node are those of a `neighbour` on it in the same snapshot.
+    """
     pods: Sequence[Pod] = [pod]
     if pod.kind != "Pod":
         from kubectl_qos.edit.compare import replicas_of
 
         pods = replicas_of(pod, snapshot.pods) or pods
     nodes = sorted({other.node_name for other in pods})
-    neighbours = {name: snapshot.by_node().get(name, ()) for name in nodes}
-    before = PodRows((), sampled=sampled)
-    rows = build_rows(replace(snapshot, pods=PodsByNode(neighbours)), Scope(), before=before)
+    pods_on = {name: snapshot.by_node().get(name, ()) for name in nodes}
+    before = neighbour.rows if neighbour is not None else PodRows((), sampled=sampled)
+    rows = build_rows(replace(snapshot, pods=PodsByNode(pods_on)), Scope(), before=before)
+    state = neighbour.state if neighbour is not None else None
+    if neighbour is None:
+        with suppress(InputError):
+            state = state_of_node(snapshot, pod.node_name)
     keys = {other.key for other in pods if other is not pod}
     usage = snapshot.usage.get(pod.key)
     waits = {"pod": usage.details.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
@@ -79,7 +92,7 @@ def pod_facts(
         from kubectl_qos.edit.preview import preview
 
         setup = snapshot.setup(pod.node_name)
-        resize = preview(pod, (), setup, neighbours[nodes[0]], snapshot.usage).effects
+        resize = preview(pod, (), setup, pods_on[nodes[0]], snapshot.usage).effects
     return PodFacts(
         prediction=_on_nodes(pod, nodes, snapshot),
         row=row,
@@ -92,6 +105,7 @@ def pod_facts(
         resize=resize,
         events=events,
         score=score_parts(row, snapshot),
+        state=state,
     )
 
 

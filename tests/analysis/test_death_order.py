@@ -139,7 +139,7 @@ def assert_one_answer(snapshot: Snapshot, *, with_fixes: bool = True) -> None:
             assert named(next((row.death for row in shown.rows), None)) == said
         victim = next((pod for pod in snapshot.pods if said and (pod.namespace, pod.name) == said.key), None)
         if victim is not None:
-            of_victim = deaths_of_pod(snapshot, victim)
+            of_victim = deaths_of_pod(state_of_node(snapshot, victim.node_name), victim)
             assert of_victim is not None
             assert named(of_victim.deaths[0]) == said
             assert named(deaths_of_pods(snapshot, [victim]).rows[0].death) == said

@@ -88,6 +88,7 @@ def _explain(
     Return the explanations, `Snapshot.at`, and the errors of references without a pod. Raises QosError if no
     reference has one.
     """
+    from kubectl_qos.analysis.pod_facts import PodFacts
     from kubectl_qos.present.explanation import explain_pod, with_fix
 
     # The pods of a workload have other names.
@@ -108,9 +109,12 @@ def _explain(
             output.note(f"{reference(pod)} has the defaults of LimitRange {names}")
     now = resolved.source.now()
     logs = resolved.source.kernel_logs()
-    explanations = [
-        explain_pod(pod, snapshot, now, events=events.get(pod.key, {}), logs=logs) for pod in pods
-    ]
+    explanations, on_node = [], dict[str, PodFacts]()
+    for pod in pods:
+        counts, neighbour = events.get(pod.key, {}), on_node.get(pod.node_name)
+        explanation = explain_pod(pod, snapshot, now, events=counts, logs=logs, neighbour=neighbour)
+        on_node[pod.node_name] = explanation.facts
+        explanations.append(explanation)
     # The search for fixes of all pods of a file would take minutes.
     if references:
         explanations = [with_fix(explanation, snapshot) for explanation in explanations]
