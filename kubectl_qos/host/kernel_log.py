@@ -20,7 +20,8 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import CUT
 from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.kills.report import KernelLog, OomReport
-from kubectl_qos.qos.logs.oom_lines import OF_UNIT, REAPED, DaemonKill, ReportBuilder, is_daemon_line
+from kubectl_qos.qos.logs.daemon_lines import DaemonKill, is_daemon_line
+from kubectl_qos.qos.logs.oom_lines import OF_UNIT, REAPED, ReportBuilder
 from kubectl_qos.qos.logs.record import LogRecord, begin_in, between, goes_on, is_whole
 
 MOST_REPORTS: Final = 5_000

@@ -1,7 +1,7 @@
 """Parse the lines of kernel logs by dmesg, /dev/kmsg, journalctl, syslog, Talos or a log store.
 
 Messages that are not the kernel's (another facility, another program) are left out, as anything may write
-such lines. oom_lines.py reads what they mean, log_text.py messages over several lines.
+such lines. qos/logs/ reads what they mean, log_text.py messages over several lines.
 
 Formats: util-linux dmesg(1), kernel Documentation/ABI/testing/dev-kmsg, systemd journalctl(1) -o, RFC 3164
 and 5424, `talosctl dmesg` and Talos' log sinks, log files of the CRI and Docker, exports of Cloud Logging,

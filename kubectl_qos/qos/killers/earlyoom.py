@@ -1,8 +1,9 @@
 """earlyoom and nohang, which kill the process with the highest oom_score before memory runs out.
 
 They act when MemAvailable and free swap are both down to 10 % of their totals, nohang to 5 % of memory: with
-SIGTERM, later with SIGKILL. Sources: earlyoom(1), its meminfo.c and kill.c; nohang(8), its nohang.conf and
-find_victim_info. No API returns what they prefer and avoid: ignored.
+SIGTERM, later with SIGKILL. Sources: earlyoom(1), its meminfo.c and kill.c (since 1.2); nohang(8), its
+nohang.conf, find_victim_info and implement_corrective_action. No API returns what they prefer and avoid:
+ignored.
 """
 
 from collections.abc import Iterator

@@ -73,7 +73,7 @@ class Order(Protocol):
 
 
 class DaemonLog(NamedTuple):
-    """How a daemon's kills look in logs, as patterns; their groups are those of DaemonKill (qos/logs/).
+    """How a daemon's kills look in logs, as patterns; their groups are in qos/logs/daemon_lines.py.
 
     `programs` or the `mark` in the kernel's log name the daemon. It writes `lines`, each kill twice if
     `is_twice`, after `details`. `ends`: of whole lines, by how they begin. `signs`: of a log without a kill.

@@ -1,7 +1,8 @@
 """systemd-oomd and Meta's oomd, which kill whole cgroups by swap, pressure or reclaim, which no API returns.
 
 systemd-oomd acts below units with ManagedOOMSwap or ManagedOOMMemoryPressure, oomd by rules of its own.
-Sources: systemd-oomd(8), oomd.conf(5), systemd.resource-control(5); oomd's BaseKillPlugin.cpp.
+Sources: systemd-oomd(8), oomd.conf(5), systemd.resource-control(5), src/oom/oomd-manager.c (since 247);
+oomd's BaseKillPlugin.cpp (since 0.2).
 """
 
 from collections.abc import Iterator

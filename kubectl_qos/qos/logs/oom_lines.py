@@ -1,10 +1,8 @@
-"""Parse the lines of an OOM report by a kernel or a daemon, and build the report, wherever a log begins.
+"""Parse the lines of a kernel's OOM report, and build the report, wherever a log begins.
 
-Wording differs between kernels; all forms since 3.10 are parsed. Sources: Linux mm/oom_kill.c and
-mm/memcontrol.c at v3.10, v4.4, v4.19, v5.0, v5.4, v6.1, v6.8 and v6.18; Talos' OOMController
-(internal/app/machined/pkg/controllers/runtime/oom.go, since 1.12), systemd's src/oom/oomd-manager.c and
-src/core/unit.c (since 247), earlyoom's kill.c (since 1.2), nohang's implement_corrective_action, oomd's
-BaseKillPlugin.cpp (since 0.2).
+Wording differs between kernels; all forms since 3.10 are parsed. Lines of daemons are in daemon_lines.py.
+Sources: Linux mm/oom_kill.c and mm/memcontrol.c at v3.10, v4.4, v4.19, v5.0, v5.4, v6.1, v6.8 and v6.18;
+systemd's src/core/unit.c (since 247).
 """
 
 from __future__ import annotations
@@ -17,8 +15,6 @@ from functools import lru_cache
 from typing import Any, Final
 
 from kubectl_qos.qos.cgroup.names import CUT
-from kubectl_qos.qos.killers import KILLERS, Killer
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import (
     Constraint,
     Invoker,
@@ -582,82 +578,3 @@ def _killed_from(pid: int, rest: str) -> Killed:
     matches = {name: form.search(numbers) for name, form in _NUMBERS.items()}
     sizes = {name: int(match[1]) for name, match in matches.items() if match is not None}
     return Killed(pid, comm[:64], **sizes)
-
-
-_DAEMON_LINES: Final = tuple(
-    (killer, re.compile(form, re.ASCII)) for killer in KILLERS for form in killer.log.lines
-)
-_DETAILS: Final = tuple(re.compile(form, re.ASCII) for killer in KILLERS for form in killer.log.details)
-_RESIDENT: Final = re.compile(r"RSS:? +(\d{1,9})\b", re.ASCII)
-_ADJ: Final = re.compile(r"oom_score_adj:? +(-?\d{1,4})\b", re.ASCII)
-
-
-def is_daemon_line(message: str) -> bool:
-    """Return whether a daemon writes such a line, and no kernel."""
-    forms = (*_DETAILS, *(form for _, form in _DAEMON_LINES))
-    return any(form.match(message.strip()) is not None for form in forms)
-
-
-class DaemonKill(ReportBuilder):
-    """A report of a daemon that killed a cgroup or a process."""
-
-    def __init__(self, record: LogRecord) -> None:
-        super().__init__(record)
-        self._details = {"why": ""}
-
-    @property
-    def _is_slow(self) -> bool:
-        """Whether it may have to kill its victim again: earlyoom waits 10 s for its end."""
-        return bool(self._victims)
-
-    def add_line(self, record: LogRecord) -> bool:
-        """Add a line; return False if it is about another kill."""
-        message = record.message.strip()
-        for killer, form in _DAEMON_LINES:
-            match = form.match(message)
-            if match is not None and "names" not in form.groupindex:
-                return self._add(killer, self._details | _groups(match))
-            if match is not None and self._stage:
-                self._set(names=tuple(re.findall(r'"([^"]*)"', match["names"])))
-                return True
-        detail = next((match for form in _DETAILS if (match := form.match(message)) is not None), None)
-        return (
-            detail is not None and self._stage < Stage.KILLED and self._add_detail(message, _groups(detail))
-        )
-
-    def _add_detail(self, message: str, fields: dict[str, str]) -> bool:
-        """Add what the daemon says of the victim before it kills."""
-        is_other = bool(self._stage) and not fields.keys().isdisjoint(self._details.keys() - {"cgroup"})
-        if is_other or not (self._stage or "begins" in fields):
-            return False
-        self._stage = Stage.HEAD
-        self._details = fields | self._details | {"why": f"{self._details['why']} {message}"}
-        return True
-
-    def _add(self, killer: Killer, fields: dict[str, str]) -> bool:
-        cgroup = f"/{fields['below_root']}" if "below_root" in fields else fields.get("cgroup", "")
-        cgroup = cgroup.removeprefix("/sys/fs/cgroup")
-        pid, before = int(fields.get("pid", 0)), self._report
-        if self._stage == Stage.KILLED:
-            # Some say it twice, and earlyoom sends SIGKILL where SIGTERM does not suffice.
-            paths = cgroup, before.group_kill
-            is_same = all(paths) and max(paths, key=len).endswith(min(paths, key=len))
-            is_same = is_same and killer.log.is_twice
-            if is_same and len(cgroup) > len(before.group_kill):
-                self._set(why=fields["why"], task_memcg=cgroup, group_kill=cgroup)
-            return is_same or (pid > 0 and pid in {victim.pid for victim in self._victims})
-        if pid:
-            size, adj = (form.search(fields["why"]) for form in (_RESIDENT, _ADJ))
-            resident = int(size[1]) << 10 if size is not None else None
-            uid = int(fields["uid"]) if "uid" in fields else None
-            own = int(adj[1]) if adj is not None else None
-            self._victims.append(Killed(pid, fields.get("comm", ""), anon_rss_kb=resident, uid=uid, adj=own))
-        why, group = ("", "") if pid else (fields["why"], cgroup)
-        self._set(daemon=Mechanism(killer.id), why=why, task_memcg=cgroup, group_kill=group)
-        self._stage = Stage.KILLED
-        return True
-
-
-def _groups(match: re.Match[str]) -> dict[str, str]:
-    """Return the named groups that took part in a match."""
-    return {name: text for name, text in match.groupdict().items() if text is not None}
