@@ -31,8 +31,8 @@ from kubectl_qos.k8s.objects import Json
 from kubectl_qos.present import apply as present
 from kubectl_qos.present.findings import answer_sentence, finding_line, findings_section
 from kubectl_qos.present.format import duration
+from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.present.output import Section, marked_lines, sentences
-from kubectl_qos.present.reasons import missing_sentence
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions

@@ -279,7 +279,7 @@ def with_unreadable(snapshot: Snapshot) -> Iterator[None]:
     try:
         yield
     except InputError:
-        from kubectl_qos.present.reasons import missing_sentence, no_usage_reason
+        from kubectl_qos.present.list_notes import missing_sentence, no_usage_reason
 
         if not snapshot.usage:
             output.note(no_usage_reason(snapshot))

@@ -23,16 +23,16 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin, origin_of
 from kubectl_qos.present import groups, node_columns, pod_columns
 from kubectl_qos.present.format import NONE, escape
-from kubectl_qos.present.next_death import rank_notes
-from kubectl_qos.present.output import Column, Needs, RowT, column, find_column
-from kubectl_qos.present.pod_columns import psi_notes
-from kubectl_qos.present.reasons import (
+from kubectl_qos.present.list_notes import (
     eviction_notes,
     node_table_notes,
     pod_table_notes,
     usage_sentence,
     usage_values,
 )
+from kubectl_qos.present.next_death import rank_notes
+from kubectl_qos.present.output import Column, Needs, RowT, column, find_column
+from kubectl_qos.present.pod_columns import psi_notes
 from kubectl_qos.qos.ranking import Risk
 
 

@@ -9,8 +9,8 @@ from kubectl_qos.k8s.events import NOT_ONLY_MEMORY, Event
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.present.format import NONE, age, count, escape
+from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.present.output import Line, Section, aligned
-from kubectl_qos.present.reasons import missing_sentence
 
 TITLE: Final = "Events"
 LOADING: Final = Section(TITLE, "loading …")

@@ -44,6 +44,7 @@ from kubectl_qos.present.format import (
     short_path,
 )
 from kubectl_qos.present.killers import WORDS, killer_sentence
+from kubectl_qos.present.list_notes import killer_notes, pod_table_notes, profile_notes
 from kubectl_qos.present.next_death import DIES_NEXT, NO_STATS, death_condition, dies_next
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_columns import WITH_PSI
@@ -626,8 +627,8 @@ def _meaning(end: ContainerStateTerminated, container: str, prediction: Predicti
 def _assumed(prediction: Prediction, rows: PodRows, snapshot: Snapshot) -> Section | None:
     assumed = [reasons.assumption_sentence(assumption) for assumption in prediction.assumptions]
     setups = {name: node.setup for name, node in rows.nodes.items()}
-    shown = set(reasons.killer_notes(setups))
-    notes = [note for note in reasons.pod_table_notes(snapshot, rows) if note not in shown]
+    shown = set(killer_notes(setups))
+    notes = [note for note in pod_table_notes(snapshot, rows) if note not in shown]
     setup, spec = prediction.setup, prediction.pod.spec
     refusals = kubelet_refusals(setup.kubelet, setup.release, cgroup_version=setup.node.cgroup_version)
     notes += [f"a kubelet {setup.release} does not start with this: {text}" for text in refusals]
@@ -638,5 +639,5 @@ def _assumed(prediction: Prediction, rows: PodRows, snapshot: Snapshot) -> Secti
             " -f it is read from the RuntimeClass in the files"
         )
     notes += [f"not measured, assumed: {', '.join(assumed)}"] if assumed else []
-    notes += reasons.profile_notes(prediction.assumptions)
+    notes += profile_notes(prediction.assumptions)
     return Section("Assumed", lines=sentences(*notes)) if notes else None

@@ -38,6 +38,7 @@ from kubectl_qos.present.findings import finding_line, manager_line
 from kubectl_qos.present.format import NONE, binary, count, escape, eta, full_name, quantity_text
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import subject, when
+from kubectl_qos.present.list_notes import unmeasured_notes
 from kubectl_qos.present.next_death import (
     KUBELET_CHECKS,
     bounded,
@@ -53,7 +54,7 @@ from kubectl_qos.present.next_death import (
     victim,
 )
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, fitted_table
-from kubectl_qos.present.reasons import resize_sentence, unmeasured_notes
+from kubectl_qos.present.reasons import resize_sentence
 from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill

@@ -9,15 +9,15 @@ from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
 from kubectl_qos.present.format import binary, count, duration, escape, eta, full_name, mebibytes, rounded
 from kubectl_qos.present.killers import WORDS, actor, killer_name
-from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
-from kubectl_qos.present.reasons import (
+from kubectl_qos.present.list_notes import (
     WITHOUT_USAGE,
-    cache_text,
     history_note,
     killer_notes,
     own_memory_notes,
     unmeasured_notes,
 )
+from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
+from kubectl_qos.present.reasons import cache_text
 from kubectl_qos.qos.eviction import Due, lacks_stats
 from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.killers.killer import Contender

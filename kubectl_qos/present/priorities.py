@@ -20,8 +20,8 @@ from kubectl_qos.present.findings import finding_line, obstacle_sentence
 from kubectl_qos.present.fixes import how_to_apply, requests_text
 from kubectl_qos.present.format import count, escape, full_name
 from kubectl_qos.present.killers import actor
+from kubectl_qos.present.list_notes import no_usage_reason, unmeasured_notes
 from kubectl_qos.present.output import NUMBER, Column, column, fitted_table
-from kubectl_qos.present.reasons import no_usage_reason, unmeasured_notes
 from kubectl_qos.qos.killers import BY_RANK, EVICTING
 
 MOST_UNSOLVED: Final = 10

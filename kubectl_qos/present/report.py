@@ -32,11 +32,12 @@ from kubectl_qos.present.events import event_text
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, full_name, in_mi
 from kubectl_qos.present.killers import WORDS
+from kubectl_qos.present.list_notes import missing_sentence, usage_sentence
 from kubectl_qos.present.next_death import columns, foretold, notes, nothing
 from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Lanes, Mark, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
-from kubectl_qos.present.reasons import assumption_sentence, missing_sentence, usage_sentence
+from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.present.values import Values
 from kubectl_qos.qos.killers import OWN_LIMITS
 from kubectl_qos.qos.kills.analyze import Kill

@@ -9,6 +9,7 @@ from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, mebibytes
 from kubectl_qos.present.killers import WORDS, killer_name
+from kubectl_qos.present.list_notes import killer_notes, own_memory
 from kubectl_qos.present.next_death import (
     AT_MOST,
     KUBELET_CHECKS,
@@ -18,7 +19,6 @@ from kubectl_qos.present.next_death import (
     victim,
 )
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fitted_table, text_columns
-from kubectl_qos.present.reasons import killer_notes, own_memory
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import MemoryLevel

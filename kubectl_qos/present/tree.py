@@ -10,7 +10,8 @@ from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, NodeSetup, threshold_bytes
 from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing
 from kubectl_qos.present.format import binary, count, escape, full_name, short_path
-from kubectl_qos.present.reasons import assumption_sentence, killer_notes, missing_sentence, profile_notes
+from kubectl_qos.present.list_notes import killer_notes, missing_sentence, profile_notes
+from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory
 from kubectl_qos.qos.ranking import ContainerKind
 

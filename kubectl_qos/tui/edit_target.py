@@ -26,8 +26,8 @@ from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.apply import strategy_effect, strategy_title
 from kubectl_qos.present.findings import finding_line
+from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.present.output import Line, Section, sentences
-from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.resource_form import MemoryUse

@@ -17,6 +17,7 @@ from kubectl_qos.k8s.kubelet import Kubelet, Origin, with_origin
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Missing, PodsByNode, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.present.list_notes import eviction_notes, node_table_notes
 from kubectl_qos.present.node_columns import (
     DEFAULT_KEYS,
     EVICTION_KEYS,
@@ -24,7 +25,6 @@ from kubectl_qos.present.node_columns import (
     WIDE_KEYS,
 )
 from kubectl_qos.present.output import Column, find_column, table
-from kubectl_qos.present.reasons import eviction_notes, node_table_notes
 from kubectl_qos.qos.qos_class import QosClass
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -11,9 +11,9 @@ from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.present.list_notes import WITHOUT_USAGE, pod_table_notes
 from kubectl_qos.present.output import aligned, find_column, table
 from kubectl_qos.present.pod_columns import ALL_COLUMNS, BY_KEY
-from kubectl_qos.present.reasons import WITHOUT_USAGE, pod_table_notes
 from kubectl_qos.qos.ranking import Flag, Risk
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -14,7 +14,7 @@ from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError, InputError, ServerUnreachable
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Arrived, NodeOverrides, Scope, Snapshot
-from kubectl_qos.present.reasons import missing_sentence, pod_table_notes
+from kubectl_qos.present.list_notes import missing_sentence, pod_table_notes
 from tests.cluster.cluster_objects import metrics, node, pod, system_oom, threshold
 from tests.cluster.conftest import ConnectTo, PageSize
 from tests.cluster.following import Follow, has, held

@@ -28,8 +28,8 @@ from kubectl_qos.k8s.usage import (
     usage_from_summary,
 )
 from kubectl_qos.present.explanation import explain_pod, text_lines
+from kubectl_qos.present.list_notes import old_usage_notes, usage_sentence
 from kubectl_qos.present.pod_columns import PSI_COLUMNS, psi_notes
-from kubectl_qos.present.reasons import old_usage_notes, usage_sentence
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.pods import explanation_values
 from tests.cluster.cluster_objects import metrics, node, pod

@@ -27,11 +27,12 @@ from kubectl_qos.present.effects import kubelet_sections, preview_sections
 from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.fixes import unfixed_sentence
 from kubectl_qos.present.killers import WORDS, killer_sentence
+from kubectl_qos.present.list_notes import node_table_notes, pod_table_notes
 from kubectl_qos.present.next_death import distance, victim
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import ValueChange
 from kubectl_qos.present.pod_columns import BY_KEY
-from kubectl_qos.present.reasons import node_table_notes, pod_table_notes, why_lines
+from kubectl_qos.present.reasons import why_lines
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.tree import tree_notes, tree_subject
 from kubectl_qos.present.values.incidents import death_values

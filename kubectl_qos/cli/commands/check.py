@@ -230,7 +230,7 @@ def _check(
     from kubectl_qos.cluster.files import manifests_of
     from kubectl_qos.cluster.source import origin_of
     from kubectl_qos.present.check import Place, Report, reference, scope_lines, unused_line, waiver_lines
-    from kubectl_qos.present.reasons import missing_sentence
+    from kubectl_qos.present.list_notes import missing_sentence
 
     scope, source = resolved.scope, resolved.source
     files, snapshot = manifests_of(source), source.snapshot(scope)
@@ -340,7 +340,7 @@ def _context(
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.releases import Release
     from kubectl_qos.present.format import count
-    from kubectl_qos.present.reasons import missing_sentence
+    from kubectl_qos.present.list_notes import missing_sentence
 
     after = None
     if options.release is not None:

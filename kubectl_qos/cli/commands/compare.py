@@ -67,7 +67,7 @@ def run(options: Options) -> int:
     """Print what changes; exit code 1 if a document could not be read. Raises QosError."""
     from kubectl_qos.k8s.releases import Release
     from kubectl_qos.present import effects as present
-    from kubectl_qos.present.reasons import missing_sentence
+    from kubectl_qos.present.list_notes import missing_sentence
 
     source, settings = replace(options.source, assume=(), feature_gates=()), parse_settings(options.source)
     if options.release is not None:

@@ -206,7 +206,7 @@ def _run_fleet(
         from kubectl_qos.cli.watch import TableView
         from kubectl_qos.edit.fixes import order_of_fixes
         from kubectl_qos.present import fixes as present
-        from kubectl_qos.present.reasons import missing_sentence
+        from kubectl_qos.present.list_notes import missing_sentence
         from kubectl_qos.present.values.fixes import fix_values, unfixed_values
 
         resolved = sources.resolve_source(source.on_node(node))
@@ -334,7 +334,7 @@ def _print(answer: FixList | Plans, snapshot: Snapshot, options: Options) -> Non
     from kubectl_qos.analysis.fix_list import FixList
     from kubectl_qos.present import fixes as present
     from kubectl_qos.present import priorities
-    from kubectl_qos.present.reasons import missing_notes, missing_sentence
+    from kubectl_qos.present.list_notes import missing_notes, missing_sentence
 
     if isinstance(answer, FixList) and options.output == KUBELET_CONFIG:
         if answer.kubelet is not None:

@@ -201,7 +201,7 @@ def find_shown(
 ) -> tuple[list[Kill], Facts]:
     """Return the deaths of the named targets, from statuses and the store, and the facts with new notes."""
     from kubectl_qos.k8s.snapshot import Missing
-    from kubectl_qos.present.reasons import missing_sentence
+    from kubectl_qos.present.list_notes import missing_sentence
     from kubectl_qos.qos.kills.analyze import find_kills
 
     kills = find_kills(
@@ -346,7 +346,7 @@ def _is_shown(kill: Kill, facts: Facts, since_seconds: int | None) -> bool:
 def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
     """Yield what could not be read, and what logs lack."""
     from kubectl_qos.k8s.snapshot import OTHER_PODS
-    from kubectl_qos.present.reasons import missing_sentence
+    from kubectl_qos.present.list_notes import missing_sentence
 
     yield from facts.notes
     for missing in facts.snapshot.missing:

@@ -94,8 +94,8 @@ def run(options: Options) -> int:
         output.print_document(death_list_values(deaths), str(options.output), at=deaths.snapshot.at)
     else:
         from kubectl_qos.present import timeline
+        from kubectl_qos.present.list_notes import old_usage_notes
         from kubectl_qos.present.output import hidden_note
-        from kubectl_qos.present.reasons import old_usage_notes
 
         width = output.terminal_width()
         near, far = command.near(deaths)
@@ -186,9 +186,9 @@ def _view(
 ) -> TableView[DeathRow]:
     """Return the deaths as a table, with all columns that have values unless some are given."""
     from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.present.list_notes import old_usage_notes
     from kubectl_qos.present.next_death import columns as all_columns
     from kubectl_qos.present.next_death import nothing
-    from kubectl_qos.present.reasons import old_usage_notes
     from kubectl_qos.present.values.incidents import death_values
 
     columns = columns or all_columns(deaths.rows)
@@ -208,8 +208,8 @@ def _view(
 
 def _notes(deaths: Deaths, columns: Iterable[Column[DeathRow]]) -> tuple[str, ...]:
     from kubectl_qos.k8s.kubelet import Origin
+    from kubectl_qos.present.list_notes import eviction_notes, missing_notes
     from kubectl_qos.present.next_death import BEFORE, notes
-    from kubectl_qos.present.reasons import eviction_notes, missing_notes
 
     before = [BEFORE for column in columns if column.key == "before"]
     of_deaths = tuple(notes(deaths))

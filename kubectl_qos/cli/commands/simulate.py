@@ -255,7 +255,7 @@ def _simulate(
 
 def _notes(now: _Outcome, snapshot: Snapshot, resolved: sources.ResolvedSource) -> list[str]:
     from kubectl_qos.cluster.source import has_budgets
-    from kubectl_qos.present.reasons import missing_sentence
+    from kubectl_qos.present.list_notes import missing_sentence
     from kubectl_qos.present.simulation import BUDGETS_NOT_READ, simulation_notes
 
     notes = [*map(missing_sentence, snapshot.missing), *simulation_notes(*now)]

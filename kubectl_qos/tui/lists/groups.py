@@ -22,6 +22,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, escape, eta, shortened
 from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
+from kubectl_qos.present.list_notes import no_usage_reason, node_table_notes, pod_table_notes
 from kubectl_qos.present.next_death import distance, foretold, killer_words, short_victim, victim
 from kubectl_qos.present.node_columns import (
     FILLS,
@@ -33,7 +34,7 @@ from kubectl_qos.present.node_columns import (
 )
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
-from kubectl_qos.present.reasons import CLASSES, no_usage_reason, node_table_notes, pod_table_notes, stalls
+from kubectl_qos.present.reasons import CLASSES, stalls
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on

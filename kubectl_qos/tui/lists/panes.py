@@ -20,10 +20,10 @@ from kubectl_qos.analysis.node_table import NodeRow, build_node_row
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.usage import ContainerKey
 from kubectl_qos.present.format import binary, escape, psi_text, rounded, shortened
+from kubectl_qos.present.list_notes import no_usage_reason, own_memory
 from kubectl_qos.present.next_death import foretold
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.output import NUMBER, Align, Column, column
-from kubectl_qos.present.reasons import no_usage_reason, own_memory
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH
 from kubectl_qos.tui.background import run_in_background

@@ -18,6 +18,7 @@ from kubectl_qos.analysis.trends import MOST, STEADY, Trends
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present import next_death
 from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, eta, rounded, shortened
+from kubectl_qos.present.list_notes import pod_table_notes
 from kubectl_qos.present.next_death import bounded, distance, foretold, killer_words, victim
 from kubectl_qos.present.output import NUMBER, Align, column, largest_first
 from kubectl_qos.present.pod_columns import (
@@ -28,7 +29,7 @@ from kubectl_qos.present.pod_columns import (
     WIDE_KEYS,
     PodColumn,
 )
-from kubectl_qos.present.reasons import CLASSES, pod_table_notes, why_lines
+from kubectl_qos.present.reasons import CLASSES, why_lines
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.ranking import Flag
 from kubectl_qos.qos.simulation.node_state import NodeState

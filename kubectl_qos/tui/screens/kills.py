@@ -22,7 +22,7 @@ from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.kills import LATER, aged_columns, detail_lines, nothing_sentence
-from kubectl_qos.present.reasons import missing_sentence
+from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.qos.kills.analyze import Kill, find_kills, with_seen
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.tui.actions import BindingGroup

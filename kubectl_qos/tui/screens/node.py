@@ -18,9 +18,9 @@ from kubectl_qos.k8s.node_overrides import apply_overrides
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import comparison_subject, kubelet_sections, node_sections, pod_sections
 from kubectl_qos.present.format import escape
+from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.present.node_settings import node_settings
 from kubectl_qos.present.output import NO_AGES, Column, Line, Section, column, marked_lines
-from kubectl_qos.present.reasons import missing_sentence
 from kubectl_qos.present.tree import (
     MOUNT,
     TreeRow,

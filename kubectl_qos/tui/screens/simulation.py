@@ -25,7 +25,7 @@ from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present import simulation as present
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.reasons import missing_sentence, no_usage_reason
+from kubectl_qos.present.list_notes import missing_sentence, no_usage_reason
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, state_of_node
 from kubectl_qos.tui.actions import BindingGroup

@@ -1,0 +1,229 @@
+"""Notes on what a list is based on: who kills, and what is missing, assumed, measured or old."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from kubectl_qos.errors import first_few
+from kubectl_qos.k8s.node_overrides import PROFILES
+from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, UsageOrigin, sampled
+from kubectl_qos.present.format import binary, count, duration, escape, full_name
+from kubectl_qos.present.killers import killer_sentence
+from kubectl_qos.qos.ranking import Basis
+
+if TYPE_CHECKING:
+    from kubectl_qos.analysis.node_table import NodeRows, OrderBasis
+    from kubectl_qos.analysis.pod_table import PodRows, RankedNode
+    from kubectl_qos.k8s.kubelet import NodeSetup
+    from kubectl_qos.k8s.snapshot import Missing, Snapshot
+    from kubectl_qos.k8s.usage import History, PodUsage, Sampled
+    from kubectl_qos.qos.prediction import Assumption
+    from kubectl_qos.qos.simulation.node_state import NodeState
+
+WITHOUT_USAGE: Final = "without usage may die earlier than shown; distances on their nodes are upper bounds"
+_RECENT_SECONDS: Final = 90
+"""How old usage of a metrics server may be that reads it each minute."""
+_USAGE_HINT: Final = (
+    "it comes from the metrics API, or with -f from PodMetrics or a kubelet summary in the files"
+)
+
+
+def profile_notes(assumed: Iterable[Assumption]) -> Iterator[str]:
+    """Yield where the values of a profile were published, and when they were read."""
+    for name in dict.fromkeys(assumption.basis.removeprefix("profile ") for assumption in assumed):
+        profile = PROFILES.get(name)
+        if profile is not None:
+            yield f"profile {name}: as published on {profile.date} by {profile.source}"
+
+
+def killer_notes(setups: Mapping[str, NodeSetup], *, has_ranks: bool = True) -> Iterator[str]:
+    """Yield the sentences about these nodes' killers, each with its nodes."""
+    nodes: dict[str, list[str]] = {}
+    for name, setup in setups.items():
+        nodes.setdefault(killer_sentence(setup, has_ranks=has_ranks), []).append(escape(name))
+    for text, names in nodes.items():
+        if text:
+            yield f"{first_few(sorted(names))}: {text}" if any(names) else text
+
+
+def own_memory(own_bytes: int | None) -> str:
+    """Return a node's memory outside of pods, `, the node itself 300Mi`; "" below 1Mi."""
+    return f", the node itself {binary(own_bytes)}" if own_bytes and own_bytes >= 1 << 20 else ""
+
+
+def own_memory_notes(own: Mapping[str, int | None], usage: Mapping[PodKey, PodUsage]) -> Iterator[str]:
+    """Name the nodes whose memory outside of pods is unknown, and what would tell it."""
+    unknown = sorted(escape(name) or "the node" for name, own_bytes in own.items() if own_bytes is None)
+    if unknown and usage:
+        more = "list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml), --usage=summary or NodeMetrics with -f"
+        yield f"memory outside of the pods of {first_few(unknown)} is unknown: {more} tells"
+
+
+def pod_table_notes(snapshot: Snapshot, rows: PodRows) -> Iterator[str]:
+    """Yield what the kill orders of these pods are based on, and who kills in another order."""
+    yield from _ranking_notes(snapshot, rows.nodes, "RANK{where} is by oom_score_adj alone")
+    yield from killer_notes({name: node.setup for name, node in rows.nodes.items()})
+    if snapshot.history.containers:
+        yield history_note(snapshot.history)
+
+
+_FULL: Final = 0.95
+
+
+def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
+    """Yield what nodes' kill orders are based on, and the source of their own memory."""
+    orders = {name: node.order for name, node in nodes.nodes.items() if node.order is not None}
+    yield from _ranking_notes(snapshot, orders, "who dies next{where} is unknown")
+    yield from killer_notes({name: order.setup for name, order in orders.items()}, has_ranks=False)
+    full = [
+        f"{escape(row.name)} uses {binary(row.whole)}, {row.whole / row.capacity:.0%} of its capacity"
+        for row in nodes.rows
+        if row.whole
+        and row.capacity
+        and (row.whole >= _FULL * row.capacity or row.whole > (row.allocatable or row.capacity))
+    ]
+    if full:
+        yield (
+            f"{first_few(full)}: this is the working set, by which the kubelet evicts. It includes page cache"
+            " in use and kernel memory, which free shows as available; %USED, like MEMORY% of kubectl top"
+            " nodes, is of allocatable memory: above 100% the node uses what is reserved on it"
+        )
+    own = {row.name: row.own for row in nodes.rows if row.memory.used_bytes}
+    yield from own_memory_notes(own, snapshot.usage)
+
+
+def eviction_notes(assumed: Mapping[str, int | None]) -> Iterator[str]:
+    """Say that the eviction thresholds of these nodes are defaults; None is a node without one."""
+    thresholds = {name: threshold for name, threshold in assumed.items() if threshold is not None}
+    if thresholds:
+        of, least = count(len(thresholds), "node"), min(thresholds.values())
+        of = escape(*thresholds) if len(thresholds) == 1 else of
+        yield (
+            f"the eviction threshold of {of} is assumed to be the default, {binary(least)}:"
+            " the kubelet's configuration is unknown"
+        )
+
+
+def _ranking_notes(
+    snapshot: Snapshot, nodes: Mapping[str, RankedNode | OrderBasis], without_usage: str
+) -> Iterator[str]:
+    """Yield what was missing, assumed or estimated for the kill orders of these nodes."""
+    for missing in snapshot.missing:
+        yield missing_sentence(missing)
+    unmeasured = [escape(name) for name, node in nodes.items() if node.basis is Basis.ADJ]
+    if unmeasured:
+        where = "" if len(unmeasured) == len(nodes) else f" on {first_few(sorted(unmeasured))}"
+        hint = "" if any("usage" in missing.what for missing in snapshot.missing) else f"; {_USAGE_HINT}"
+        yield f"{without_usage.format(where=where)}: memory usage is unknown{hint}"
+    unknown = sum(node.without_usage for node in nodes.values() if node.basis is Basis.USAGE)
+    if unknown:
+        yield f"{count(unknown, 'pod')} {WITHOUT_USAGE}"
+    without_capacity = [
+        name for name, node in nodes.items() if node.basis is Basis.NOTHING and (name or not snapshot.nodes)
+    ]
+    if without_capacity:
+        yield capacity_sentence(without_capacity)
+    elif snapshot.overrides.memory_bytes and any(name not in snapshot.nodes for name in nodes):
+        yield f"unknown nodes are assumed to have {binary(snapshot.overrides.memory_bytes)}"
+
+
+def no_usage_reason(snapshot: Snapshot) -> str:
+    """Say why no memory usage is known, and how to get it."""
+    for missing in snapshot.missing:
+        if missing.what.startswith(("memory usage", "the memory usage of")):
+            return missing_sentence(missing).replace(f"{missing.what} is missing", "usage is not readable", 1)
+    return f"memory usage is unknown; {_USAGE_HINT}"
+
+
+def unmeasured_notes(snapshot: Snapshot, states: Mapping[str, NodeState]) -> Iterator[str]:
+    """Yield a note on nodes without any usage: why, how to get it, and a single node's order without it."""
+    nodes = sorted(escape(name) for name, state in states.items() if state.is_unmeasured)
+    where = "" if len(nodes) == len(states) else f"{first_few(nodes)}: "
+    if nodes:
+        state = next(iter(states.values()))
+        order = oom_adj_order(state) if len(states) == 1 and state.capacity_bytes else ""
+        yield f"{where}{no_usage_reason(snapshot)}; {order or 'top orders by oom_score_adj'}"
+
+
+def oom_adj_order(state: NodeState) -> str:
+    """Return the kill order if all use equally much: pods by their worst container."""
+    worst: dict[str, int] = {}
+    for container in sorted(state.containers, key=lambda container: -container.adj):
+        pod = state.pod_for(container).pod
+        worst.setdefault(full_name(pod.namespace, pod.title), container.adj)
+    named = first_few([f"{name} ({adj})" for name, adj in worst.items()], 5)
+    return f"by oom_score_adj alone the kernel kills in this order: {named}"
+
+
+def capacity_sentence(nodes: Iterable[str]) -> str:
+    """Say what follows from an unknown memory capacity of nodes; a node's name may be empty."""
+    names = sorted(filter(None, nodes))
+    of = f" of {', '.join(names[:3])}" if names else ""
+    return (
+        f"the memory capacity{of} is unknown: oom_score_adj of Burstable pods is a range and they"
+        " have no rank (--node-memory 16Gi assumes one)"
+    )
+
+
+def missing_sentence(missing: Missing) -> str:
+    """Say what is missing, why, and the remedy."""
+    remedy = f" ({missing.remedy})" if missing.remedy else ""
+    return f"{missing.what} is missing: {missing.why}{remedy}"
+
+
+def missing_notes(missing: Iterable[Missing], notes: Iterable[str]) -> list[str]:
+    """Say what is missing, unless the other notes give the reason already."""
+    text = "\n".join(notes)
+    return [missing_sentence(gap) for gap in missing if not gap.why or gap.why not in text]
+
+
+def usage_sentence(sampled: Sampled, now: datetime, history: History = NO_HISTORY) -> str:
+    """Say where MEMORY and RANK come from, and how old that is."""
+    source = f"{sampled.origin}{_ages(sampled, now)}"
+    estimate, several = "the kernel counts RSS and swap of each process", ""
+    if sampled.crowded:
+        several = f"{count(sampled.crowded, 'pod has', 'pods have')} more than one in a container"
+    if sampled.uncounted:
+        estimate += f": one per container is assumed{f', but {several}' if several else ''}"
+    elif several:
+        estimate += f": {several}"
+    if history.stat:
+        source = f"{sampled.origin}, each the {history.stat} of {history.over}"
+    if sampled.origin is UsageOrigin.METRICS_API:
+        return f"MEMORY and RANK are by the working set from {source}; {estimate}"
+    counted = "RANK is by swap and the larger of working set and RSS, MEMORY by the working set"
+    return f"{counted}, from {source}; {estimate}"
+
+
+def old_usage_notes(snapshot: Snapshot, now: datetime) -> Iterator[str]:
+    """Say how old usage is if it is older than a metrics server's, and no statistic of a long time."""
+    last = sampled(snapshot.usage) if not snapshot.history.stat else None
+    oldest = parse_time(last.oldest) if last is not None else None
+    if last is not None and oldest is not None and (now - oldest).total_seconds() > _RECENT_SECONDS:
+        yield f"memory usage is from {last.origin}{_ages(last, now)}: growth since then is not counted"
+
+
+def history_note(history: History) -> str:
+    """Say what ETA assumes."""
+    return (
+        f"PEAK and P99 are of the last {history.over}; ETA assumes that memory keeps growing at the rate of"
+        " GROWTH"
+    )
+
+
+def usage_values(sampled: Sampled) -> dict[str, str]:
+    """Return the origin and age of usage for JSON and YAML."""
+    return {"origin": sampled.origin.value, "oldestTime": sampled.oldest, "newestTime": sampled.newest}
+
+
+def _ages(sampled: Sampled, now: datetime) -> str:
+    oldest, newest = (
+        duration(max(int((now - when).total_seconds()), 0)) if when is not None else ""
+        for when in (parse_time(sampled.oldest), parse_time(sampled.newest))
+    )
+    if not oldest:
+        return ""
+    return f", {oldest} old" if oldest == newest else f", {newest} to {oldest} old"
