@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from unittest.mock import Mock
 
 import pytest
@@ -122,10 +122,9 @@ def _styles_are_parsed_once() -> Iterator[None]:
     if os.environ.get("QOS_MONKEY_SECONDS"):  # It measures memory.
         yield
         return
-    parse_rules, parse, apply = Stylesheet._parse_rules, Stylesheet.parse, Stylesheet.apply
+    parse_rules, parse = Stylesheet._parse_rules, Stylesheet.parse
     parsed_rules: dict[Any, Any] = {}
     parsed: dict[Any, tuple[Any, Any]] = {}
-    matched: dict[Any, RulesMap] = {}
 
     def parse_rules_once(styles: Stylesheet, *source: Any, **named: Any) -> Any:
         key = *source, *named.values(), *styles._variables.items()
@@ -141,9 +140,6 @@ def _styles_are_parsed_once() -> Iterator[None]:
         styles._rules, styles._rules_map = parsed[key]
         styles._require_parse = False
 
-    def apply_matched(styles: Stylesheet, node: DOMNode, *, animate: bool = False, cache: Any = None) -> None:
-        apply(styles, node, animate=animate, cache=MatchedRules(matched, styles, node))  # type: ignore[arg-type]
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", parse_rules_once)
         patch.setattr(Stylesheet, "parse", parse_once)
@@ -153,31 +149,37 @@ def _styles_are_parsed_once() -> Iterator[None]:
         yield
 
 
-class MatchedRules:
-    """The cache that Textual keeps of rules while it styles some widgets, here of every application.
+MATCHED: Final[dict[Any, tuple[RulesMap, tuple[bool, ...]]]] = {}
+apply_rules: Final = Stylesheet.apply
+STYLED: Final = "_has_hover_style", "_has_focus_within", "_has_order_style", "_has_odd_or_even"
 
-    What a widget matches depends on it and what it is in: Textual asks no cache about the pseudo classes that
-    depend on more.
-    """
 
-    def __init__(self, matched: dict[Any, RulesMap], styles: Stylesheet, node: DOMNode) -> None:
-        self._matched = matched
-        self._styles = styles
-        self._node = node
-        self._key: Any = None
+def styled_as(styles: Stylesheet, node: DOMNode) -> tuple[Any, ...]:
+    """What rules a widget matches depends on it, what it is in, and the modes of the application."""
+    app = node.app
+    modes = app.app_focus, app.current_theme.dark, app.native_ansi_color, app.no_color, app.is_inline
+    path = [
+        (type(above), above._id, frozenset(above._classes), above._pseudo_classes_cache_key)
+        for above in node.css_path_nodes
+    ]
+    return id(styles.rules), modes, *path
 
-    def get(self, _: Any) -> RulesMap | None:
-        app = self._node.app
-        modes = app.app_focus, app.current_theme.dark, app.native_ansi_color, app.no_color, app.is_inline
-        path = [
-            (type(node), node._id, frozenset(node._classes), node._pseudo_classes_cache_key)
-            for node in self._node.css_path_nodes
-        ]
-        self._key = id(self._styles.rules), modes, *path
-        return self._matched.get(self._key)
 
-    def __setitem__(self, _: Any, rules: RulesMap) -> None:
-        self._matched[self._key] = rules
+def apply_matched(styles: Stylesheet, node: DOMNode, *, animate: bool = False, cache: Any = None) -> None:
+    """Stand in for `Stylesheet.apply`, with the rules that a widget like this one has matched before."""
+    key = styled_as(styles, node)
+    if key not in MATCHED:
+        found: dict[Any, RulesMap] = {}
+        apply_rules(styles, node, animate=animate, cache=found)
+        if found:  # What it matches depends on more, and Textual asks no cache, otherwise.
+            MATCHED[key] = next(iter(found.values())), tuple(getattr(node, name) for name in STYLED)
+    elif getattr(node, "styled_as", None) != key:
+        rules, values = MATCHED[key]
+        for name, value in zip(STYLED, values, strict=True):
+            setattr(node, name, value)
+        styles.replace_rules(node, rules, animate=animate)
+        styles._process_component_classes(node)
+    vars(node)["styled_as"] = key
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ import string
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from textual._context import visible_screen_stack
 from textual.color import Color
 from textual.screen import Screen
 from textual.theme import Theme
@@ -44,6 +45,7 @@ Pair = tuple[str, str, bool]
 
 def painted(screen: Screen[object]) -> Iterator[tuple[Pair, str]]:
     """The pairs on a screen, each with a text in which it is."""
+    visible_screen_stack.set(screen.app._background_screens)
     for strip in screen._compositor.render_strips():
         for text, style, _ in strip:
             if style is None or style.color is None or style.bgcolor is None or not text.strip():

@@ -3,7 +3,7 @@
 Such a guess takes 20 ms for each key, and is wrong on a machine with something else to do. Here it is known:
 nothing is ready in the event loop, no timer is about to run, and no thread of the UI works. Only then the
 screen is painted, once for all that has changed: what is painted before is what nobody looks at. A test whose
-application is in UNSEEN looks by itself: its screen is painted then, and at its end.
+application is in UNSEEN looks by itself: its screen is painted then.
 """
 
 from __future__ import annotations

@@ -22,12 +22,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual._context import visible_screen_stack
 from textual.app import App
 from textual.color import Color
 from textual.pilot import Pilot
+
+from kubectl_qos.tui.terminal import plain
 
 Size = tuple[int, int]
 PLAIN: Final = dict.fromkeys(("foreground", "background", "surface", "panel"), "")
@@ -89,13 +92,17 @@ class ScreenTexts:
         assert pilot.app.screen.max_scroll_y == 0, "a screen, and a dialog, fits the terminal"
         expected = None if self._is_renewed else self._expected.get(title, "")
         for _ in range(20):  # A scroll bar may follow its content a moment later.
-            now = _differing(screen_and_styles(pilot.app, with_styles=with_styles), before)
+            seen = screen_and_styles(pilot.app, with_styles=with_styles)
+            now = _differing(seen, before)
             if now == expected:
                 break
             if self._is_renewed:
                 expected = now
             await pilot.pause(0.05)
         self._seen[title] = now
+        for line in seen.partition(STYLES)[0].splitlines():
+            assert plain(line).isascii(), "a terminal without other signs shows it too"
+            assert len(plain(line)) == cell_len(line), "each sign in its own cells"
         if now != expected:
             lines = difflib.unified_diff(
                 (expected or "").splitlines(), now.splitlines(), title, "now", "", "", 1, ""

@@ -31,7 +31,7 @@ from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.base import ListRows
 from kubectl_qos.tui.screens.base import KeyFooter
 from kubectl_qos.tui.screens.main import MainScreen
-from tests.tui.idle import UNSEEN, paint_now
+from tests.tui.idle import UNSEEN
 from tests.tui.writers import ScriptedWriter, around, memory, recorded
 
 T = TypeVar("T")
@@ -410,7 +410,7 @@ async def running(
 ) -> AsyncIterator[Run]:
     """The UI of a source, of the demo by default, after keys; where it is ready, with the first answer.
 
-    With `painted` every screen on the way is painted, otherwise those that a test looks at, and the last one.
+    With `painted` every screen on the way is painted, otherwise those that a test looks at.
 
     Unless asked otherwise, the cursor begins on the first row of every list, not on who dies first.
     """
@@ -429,5 +429,3 @@ async def running(
                 pilot.begin_at_first()
         await pilot.keys(*pressed)
         yield pilot
-        if app.screen_stack and not app._exit:
-            paint_now(app.screen)

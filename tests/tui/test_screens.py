@@ -69,7 +69,7 @@ async def shown(
 ) -> AsyncIterator[Run]:
     """An application of the demo cluster that shows its first screen."""
     app = app or QosApp(DemoSource(), Scope(), **options)
-    async with running(app, size=size, notifications=notifications, painted=True) as pilot:
+    async with running(app, size=size, notifications=notifications) as pilot:
         await pilot.listed()
         yield pilot
 
@@ -83,7 +83,7 @@ async def test_lists(screen_text: Look) -> None:
         await screen_text(pilot, "main", sizes=(*ALL, (100, 30), (160, 45)))
         for key, name in LISTS.items():
             await pilot.press_each(key)
-            await screen_text(pilot, "list", name, sizes=ALL)
+            await screen_text(pilot, "list", name, sizes=ALL if name == "workloads" else BOTH)
         await pilot.resize_terminal(59, 14)
         await screen_text(pilot, "too_small")
 
@@ -201,10 +201,10 @@ async def test_screens_of_a_pod(screen_text: Look) -> None:
         await pilot.press_each("z", "tab", "enter")
         await screen_text(pilot, "explain_folded")
         await pilot.press_each("escape", "v")
-        await screen_text(pilot, "tree", sizes=ALL)
+        await screen_text(pilot, "tree", sizes=BOTH)
         await pilot.press_each("escape", "u")
         await pilot.type("1.37 memory=32Gi")
-        await screen_text(pilot, "compare", sizes=ALL)
+        await screen_text(pilot, "compare", sizes=BOTH)
 
 
 async def test_dialogs_and_texts_of_a_row(screen_text: Look) -> None:
@@ -235,7 +235,7 @@ async def edit(pilot: Run, name: str) -> None:
 async def test_edit(screen_text: Look) -> None:
     async with shown() as pilot:
         await edit(pilot, API)
-        await screen_text(pilot, "edit_unchanged", sizes=ALL)
+        await screen_text(pilot, "edit_unchanged", sizes=BOTH)
         for text, name, sizes in (
             ("1x", "wrong_quantity", BOTH),
             ("3Gi", "what_a_server_refuses", BOTH),
@@ -253,7 +253,7 @@ async def test_edit(screen_text: Look) -> None:
         await pilot.keys("escape")
         await screen_text(pilot, "question_before_leaving")
         await pilot.keys("n", "ctrl+s", "m")
-        await screen_text(pilot, "patch", sizes=ALL)
+        await screen_text(pilot, "patch", sizes=BOTH)
         await pilot.keys("escape", "escape")
         await pilot.resize_terminal(*MIDDLE)
         await pilot.keys("ctrl+c")
@@ -349,7 +349,7 @@ async def test_applying(screen_text: Look, name: str) -> None:
                 await gone(pilot, "loading related objects")
                 await gone(pilot, "waiting for scripted")
             await pilot.seen(until_seen)
-            sizes = ALL if picture_name in {"apply", "confirm", "progress"} else BOTH
+            sizes = ALL if picture_name == "apply" else BOTH
             await screen_text(pilot, picture_name, sizes=sizes)
 
 
@@ -373,7 +373,7 @@ async def test_undo(screen_text: Look) -> None:
         await pilot.keys("U")
         await pilot.seen("exceeded quota")
         await pilot.keys("down")
-        await screen_text(pilot, "undo", sizes=ALL)
+        await screen_text(pilot, "undo", sizes=BOTH)
     async with shown(remembering(ENTRIES[1])) as pilot:
         for key, text in (
             ("U", "512Mi"),
@@ -389,7 +389,7 @@ async def test_undo(screen_text: Look) -> None:
 async def test_loading(screen_text: Look) -> None:
     source = ScriptedSource(demo())
     source.hold.clear()
-    async with running(source, size=SMALL, ready=False, painted=True) as pilot:
+    async with running(source, size=SMALL, ready=False) as pilot:
         await pilot.pause()
         try:
             await screen_text(pilot, "loading", sizes=BOTH)
@@ -405,34 +405,18 @@ async def test_after_an_answer_that_did_not_come(screen_text: Look) -> None:
         await screen_text(pilot, "stale", sizes=BOTH)
 
 
-WALK: Final[Sequence[tuple[Sequence[str], str, str]]] = (
-    ((), "", "pods"),
-    (("1",), "", "nodes"),
-    (("4", "i"), "", "inside"),
-    (("i", "j", "space", "K"), "Reading", "kills"),
-    (("escape", "d"), "", "explain"),
-    (("escape", "v"), "", "tree"),
-    (("escape", "u", *"1.37"), "", "compare"),
-    (("escape", "o", *["shift+right"] * 3), "Simulating", "simulation"),
-    (("escape", "F"), "Looking for fixes", "fixes"),
-    (("escape", "m"), "", "menu"),
-    (("escape", "y"), "Reading", "yaml"),
-    (("escape", "question_mark"), "", "help"),
-    (("escape", "ctrl+p"), "", "palette"),
-    (("escape", "C"), "", "columns"),
-    (("escape", "slash", *API, "enter", "e"), "reading owners", "edit"),
-    (CHANGED, "", "edit_changed"),
-    (LIST, "loading related objects", "apply"),
-    (("m",), "", "patch"),
-    (("escape", "tab", "a"), "waiting for scripted", "confirm"),
-    (("y",), "waiting for scripted", "progress"),
-    (("escape", "U"), "", "undo"),
+FEWER: Final = ("qos-ansi", "no-colour")
+WALK: Final[Sequence[tuple[Sequence[str], str, str, Sequence[str]]]] = (
+    ((), "", "pods", ("qos-light", "qos-ansi", "no-colour", "ascii")),
+    (("1",), "", "nodes", FEWER),
+    (("4", "d"), "", "explain", FEWER),
+    (("escape", "ctrl+p"), "", "palette", FEWER),
+    (("escape", "slash", *API, "enter", "e"), "reading owners", "edit", ()),
+    (CHANGED, "", "edit_changed", FEWER),
+    (LIST, "loading related objects", "apply", ()),
+    (("tab", "a"), "waiting for scripted", "confirm", FEWER),
 )
-"""Keys, what is gone when they have had their effect, and the screen that is there then."""
-SEEN: Final = {"progress": "1 of 3", "undo": "Applied, the newest first"}
-"""What is on screens that open once a thread has answered."""
-MODES: Final = ("qos-light", "qos-ansi", "no-colour", "ascii")
-"""A theme shows the colours that are not of the theme; the others have other values for the same names."""
+"""Keys, what is gone when they have had their effect, the screen that is there then, and its modes."""
 
 
 async def put_into(pilot: Run, mode: str) -> None:
@@ -451,27 +435,21 @@ async def put_into(pilot: Run, mode: str) -> None:
     await pilot.pause()
 
 
-async def test_every_screen(picture: Picture, screen_texts: ScreenTexts) -> None:
-    """In the dark theme as a picture, and as text in each mode."""
-    source = ScriptedSource(demo())
-    source.listed_events = DemoSource().event_list(None)
-    source.scripted.looks = [ROLLING]
-    async with shown(QosApp(source, Scope()), MIDDLE) as pilot:
-        for pressed, until_gone, screen in WALK:
+async def test_modes(picture: Picture, screen_texts: ScreenTexts) -> None:
+    """What has other styles in another theme or with fewer colours, beside its picture in the dark theme."""
+    async with shown(live(demo()), MIDDLE) as pilot:
+        for pressed, until_gone, screen, modes in WALK:
             for key in pressed:
                 await pilot.press_each(key)
                 if until_gone:
                     await gone(pilot, until_gone)
-            await pilot.seen(SEEN.get(screen, ""))
+            if not modes:
+                continue
             await picture(pilot, screen)
             await screen_texts.look(pilot, screen)
-            for mode in MODES:
+            for mode in modes:
                 await put_into(pilot, mode)
                 await screen_texts.look_again(pilot, f"{screen} {mode}", screen)
-                if mode == "ascii":
-                    text = "".join(strip.text for strip in pilot.app.screen._compositor.render_strips())
-                    assert text.isascii(), screen
-                    assert len(text) == MIDDLE[0] * MIDDLE[1], screen
             await put_into(pilot, "qos-dark")
 
 
@@ -491,13 +469,13 @@ async def test_notes(screen_text: Look) -> None:
 async def test_dialogs(screen_text: Look) -> None:
     async with shown() as pilot:
         await pilot.press_each("question_mark")
-        await screen_text(pilot, "help", sizes=ALL)
+        await screen_text(pilot, "help", sizes=BOTH)
         await pilot.resize_terminal(*MIDDLE)
         await pilot.press_each(*"sort")
         await screen_text(pilot, "help_searched")
         await pilot.press_each("escape")
         await pilot.resize_terminal(*SMALL)
-        for size in ALL:
+        for size in BOTH:
             # What fits is worked out when they open.
             await pilot.resize_terminal(*size)
             await pilot.press_each("f", *"cart", "down")
@@ -662,7 +640,7 @@ async def work_out(pilot: Run, *pressed: str, until_gone: str) -> None:
 @pytest.mark.parametrize("name", SIMULATED)
 async def test_simulation(screen_text: Look, name: str) -> None:
     async with shown() as pilot:
-        for size in ALL if name == "free" else BOTH:
+        for size in BOTH:
             # What fits is worked out when it opens.
             await pilot.resize_terminal(*size)
             await work_out(pilot, *SIMULATED[name], until_gone="Simulating …")
@@ -679,7 +657,7 @@ async def test_simulation_without_usage(screen_text: Look) -> None:
 async def test_kills(screen_text: Look) -> None:
     async with shown() as pilot:
         await work_out(pilot, "K", until_gone="Reading …")
-        await screen_text(pilot, "kills", sizes=ALL)
+        await screen_text(pilot, "kills", sizes=BOTH)
         await pilot.press_each("escape", "2", "G", "enter")
         await work_out(pilot, "K", until_gone="Reading …")
         await screen_text(pilot, "kills_of_none", sizes=BOTH)
@@ -720,7 +698,7 @@ def test_nothing_is_cut_while_a_quarter_of_the_screen_is_blank(width: int, heigh
         for title, text in sections_of(path).items()
         if title.endswith(f"{width}x{height}")
     }
-    assert len(sections) > 8
+    assert len(sections) >= 4
     wasted = {}
     for title, section in sections.items():
         lines = [line.ljust(width) for line in section]
