@@ -28,20 +28,18 @@ async def burst(pilot: Run, *keys: str) -> None:
     """All of them at once, as a terminal hands over what was typed while the UI was busy."""
     for key in keys:
         pilot.app.post_message(Key(key, CHARACTERS.get(key, key if len(key) == 1 else None)))
-    for _ in range(5):
-        await pilot.pause()
+    await pilot.pause()
 
 
 @pytest.fixture
 async def pilot() -> AsyncIterator[Run]:
-    async with running(size=(100, 30), painted=True) as found:
+    async with running(size=(100, 30)) as found:
         yield found
 
 
 LEAVING = (
-    *((opened, "escape") for opened in ("d", "e", "v", "u", "question_mark", "f", "C", "x", "ctrl+p")),
+    *((opened, "escape") for opened in ("d", "e", "question_mark", "ctrl+p")),
     *((opened, "enter") for opened in ("f", "C", "x")),
-    ("d", "left_square_bracket"),
     ("v", "left_square_bracket"),
 )
 
@@ -59,7 +57,7 @@ async def test_leaving_and_opening_many_times_does_it_once(
         assert len(pilot.app.screen_stack) == 1
         assert pilot.app.screen.table.rows
     # Opening many times opens once.
-    for opening in ("d", "e", "v", "u", "f", "C", "x", "X"):
+    for opening in ("d", "e", "f", "C", "X"):
         await burst(pilot, *[opening] * 4)
         assert len(pilot.app.screen_stack) == 2, opening
         await pilot.keys("escape")
@@ -73,7 +71,7 @@ async def test_leaving_and_opening_many_times_does_it_once(
 
 
 async def test_keys_for_a_palette_that_is_not_laid_out_yet(pilot: Run) -> None:
-    for size in ((100, 30), (60, 15), (30, 4)):
+    for size in ((100, 30), (30, 4)):
         await pilot.resize_terminal(*size)
         for key in ("pagedown", "pageup", "down", "up", "enter"):
             await burst(pilot, "ctrl+p", key, key, key)
@@ -82,17 +80,17 @@ async def test_keys_for_a_palette_that_is_not_laid_out_yet(pilot: Run) -> None:
             assert isinstance(pilot.app.screen, MainScreen), (size, key)
 
 
-@pytest.mark.parametrize("behind", [("j",), ("d", "escape"), ("slash", "a"), ("ctrl+p",)])
+@pytest.mark.parametrize("behind", [("d", "escape"), ("slash", "a")])
 async def test_what_is_typed_behind_q_is_lost_without_a_word(behind: tuple[str, ...]) -> None:
     app = QosApp(DemoSource(), Scope())
-    async with running(app, size=(100, 30), painted=True) as pilot:
+    async with running(app, size=(100, 30)) as pilot:
         await burst(pilot, "j", "q", *behind)
     assert app.return_code == 0
 
 
 async def test_a_key_that_is_under_way_when_the_app_ends_goes_nowhere() -> None:
     app = QosApp(DemoSource(), Scope())
-    async with running(app, size=(100, 30), painted=True):
+    async with running(app, size=(100, 30)):
         await app._key_order.take(Key("j", "j"))
     app._key_order._rounds = 2
     await app._key_order.passed(app._key_order._number)
@@ -113,17 +111,16 @@ async def test_what_was_left_is_not_kept(pilot: Run) -> None:
     assert not {name for name in kept if name.endswith(("Screen", "Footer"))}
 
 
-async def test_the_footer_is_painted_only_where_its_keys_are_others(
-    pilot: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_footer_is_painted_only_where_its_keys_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
     render = Mock(side_effect=KeyFooter.render)
-    monkeypatch.setattr(KeyFooter, "render", lambda footer: render(footer))  # noqa: PLW0108 - a method
-    await pilot.keys("j", "tab", "escape", "s")
-    render.assert_not_called()
-    await pilot.keys("slash")
-    render.assert_called_once()
-    wanted = [action.label for action in actions_in_group(BindingGroup.PROMPT) if action.footer]
-    assert pilot.footer[: len(wanted)] == wanted
+    async with running(size=(100, 30), painted=True) as pilot:
+        monkeypatch.setattr(KeyFooter, "render", lambda footer: render(footer))  # noqa: PLW0108 - a method
+        await pilot.keys("j", "tab", "escape", "s")
+        render.assert_not_called()
+        await pilot.keys("slash")
+        render.assert_called_once()
+        wanted = [action.label for action in actions_in_group(BindingGroup.PROMPT) if action.footer]
+        assert pilot.footer[: len(wanted)] == wanted
 
 
 def typed(pilot: Run, *keys: str) -> None:

@@ -859,7 +859,7 @@ async def test_every_key_does_what_is_said_of_it(name: str) -> None:
     """And all that is seen on the way can be read in every theme."""
     tour = TOURS[name]
     pairs: dict[Pair, str] = {}
-    async with running(app(), size=tour.size, painted=True) as pilot:
+    async with running(app(), size=tour.size) as pilot:
         await pilot.listed()
         if all(step.action != "app.theme" for step in tour.steps):
             pilot.app.register_theme(PROBE)
@@ -880,7 +880,7 @@ WHEEL: Final = 2
 
 
 async def test_lists_and_panes_are_clicked() -> None:
-    async with running(app(), size=(140, 15), painted=True) as pilot:
+    async with running(app(), size=(140, 15)) as pilot:
         found = pilot.main.table
         await pilot.click(found, offset=(9, 2 + HEADER + 2))
         await pilot.pause()
@@ -909,7 +909,7 @@ async def test_lists_and_panes_are_clicked() -> None:
 
 
 async def test_texts_titles_and_buttons_are_clicked() -> None:
-    async with running(app(), "d", size=(80, 16), painted=True) as pilot:
+    async with running(app(), "d", size=(80, 16)) as pilot:
         for number in (1, 2):
             await wheel(pilot, events.MouseScrollDown, pilot.app.screen.query_one(TextScroll))
             assert scrolled(pilot).top == WHEEL * number
@@ -928,7 +928,7 @@ async def test_texts_titles_and_buttons_are_clicked() -> None:
 
 
 async def test_what_is_said_of_a_node_is_clicked() -> None:
-    async with running(app(), size=SIZE, painted=True) as pilot:
+    async with running(app(), size=SIZE) as pilot:
         await pilot.listed()
         picture, pods = pilot.main.query_one(Timeline), pilot.main.table
         names = picture.lines(picture.content_size.width)[1]

@@ -19,10 +19,10 @@ from tests.tui.sources import Run, ScriptedSource, demo, running, without
 ALL = [row.name for row in build_rows(demo(), Scope()).rows]
 
 
-@pytest.fixture(params=[(80, 24), (120, 40)], ids=["80x24", "120x40"])
-async def pilot(request: pytest.FixtureRequest) -> AsyncIterator[Run]:
+@pytest.fixture
+async def pilot() -> AsyncIterator[Run]:
     source = ScriptedSource(demo(), without(demo(), "db-1"))
-    async with running(source, "f", size=request.param) as found:
+    async with running(source, "f", size=(80, 24)) as found:
         yield found
 
 
@@ -124,9 +124,9 @@ async def test_a_pod_that_is_gone_meanwhile_leads_to_its_node(pilot: Run) -> Non
     assert pilot.main.table.cursor == 0
 
 
-@pytest.fixture(params=[(80, 24), (120, 40)], ids=["80x24", "120x40"])
-async def listing(request: pytest.FixtureRequest) -> AsyncIterator[Run]:
-    async with running(size=request.param) as found:
+@pytest.fixture
+async def listing() -> AsyncIterator[Run]:
+    async with running() as found:
         yield found
 
 
