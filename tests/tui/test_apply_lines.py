@@ -103,6 +103,22 @@ def test_what_the_kubelet_says_of_a_trial_that_is_reverted(progress: Progress | 
 
 
 @pytest.mark.parametrize(
+    ("progress", "end"),
+    [
+        (Progress(Stage.UNDONE, settled=True), ["  undone after 9s"]),
+        (
+            Progress(Stage.ERROR, settled=False, message="too low"),
+            ["! after 9s last seen as: error: too low", "  U reverts it"],
+        ),
+    ],
+)
+def test_how_a_trial_ends_that_nothing_reverts(progress: Progress, end: list[str]) -> None:
+    state = SimpleNamespace(progress=progress, seconds=9, trial=Trial(), reverts=False, is_done=False)
+    change: Any = SimpleNamespace(undoing=None, state=state)
+    assert [line.text for line in running_change.trial_end_lines(change, KEYS)] == end
+
+
+@pytest.mark.parametrize(
     ("is_done", "words"), [(True, "9s so far: no"), (False, "9s so far, not done yet: no")]
 )
 def test_a_trial_whose_change_is_not_carried_out_yet_says_so(is_done: bool, words: str) -> None:

@@ -26,7 +26,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.present.apply import entry_state
-from kubectl_qos.tui.actions import ACTIONS
+from kubectl_qos.tui.actions import ACTIONS, BindingGroup
 from kubectl_qos.tui.screens.apply import ApplyScreen, PatchScreen, ProgressScreen, StrategyLine
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.edit import EditScreen
@@ -35,13 +35,15 @@ from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.text_view import TextView
 from tests.tui.idle import SOON_SECONDS
 from tests.tui.sources import API, Run, ScriptedSource, demo, died, pod_named, running
-from tests.tui.writers import CONTEXT, DONE, RESIZING, WAITING, ScriptedWriter, around, memory
+from tests.tui.writers import DONE, RESIZING, WAITING, ScriptedWriter, around, memory
 
-LEAVING = ("q", "ctrl+c", "ctrl+q")
+HERE = {BindingGroup.APP, BindingGroup.APPLY, BindingGroup.TEXT}
 KEYS = sorted(
-    {key for action in ACTIONS for key in action.keys} - {*LEAVING, "ctrl+z"}
+    {key for action in ACTIONS if action.group in HERE for key in action.keys}
+    - {"q", "ctrl+c", "ctrl+q", "ctrl+z"}
     | {"enter", "space", "y", "n", "1", "e"}
 )
+"""What does something on the screen, and what is pressed by reflex."""
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +109,9 @@ async def test_a_strategy_is_chosen_copied_and_never_written_by_reflex() -> None
             await pilot.keys(key)
             assert pilot.screen_name == ("ConfirmWrite" if key == "space" else "ApplyScreen")
         assert not writer_of(pilot).heard_of("write")
-        await pilot.keys("n")
+        await pilot.click("#no")
+        await pilot.pause()
+        assert pilot.screen_name == "ApplyScreen"
         # A screen below another one is not left in its place.
         below = pilot.app.screen_stack[-2]
         assert isinstance(below, EditScreen)
@@ -124,6 +128,11 @@ async def test_a_strategy_is_chosen_copied_and_never_written_by_reflex() -> None
         await pilot.click(list(pilot.app.screen.query(StrategyLine))[1])
         await pilot.pause()
         assert "> through deployment/api" in pilot.words
+        # The question can be clicked.
+        await open_confirmation(pilot)
+        await pilot.click("#yes")
+        await pilot.until(lambda: pilot.screen_name == "ProgressScreen")
+        assert len(writer_of(pilot).heard_of("write")) == 1
 
 
 async def test_the_dry_run_by_one_key_says_what_the_server_would_store_otherwise() -> None:
@@ -173,15 +182,12 @@ async def test_no_single_key_writes() -> None:
                 await pilot.seen("the server accepts it")
             await pilot.keys(key, key, key)
             assert not writer_of(pilot).heard_of("write"), key
-
-
-@pytest.mark.parametrize("key", LEAVING)
-async def test_no_key_that_leaves_writes(key: str) -> None:
-    async with strategies() as pilot:
+        await back_to_apply(pilot)
         await pilot.keys("d")
         await pilot.seen("the server accepts it")
-        await pilot.keys(key, key, key)
-        assert not writer_of(pilot).heard_of("write")
+        await pilot.keys("q", "ctrl+q", "ctrl+c", "ctrl+c")
+        assert pilot.app._exit
+        assert not writer_of(pilot).heard_of("write"), "neither does leaving"
 
 
 async def back_to_apply(pilot: Run) -> None:
@@ -201,53 +207,34 @@ async def back_to_apply(pilot: Run) -> None:
     raise AssertionError(pilot.screen_name)
 
 
-async def test_the_question_can_be_clicked() -> None:
-    async with strategies() as pilot:
-        await open_confirmation(pilot)
-        await pilot.click("#no")
-        await pilot.pause()
-        assert pilot.screen_name == "ApplyScreen"
-        await pilot.keys("a")
-        await pilot.click("#yes")
-        await pilot.until(lambda: pilot.screen_name == "ProgressScreen")
-        assert len(writer_of(pilot).heard_of("write")) == 1
-
-
-BY_NAME = Settings(contexts={CONTEXT: ContextSettings(confirm="name")})
-
-
 async def test_where_the_name_must_be_typed_nothing_else_says_yes() -> None:
-    async with strategies(settings=BY_NAME) as pilot:
+    """The name is that of the writer."""
+    source = ScriptedSource(demo())
+    source.scripted.named = "prod"
+    by_name = Settings(contexts={"prod": ContextSettings(confirm="name")})
+    async with strategies(source, settings=by_name) as pilot:
         await open_confirmation(pilot)
+        assert "Type prod to apply it" in pilot.words
         yes = pilot.app.screen.query_one("#yes", Button)
         field = pilot.app.screen.query_one("#name", Input)
         assert pilot.app.focused is field
-        for text in ("", "y", "SCRIPTED", "scripte", "scriptedd"):
+        for text in ("", "y", "PROD", "pro", "prodd"):
             field.value = text
             await pilot.pause()
             assert yes.disabled
             await pilot.keys("enter")
-            assert "! That is not scripted" in pilot.words
+            assert "! That is not prod" in pilot.words
         await pilot.click("#yes")
         await pilot.keys("tab", "y")
         await pilot.pause()
         assert pilot.screen_name == "ConfirmWrite"
         assert not writer_of(pilot).heard_of("write")
-        field.value = "scripted"
+        field.value = "prod"
         await pilot.pause()
         field.focus()
         await pilot.keys("enter")
         await pilot.until(lambda: pilot.screen_name == "ProgressScreen")
         assert len(writer_of(pilot).heard_of("write")) == 1
-
-
-async def test_the_name_to_type_is_that_of_the_writer() -> None:
-    source = ScriptedSource(demo())
-    source.scripted.named = "prod"
-    settings = Settings(contexts={"prod": ContextSettings(confirm="name")})
-    async with strategies(source, settings=settings) as pilot:
-        await pilot.keys("a")
-        await pilot.seen("Type prod to apply it")
 
 
 async def test_read_only_nothing_is_sent_and_the_key_says_why() -> None:
@@ -273,9 +260,16 @@ async def test_a_source_that_cannot_be_written_to_says_what_to_do_instead() -> N
 async def test_every_stage_is_shown_until_it_settles() -> None:
     rolling = Progress(Stage.ROLLING, settled=False, message="1 old", done=1, total=3)
     async with strategies() as pilot:
+        # Screens of one change are not stacked on each other.
+        await pilot.keys("U", "U")
+        assert sum(isinstance(one, UndoScreen) for one in pilot.app.screen_stack) == 1
+        await pilot.keys("escape")
+        assert isinstance(pilot.app.screen, ApplyScreen)
         writer_of(pilot).looks = [WAITING, RESIZING, ServerUnreachable("no answer"), rolling, DONE]
         await confirmed(pilot)
         await pilot.seen("reverts it")
+        assert isinstance(pilot.app.screen, ProgressScreen)
+        assert not any(isinstance(one, ConfirmWrite) for one in pilot.app.screen_stack)
         text = pilot.words
         for said in (
             "accepted by the server",
@@ -341,8 +335,9 @@ CONFLICT = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("51
 STALE = ConflictError("pod/x was changed by someone else since it was looked at", (CONFLICT,))
 
 
-async def test_a_refused_write_is_a_sentence_here_and_where_one_came_from() -> None:
+async def test_a_refused_write_is_a_sentence_and_a_conflict_blocks_until_the_fields_are_reloaded() -> None:
     async with strategies() as pilot:
+        assert not {"reload", "keep mine"} & set(pilot.footer)
         for number, error in enumerate((ApiError("cannot patch", status=403), STALE), start=1):
             writer_of(pilot).writes = [error]
             await confirmed(pilot)
@@ -352,20 +347,12 @@ async def test_a_refused_write_is_a_sentence_here_and_where_one_came_from() -> N
             assert f"! not applied: {error}" in pilot.words
             assert len(writer_of(pilot).heard_of("write")) == number, "nothing is retried"
             assert not writer_of(pilot).heard_of("look")
-        assert {"reload", "keep mine"} <= set(pilot.footer)
-
-
-async def test_a_conflict_blocks_apply_until_the_fields_are_reloaded() -> None:
-    async with strategies() as pilot:
-        writer_of(pilot).dry_runs = [STALE]
-        assert not {"reload", "keep mine"} & set(pilot.footer)
-        await pilot.keys("a")
-        await pilot.seen("changed by someone else")
         assert "before ours theirs c requests.memory 512Mi 1Gi 2Gi" in pilot.words
         assert {"reload", "keep mine"} <= set(pilot.footer)
+        heard = len(writer_of(pilot).heard)
         await pilot.keys("a", "d")
         assert pilot.notifications == ["someone else changed it: reload, or keep mine"] * 2
-        assert len(writer_of(pilot).heard) == 1
+        assert len(writer_of(pilot).heard) == heard
         pilot.source.around = changed_to("2Gi")
         await pilot.keys("l")
         edit = pilot.app.screen
@@ -410,6 +397,13 @@ async def test_the_fields_do_not_wait_for_related_objects_and_apply_waits_itself
     source = ScriptedSource(demo())
     source.hold_around.clear()
     async with running(source) as pilot:
+        # An answer after the screen was left goes nowhere.
+        pilot.qos.edit(pod_named(demo(), API))
+        await pilot.keys("escape")
+        source.hold_around.set()
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, MainScreen)
+        source.hold_around.clear()
         pilot.qos.edit(pod_named(demo(), API))
         await pilot.pause()
         assert "reading owners, LimitRanges, quotas" in pilot.words
@@ -437,27 +431,14 @@ async def test_what_cannot_be_read_is_said_in_the_preview_and_on_the_way() -> No
         assert pilot.notifications[-1] == 'pods "api" is forbidden'
         await pilot.keys("m")
         assert isinstance(pilot.app.screen, PatchScreen)
-
-
-async def test_what_is_partly_unknown_says_so() -> None:
-    source = ScriptedSource(demo())
-    missing = Missing("the quotas", 'resourcequotas is forbidden: User "ada"', "grant list")
-    source.around = lambda pod: replace(around(pod), missing=(missing,))
-    async with editing(source) as pilot:
-        assert "! Around it: not all of it can be read" in pilot.words
+        # What is partly unknown says so too.
+        missing = Missing("the quotas", 'resourcequotas is forbidden: User "ada"', "grant list")
+        source.around = lambda pod: replace(around(pod), missing=(missing,))
+        await pilot.keys("escape", "escape", "escape", "y")
+        pilot.qos.edit(pod_named(demo(), API))
+        await pilot.seen("! Around it: not all of it can be read")
         said = pilot.app.screen.query_one("#before TextView", TextView).text_lines(80)
         assert any("resourcequotas is forbidden" in line.text for line in said)
-
-
-async def test_answers_after_the_screens_were_left_go_nowhere() -> None:
-    source = ScriptedSource(demo())
-    source.hold_around.clear()
-    async with running(source) as pilot:
-        pilot.qos.edit(pod_named(demo(), API))
-        await pilot.keys("escape")
-        source.hold_around.set()
-        await pilot.pause()
-        assert isinstance(pilot.app.screen, MainScreen)
 
 
 async def test_a_change_is_written_to_the_cluster_that_it_was_made_for() -> None:
@@ -472,20 +453,6 @@ async def test_a_change_is_written_to_the_cluster_that_it_was_made_for() -> None
         await pilot.keys("y")
         await pilot.until(lambda: bool(first.scripted.heard_of("write")))
         assert not second.scripted.heard
-
-
-async def test_screens_of_one_change_are_not_stacked_on_each_other() -> None:
-    async with strategies() as pilot:
-        await pilot.keys("U")
-        assert isinstance(pilot.app.screen, UndoScreen)
-        await pilot.keys("U")
-        assert sum(isinstance(one, UndoScreen) for one in pilot.app.screen_stack) == 1
-        await pilot.keys("escape")
-        assert isinstance(pilot.app.screen, ApplyScreen)
-        await confirmed(pilot)
-        await pilot.seen("done")
-        assert isinstance(pilot.app.screen, ProgressScreen)
-        assert not any(isinstance(one, ConfirmWrite) for one in pilot.app.screen_stack)
 
 
 async def test_the_question_names_what_the_kubelet_puts_off() -> None:
@@ -536,8 +503,6 @@ async def test_a_change_on_trial_that_does_not_hold_is_reverted(
         assert [one.undoes for one in entries[1:]] == [entries[0].id] * (writes - 1)
 
 
-CANNOT = Progress(Stage.ERROR, settled=False, message="too low")
-UNDONE = Progress(Stage.UNDONE, settled=True)
 INFEASIBLE = Progress(Stage.INFEASIBLE, settled=True, message="too much")
 
 
@@ -545,8 +510,6 @@ INFEASIBLE = Progress(Stage.INFEASIBLE, settled=True, message="too much")
     ("look", "end"),
     [
         (DONE, "in place: it held for 0s; U reverts it"),
-        (UNDONE, "in place: undone after 0s\n"),
-        (CANNOT, "in place: after 0s last seen as: error: too low; U reverts it"),
         (
             INFEASIBLE,
             "did not hold: the kubelet answers Infeasible: too much; it is not reverted: nothing to undo",
@@ -574,7 +537,7 @@ async def test_a_trial_goes_on_after_its_screen_is_left_and_its_end_is_notified(
         assert entry_state(entry).startswith("on trial: until ")
         screen.change.advance((replace(screen.change.state, plan=TrialPlan(0.0)), None))
         writer.hold_look.set()
-        await pilot.until(lambda: end in f"{pilot.notifications[-1]}\n")
+        await pilot.until(lambda: end in pilot.notifications[-1])
         assert pilot.qos.writing.leave_question == ""
 
 

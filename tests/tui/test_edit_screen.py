@@ -398,7 +398,7 @@ async def test_what_is_saved(pilot: Run, tmp_path: Path) -> None:
 
 async def test_pods_of_every_kind_can_be_opened_and_made_guaranteed() -> None:
     async with running(size=(80, 24)) as pilot:
-        for pod in demo().pods[::8]:
+        for pod in demo().pods[::16]:
             pilot.qos.edit(pod)
             await pilot.pause()
             screen = edit_of(pilot)

@@ -118,7 +118,7 @@ async def test_it_says_all_that_the_command_line_says() -> None:
 
 async def test_pods_of_every_kind_can_be_explained_with_their_events_at_once() -> None:
     async with running(size=(80, 24)) as pilot:
-        for pod in demo().pods[::8]:
+        for pod in demo().pods[::16]:
             await explain(pilot, pod.name)
             assert pod.name in pilot.text
             await pilot.keys("escape")
@@ -156,9 +156,12 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
                 assert len(line.text) <= max(width, 24) or has_long_word
 
 
-async def test_events_are_requested_beside_what_is_already_shown() -> None:
+async def test_events_are_requested_beside_what_is_already_shown_and_again_by_r() -> None:
     source = ScriptedSource(demo())
-    source.pod_events = (event("SystemOOM", "victim process: x"), event("BackOff", "again"))
+    source.pod_events = (
+        event("SystemOOM", "victim process: x"),
+        event("[bold]Odd[/bold]", "a\x1b[31m [red]b"),
+    )
     source.hold_events.clear()
     async with explaining(source) as pilot:
         assert titles(pilot)["Events"] == "loading …"
@@ -170,41 +173,30 @@ async def test_events_are_requested_beside_what_is_already_shown() -> None:
         await pilot.until(lambda: titles(pilot)["Events"] != "loading …")
         assert titles(pilot)["Events"] == ("2, 2 warnings, the newest 60s ago; read at 12:00:00 UTC")
         assert "SystemOOM: the node ran out of memory" in documents(pilot)
-        assert [pod.name for pod in source.event_requests] == [API]
-
-
-async def test_r_requests_the_events_again() -> None:
-    source = ScriptedSource(demo())
-    async with explaining(source) as pilot:
-        await pilot.until(lambda: titles(pilot)["Events"].startswith("<none>"))
-        source.pod_events = (event("BackOff", "again"),)
+        await pilot.keys("G")
+        assert "[bold]Odd[/bold]" in pilot.text, "text of a server is data"
+        assert "a\\x1b[31m [red]b" in pilot.text
+        # While requested again the events stay, by one question at a time.
+        source.hold_events.clear()
         source.later(60)
         await renew(pilot)
+        await pilot.until(lambda: titles(pilot)["Events"] == "loading …")
+        assert "SystemOOM" in documents(pilot)
+        source.later(1)
+        await renew(pilot)
+        assert [pod.name for pod in source.event_requests] == [API] * 2
+        source.hold_events.set()
+        await pilot.until(lambda: titles(pilot)["Events"].startswith("2, "))
+        source.pod_events = (event("BackOff", "again"),)
+        source.later(1)
+        await renew(pilot)
         await pilot.until(lambda: titles(pilot)["Events"].startswith("1, "))
-        assert titles(pilot)["Events"].endswith("the newest 2m ago; read at 12:01:00 UTC")
+        assert titles(pilot)["Events"].endswith("the newest 2m2s ago; read at 12:01:02 UTC")
         source.pod_events = QosError("the connection was lost")
         source.later(1)
         await renew(pilot)
         await pilot.until(lambda: titles(pilot)["Events"].startswith("unknown"))
         assert "BackOff" not in documents(pilot)
-        assert len(source.event_requests) == 3
-
-
-async def test_while_requested_again_the_events_stay() -> None:
-    source = ScriptedSource(demo())
-    source.pod_events = (event("BackOff", "again"),)
-    async with explaining(source) as pilot:
-        await pilot.until(lambda: titles(pilot)["Events"].startswith("1, "))
-        source.hold_events.clear()
-        source.later(1)
-        await renew(pilot)
-        await pilot.until(lambda: titles(pilot)["Events"] == "loading …")
-        assert "again" in documents(pilot)
-        source.later(1)
-        await renew(pilot)
-        assert len(source.event_requests) == 2, "one question at a time"
-        source.hold_events.set()
-        await pilot.until(lambda: titles(pilot)["Events"].startswith("1, "))
 
 
 async def test_a_defect_of_a_source_does_not_leave_the_question_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,34 +245,6 @@ async def test_an_answer_to_a_question_given_up_is_dropped(monkeypatch: pytest.M
         assert titles(pilot)["Events"].startswith("2, ")
 
 
-async def test_text_of_a_server_is_data() -> None:
-    source = ScriptedSource(demo())
-    source.pod_events = (event("[bold]Odd[/bold]", "one\x1b[31m [red]two[/red]"),)
-    async with explaining(source) as pilot:
-        await pilot.until(lambda: titles(pilot)["Events"].startswith("1, "))
-        await pilot.keys("G")
-        shown = pilot.text
-        assert "[bold]Odd[/bold]" in shown
-        assert "one\\x1b[31m [red]two[/red]" in shown
-
-
-async def test_it_follows_the_pod() -> None:
-    before = demo()
-    after = with_usage(with_restarts(before, API, 9), API, 64 << 20)
-    async with explaining(ScriptedSource(before, after)) as pilot:
-        assert titles(pilot)["OOM"].startswith("rank 1 of 17")
-        assert "as of" not in subject(pilot)
-        said = subject(pilot)
-        await renew(pilot)
-        assert not titles(pilot)["OOM"].startswith("rank 1 of 17")
-        assert titles(pilot)["History"] == "restarted 9 times"
-        assert subject(pilot) == said
-        await pilot.keys("c")
-        assert "restarted 9 times" in pilot.app.clipboard
-        await pilot.keys("e")
-        assert isinstance(pilot.app.screen, EditScreen)
-
-
 @pytest.mark.parametrize(("width", "height"), [(60, 1), (30, 2), (24, 3)])
 def test_a_title_has_no_empty_lines_at_the_width_that_it_gets(width: int, height: int) -> None:
     title = CollapsibleTitle("Eviction")
@@ -314,12 +278,15 @@ def test_memory_that_differs_by_less_than_a_tenth_of_gi_is_in_mi() -> None:
     assert lines[-1].strip() == "the last 4 samples, 1236Mi to 1270Mi"
 
 
-async def test_folds_focus_and_place_stay_while_it_follows() -> None:
+async def test_it_follows_the_pod_and_folds_focus_and_place_stay() -> None:
     before = demo()
     changed = [with_usage(with_restarts(before, API, count), API, count << 20) for count in (9, 10)]
     source = ScriptedSource(before, *changed)
     async with explaining(source, size=(80, 24)) as pilot:
         await pilot.until(lambda: titles(pilot)["Events"].startswith("<none>"))
+        assert titles(pilot)["OOM"].startswith("rank 1 of 17")
+        said = subject(pilot)
+        assert "as of" not in said
         await pilot.keys("tab", "enter", "tab")
         assert pilot.app.screen.query(CollapsibleTitle)[1]._title == "OOM"
         scroll = pilot.app.screen.query_one(TextScroll)
@@ -337,6 +304,12 @@ async def test_folds_focus_and_place_stay_while_it_follows() -> None:
             assert scroll.scroll_offset.y == 9
             hidden = [document.display for document in pilot.app.screen.query(TextView)]
             assert hidden.count(False) >= 1
+        assert not titles(pilot)["OOM"].startswith("rank 1 of 17")
+        assert subject(pilot) == said
+        await pilot.keys("c")
+        assert "restarted 10 times" in pilot.app.clipboard
+        await pilot.keys("e")
+        assert isinstance(pilot.app.screen, EditScreen)
 
 
 async def test_sections_come_and_go_in_their_order() -> None:
@@ -383,9 +356,10 @@ async def test_nothing_is_painted_where_nothing_changed(monkeypatch: pytest.Monk
         source.hold_events.set()
 
 
-async def test_a_pod_that_is_gone_stays_as_it_was_last() -> None:
+async def test_a_pod_that_is_gone_stays_as_it_was_last_and_comes_back() -> None:
     before = demo()
-    source = ScriptedSource(before, without(before, API), without(before, API), before)
+    another = with_restarts(before, API, 0, uid="another")
+    source = ScriptedSource(before, without(before, API), without(before, API), before, another)
     async with explaining(source) as pilot:
         await pilot.until(lambda: "outlives" in documents(pilot))
         said, shown = subject(pilot), documents(pilot)
@@ -400,18 +374,11 @@ async def test_a_pod_that_is_gone_stays_as_it_was_last() -> None:
         assert pilot.app.clipboard.startswith(subject(pilot))
         await renew(pilot)
         assert subject(pilot) == said
-
-
-async def test_another_pod_of_that_name_is_called_one() -> None:
-    before = demo()
-    source = ScriptedSource(before, with_restarts(before, API, 0, uid="another"))
-    async with explaining(source) as pilot:
-        await pilot.until(lambda: titles(pilot)["Events"].startswith("<none>"))
-        said = subject(pilot)
+        # Another pod of that name is called one.
         source.later(5)
         source.pod_events = (event("Started"),)
         await renew(pilot)
-        assert subject(pilot) == f"{said}, another pod of that name since 12:00:05 UTC"
+        assert subject(pilot) == f"{said}, another pod of that name since 12:02:10 UTC"
         assert titles(pilot)["History"] == "never restarted"
         await pilot.until(lambda: titles(pilot)["Events"].startswith("1, "))
         assert source.event_requests[-1].metadata.uid == "another"
