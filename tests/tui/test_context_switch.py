@@ -122,12 +122,17 @@ async def test_trends_are_of_one_cluster() -> None:
 async def test_each_context_shows_what_was_last_shown_of_it_and_keeps_its_own_rules() -> None:
     state = UiState().with_view("test", view_values(View(ListKind.NODES)))
     said = Settings(contexts={"test": ContextSettings(readonly=True)})
-    app = Clusters().app(state=state, settings=said)
+    clusters = Clusters()
+    app = clusters.app(state=state, settings=said)
     async with running(app) as pilot:
         assert not app.readonly
         await pilot.keys("5")
+        hold = clusters.sources["test"].hold
+        hold.clear()
         await pilot.go_to("ctx test")
         await pilot.until(lambda: pilot.main.view.kind is ListKind.NODES)
+        assert app.status.loading
+        hold.set()
         await pilot.settled()
         assert app.readonly
         await pilot.keys("left_square_bracket")

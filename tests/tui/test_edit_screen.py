@@ -50,10 +50,16 @@ async def pilot() -> AsyncIterator[Run]:
 
 
 async def edit(pilot: Run, name: str) -> EditScreen:
-    """The fields of a pod, from whatever is open."""
-    while not isinstance(pilot.app.screen, MainScreen):
-        await pilot.keys("y" if isinstance(pilot.app.screen, LeaveDialog) else "escape")
-    pilot.qos.edit(pod_named(demo(), name))
+    """The fields of a pod as they are stored, from whatever is open: perhaps these."""
+    pod = pod_named(demo(), name)
+    while not isinstance(screen := pilot.app.screen, MainScreen):
+        if isinstance(screen, EditScreen) and screen._pod == pod:
+            screen.form.reset()
+            screen.form.fields[0].focus()
+            await pilot.pause()
+            return screen
+        await pilot.keys("y" if isinstance(screen, LeaveDialog) else "escape")
+    pilot.qos.edit(pod)
     await pilot.pause()
     return edit_of(pilot)
 

@@ -120,7 +120,6 @@ async def test_the_menu_is_opened_with_the_right_button_and_takes_keys() -> None
         await pilot.keys("escape")
         for text, screen in (
             ("fix", "FixDialog"),
-            ("tree", "TreeScreen"),
             ("compare", "CompareScreen"),
             (f"explain {API}", "ExplainScreen"),
         ):

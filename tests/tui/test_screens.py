@@ -237,15 +237,15 @@ async def test_edit(screen_text: Look) -> None:
         await edit(pilot, API)
         await screen_text(pilot, "edit_unchanged", sizes=BOTH)
         for text, name, sizes in (
-            ("1x", "wrong_quantity", BOTH),
-            ("3Gi", "what_a_server_refuses", BOTH),
+            ("1x", "wrong_quantity", (SMALL,)),
+            ("3Gi", "what_a_server_refuses", (SMALL,)),
             ("1Gi", "changed", ALL),
         ):
             await pilot.keys("tab", "shift+tab", *text)
             await screen_text(pilot, f"edit_{name}", sizes=sizes)
             await pilot.keys("ctrl+r")
         await pilot.keys("ctrl+g")
-        await screen_text(pilot, "edit_made_guaranteed", sizes=BOTH)
+        await screen_text(pilot, "edit_made_guaranteed", sizes=(SMALL,))
         await pilot.keys("ctrl+s", "m", "m")
         await pilot.until(lambda: getattr(pilot.app.screen, "text", None) is not None)
         await screen_text(pilot, "manifest", sizes=BOTH)
@@ -349,7 +349,7 @@ async def test_applying(screen_text: Look, name: str) -> None:
                 await gone(pilot, "loading related objects")
                 await gone(pilot, "waiting for scripted")
             await pilot.seen(until_seen)
-            sizes = ALL if picture_name == "apply" else BOTH
+            sizes = {"apply": ALL, "confirm": BOTH, "progress": BOTH}.get(picture_name, (SMALL,))
             await screen_text(pilot, picture_name, sizes=sizes)
 
 
@@ -505,7 +505,6 @@ async def test_notifications(screen_text: Look, monkeypatch: pytest.MonkeyPatch)
     for name, pressed in (
         ("copied", ("j", "c")),
         ("nothing-to-copy", ("slash", *"zzz", "enter", "c")),
-        ("theme", ("t",)),
     ):
         async with shown(size=MIDDLE, notifications=True) as pilot:
             await pilot.press_each(*pressed)
@@ -567,6 +566,8 @@ async def test_trend(screen_text: Look) -> None:
             await renew(pilot)
         await pilot.keys("g")
         await screen_text(pilot, "trend")
+        await pilot.keys("d")
+        await pilot.seen("2Gi limit ")
 
 
 def event(reason: str, message: str, minute: int, kind: str = "Warning") -> Event:

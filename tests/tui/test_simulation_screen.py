@@ -240,28 +240,23 @@ async def test_the_mouse_slides_chooses_and_opens() -> None:
 
 
 async def test_the_list_of_nodes_simulates_its_node_and_a_place_any() -> None:
-    async with simulating("1", "j", "o") as pilot:
-        assert "node worker-1" in pilot.words
-        await pilot.keys("escape")
+    async with running(None, "1") as pilot:
+        # The next victim is red only on a node in trouble.
+        for down, node, token in ((), "worker-2", "victim"), (("j",), "worker-1", ""):
+            await pilot.keys(*down, "o", "shift+right")
+            assert f"node {node}" in pilot.words
+            await pilot.until(lambda: bool(screen(pilot).table.rows))
+            table = screen(pilot).table
+            assert table._token(table.rows[0], "victim") == token
+            await pilot.keys("escape")
         await pilot.go_to("sim worker-3")
         await pilot.until(lambda: "node worker-3" in pilot.words)
+        await pilot.keys("tab")
+        await pilot.until(lambda: "grows" in requested(pilot))
+        assert not requested(pilot).startswith(API), "its own victim"
         await pilot.keys("escape", "2")
         await pilot.go_to("sim")
         await pilot.until(lambda: "node worker-2" in pilot.words)
-
-
-@pytest.mark.parametrize(("place", "token"), [(0, "victim"), (1, "")])
-async def test_the_next_victim_is_red_only_on_a_node_in_trouble(place: int, token: str) -> None:
-    async with simulating("1", *["j"] * place, "o", "shift+right") as pilot:
-        await pilot.until(lambda: bool(screen(pilot).table.rows))
-        table = screen(pilot).table
-        assert table._token(table.rows[0], "victim") == token
-
-
-async def test_a_node_named_beside_a_pod_of_another_one_has_its_own_victim_grow() -> None:
-    async with simulating("colon", *"sim", "space", *"worker", "minus", "3", "enter", "tab") as pilot:
-        await pilot.until(lambda: "grows" in requested(pilot))
-        assert not requested(pilot).startswith(API)
 
 
 async def test_new_facts_are_followed_and_the_slider_stays() -> None:
