@@ -246,7 +246,7 @@ def _restarts(prediction: Prediction) -> Iterable[Line]:
         rules = container.container.restart_policy_rules
         if rules or restart is not Restart.CONTAINER:
             why = "restartPolicyRules, exit code 137" if rules else ""
-            yield Line(f"killed, {escape(container.name)} {restart.value}", why)
+            yield Line(f"once killed, {escape(container.name)} {restart.value}", why)
 
 
 def _container_line(container: ContainerPrediction) -> Line:
@@ -340,7 +340,10 @@ def _eviction(
     pod, release = prediction.pod, prediction.setup.release
     request = eviction_request(pod, release, MEMORY).value()
     # Only pods have the number of a priority class.
-    priority = (pod_rows[0].pod if pod_rows else pod).spec.priority or 0
+    own = (pod_rows[0].pod if pod_rows else pod).spec
+    priority = f"{own.priority or 0}"
+    if own.priority is None and own.priority_class_name and not prediction.critical:
+        priority += f" (assumed: PriorityClass {escape(own.priority_class_name)} is unknown)"
     initial = [init for init in pod.init_containers if not is_sidecar(init, release)]
     lasting = tuple(init for init in pod.init_containers if init not in initial)
     spec = structs.replace(pod.spec, init_containers=lasting)

@@ -21,7 +21,7 @@ _SIGKILLED: Final = 137
 class Restart(StrEnum):
     """What happens to a killed container."""
 
-    NONE = "stays dead"
+    NONE = "is not restarted"
     CONTAINER = "restarts"
     POD = "makes all containers of its pod restart"
 

@@ -340,6 +340,16 @@ def test_an_init_container_may_decide_what_is_requested() -> None:
         assert f"  request counted for eviction: {said}, priority 0" in lines
 
 
+def test_a_priority_that_only_its_class_has_is_assumed() -> None:
+    """A manifest names the class; what an API server has stored has the number too."""
+    unknown = "0 (assumed: PriorityClass low is unknown)"
+    for priority, shown in ((None, unknown), (0, "0"), (-5, "-5")):
+        fields = {"containers": [{"name": "a"}], "priorityClassName": "low", "priority": priority}
+        pod = convert({"kind": "Pod", "spec": fields}, Pod)
+        lines = text_lines(explain_pod(pod, Snapshot(pods=(pod,)), DEMO_TIME))
+        assert f"  request counted for eviction: 0, priority {shown}" in lines
+
+
 def test_swap_in_use_contradicts_an_assumed_behavior() -> None:
     pod = one("requests: {memory: 256Mi}, limits: {memory: 1Gi}", "nodeName: n1")
     snapshot = Snapshot(
@@ -457,7 +467,7 @@ def test_rules_say_what_restarts_after_a_kill() -> None:
     changed = msgspec.structs.replace(found, spec=spec_of)
     pods = tuple(changed if one is found else one for one in DEMO.pods)
     text = " ".join(explained("db-0", replace(DEMO, pods=pods)).split())
-    assert "killed, c makes all containers of its pod restart restartPolicyRules, exit code 137" in text
+    assert "once killed, c makes all containers of its pod restart restartPolicyRules, exit code 137" in text
     assert "killed, c" not in " ".join(explained("db-0").split())
 
 
