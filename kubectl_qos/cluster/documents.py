@@ -291,6 +291,8 @@ class ParsedObjects:
     """Custom resources with requests or limits, but without a pod template, by kind."""
     priorities: dict[str, int] = field(default_factory=dict)
     overheads: dict[str, ResourceList] = field(default_factory=dict)
+    replaced: dict[object, str] = field(default_factory=dict)
+    """Names of the objects of which a later one counts, by kind, namespace and name."""
     interner: Interner = field(default_factory=Interner)
     objects: list[ReadObject] | None = None
     is_walked: bool = False
@@ -464,16 +466,16 @@ class ParsedObjects:
 
     def drop_replaced(self) -> None:
         """Keep the last of several objects with the same kind, namespace and name; note which."""
-        last, replaced = dict[object, Pod](), dict[str, None]()
+        last = dict[object, Pod]()
         for number, pod in enumerate(self.pods):
             name = object_name(pod)
             key = (pod.kind, *pod.key) if name else number
             if key in last:
-                replaced["/".join(filter(None, (pod.namespace, pod.kind.lower(), name)))] = None
+                self.replaced[key] = "/".join(filter(None, (pod.namespace, pod.kind.lower(), name)))
             last[key] = pod
-        if replaced:
+        if self.replaced:
             self.pods = [*last.values()]
-            names = first_few([*replaced])
+            names = first_few([*self.replaced.values()])
             self.warnings.append(f"{names}: there more than once; the last one counts, as for kubectl apply")
 
     def admit(self) -> None:

@@ -237,6 +237,10 @@ class FileSource(Source):
             if any(_is_object_of(raw, pod) for pod in pods)
         ]
 
+    def is_repeated(self, pod: Pod) -> bool:
+        """Return whether the files have several objects of this kind, namespace and name."""
+        return (pod.kind, *pod.key) in self._parsed.replaced
+
     def change_file(self, pod: Pod, edits: Sequence[Edit], *, dry_run: bool = False) -> FileEdit:
         """Make edits in an object's file. Raises InputError if it is gone or not writable."""
         from kubectl_qos.cluster.yaml_patch import patch_object
@@ -249,8 +253,7 @@ class FileSource(Source):
         ]
         if len(matches) != 1:
             there = f"there {len(matches)} times" if matches else "no longer there"
-            hint = "leave only one of them in the files" if matches else "run the command again"
-            raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint=hint)
+            raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint="run the command again")
         content, document, numbers = matches[0]
         changed = patch_object(content, document, numbers, pod, edits)
         name = document.location.name

@@ -219,6 +219,7 @@ def test_of_equal_objects_the_last_one_counts(tmp_path: Path) -> None:
     assert source.raw(web)["spec"]["containers"][0]["resources"]["limits"] == {"memory": "2Gi"}
     note = "Warning: shop/pod/web: there more than once; the last one counts, as for kubectl apply"
     assert note in source.notes
+    assert (source.is_repeated(web), source.is_repeated(db)) == (True, False)
     of_check = FileSource([str(tmp_path)], keep_objects=True)
     assert names(of_check.snapshot(Scope())).count("web") == 2
 

@@ -291,9 +291,10 @@ def _find_object(
     references: Sequence[resources.Reference], snapshot: Snapshot, resolved: sources.ResolvedSource
 ) -> Pod:
     """Return the pod or workload to change. Raises InputError if several match."""
+    from kubectl_qos.cluster.files import manifests_of
     from kubectl_qos.k8s.kinds import is_named
 
-    scope = resolved.scope
+    scope, files = resolved.scope, manifests_of(resolved.source)
     for_names = replace(scope, namespace=None)
     matching = [
         pod
@@ -301,10 +302,8 @@ def _find_object(
         if scope.namespace is None or pod.namespace in {scope.namespace, ""}
         if (any(is_named(pod, *name) for name in references) if references else for_names.matches(pod))
     ]
-    if len(matching) > 1:
-        from kubectl_qos.cluster.files import manifests_of
-
-        files, names = manifests_of(resolved.source), [f"{pod.namespace}/{pod.name}" for pod in matching]
+    if len(matching) > 1 or (files is not None and any(map(files.is_repeated, matching))):
+        names = [f"{pod.namespace}/{pod.name}" for pod in matching]
         places = files.locations(matching) if files is not None else names
         if references:
             raise InputError(
