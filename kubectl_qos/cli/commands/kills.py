@@ -39,7 +39,8 @@ examples:
 columns:
   BY          own limit, pod limit (of several containers), kubepods limit, kernel: node full, memory nodes
               (of a cpuset or memory policy), kubelet evicts, kubelet preemption, node shutdown, other
-              SIGKILL, unknown; other limit is the limit of a cgroup that belongs to no pod
+              SIGKILL, unknown; other limit is the limit of a cgroup that belongs to no pod, OOM killer the
+              kernel's where it is not known what ran out
   SURE        certain, likely, possible
   OOM_SCORE   /proc/PID/oom_score at that time of the process that the kernel chose, from its report
   FREED       memory of the killed processes, from that report
