@@ -22,7 +22,8 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Arrived, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.eviction import eviction_due, schedulable_bytes, to_hard_eviction
-from kubectl_qos.qos.kills.analyze import Kill, kills_since, without_repeats
+from kubectl_qos.qos.kills.analyze import Kill
+from kubectl_qos.qos.kills.new_kills import kills_since, without_repeats
 from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath

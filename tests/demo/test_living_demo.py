@@ -38,8 +38,9 @@ from kubectl_qos.k8s.objects import convert
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.kills import death_line
-from kubectl_qos.qos.kills.analyze import find_kills, kills_since, with_seen, without_repeats
+from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.kills.evidence import memory_limits
+from kubectl_qos.qos.kills.new_kills import kills_since, with_seen, without_repeats
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import next_deaths

@@ -23,7 +23,8 @@ from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.kills import LATER, aged_columns, detail_lines, nothing_sentence
 from kubectl_qos.present.list_notes import missing_sentence
-from kubectl_qos.qos.kills.analyze import Kill, find_kills, with_seen
+from kubectl_qos.qos.kills.analyze import Kill, find_kills
+from kubectl_qos.qos.kills.new_kills import with_seen
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.background import run_in_background
