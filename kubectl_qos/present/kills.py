@@ -1,11 +1,9 @@
-"""Kills in words: the table, the evidence of each kill, and why this process was chosen."""
+"""Kills in words: the evidence of each kill, and why this process was chosen."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
 from kubectl_qos.errors import first_few
@@ -14,9 +12,9 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.events import MEANINGS
 from kubectl_qos.present.evidence import evidence_sentence
-from kubectl_qos.present.format import NONE, UNKNOWN, age, count, escape, full_name, in_mi
-from kubectl_qos.present.killers import WORDS, killer_name
-from kubectl_qos.present.output import BYTES, NUMBER, Column, cell_table, column, largest_first
+from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, full_name, in_mi
+from kubectl_qos.present.killers import WORDS
+from kubectl_qos.present.output import cell_table
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.choice import (
@@ -170,12 +168,12 @@ def subject(kill: Kill) -> str:
         return f"a {qos.value} pod (the log has only part of its uid){container}{node}"
     if kill.container_id:
         return f"container {short_id}{node}, whose pod the log does not name"
-    if _is_outside_pods(kill):
+    if is_outside_pods(kill):
         return f"a process outside pods, in {escape(kill.cgroup)}{node}"
     return f"a process in an unknown cgroup{node}"
 
 
-def _is_outside_pods(kill: Kill) -> bool:
+def is_outside_pods(kill: Kill) -> bool:
     """Return whether the cgroup is known and belongs to no pod; a path that is cut may belong to one."""
     is_known = bool(kill.cgroup) and not kill.cgroup.endswith(CUT)
     return is_known and not (kill.pod_uid or kill.container_id) and class_of_path(kill.cgroup) is None
@@ -298,7 +296,7 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
     elif choice in {Unranked.ALLOCATING, Unranked.SWAPOFF}:
         yield f"the other candidates did not matter: {choice.value}"
     elif report.outcome is Outcome.KILLED:
-        yield from _reason_by_adj(report, is_outside=_is_outside_pods(kill))
+        yield from _reason_by_adj(report, is_outside=is_outside_pods(kill))
         first = first_of_table(report) if choice is Unranked.NO_VICTIM else None
         if first is None:
             yield from [f"the other candidates are unknown: {choice.value}"] if choice is not None else []
@@ -503,111 +501,3 @@ _UNLIMITED_KB: Final = 1 << 52
 _NOTABLE: Final = 4
 """Shared memory is mentioned from this fraction of the whole on: a fourth."""
 _USERS: Final = 3
-
-
-def columns(*, wide: bool) -> tuple[Column[Kill], ...]:
-    """Return the columns of the table, with `wide` all of them."""
-    return tuple(column for column in _COLUMNS if wide or column.is_default)
-
-
-def aged_columns() -> tuple[Column[Kill], ...]:
-    """Return the columns of a screen, with ages; the evidence has the times."""
-
-    def ago(kill: Kill, now: datetime) -> str:
-        return f"{'~' if kill.time_is_estimated else ''}{age(kill.time, now)}" if kill.time else UNKNOWN
-
-    time, *others = _COLUMNS
-    return (replace(time, header="AGE", width=0, cell=ago), *others)
-
-
-def _time_text(kill: Kill) -> str:
-    return f"{'~' if kill.time_is_estimated else ''}{escape(kill.time)}" if kill.time else UNKNOWN
-
-
-def _newest_first(kill: Kill) -> float:
-    when = parse_time(kill.time)
-    return largest_first(when.timestamp() if when is not None else None)
-
-
-def _pod_text(kill: Kill) -> str:
-    if kill.pod:
-        return escape(kill.pod)
-    if kill.pod_uid:
-        return f"uid:{escape(kill.pod_uid)}"
-    return NONE if _is_outside_pods(kill) else UNKNOWN
-
-
-def _container_text(kill: Kill) -> str:
-    if kill.container:
-        return escape(kill.container)
-    is_whole_pod = kill.report is None or (kill.report.daemon is not None and bool(kill.pod_uid))
-    return NONE if not kill.container_id and (is_whole_pod or _is_outside_pods(kill)) else UNKNOWN
-
-
-def _victim_text(kill: Kill) -> str:
-    victim = kill.report.dead if kill.report is not None else None
-    return escape(f"{victim.comm}/{victim.pid}") if victim is not None else UNKNOWN
-
-
-def _place_text(kill: Kill) -> str:
-    choice = kill.choice
-    if not isinstance(choice, VictimChoice):
-        return UNKNOWN
-    return f"{choice.chosen.place}{'=' if choice.tied else ''} of {len(choice.ranked)}"
-
-
-HIDDEN_FIRST: Final = ("freed", "score", "sure", "container")
-"""The columns that a narrow terminal hides, in this order."""
-
-
-def by_text(kill: Kill) -> str:
-    """Return the killer by its name in lists of coming deaths; of a daemon without its assumed trigger."""
-    killer, mechanism = kill.diagnosis.killer, kill.diagnosis.mechanism
-    is_daemon = killer is not None and not (killer.is_kernel or killer.evicts)
-    return mechanism.value if is_daemon else killer_name(mechanism, is_own=kill.is_own)
-
-
-_COLUMNS: Final[tuple[Column[Kill], ...]] = (
-    column("time", lambda kill: kill.time or None, "when", width=20, cell=_time_text, sort_key=_newest_first),
-    column("namespace", lambda kill: kill.namespace or None, "the pod's namespace", width=12),
-    column("pod", lambda kill: kill.pod or None, "the pod", width=24, cell=_pod_text, sort_key=_pod_text),
-    column(
-        "container",
-        lambda kill: kill.container or None,
-        "the container",
-        width=10,
-        cell=_container_text,
-        sort_key=_container_text,
-    ),
-    column(
-        "by",
-        lambda kill: kill.diagnosis.mechanism.value,
-        "the mechanism",
-        width=18,
-        cell=by_text,
-    ),
-    column("sure", lambda kill: kill.diagnosis.confidence.value, "certain, likely or possible", width=8),
-    column("score", lambda kill: kill.score, "its oom_score then", NUMBER, header="OOM_SCORE"),
-    column("freed", lambda kill: kill.freed_bytes, "memory of the killed processes", BYTES, width=6),
-    column("node", lambda kill: kill.node or None, "the node", width=10, empty=UNKNOWN),
-    column("exit", lambda kill: kill.exit_code, "the exit code", NUMBER, empty=NONE, wide=1),
-    column("reason", lambda kill: kill.reason or None, "the status' reason", width=10, wide=1),
-    column(
-        "victim",
-        lambda kill: kill.report.dead.pid if kill.report is not None and kill.report.dead else None,
-        "the process that the kernel chose",
-        width=14,
-        cell=_victim_text,
-        sort_key=_victim_text,
-        wide=1,
-    ),
-    column(
-        "place",
-        lambda kill: kill.choice.chosen.place if isinstance(kill.choice, VictimChoice) else None,
-        "its place by the kernel's points; = is shared",
-        width=8,
-        cell=_place_text,
-        sort_key=_place_text,
-        wide=1,
-    ),
-)

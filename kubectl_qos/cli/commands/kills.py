@@ -155,7 +155,8 @@ def _without_kill(options: Options, facts: Facts, kills: Sequence[Kill]) -> Iter
 def _view(options: Options) -> TableView[Kill]:
     """Return the deaths of one of several clusters."""
     from kubectl_qos.cli.watch import TableView
-    from kubectl_qos.present.kills import HIDDEN_FIRST, columns, nothing_sentence
+    from kubectl_qos.present.kill_columns import HIDDEN_FIRST, columns
+    from kubectl_qos.present.kills import nothing_sentence
     from kubectl_qos.present.values.incidents import kill_values
     from kubectl_qos.qos.kills.analyze import newest_first
 
@@ -380,13 +381,8 @@ def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
 
 
 def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_detail: bool) -> None:
-    from kubectl_qos.present.kills import (
-        HIDDEN_FIRST,
-        columns,
-        detail_lines,
-        nothing_sentence,
-        other_causes,
-    )
+    from kubectl_qos.present.kill_columns import HIDDEN_FIRST, columns
+    from kubectl_qos.present.kills import detail_lines, nothing_sentence, other_causes
     from kubectl_qos.present.output import fit_columns, table
 
     if not kills:

@@ -21,7 +21,8 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.kills import LATER, aged_columns, detail_lines, nothing_sentence
+from kubectl_qos.present.kill_columns import aged_columns
+from kubectl_qos.present.kills import LATER, detail_lines, nothing_sentence
 from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.new_kills import with_seen

@@ -21,7 +21,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.metrics.deaths import Track
 from kubectl_qos.present.format import duration, escape, full_name
-from kubectl_qos.present.kills import by_text
+from kubectl_qos.present.kill_columns import by_text
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.background import run_in_background
