@@ -1,12 +1,11 @@
 """Corner cases of nodes, eviction and resizes; `row_NNN` is the row of the rules' table."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, node_from_object
+from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert, resource_list
 from kubectl_qos.k8s.quota import LimitRange, with_limit_ranges
 from kubectl_qos.k8s.releases import OciRuntime, Release
@@ -22,7 +21,7 @@ from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.resize import ResizeStatus, resize_outcome, resize_refusals
 from tests.golden.reference import reservation
-from tests.qos.corner import GI, MACHINE, UID, UID_, adj, file_of, on, one, pod_file, spec
+from tests.qos.corner import GI, MACHINE, UID_, adj, file_of, on, one, pod_file, spec
 
 R136 = Release.of("1.36")
 MI = 1 << 20
@@ -79,37 +78,6 @@ def test_row_063_no_burstable_pod() -> None:
     assert burstable(one(""))["cpu.weight"] == "1"
 
 
-STATIC_CPUS: dict[str, Any] = {"cpu_manager_policy": "static"}
-
-
-@pytest.mark.parametrize(
-    ("release", "c1", "c2", "pod_"),
-    [
-        ("1.36", "max 100000", "50000 100000", "max 100000"),
-        ("1.33", "max 100000", "50000 100000", "max 100000"),
-        ("1.32", "200000 100000", "50000 100000", "250000 100000"),
-    ],
-)
-def test_row_065_exclusive_cpus_have_no_quota(release: str, c1: str, c2: str, pod_: str) -> None:
-    limits = "containers: [{name: c1, resources: {limits: {cpu: 2, memory: 1Gi}}},"
-    limits += " {name: c2, resources: {limits: {cpu: 500m, memory: 1Gi}}}]"
-    found = on(spec(limits), release, **STATIC_CPUS)
-    assert (file_of(found, "c1", "cpu.max"), file_of(found, "c2", "cpu.max")) == (c1, c2)
-    assert pod_file(found, "cpu.max") == pod_
-
-
-@pytest.mark.parametrize(
-    ("resources", "quota"),
-    [
-        pytest.param("limits: {cpu: 1500m, memory: 1Gi}", "150000 100000", id="row_066"),
-        pytest.param("requests: {cpu: 2}, limits: {cpu: 3, memory: 1Gi}", "300000 100000", id="row_067"),
-    ],
-)
-def test_shared_cpus_keep_their_quota(resources: str, quota: str) -> None:
-    found = on(one(resources), **STATIC_CPUS)
-    assert file_of(found, "c1", "cpu.max") == pod_file(found, "cpu.max") == quota
-
-
 def test_row_070_another_period_needs_its_gate() -> None:
     kubelet = Kubelet(cpu_cfs_quota_period_us=10_000)
     assert "requires feature gate CustomCPUCFSQuotaPeriod" in kubelet_refusals(kubelet, Release.of("1.35"))[0]
@@ -138,11 +106,6 @@ def test_row_078_a_running_pod_keeps_its_pids_limit() -> None:
     assert "pids.max" not in pod_cgroup.UPDATED_IN_PLACE
 
 
-def test_row_080_cgroupfs_paths() -> None:
-    found = on(one("requests: {cpu: 1}"), cgroup_driver=CgroupDriver.CGROUPFS)
-    assert found.cgroup.path == f"/kubepods/burstable/pod{UID}"
-
-
 def test_row_084_crun_has_a_child_for_the_processes() -> None:
     kubelet = Kubelet()
     pod_path = on(one("requests: {cpu: 1}")).cgroup.path
@@ -156,14 +119,6 @@ def test_row_084_crun_has_a_child_for_the_processes() -> None:
     for other in (Node(), replace(node, cgroup_version=1)):
         (container,) = on(one("requests: {cpu: 1}"), node=other).containers
         assert container.process_cgroup is container.cgroup
-
-
-def test_row_091_the_gate_alone_changes_nothing_visible() -> None:
-    pod = one("requests: {memory: 500Mi}, limits: {memory: 1000Mi}")
-    found = on(pod, "1.37", memory_throttling_factor=None)
-    assert file_of(found, "c1", "memory.high") is None
-    assert file_of(found, "c1", "memory.min") in {None, "0"}
-    assert file_of(found, "c1", "memory.low") in {None, "0"}
 
 
 def test_memory_high_counts_the_machine_where_reservations_are_unknown() -> None:
