@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.check.findings import Context, Subject, rule_texts, select
@@ -152,6 +152,7 @@ def objects(draw: st.DrawFn) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": template}
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(objects())
 def test_a_random_object_is_judged_alike(raw: dict[str, Any]) -> None:
     assert_equal(raw)
