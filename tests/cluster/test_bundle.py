@@ -488,12 +488,20 @@ def _changed(good: bytes, name: str, old: bytes, new: bytes) -> bytes:
     return archive(**members)
 
 
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("good") / "b.tar.gz"
+    write_bundle(path, collect(Stepped(1), Scope()))
+    return path.read_bytes()
+
+
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_bundle_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_bad_bundle_is_one_sentence(
+    good: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     spoil, sentence = BAD[name]
     path = tmp_path / "b.tar.gz"
-    write_bundle(path, collect(Stepped(1), Scope()))
-    path.write_bytes(spoil(path.read_bytes()))
+    path.write_bytes(spoil(good))
     monkeypatch.setattr(bundle, "MAX_UNPACKED_BYTES", 1 << 20)
     with pytest.raises(InputError) as caught:
         BundleSource(str(path))
