@@ -47,7 +47,7 @@ def test_the_question_names_what_is_written_where(cluster: Cluster, start: Start
     assert any(line.startswith("cluster    test  ") for line in said.splitlines())
 
 
-@pytest.mark.parametrize("answer", ["", "y", "test", "\x04"])
+@pytest.mark.parametrize("answer", ["y", "\x04"])
 def test_any_other_answer_is_no(cluster: Cluster, start: Start, answer: str) -> None:
     terminal = start(*ALONE)
     terminal.until("Type yes:")

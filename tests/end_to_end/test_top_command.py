@@ -77,7 +77,10 @@ ORDERS: dict[str, Callable[[list[Any]], bool]] = {
 
 @pytest.mark.parametrize(
     ("key", "flags"),
-    [(key, flags) for key in BY_KEY for flags in ([], ["--containers"]) if flags or key != "container"],
+    [
+        *((key, []) for key in BY_KEY if key != "container"),
+        *((key, ["--containers"]) for key in ("container", "rank", "memory")),
+    ],
 )
 def test_every_column_can_be_sorted_by(run: Run, key: str, flags: list[str]) -> None:
     done = run("top", "--demo", "-o", "json", "--sort-by", key, *flags)
