@@ -35,7 +35,7 @@ _TEXT: Final = re.compile(
     re.MULTILINE,
 )
 _LEFT_OUT: Final = re.compile(
-    r"^(?:[>#|] ?)+|^`{3}.*|^`(?=\w)|`$|\x1b\[[0-9;]*m"
+    r"^\*\*|\*\*$|^(?:[>#|] ?)+|^`{3}.*|^`(?=\w)|`$|\x1b\[[0-9;]*m"
     r"|^.*(?:\b(?:kubectl|oc)|[^\w\s] ?k\w{0,2}) (?:-\S+ (?:[\w.-]+ )?)*(?:describe|get) .*",
     re.MULTILINE,
 )
@@ -84,8 +84,8 @@ _EVENT_TITLES: Final = (
     ("NAMESPACE", "LASTSEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"),
 )
 """The headings of describe, get events, and get events -A, from the type's column on."""
-_MAY_BE_EMPTY: Final = "SUBOBJECT"
-"""The column of get events -o wide that most events leave empty."""
+_MAY_BE_EMPTY: Final = frozenset({"SUBOBJECT", "SUBOBJECTPATH"})
+"""The column of get events -o wide, and of older descriptions, that most events leave empty."""
 _TITLES: Final = ({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME"}, {"NAME", "READY"})
 """The headings of events, conditions, the pods of a node, and of any pods."""
 _LISTED: Final = frozenset({"OOMKilled", "Init:OOMKilled", "Evicted"})
@@ -217,24 +217,28 @@ def _objects(fields: _Fields, kind: str, name: str) -> Iterator[dict[str, Any]]:
     if "Involved Object" in fields:
         yield _described_event(fields)
         return
-    name = fields["Name"].value or name
+    rows = [*_rows(fields["Events"].lines if {"Name", "Events"} & fields.keys() else fields.lines)]
+    listed = [row for row in rows if row.get("STATUS") in _LISTED and "READY" in row]
+    only = listed[0] if len(listed) == 1 else {}
+    name = fields["Name"].value or only.get("NAME", name)
     involved = {
         "kind": "Object" if "Name" in fields else kind,
         "name": name,
-        "namespace": fields["Namespace"].value,
+        "namespace": fields["Namespace"].value or only.get("NAMESPACE", ""),
     }
     if not {"Roles", "Capacity", "Allocatable", "System Info"}.isdisjoint(fields):
         involved["kind"] = "Node"
         yield _node(name, fields)
-        rows = [*_rows(fields["Non-terminated Pods"].lines)]
-        yield from (_summed_pod(row, name) for row in rows if row.keys() >= {"NAME", "MEMORYREQUESTS"})
+        pods = [*_rows(fields["Non-terminated Pods"].lines)]
+        yield from (_summed_pod(row, name) for row in pods if row.keys() >= {"NAME", "MEMORYREQUESTS"})
     elif not _OF_POD.isdisjoint(fields) or fields["Reason"].value:
         involved["kind"] = "Pod"
         yield _pod(involved, fields)
-    rows = [*_rows(fields["Events"].lines if {"Name", "Events"} & fields.keys() else fields.lines)]
+    else:
+        low = _LOW.search(fields["Message"].text) if only else None
+        message = low[0] if low is not None and "Container" in low[0] else ""
+        yield from (_listed_pod(row, message) for row in listed)
     yield from (_event(row, involved) for row in rows if {"REASON", "MESSAGE"} <= row.keys())
-    if not involved["kind"]:
-        yield from (_listed_pod(row) for row in rows if row.get("STATUS") in _LISTED and "READY" in row)
 
 
 def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
@@ -251,8 +255,8 @@ def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
             if any(line[begin - 1 : begin].strip() for begin in begins[1:]) or not values[-1]:
                 values = re.split(r"  +", line.strip(), maxsplit=len(titles) - 1)
             names = [title[0].upper().replace(" ", "") for title in titles]
-            if len(values) < len(names) and _MAY_BE_EMPTY in names:
-                names.remove(_MAY_BE_EMPTY)
+            if len(values) < len(names):
+                names = [name for name in names if name not in _MAY_BE_EMPTY]
             if len(values) == len(names):
                 yield dict(zip(names, values, strict=True))
         elif not titles:
@@ -285,11 +289,12 @@ def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def _listed_pod(row: Mapping[str, str]) -> dict[str, Any]:
+def _listed_pod(row: Mapping[str, str], message: str) -> dict[str, Any]:
     """Return a pod as kubectl get pods shows it: of a killed container neither its name nor its exit code."""
     reason = row["STATUS"].removeprefix("Init:")
     end = {"name": UNKNOWN_CONTAINER, "state": {"terminated": {"reason": reason, "exitCode": UNKNOWN_EXIT}}}
-    status = {"containerStatuses": [end]} if reason == "OOMKilled" else {"phase": "Failed", "reason": reason}
+    evicted = {"phase": "Failed", "reason": reason, "message": message}
+    status: dict[str, Any] = {"containerStatuses": [end]} if reason == "OOMKilled" else evicted
     metadata = {"name": row["NAME"], "namespace": row.get("NAMESPACE", "")}
     return _pod_of_status(status) | {
         "metadata": metadata,

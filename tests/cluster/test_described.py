@@ -153,6 +153,15 @@ WIDE_EVENTS: Final = "".join(
         ("3m", "Warning", "Evicted", "pod/web-0", "", "kubelet, worker-2", EVICTED, "3m", "1", "b.18"),
     )
 )
+_OLD: Final = "  {:12}{:12}{:8}{:28}{:15}{:11}{:13}{}\n"
+OLD_EVENTS_OF_NODE: Final = "Events:\n" + "".join(
+    _OLD.format(*row)
+    for row in (
+        ("FirstSeen", "LastSeen", "Count", "From", "SubobjectPath", "Type", "Reason", "Message"),
+        ("14m", "14m", "1", "kernel-monitor, gke-a-default-1", "", "Warning", "OOMKilling", OOM_KILLING),
+        ("14m", "14m", "1", "kubelet, gke-a-default-1", "", "Warning", "Evicted", EVICTED),
+    )
+)
 
 
 def read(text: str) -> ParsedObjects:
@@ -544,6 +553,7 @@ def test_events(text: str) -> None:
             "Events:\n" + "\n".join(line.strip() for line in NODE.partition("Events:\n")[2].splitlines()),
             ["node", Mechanism.MEMORY_LIMIT],
         ),
+        (OLD_EVENTS_OF_NODE, [Mechanism.MEMORY_LIMIT, "kubelet eviction"]),
         (f"Warning   OOMKilling   104s   kernel-monitor   {OOM_KILLING}", [Mechanism.MEMORY_LIMIT]),
         (f"  Warning  Evicted  2m (x3 over 5m)  kubelet  {EVICTED}\n", ["kubelet eviction"]),
         (f"> 3m11s   Warning   OOMKilling   node/n1   {OOM_KILLING}", [Mechanism.MEMORY_LIMIT]),
@@ -552,6 +562,7 @@ def test_events(text: str) -> None:
     ids=[
         "events of a node",
         "without their indent",
+        "of 2017",
         "a row",
         "a row of a pod",
         "a row of get events",
@@ -606,6 +617,13 @@ def test_a_list_of_pods(prefix: str) -> None:
         "web-0": (Mechanism.UNKNOWN_EVICTION, None),
     }
     assert "it ended with OOMKilled, and an exit code that is unknown" in " ".join(detail_lines(killed[0]))
+    evicted = (
+        f"kubectl get pods\n{lines[0]}\n{lines[3]}\n\nkubectl describe pods web-0\n**Message: {EXCESS}**"
+    )
+    (kill,) = kills(evicted)
+    assert "used 900Mi of memory, 772Mi above its request," in " ".join(" ".join(detail_lines(kill)).split())
+    (kill,) = kills(f"{lines[0]}\n{lines[1]}\n{STATE}")
+    assert (kill.namespace, kill.pod, kill.exit_code) == ("shop", "api-0", 137)
     one_space = (re.sub(" +", " ", line) for line in lines)
     assert [kill.pod for kill in kills("\n".join(one_space))] == [kill.pod for kill in killed]
 
