@@ -109,15 +109,19 @@ def ended_text(pod: Pod, release: Release) -> str:
     if not above:
         return f"{name} was evicted{f' for {resource}' if resource else ''}: {evidence_sentence(own[0])}"
     used = {key: Evidence(EvidenceKind.SAMPLE, size) for key, (size, _) in above.items()}
-    sizes = (f"{binary(friendly(need.wanted_bytes))} for {escape(key)}" for key, need in used.items())
+    sizes = {key: friendly(need.wanted_bytes) for key, need in used.items()}
     where = escape(f"{owner.kind.lower()}/{owner.name}")
-    request = f"request {resource} {', '.join(sizes)} in {where}"
+    requests = (f"{binary(size)} for {escape(key)}" for key, size in sizes.items())
+    request = f"request {resource} {', '.join(requests)} in {where}"
     what = (
         "its requests" if own[0].details["is_all"] else f"the request of {first_few([*map(escape, above)])}"
     )
-    return (
+    limits = {container.name: container.limits.get(resource) for container in all_containers(pod)}
+    low = [key for key, size in sizes.items() if (limit := limits.get(key)) and limit.value() < size]
+    text = (
         f"{name} was evicted for {resource} above {what}: {request}. Below its requests its priority decides"
     )
+    return f"{text}; raise limits.{resource} of {first_few([*map(escape, low)])} to that too" if low else text
 
 
 def _oom_ended(pod: Pod, release: Release) -> str:

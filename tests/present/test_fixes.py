@@ -69,7 +69,11 @@ USED = "Container c was using {}, request is {}, has larger consumption of x. "
     [
         (
             {"reason": "Evicted", "message": LOW.format("memory") + USED.format("70Mi", "0")},
-            "evicted for memory above its requests: request memory 88Mi for c in deployment/api. Below its",
+            "88Mi for c in deployment/api. Below its requests its priority decides; raise limits.memory",
+        ),
+        (
+            {"reason": "Evicted", "message": LOW.format("memory") + USED.format("40Mi", "0")},
+            "evicted for memory above its requests: request memory 52Mi for c in deployment/api. Below its",
         ),
         (
             {"reason": "Evicted", "message": LOW.format("ephemeral-storage") + USED.format("3Gi", "1Gi")},
