@@ -145,8 +145,9 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
     command = _COMMAND.search(whole)
     kind, name = ("", _UNKNOWN_NAME) if command is None else (_KINDS[command["kind"]], command["name"])
     parts = re.split(r"^(?=Name: )", dedent(_SECOND_LINE.sub("\v", text)), flags=re.MULTILINE)
-    fields = (_Fields(list(filter(None, part.split("\n")))) for part in parts)
-    return [raw for part in fields for raw in _objects(_with_container(part), kind, name)]
+    fields = [_with_container(_Fields(list(filter(None, part.split("\n"))))) for part in parts]
+    described = {part["Name"].value for part in fields}
+    return [raw for part in fields for raw in _objects(part, kind, name, described)]
 
 
 def _pod_alone(text: str) -> dict[str, Any] | None:
@@ -213,18 +214,20 @@ def _with_container(fields: _Fields) -> _Fields:
     return fields
 
 
-def _objects(fields: _Fields, kind: str, name: str) -> Iterator[dict[str, Any]]:
+def _objects(fields: _Fields, kind: str, name: str, described: set[str]) -> Iterator[dict[str, Any]]:
     if "Involved Object" in fields:
         yield _described_event(fields)
         return
     rows = [*_rows(fields["Events"].lines if {"Name", "Events"} & fields.keys() else fields.lines)]
     listed = [row for row in rows if row.get("STATUS") in _LISTED and "READY" in row]
+    listed = [row for row in listed if row.get("NAME", "") not in described]
     only = listed[0] if len(listed) == 1 else {}
-    name = fields["Name"].value or only.get("NAME", name)
+    own = next((row for row in listed if row["NAME"] == name), only)
+    name = fields["Name"].value or own.get("NAME", name)
     involved = {
         "kind": "Object" if "Name" in fields else kind,
         "name": name,
-        "namespace": fields["Namespace"].value or only.get("NAMESPACE", ""),
+        "namespace": fields["Namespace"].value or own.get("NAMESPACE", ""),
     }
     if not {"Roles", "Capacity", "Allocatable", "System Info"}.isdisjoint(fields):
         involved["kind"] = "Node"
@@ -234,10 +237,10 @@ def _objects(fields: _Fields, kind: str, name: str) -> Iterator[dict[str, Any]]:
     elif not _OF_POD.isdisjoint(fields) or fields["Reason"].value:
         involved["kind"] = "Pod"
         yield _pod(involved, fields)
-    else:
-        low = _LOW.search(fields["Message"].text) if only else None
-        message = low[0] if low is not None and "Container" in low[0] else ""
-        yield from (_listed_pod(row, message) for row in listed)
+        listed = [row for row in listed if own and row is not own]
+    low = _LOW.search(fields["Message"].text) if own else None
+    message = low[0] if low is not None and "Container" in low[0] else ""
+    yield from (_listed_pod(row, message if row is own else "") for row in listed)
     yield from (_event(row, involved) for row in rows if {"REASON", "MESSAGE"} <= row.keys())
 
 

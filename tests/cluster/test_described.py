@@ -624,6 +624,10 @@ def test_a_list_of_pods(prefix: str) -> None:
     assert "used 900Mi of memory, 772Mi above its request," in " ".join(" ".join(detail_lines(kill)).split())
     (kill,) = kills(f"{lines[0]}\n{lines[1]}\n{STATE}")
     assert (kill.namespace, kill.pod, kill.exit_code) == ("shop", "api-0", 137)
+    command = "kubectl describe pod api-0"
+    for described in (f"{command}\n{STATE}", f"{command}\n{POD.replace('web-0', 'api-0')}", POD):
+        both = kills("\n".join((*lines, described)))
+        assert len({kill.pod for kill in both}) == len(both) == 3
     one_space = (re.sub(" +", " ", line) for line in lines)
     assert [kill.pod for kill in kills("\n".join(one_space))] == [kill.pod for kill in killed]
 
