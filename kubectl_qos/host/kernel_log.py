@@ -189,7 +189,8 @@ class _Pending:
         if record.is_bare:
             whole = replace(self.record, message=record.message)
         else:
-            whole = replace(record, line=self.record.line, place=self.record.place)
+            begin = self.record
+            whole = replace(record, line=begin.line, place=begin.place, part=begin.part)
         return _Pending(text, whole, line)
 
 

@@ -17,7 +17,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from itertools import chain, islice
+from itertools import chain, islice, tee
 from typing import Any, Final
 
 import msgspec
@@ -145,8 +145,10 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
 
     `dmesg -H` has the minute, and for each further line how much later it is; `now` gives the year.
     """
-    cleaned = enumerate(map(_with_cut, _without_list(map(_clean, lines))), 1)
-    numbered = ((number, line) for number, text in cleaned for line in _split(text))
+    parts = ((number, part) for number, line in enumerate(lines, 1) for part in _split(line))
+    places, texts = tee(parts)
+    cleaned = map(_with_cut, _without_list(_clean(text) for _, text in texts))
+    numbered = ((number, text) for (number, _), text in zip(places, cleaned, strict=True))
     minute = ""
     seconds = 0.0
     for number, text in numbered:

@@ -244,6 +244,8 @@ def test_the_heads_of_several_files_are_of_several_nodes(time: float) -> None:
     first, second = read_log(lines, NOW).reports
     assert (first.victim, first.memory.limit_kb) == (None, 131072)
     assert (second.invoker, second.memory.limit_kb) == (None, None)
+    broken = ["==> node-a.log <==", *(line[at : at + 80] for line in LINES for at in range(0, len(line), 80))]
+    assert report_of(broken) == report_of(LINES)
 
 
 def test_another_word_for_the_same_victim_is_no_group() -> None:
@@ -499,7 +501,8 @@ def test_only_the_first_line_of_what_a_person_has_typed_has_a_prefix() -> None:
 
 @pytest.mark.parametrize("quotation", ["", '"'])
 def test_lines_whose_ends_are_escaped(quotation: str) -> None:
-    assert report_of([quotation + r"\n".join(LINES) + quotation]) == report_of(LINES)
+    for lines in (LINES, [f"{line[:99]}>" for line in LINES]):
+        assert report_of([quotation + r"\n".join(lines) + quotation]) == report_of(lines)
 
 
 @pytest.mark.parametrize("width", [at for at in range(45, len(LINES[-1])) if at not in range(66, 70)])

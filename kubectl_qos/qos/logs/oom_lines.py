@@ -198,6 +198,11 @@ class ReportBuilder:
         seconds = _GAP_SECONDS if self.has_gap else _SLOW_SECONDS if self._is_slow else _APART_SECONDS
         return last.part == record.part and (is_same or is_next) and self._is_close(record, seconds)
 
+    def _is_followed_by(self, record: LogRecord) -> bool:
+        """Return whether what comes of this kill may be in a line: it may be another program's."""
+        is_here = (record.node, record.part) == (self._last.node, self._last.part)
+        return is_here and self._is_close(record, _REAPED_SECONDS)
+
     def _is_close(self, record: LogRecord, seconds: float) -> bool:
         """Return whether a line has about the same time, or without times, whether no line was left out."""
         last = self._last
@@ -246,8 +251,7 @@ class ReportBuilder:
 
     def add_reaped(self, record: LogRecord, pid: int) -> bool:
         """Add a process that the reaper has freed, if it is one of the victims; else return False."""
-        is_here = record.node == self._last.node and self._is_close(record, _REAPED_SECONDS)
-        if not is_here or pid not in {victim.pid for victim in self._dead}:
+        if not self._is_followed_by(record) or pid not in {victim.pid for victim in self._dead}:
             return False
         self._reaped.append(pid)
         self.note_continuation()
@@ -256,8 +260,7 @@ class ReportBuilder:
     def add_unit(self, record: LogRecord, unit: str, ended: str | None) -> bool:
         """Add systemd's line about its unit, if it is about this kill; else return False."""
         path = self._report.task_memcg or self._report.group_kill
-        is_here = record.node == self._last.node and self._is_close(record, _REAPED_SECONDS)
-        if not is_here or (path and unit not in path and CUT not in path):
+        if not self._is_followed_by(record) or (path and unit not in path and CUT not in path):
             return False
         self._set(ended_unit=unit if ended else self._report.ended_unit)
         return True
@@ -277,14 +280,15 @@ class ReportBuilder:
     def _merge(self, other: ReportBuilder) -> bool:
         """Take over what a report has, if it is only about this unit or victims of this group."""
         if other._kind == "unit":
-            is_before = other._last.node == self._last.node and other._is_close(self._last, _REAPED_SECONDS)
-            is_same = is_before and other._report.task_memcg in self._report.task_memcg
+            is_same = other._is_followed_by(self._last)
+            is_same = is_same and other._report.task_memcg in self._report.task_memcg
             if is_same:
                 self._set(ended_unit=self._report.ended_unit or other._report.ended_unit)
             return is_same
         if self._report.group_kill != CUT:
             return False
         is_only_kill = other._stage == Stage.KILLED and not (other._has_summary or other._table.tasks)
+        is_only_kill &= other._report.constraint in {None, self._report.constraint}
         if not is_only_kill or not other._memory.is_empty:
             return False
         if self.is_near(other._last) and other._report.line > self._report.line:
@@ -465,6 +469,9 @@ class ReportBuilder:
         if done and is_alike and killed.pid in {victim.pid for victim in self._victims}:
             # Of a group the first is killed again; the line with its path may be missing.
             self._set(group_kill=self._report.group_kill or CUT)
+        elif not is_alike and len(self._victims) == 1:
+            # The first of a group is killed twice: the line about the group was not about this one.
+            self._set(group_kill="")
         is_further = bool(self._victims) and not self._report.group_kill if done else not is_first_kill
         if is_further or not self._constrain(_constraint_of(why)):
             return False
