@@ -130,6 +130,15 @@ def _below(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)}
 
 
+def distribution(node: Node) -> tuple[NodeOverride, ...]:
+    """Return the profile of the distribution that a kubelet's version names: `v1.34.2+k3s1`.
+
+    It changes who kills: k3s and RKE2, which has its agent, set no threshold of memory.available.
+    """
+    is_k3s = any(name in node.kubelet_version for name in ("+k3s", "+rke2"))
+    return (NodeOverride(PROFILE, "k3s"),) if is_k3s else ()
+
+
 def _with_profile(setup: NodeSetup, name: str) -> NodeSetup:
     """Apply the published defaults of a kind of cluster to what is unknown of the node."""
     profile = PROFILES.get(name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin, node_from_object, with_origin
-from kubectl_qos.k8s.node_overrides import KUBELET_VERSION, NodeOverride, apply_overrides
+from kubectl_qos.k8s.node_overrides import KUBELET_VERSION, NodeOverride, apply_overrides, distribution
 from kubectl_qos.k8s.objects import NO_NODE_INFO, NodeObject, Pod
 from kubectl_qos.k8s.releases import DEFAULT_RELEASE, NEWEST_MINOR, OLDEST_MINOR, Release
 from kubectl_qos.k8s.selectors import FieldSelector, Selector
@@ -179,7 +179,7 @@ class Snapshot:
         if node_name in self.shortages:
             node = replace(node, short_at=self.shortages[node_name])
         setup = NodeSetup(node, kubelet, release)
-        settings = self.overrides.settings
+        settings = (*distribution(node), *self.overrides.settings)
         return apply_overrides(setup, settings, stated=True) if settings else setup
 
     def usage_of(self, pod: Pod) -> PodUsage | None:

@@ -203,7 +203,11 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
         and not state.setup.node.is_windows
     ]
     if never:
-        yield f"no kubelet evicts for memory on {first_few(never)}: there is no threshold of memory.available"
+        bases = {state.setup.kubelet.basis.get("eviction_hard", "") for state in states.values()} - {""}
+        text = (
+            f"no kubelet evicts for memory on {first_few(never)}: there is no threshold of memory.available"
+        )
+        yield f"{text} (assumed from {escape(*sorted(bases))})" if len(bases) == 1 else text
     own = {name: state.own_bytes for name, state in states.items() if state.capacity_bytes}
     yield from own_memory_notes(own, usage)
 

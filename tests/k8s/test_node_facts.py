@@ -214,6 +214,26 @@ def test_k3s_never_evicts_for_memory() -> None:
     assert "memory.available" not in setup(raw(), "profile=k3s").kubelet.eviction_hard
 
 
+@pytest.mark.parametrize(
+    ("version", "settings", "threshold"),
+    [
+        ("v1.34.2+k3s1", (), None),
+        ("v1.34.2+rke2r1", (), None),
+        ("v1.34.2", (), "100Mi"),
+        ("v1.34.2+k3s1", ("profile=eks",), "100Mi"),
+        ("v1.34.2+k3s1", ("evictionHard=memory.available=1Gi",), "1Gi"),
+    ],
+)
+def test_a_kubelets_version_names_its_distribution(
+    version: str, settings: tuple[str, ...], threshold: str | None
+) -> None:
+    node = raw(kubeletVersion=version)
+    assert setup(node, *settings).kubelet.eviction_hard.get("memory.available") == threshold
+    configured = kubelet_from_configz({"evictionHard": {"memory.available": "2Gi"}}, Release.of("1.34"))
+    known = setup(node, kubelet=configured)
+    assert known.kubelet.eviction_hard["memory.available"] == "2Gi"
+
+
 def test_the_features_that_a_kubelet_declares() -> None:
     declared = convert({"status": {"declaredFeatures": ["InPlacePodVerticalScaling"]}}, NodeObject)
     assert node_from_object(declared, Kubelet()).declared_features == ("InPlacePodVerticalScaling",)

@@ -329,7 +329,10 @@ def test_a_node_says_what_growth_the_kubelet_may_notice_too_late(snapshot: Snaps
 
 def test_a_kubelet_without_a_threshold_is_named(snapshot: Snapshot) -> None:
     k3s = replace(snapshot, overrides=NodeOverrides(settings=(NodeOverride.parse("profile=k3s"),)))
-    said = "no kubelet evicts for memory on worker-2: there is no threshold of memory.available"
+    said = (
+        "no kubelet evicts for memory on worker-2: there is no threshold of memory.available (assumed from"
+        " profile k3s)"
+    )
     for given, is_said in ((k3s, True), (snapshot, False)):
         assert (said in next_death.notes(deaths_on_nodes(given, ["worker-2"]))) is is_said
 
