@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +32,7 @@ from tests.host.kernel_logs import FORMS, RUNS, recorded_log, recorded_run, rewr
 from tests.qos.recorded import pods_c
 from tests.recordings.files import read, read_json, read_lines
 
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 LIMIT_OF_RUN = {"global-A": "node", "kubepods-C": "kubepods limit"}
 """What ran out; in the other runs it is the limit of a pod, which is that of its only container."""
 NODE_RAN_OUT = "System OOM encountered, victim process: x, pid: 7"
@@ -261,6 +264,23 @@ def only(found: Pod, *events: Event, logs: Iterable[KernelLog] = (), of_nodes: b
     return kill
 
 
+@pytest.mark.parametrize("row", TABLE["rows"], ids=[row["case"] for row in TABLE["rows"]])
+def test_what_decides(row: dict[str, Any]) -> None:
+    found, events = pod(**row["pod"]), tuple(event(**one) for one in row.get("events", ()))
+    if row["is"] == "none":
+        assert find_kills(Snapshot(pods=(found,)), EventList(events)) == []
+        return
+    kill = only(found, *events, of_nodes=row.get("of_nodes", True))
+    mechanism, confidence = diagnosed(kill)
+    assert row["is"] in {mechanism.value, f"{mechanism} {confidence}"}
+    assert facts(kill) >= {Fact[name] for name in row.get("has", ())}
+    assert facts(kill).isdisjoint(Fact[name] for name in row.get("lacks", ()))
+    assert kill.container == row.get("container", kill.container)
+    assert "needs" not in row or kill.diagnosis.needs is Need[row["needs"]]
+    said = [evidence_sentence(one) for one in kill.diagnosis.evidence]
+    assert any(sentence.startswith(row.get("says", "")) for sentence in said)
+
+
 @pytest.mark.parametrize("kind", ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"])
 @pytest.mark.parametrize("state", ["state", "lastState"])
 def test_containers_of_every_kind(kind: str, state: str) -> None:
@@ -284,18 +304,6 @@ def test_a_volume_in_memory_stays_when_the_container_restarts(medium: str, *, is
     assert ("what is written to the volume shm is memory: it counts to that limit" in text) is is_said
 
 
-def test_its_own_limit_among_several_containers() -> None:
-    kill = only(pod(reason="OOMKilled"), OLD)
-    assert kill.diagnosis.mechanism == "container limit"
-    assert Fact.SAME_LIMIT not in facts(kill)
-
-
-def test_an_exit_code_that_is_no_sigkill_is_no_death_by_memory() -> None:
-    for code in (0, 1, 139, 143):
-        assert find_kills(Snapshot(pods=(pod(exit_code=code),)), EventList()) == []
-    assert only(pod(exit_code=1, reason="OOMKilled"), OLD).diagnosis.confidence is Confidence.LIKELY
-
-
 @pytest.mark.parametrize(("code", "end"), [(0, "normally"), (143, "by SIGTERM"), (1, "by itself"), (137, "")])
 def test_an_oom_kill_that_did_not_end_the_container(code: int, end: str) -> None:
     kill = only(pod(exit_code=code, reason="OOMKilled", limits={}), of_nodes=False)
@@ -317,111 +325,6 @@ def test_an_init_container_with_an_oom_kill_runs_again(kind: str, code: int, *, 
     assert (Fact.INIT_RUNS_AGAIN in facts(kill)) is is_said
 
 
-def test_a_sigkill_in_which_no_oom_kill_was_counted() -> None:
-    assert Fact.NOT_COUNTED in facts(only(pod(), OLD))
-    assert Fact.NOT_COUNTED not in facts(only(pod(reason="OOMKilled"), OLD))
-
-
-@pytest.mark.parametrize(
-    ("found", "mechanism", "confidence"),
-    [
-        (pod(), Mechanism.SIGKILL, Confidence.LIKELY),
-        (pod(reason="OOMKilled"), "container limit", Confidence.LIKELY),
-        (pod(limits={}), Mechanism.SIGKILL, Confidence.LIKELY),
-    ],
-)
-def test_a_kubelet_that_stopped_it(found: Pod, mechanism: Mechanism, confidence: Confidence) -> None:
-    stopped = event("Killing", "Container a failed liveness probe, will be restarted", container="a")
-    kill = only(found, OLD, replace_time(stopped, "2026-11-20T11:59:30Z"))
-    assert diagnosed(kill) == (mechanism, confidence)
-    assert Fact.EVENT in facts(kill)
-
-
-def test_a_stop_after_a_hook_that_was_killed_leaves_open_what_killed_it() -> None:
-    """In a container at its limit the kernel kills the postStart hook; then the kubelet stops the rest."""
-    failed = "Exec lifecycle hook ([sh -c load]) failed - error: exited with 137: , message: ''"
-    hook = replace_time(event("FailedPostStartHook", failed, container="a"), "2026-11-20T11:59:59Z")
-    stopped = replace_time(event("Killing", "FailedPostStartHook", container="a"), "2026-11-20T11:59:59Z")
-    assert diagnosed(only(pod(), OLD, hook, stopped)) == ("container limit", Confidence.POSSIBLE)
-    ended = msgspec.structs.replace(hook, message=failed.replace("137", "1"))
-    assert diagnosed(only(pod(), OLD, ended, stopped)) == (Mechanism.SIGKILL, Confidence.LIKELY)
-
-
-@pytest.mark.parametrize(
-    ("message", "mechanism"),
-    [
-        ("Container a failed liveness probe, will be restarted", Mechanism.SIGKILL),
-        ("Container ab failed startup probe, will be restarted", "container limit"),
-        ("Stopping container a", "container limit"),
-    ],
-)
-def test_an_event_without_a_time_names_the_container_that_a_probe_stopped(
-    message: str, mechanism: Mechanism
-) -> None:
-    assert only(pod(), event("Killing", message, time="")).diagnosis.mechanism == mechanism
-
-
-def replace_time(found: Event, time: str) -> Event:
-    return msgspec.structs.replace(found, last_timestamp=time)
-
-
-@pytest.mark.parametrize(
-    ("container", "time"),
-    [("b", "2026-11-20T11:59:59Z"), ("a", "2026-11-20T11:00:00Z"), ("a", "2026-11-20T12:00:20Z")],
-)
-def test_another_stop_does_not_explain_it(container: str, time: str) -> None:
-    kill = only(pod(), OLD, event("Killing", "Stopping", time, container=container))
-    assert diagnosed(kill) == ("container limit", Confidence.POSSIBLE)
-
-
-def test_a_pod_whose_deadline_has_passed() -> None:
-    status = {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active longer than that"}
-    kill = only(pod(status=status))
-    assert diagnosed(kill) == (Mechanism.SIGKILL, Confidence.LIKELY)
-    assert evidence_sentence(kill.diagnosis.evidence[1]).startswith(
-        "the pod's status says DeadlineExceeded: Pod"
-    )
-    assert only(pod(status=status, reason="OOMKilled")).diagnosis.mechanism == "container limit"
-
-
-def test_a_pod_that_is_being_deleted() -> None:
-    kill = only(pod(deletionTimestamp=DIED), OLD)
-    assert (kill.diagnosis.mechanism, facts(kill) >= {Fact.BEING_DELETED}) == (Mechanism.SIGKILL, True)
-    assert only(pod(deletionTimestamp=DIED, state="lastState"), OLD).diagnosis.mechanism == "container limit"
-
-
-def test_a_status_that_the_kubelet_made_up() -> None:
-    kill = only(pod(reason="ContainerStatusUnknown"), event("SystemOOM", NODE_RAN_OUT, node=True))
-    assert diagnosed(kill) == (Mechanism.UNKNOWN, Confidence.POSSIBLE)
-
-
-@pytest.mark.parametrize(
-    ("time", "mechanism"),
-    [
-        ("2026-11-20T12:00:10Z", "node"),
-        ("2026-11-20T11:59:50Z", "node"),
-        ("2026-11-20T12:05:00Z", "kubepods limit"),
-        ("2026-11-20T11:55:00Z", "kubepods limit"),
-    ],
-)
-def test_a_node_that_ran_out_at_that_time(time: str, mechanism: Mechanism) -> None:
-    kill = only(pod(reason="OOMKilled", limits={}), OLD, event("SystemOOM", NODE_RAN_OUT, time, node=True))
-    assert diagnosed(kill) == (mechanism, Confidence.LIKELY)
-
-
-def test_with_a_limit_of_its_own_a_node_that_ran_out_is_only_possible() -> None:
-    kill = only(pod(reason="OOMKilled"), OLD, event("SystemOOM", NODE_RAN_OUT, node=True))
-    assert diagnosed(kill) == ("node", Confidence.POSSIBLE)
-
-
-def test_node_problem_detector_distinguishes_a_cgroup_from_the_node() -> None:
-    message = event("OOMKilling", "Memory cgroup out of memory: Killed process 7 (x)", node=True)
-    kill = only(pod(), OLD, message)
-    assert diagnosed(kill) == ("container limit", Confidence.LIKELY)
-    message = event("OOMKilling", "Out of memory: Killed process 7 (x)", node=True)
-    assert only(pod(limits={}), OLD, message).diagnosis.mechanism == "node"
-
-
 def test_the_kernels_own_words_count_more_than_a_kubelets() -> None:
     of_kernel = event(
         "OOMKilling", "Memory cgroup out of memory: Killed process 7 (x) total-vm:9kB", node=True
@@ -435,109 +338,14 @@ def test_the_kernels_own_words_count_more_than_a_kubelets() -> None:
     assert len(find_kills(Snapshot(), EventList((of_kernel, other)))) == 2
 
 
-def test_events_that_do_not_go_back_so_far_say_nothing() -> None:
-    late = event("Scheduled", time="2026-11-20T12:30:00Z")
-    kill = only(pod(reason="OOMKilled", limits={}), late)
-    assert diagnosed(kill) == (Mechanism.KERNEL, Confidence.LIKELY)
-    kill = only(pod(reason="OOMKilled", limits={}), OLD, of_nodes=False)
-    assert kill.diagnosis.mechanism is Mechanism.KERNEL
-    assert only(pod(reason="OOMKilled", limits={}), OLD).diagnosis.mechanism == "kubepods limit"
-
-
 EVICTED = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
-OLD_DISK = "The node was low on resource: [DiskPressure]. "
 OLD_MEMORY = "The node was low on resource: [MemoryPressure]. "
-INODES = "The node was low on resource: inodes. "
 PIDS = "The node was low on resource: pids. "
 STORAGE_LIMIT = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. "
 CONTAINER_LIMIT = 'Container app exceeded its local ephemeral storage limit "2Gi". '
 VOLUME_LIMIT = 'Usage of EmptyDir volume "cache" exceeds the limit "64Mi". '
-NOT_ADMITTED = "Pod was rejected: The node had condition: [MemoryPressure]. "
-NO_ROOM = "Node didn't have enough resource: memory, requested: 9, used: 1, capacity: 5"
-TOPOLOGY = "Resources cannot be allocated with Topology locality"
-NO_NUMA = "Allocate failed due to [memorymanager] no NUMA nodes with enough memory is available, unexpected"
-NO_HINT = (
-    "Allocate failed due to [memorymanager] failed to find NUMA nodes to extend the current topology hint"
-)
-PREEMPTED = "Preempted in order to admit critical pod"
-DISK = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 1Mi. "
+
 TARGET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
-
-
-@pytest.mark.parametrize(
-    ("status", "events", "mechanism", "confidence"),
-    [
-        ({"reason": "Evicted", "message": EVICTED}, (), "kubelet eviction", Confidence.CERTAIN),
-        ({"reason": "Evicted", "message": DISK}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
-        ({"reason": "Evicted", "message": OLD_DISK}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
-        ({"reason": "Evicted", "message": OLD_MEMORY}, (), "kubelet eviction", Confidence.CERTAIN),
-        ({"reason": "Evicted", "message": INODES}, (), Mechanism.OTHER_EVICTION, Confidence.CERTAIN),
-        ({"conditions": [{**TARGET, "message": PIDS}]}, (), Mechanism.OTHER_EVICTION, Confidence.LIKELY),
-        ({"reason": "Evicted", "message": STORAGE_LIMIT}, (), Mechanism.STORAGE_LIMIT, Confidence.CERTAIN),
-        ({"reason": "Evicted", "message": CONTAINER_LIMIT}, (), Mechanism.STORAGE_LIMIT, Confidence.CERTAIN),
-        ({"reason": "Evicted", "message": NOT_ADMITTED}, (), Mechanism.REJECTION, Confidence.CERTAIN),
-        (
-            {"reason": "TopologyAffinityError", "message": TOPOLOGY},
-            (),
-            Mechanism.REJECTION,
-            Confidence.LIKELY,
-        ),
-        ({"reason": "OutOfmemory", "message": NO_ROOM}, (), Mechanism.REJECTION, Confidence.LIKELY),
-        (
-            {"reason": "UnexpectedAdmissionError", "message": NO_NUMA},
-            (),
-            Mechanism.REJECTION,
-            Confidence.LIKELY,
-        ),
-        (
-            {"reason": "UnexpectedAdmissionError", "message": NO_HINT},
-            (),
-            Mechanism.REJECTION,
-            Confidence.LIKELY,
-        ),
-        ({"conditions": [{**TARGET, "message": EVICTED}]}, (), "kubelet eviction", Confidence.LIKELY),
-        ({}, (event("Evicted", EVICTED),), "kubelet eviction", Confidence.CERTAIN),
-        ({"reason": "Evicted"}, (), Mechanism.UNKNOWN_EVICTION, Confidence.CERTAIN),
-        ({"reason": "Preempting", "message": PREEMPTED}, (), Mechanism.PREEMPTION, Confidence.LIKELY),
-        ({}, (event("Preempting", PREEMPTED),), Mechanism.PREEMPTION, Confidence.CERTAIN),
-    ],
-)
-def test_what_the_kubelet_ended(
-    status: dict[str, Any], events: tuple[Event, ...], mechanism: Mechanism, confidence: Confidence
-) -> None:
-    kill = only(pod(exit_code=143, status=status), *events)
-    assert diagnosed(kill) == (mechanism, confidence)
-
-
-@pytest.mark.parametrize(
-    "status",
-    [
-        {"conditions": [{**TARGET, "reason": "EvictionByEvictionAPI", "message": EVICTED}]},
-        {"conditions": [{**TARGET, "status": "False", "message": EVICTED}]},
-    ],
-)
-def test_what_is_not_about_memory(status: dict[str, Any]) -> None:
-    assert find_kills(Snapshot(pods=(pod(exit_code=143, status=status),)), EventList()) == []
-    assert only(pod(status=status), OLD).diagnosis.mechanism == "container limit"
-
-
-SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
-
-
-@pytest.mark.parametrize(
-    "status",
-    [
-        {"conditions": [{**TARGET, "message": SHUTDOWN, "lastTransitionTime": "2026-11-20T11:59:30Z"}]},
-        {"reason": "Terminated", "message": SHUTDOWN},
-        {"reason": "Shutdown", "message": "Node is shutting, evicting pods"},
-    ],
-)
-def test_a_node_that_was_shut_down_is_named_as_that(status: dict[str, Any]) -> None:
-    kill = only(pod(status=status), OLD)
-    assert diagnosed(kill) == (Mechanism.SHUTDOWN, Confidence.LIKELY)
-    assert find_kills(Snapshot(pods=(pod(exit_code=143, status=status),)), EventList()) == [], "not memory"
-    killed = only(pod(reason="OOMKilled", status=status), OLD)
-    assert killed.diagnosis.mechanism == "container limit", "the runtime counted an OOM kill"
 
 
 def test_the_time_of_a_condition_is_that_of_the_eviction() -> None:
@@ -616,15 +424,6 @@ def test_an_eviction_without_a_time_was_about_when_the_pod_stopped_being_ready()
     assert when(kill) == f"about {DIED}"
 
 
-def test_a_sigkill_by_an_eviction_may_still_be_the_kernels() -> None:
-    kill = only(pod(exit_code=137), event("Evicted", EVICTED))
-    assert (*diagnosed(kill), kill.diagnosis.needs) == (
-        "kubelet eviction",
-        Confidence.LIKELY,
-        Need.KERNEL_LOG,
-    )
-
-
 def test_a_recorded_eviction_is_one_death_with_its_time() -> None:
     """1.36 leaves state and lastState as ContainerStatusUnknown, without a time, and one restart."""
     parsed = ParsedObjects()
@@ -663,12 +462,6 @@ def test_a_death_before_the_eviction_is_another() -> None:
     ]
 
 
-def test_an_end_before_the_last_start_is_not_the_evictions() -> None:
-    status = {"reason": "Evicted", "message": EVICTED}
-    kill = only(pod(exit_code=143, state="lastState", status=status))
-    assert (kill.container, kill.diagnosis.mechanism) == ("", "kubelet eviction")
-
-
 def test_containers_that_went_on() -> None:
     snapshot, event_list = recorded("memcg-singleprocess")
     kills = find_kills(snapshot, event_list, [log_of("memcg-singleprocess")])
@@ -682,14 +475,6 @@ def test_a_container_whose_status_is_older_than_its_death_did_not_go_on(
     status = {"name": "a", "containerID": "containerd://aa11bb22cc33", "state": {"running": {}}}
     kill = only(pod(status={"containerStatuses": [status]}), OLD, logs=[kernel(CGROUP, DIED, group=group)])
     assert (kill.container, Fact.WENT_ON in facts(kill)) == ("a", went_on)
-
-
-def test_an_init_container_that_was_done_did_not_die() -> None:
-    status = {"reason": "Evicted", "message": EVICTED}
-    (kill,) = find_kills(
-        Snapshot(pods=(pod(exit_code=0, kind="initContainerStatuses", status=status),)), EventList()
-    )
-    assert (kill.container, kill.diagnosis.mechanism) == ("", "kubelet eviction")
 
 
 CGROUP = f"/kubepods/burstable/pod{UID}"
