@@ -437,14 +437,24 @@ def _waits(pressure: Pressure) -> str:
     )
 
 
-def _resize(prediction: Prediction, effects: Effects | None) -> Section:
-    pod, release = prediction.pod, prediction.setup.release
+def _no_resize(prediction: Prediction) -> str:
+    """Say why the kubelet does not resize the pod, or return ""."""
+    release = prediction.setup.release
     if prediction.static or prediction.mirror:
-        return Section("Resize", "static pods cannot be resized")
+        return "static pods cannot be resized"
     if prediction.setup.node.is_windows:
-        return Section("Resize", "Windows pods cannot be resized in place")
+        return "Windows pods cannot be resized in place"
     if not release.enabled(Gate.IN_PLACE_RESIZE):
-        return Section("Resize", f"not in place on {release}: the pod must be recreated")
+        return f"not in place on {release}: the pod must be recreated"
+    if prediction.qos_class is QosClass.BEST_EFFORT:
+        return "not in place: any request or limit would change the class, which a resize may not"
+    return ""
+
+
+def _resize(prediction: Prediction, effects: Effects | None) -> Section:
+    pod, why_not = prediction.pod, _no_resize(prediction)
+    if why_not:
+        return Section("Resize", why_not)
     lines = [Line(f"the class stays {prediction.qos_class.value}: a resize may not change it")]
     for container in prediction.containers:
         restarts = [

@@ -70,6 +70,15 @@ def test_the_formula_of_a_sidecar_and_of_pod_level_requests() -> None:
     assert formula(reason) == "1000 - 1000 × (0 + 1Gi of the pod's request) / 16Gi = 938"
 
 
+def test_a_best_effort_pod_is_not_resized_in_place() -> None:
+    """The API server refuses a resize that changes the class (ValidatePodResize)."""
+    why = "Resize     not in place: any request or limit would change the class, which a resize may not"
+    for resources, is_refused in (("", True), ("requests: {cpu: 1}", False)):
+        pod = one(resources)
+        lines = text_lines(explain_pod(pod, Snapshot(pods=(pod,)), DEMO_TIME))
+        assert (why in lines) is is_refused
+
+
 def test_every_rule_has_a_source() -> None:
     assert all(rule.source for rule in Rule)
 
