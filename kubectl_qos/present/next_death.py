@@ -5,12 +5,14 @@ from typing import Final
 
 from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths
 from kubectl_qos.errors import first_few
+from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.crash_loops import loop_notes
 from kubectl_qos.present.format import binary, count, duration, escape, eta, full_name, mebibytes, rounded
 from kubectl_qos.present.killers import WORDS, actor, killer_name
 from kubectl_qos.present.list_notes import (
     WITHOUT_USAGE,
+    eviction_notes,
     history_note,
     killer_notes,
     own_memory_notes,
@@ -66,6 +68,13 @@ def notes(deaths: Deaths) -> Iterator[str]:
             yield f"the kubelet evicts {first_few(names)} before all others, which frees nothing: {NO_STATS}"
         yield from victim_notes(deaths.rows)
         yield from _late_kubelet(deaths)
+        is_assumed = {
+            name: state.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
+            for name, state in states.items()
+        }
+        yield from eviction_notes(
+            {name: states[name].thresholds.node_bytes for name in evicting if is_assumed[name]}
+        )
         if snapshot.history.containers:
             yield history_note(snapshot.history)
         starting = {key for state in states.values() for key in state.growth.starting}

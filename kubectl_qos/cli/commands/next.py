@@ -207,17 +207,10 @@ def _view(
 
 
 def _notes(deaths: Deaths, columns: Iterable[Column[DeathRow]]) -> tuple[str, ...]:
-    from kubectl_qos.k8s.kubelet import Origin
-    from kubectl_qos.present.list_notes import eviction_notes, missing_notes
+    from kubectl_qos.present.list_notes import missing_notes
     from kubectl_qos.present.next_death import BEFORE, notes
 
     before = [BEFORE for column in columns if column.key == "before"]
     of_deaths = tuple(notes(deaths))
     shown = of_deaths if deaths.rows else of_deaths[1:]
-    evicting = {row.node for row in deaths.rows if row.death.killer.evicts}
-    assumed = {
-        name: state.thresholds.node_bytes
-        for name, state in deaths.states.items()
-        if name in evicting and state.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
-    }
-    return (*missing_notes(deaths.snapshot.missing, of_deaths), *before, *shown, *eviction_notes(assumed))
+    return (*missing_notes(deaths.snapshot.missing, of_deaths), *before, *shown)
