@@ -72,6 +72,7 @@ _SUMMARY: Final = "Summary"
 """Our name for a kubelet's `/stats/summary`, which has no kind."""
 _CONFIGZ: Final = "kubeletconfig"
 """The only field of a kubelet's `/configz`, which has no kind."""
+_KUBELET_FILE: Final = "KubeletConfiguration"
 _OF_OBJECTS: Final = b"apiVersion", b"kind", b"nodeName", b"kubeletconfig"
 """Words of which a file of a folder has one, if it is read; the last are those of a kubelet's answers."""
 
@@ -415,7 +416,7 @@ class ParsedObjects:
             texts.append(f"{location.field(mistake.path)}: {subject}: {mistake.message}")
 
     def _add_of_kubelet(self, kind: str, raw: Mapping[str, Any]) -> None:
-        if kind == _CONFIGZ:
+        if kind != _SUMMARY:
             kubelet_from_configz(raw, Release.of(DEFAULT_RELEASE))  # finds what is wrong
             self.configz.append(raw)
             return
@@ -439,7 +440,7 @@ class ParsedObjects:
             self.usage |= usage_by_pod([convert(raw, PodMetrics)])
         elif kind == "NodeMetrics":
             self.node_usage |= usage_by_node([convert(raw, NodeMetrics)])
-        elif kind in {_SUMMARY, _CONFIGZ}:
+        elif kind in {_SUMMARY, _CONFIGZ} or (kind == _KUBELET_FILE and self.objects is None):
             self._add_of_kubelet(kind, raw)
         elif kind == "HostView" and self.objects is None:
             self.processes += msgspec.convert(raw, HostView).processes

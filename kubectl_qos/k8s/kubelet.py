@@ -361,10 +361,18 @@ class _Configuration(ApiStruct, frozen=True):
     eviction_minimum_reclaim: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubelet:
-    """Return the configuration in `/configz`, with or without `kubeletconfig`.
+_OTHER_NAMES: Final = {
+    "cpu_cfs_quota_period": "cpu_cfs_quota_period_us",
+    "memory_swap": "memory_swap_behavior",
+    "qos_reserved": "qos_reserved_percent",
+}
+"""The fields of `Kubelet` that have another name, as they have other values."""
 
-    Raises msgspec.ValidationError.
+
+def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubelet:
+    """Return the configuration in `/configz`, with or without `kubeletconfig`, or in a kubelet's file.
+
+    A file, which has a kind, leaves what it does not state at its default. Raises msgspec.ValidationError.
     """
     raw = convert(configz.get("kubeletconfig", configz), _Configuration)
     fields = msgspec.structs.asdict(raw) | {
@@ -378,8 +386,12 @@ def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubele
         "kube_reserved": resource_list(raw.kube_reserved),
         "system_reserved": resource_list(raw.system_reserved),
     }
-    for name in ("cpu_cfs_quota_period", "memory_swap", "qos_reserved"):
-        del fields[name]
+    written = zip(_Configuration.__struct_encode_fields__, _Configuration.__struct_fields__, strict=True)
+    for key, name in written:
+        if "kind" in configz and key not in configz:
+            fields.pop(_OTHER_NAMES.get(name, name))
+        if name in _OTHER_NAMES:
+            del fields[name]
     return with_origin(Kubelet.defaults(release), Origin.CONFIGZ, **fields)
 
 

@@ -17,6 +17,7 @@ from kubectl_qos import node_from_client, pod_from_client, predict
 from kubectl_qos.cluster.files import FileSource, pod_from_yaml
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kubelet import CgroupDriver, Origin
 from kubectl_qos.k8s.objects import JsonDecoder, Pod, resource_list
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -330,6 +331,25 @@ def test_the_configuration_of_a_kubelet_is_that_of_the_only_node(tmp_path: Path)
     assert "does not say whose it is" in source.notes[0]
     (tmp_path / "configz.json").write_text('{"kubeletconfig": {"evictionHard": 5}}')
     assert "evictionHard" in FileSource([str(tmp_path)]).notes[0]
+
+
+def test_the_file_of_a_kubelet_leaves_the_rest_at_its_defaults(tmp_path: Path) -> None:
+    (tmp_path / "all.yaml").write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\npodPidsLimit: 4096\n"
+        "systemReserved: {memory: 1Gi}\nmemorySwap: {swapBehavior: LimitedSwap}\ncpuCFSQuotaPeriod: 50ms\n"
+        "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"
+    )
+    kubelet = FileSource([str(tmp_path)]).snapshot(Scope()).setup("n1").kubelet
+    stated = {name for name, origin in kubelet.origins.items() if origin is Origin.CONFIGZ}
+    assert stated == {
+        "pod_pids_limit",
+        "system_reserved",
+        "memory_swap_behavior",
+        "cpu_cfs_quota_period_us",
+    }
+    assert (kubelet.pod_pids_limit, kubelet.memory_swap_behavior) == (4096, "LimitedSwap")
+    assert kubelet.eviction_hard["memory.available"] == "100Mi"
+    assert kubelet.cgroup_driver is CgroupDriver.SYSTEMD
 
 
 def test_manifests_get_what_their_classes_give_them(tmp_path: Path) -> None:
