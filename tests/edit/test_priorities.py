@@ -34,7 +34,7 @@ from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.eviction import node_eviction_ranks
 from kubectl_qos.qos.killers import Killer
 from kubectl_qos.qos.killers.eviction import EVICTION
-from kubectl_qos.qos.killers.full_node import FULL_NODE
+from kubectl_qos.qos.killers.kernel import FULL_NODE
 from kubectl_qos.qos.qos_class import computed_class
 from kubectl_qos.qos.ranking import rank_node
 from tests.edit.test_edit_laws import Cluster, clusters

@@ -41,7 +41,7 @@ from kubectl_qos.qos import killers
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.killers import KILLERS, OOM_KILLERS, Killer, daemon_on, parse_assumed
 from kubectl_qos.qos.killers.earlyoom import EARLYOOM, NOHANG, Earlyoom
-from kubectl_qos.qos.killers.full_node import FULL_NODE
+from kubectl_qos.qos.killers.kernel import FULL_NODE
 from kubectl_qos.qos.killers.killer import Candidate
 from kubectl_qos.qos.killers.systemd_oomd import SYSTEMD_OOMD
 from kubectl_qos.qos.killers.talos import TALOS

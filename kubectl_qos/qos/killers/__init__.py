@@ -11,13 +11,10 @@ from typing import Final
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import USERSPACE_OOM_KILLER, NodeOverride
-from kubectl_qos.qos.killers.container_limit import CONTAINER_LIMIT
 from kubectl_qos.qos.killers.earlyoom import EARLYOOM, NOHANG
 from kubectl_qos.qos.killers.eviction import EVICTION
-from kubectl_qos.qos.killers.full_node import FULL_NODE
+from kubectl_qos.qos.killers.kernel import CONTAINER_LIMIT, FULL_NODE, KUBEPODS_LIMIT, POD_LIMIT
 from kubectl_qos.qos.killers.killer import Killer as Killer
-from kubectl_qos.qos.killers.kubepods_limit import KUBEPODS_LIMIT
-from kubectl_qos.qos.killers.pod_limit import POD_LIMIT
 from kubectl_qos.qos.killers.systemd_oomd import OOMD, SYSTEMD_OOMD
 from kubectl_qos.qos.killers.talos import TALOS
 
