@@ -117,6 +117,7 @@ def _parse_time(kind: str, text: str, now: datetime | None) -> str:
             return _rfc3339(time.replace(tzinfo=UTC) if zone == ["UTC"] else time)
         if kind in {"ctime", "logread"}:
             _, month, day, clock, *years = text.split()
+            month, day = (day, month) if month.isdigit() else (month, day)
             if not years:
                 return without_year(month, day, clock, now) if now is not None else ""
             (year,) = years
@@ -247,13 +248,26 @@ def _json_times(entry: dict[str, Any], now: datetime | None) -> dict[str, Any]:
 
 
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS_BEGIN: Final = (
+    *(("jan", "ene", "gen", "янв"), ("feb", "fév", "fev", "фев"), ("mar", "mär", "mrt", "мар")),
+    *(
+        ("apr", "avr", "abr", "апр"),
+        ("mai", "may", "maj", "mag", "mei", "май", "мая"),
+        ("jun", "juin", "giu", "июн"),
+    ),
+    *(("jul", "juil", "lug", "июл"), ("aug", "aoû", "ago", "авг"), ("sep", "set", "сен")),
+    *(("oct", "okt", "ott", "out", "окт"), ("nov", "ноя"), ("dec", "déc", "dez", "dic", "des", "дек")),
+)
+"""How months begin in English, German, French, Spanish, Italian, Portuguese, Dutch, Danish and Russian."""
 _LEAP_YEARS: Final = 9
 """Among this many years there is always a leap year."""
 
 
 def _datetime(year: int, month: str, day: str, clock: str) -> datetime:
     """Return a time; `dmesg -T` writes months in the locale's language, some as a number before 月 or 월."""
-    number = _MONTHS.index(month) + 1 if month in _MONTHS else int(month.rstrip("月월"))
+    word = month.casefold()
+    names = (number for number, begins in enumerate(_MONTHS_BEGIN, 1) if word.startswith(begins))
+    number = next(names, 0) or int(month.rstrip("月월"))
     return datetime.fromisoformat(f"{year:04}-{number:02}-{int(day):02}T{clock}")
 
 
@@ -280,7 +294,7 @@ _DIGITS: Final = re.compile(r"\d{1,19}", re.ASCII)
 _CLOCK: Final = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 MONTH: Final = "|".join(_MONTHS)
 _ANY_MONTH: Final = r"[^\s\d\[\]<>:{}()/,]{3,9}|\d{1,2}[月월]"
-"""In any language; in others than English the month is unknown."""
+"""In any language; in some of them the month is unknown."""
 _ISO: Final = rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?"
 _DELTA: Final = r"(?: <[ \d.]{1,24}>)?"
 _CTIME: Final = rf"[^\[\]:]{{3,40}} {_CLOCK} \d{{4}}|[A-Z][a-z]{{2}} (?:{MONTH}) [ \d]\d {_CLOCK}"

@@ -414,6 +414,25 @@ def test_a_year_is_the_latest_that_is_not_in_the_future() -> None:
         assert record.time.startswith(str(year))
 
 
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("[Do Okt  2 14:14:06 2026] x", "2026-10-02"),
+        ("[Mo Mär 16 14:14:06 2026] x", "2026-03-16"),
+        ("[dim. 19 avril 14:14:06 2026] x", "2026-04-19"),
+        ("[jue sep  3 14:14:06 2026] x", "2026-09-03"),
+        ("[Вт мая  5 14:14:06 2026] x", "2026-05-05"),
+        ("[二 9月  3 14:14:06 2026] x", "2026-09-03"),
+        ("[Pt lip  3 14:14:06 2026] x", ""),
+        ("дек  3 14:14:06 node1 kernel: x", "2025-12-03"),
+    ],
+)
+def test_months_of_other_languages(text: str, date: str) -> None:
+    record = parse_line(text, NOW)
+    assert record is not None
+    assert record.time == (f"{date}T14:14:06" if date else "")
+
+
 # --- cut, broken, endless
 
 
