@@ -147,18 +147,18 @@ def without_year(month: str, day: str, clock: str, now: datetime) -> str:
 _MESSAGES: Final = (
     *("MESSAGE", "msg", "message", "log", "line", "textPayload", "@message", "body", "SyslogMessage"),
     *("_raw", "Line", "Message"),
-    *("jsonPayload", "_source", "fields", "attributes", "result"),
+    *("jsonPayload", "_source", "fields", "attributes", "result", "content"),
 )
 _JSON_TIMES: Final = (
     *("__REALTIME_TIMESTAMP", "talos-time", "timestamp", "@timestamp", "time", "ts", "TimeGenerated"),
-    *("date", "_time", "Time", "Date"),
+    *("date", "_time", "Time", "Date", "timeUnixNano", "observedTimeUnixNano"),
 )
 _JSON_NODES: Final = (
     *("_HOSTNAME", "node_name", "nodename", "node", "hostname", "host", "host.name", "Computer", "instance"),
 )
 _LABELS: Final = (
-    *("jsonPayload", "_source", "fields", "attributes", "result", "labels", "kubernetes", "resource", "host"),
-    "name",
+    *("jsonPayload", "_source", "fields", "attributes", "result", "content"),
+    *("labels", "kubernetes", "resource", "host", "name"),
 )
 _PROGRAMS: Final = ("SYSLOG_IDENTIFIER", "syslog_identifier", "ident", "ProcessName")
 _FACILITIES: Final = ("facility", "fac", "Facility", "SYSLOG_FACILITY")
@@ -169,7 +169,7 @@ def entry_message(entry: dict[str, Any]) -> str | None:
     for name in _MESSAGES:
         value = entry.get(name)
         if isinstance(value, dict):
-            value = entry_message(value)
+            value = value.get("stringValue") or entry_message(value)
         elif isinstance(value, list) and name == "MESSAGE":
             # A message that is not UTF-8 is an array of bytes.
             value = bytes(byte & 0xFF for byte in value if isinstance(byte, int)).decode(errors="replace")
@@ -287,7 +287,7 @@ _TALOS_CONTROLLER: Final = "runtime.OOMController"
 _BY_KERNEL: Final = ("has been killed by the OOM killer.", "OOM killer killed some processes in this unit.")
 _DAEMONS: Final = {"systemd", *(program for killer in KILLERS for program in killer.log.programs)}
 _PROGRAMS_READ: Final = {"kernel", *_DAEMONS}
-_OF_KERNEL: Final = frozenset({"", "kern", "0"})
+_OF_KERNEL: Final = frozenset({"", "kern", "kernel", "0"})
 _FIRST_EPOCH: Final = 1e8
 _LAST_EPOCH: Final = 1e11
 _DIGITS: Final = re.compile(r"\d{1,19}", re.ASCII)
@@ -328,7 +328,7 @@ _HOST: Final = re.compile(
     r"(?!CPU: |oom-kill:|oom_reaper: |memory(?:\+swap)?: |swap: |kmem: |Mem-Info:|Workqueue: |[a-z_]+:\d)"
     r"(?:(?P<host>(?!kern\.)[\w.:*-]{0,252}[\w.*-]) )?(?:[a-z]{3,8}\.[a-z]{3,7} )?"
     r"(?P<program>[\w@./-]{1,64})"
-    r"(?:\[\d+\]: ?|: ?| (?:-|\d+) [\w-]+ (?:-|(?:\[(?:[^\]\\]|\\.)*\])+) \ufeff?)",
+    r"(?:\[\d+\]: ?|: ?(?: (?=\[ *\d+\.\d))?| (?:-|\d+) [\w-]+ (?:-|(?:\[(?:[^\]\\]|\\.)*\])+) \ufeff?)",
     re.ASCII,
 )
 _AFTER_UPTIME: Final = re.compile(

@@ -477,6 +477,7 @@ def test_the_message_of_an_event(form: str) -> None:
         "8月 20 12:00:07 worker-a kernel: ",
         "Nov 20 12:00:07 ... kernel: ",
         "Nov 20 12:00:07 n4.*** kernel: ",
+        "Nov 20 12:00:07 worker-a kernel:  [ 8523.300000] ",
         "I1120 12:00:07.446437   13604 utils.go:240] > [  +0.000036] ",
         "2026-11-20T12:00:07.400Z In(05) vcpu-5 - Guest: <6>[ 8523.300000] ",
     ],
@@ -618,6 +619,14 @@ def test_statistics_of_cgroup_v1_name_no_limit(below: tuple[str, ...]) -> None:
 def test_entries_of_other_stores(entry: dict[str, Any]) -> None:
     report = report_of([json.dumps(entry).replace('"msg": ""', f'"msg": "{text}"') for text in MESSAGES])
     assert (report.time[:4], len(report.tasks)) == ("2026", 3)
+
+
+@pytest.mark.parametrize("facility", ["kern", "kernel", "0"])
+def test_a_table_with_facilities(facility: str) -> None:
+    lines = ["timestamp,source,facility,message"]
+    lines += [f'2026-11-20T12:00:07Z,n1,{other},"{KILLED}"' for other in (facility, "user")]
+    assert len(read_log(lines, NOW).reports) == 1
+    assert not read_log([lines[0], lines[2]], NOW).reports
 
 
 @pytest.mark.parametrize(

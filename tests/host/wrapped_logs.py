@@ -180,6 +180,16 @@ def _splunk(uptime: float, time: datetime, text: str) -> dict[str, Any]:
     return {"preview": False, "offset": 0, "result": result}
 
 
+def _datadog(uptime: float, time: datetime, text: str) -> dict[str, Any]:
+    return {"id": "x", "content": {"timestamp": _utc(time), "host": NODE, "message": text, "tags": ["x"]}}
+
+
+def _otel(uptime: float, time: datetime, text: str) -> dict[str, Any]:
+    attributes = [{"key": "k8s.node.name", "value": {"stringValue": "x"}}]
+    nano = str(int(time.timestamp() * 1e9))
+    return {"timeUnixNano": nano, "body": {"stringValue": text}, "attributes": attributes}
+
+
 def _query_row(uptime: float, time: datetime, text: str) -> list[dict[str, str]]:
     row = {"@timestamp": f"{time:%Y-%m-%d %H:%M:%S.000}", "@message": text, "@ptr": "x"}
     return [{"field": name, "value": value} for name, value in row.items()]
@@ -258,6 +268,8 @@ LOGS: Final[dict[str, Wrapper]] = {
         json.dumps(_kibana(*record), indent=2) for record in _records(lines)
     ),
     "Splunk": _each(_splunk),
+    "Datadog": _each(_datadog),
+    "OpenTelemetry": _document(_otel, None, name="logRecords"),
     "aws logs get-query-results": _document(_query_row, 4, name="results"),
     "Fluent Bit": _each(_fluent_bit),
     "gzip": lambda lines: gzip.compress(_text(lines)),
