@@ -30,6 +30,9 @@ def _ended(details: Details) -> str:
     code, child = details["exit_code"], ""
     if code is None:
         return f"{subject} ended with {reason}, and an exit code that is unknown"
+    if (details["reason"], code) == ("Unknown", 255):
+        # Of containerd (internal/cri/server/restart.go) for a task that is gone when it starts.
+        return f"{subject} ended unseen, as when its node restarts (exit code 255, Unknown)"
     if details["reason"] == OOM_KILLED and code != SIGKILLED:
         by = {0: "normally", 143: "by SIGTERM, as on a normal stop"}.get(code, "by itself")
         child = f": a process in it was killed in that run, and its main process ended {by}"

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from kubectl_qos.cluster.documents import ParsedObjects
 from kubectl_qos.host.kernel_log import read_log
 from kubectl_qos.k8s.events import Event, EventList
-from kubectl_qos.k8s.objects import EmptyDir, NodeObject, Pod, Volume, convert
+from kubectl_qos.k8s.objects import ContainerStateTerminated, EmptyDir, NodeObject, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.kills import detail_lines, when
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level, pod_cgroup
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
-from kubectl_qos.qos.kills.evidence import Fact, Need
+from kubectl_qos.qos.kills.evidence import Fact, Need, ended_evidence
 from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.reason import Confidence
@@ -279,6 +279,19 @@ def test_what_decides(row: dict[str, Any]) -> None:
     assert "needs" not in row or kill.diagnosis.needs is Need[row["needs"]]
     said = [evidence_sentence(one) for one in kill.diagnosis.evidence]
     assert any(sentence.startswith(row.get("says", "")) for sentence in said)
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("Unknown", "it ended unseen, as when its node restarts (exit code 255, Unknown)"),
+        ("Error", "it ended with exit code 255 and Error"),
+    ],
+)
+def test_an_end_that_the_runtime_did_not_see(reason: str, text: str) -> None:
+    """As recorded of containerd after a restart of the node (node-1.36-c)."""
+    (evidence,) = ended_evidence(ContainerStateTerminated(reason=reason, exit_code=255), "state")
+    assert evidence_sentence(evidence) == text
 
 
 @pytest.mark.parametrize("kind", ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"])
