@@ -123,17 +123,17 @@ def with_fix(explanation: Explanation, snapshot: Snapshot) -> Explanation:
     pod = explanation.facts.prediction.pod
     if first.title != DIES_NEXT:
         return explanation
-    text = fix_text(pod, snapshot)
+    text = fix_text(pod, snapshot, first.answer)
     first = replace(first, lines=(Line(f"fix: {text}"), *first.lines)) if text else first
     return replace(explanation, sections=(first, *others))
 
 
-def fix_text(pod: Pod, snapshot: Snapshot) -> str:
-    """Return the fix for the first death of a pod, or why there is none."""
+def fix_text(pod: Pod, snapshot: Snapshot, shown: str = "") -> str:
+    """Return the fix for the first death of a pod, or why there is none, beside the death that is `shown`."""
     from kubectl_qos.analysis.fix_list import fixes_for_pods
     from kubectl_qos.present.fixes import first_fix
 
-    return first_fix(fixes_for_pods(snapshot, [pod.key]))
+    return first_fix(fixes_for_pods(snapshot, [pod.key]), shown)
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:

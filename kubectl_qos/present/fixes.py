@@ -365,12 +365,18 @@ def fix_summary(fix: Fix) -> str:
     return f"{waits}{whose}{'; '.join(changes)}, {_takes_effect(fix, how)}"
 
 
-def first_fix(fixes: Fixes | FixList) -> str:
-    """Return the fix for the death that comes first, or why it has none; "" without deaths."""
+def first_fix(fixes: Fixes | FixList, shown: str = "") -> str:
+    """Return the fix for the death that comes first, or why it has none; "" without deaths.
+
+    `shown` is another death, above which a process of another size would put this pod: the first is named.
+    """
     first = min(fixes.unfixed, key=_urgency, default=None)
     if fixes.fixes and (first is None or fixes.fixes[0].death.urgency <= _urgency(first)):
         return fix_summary(fixes.fixes[0])
-    return f"none: {no_fix_sentence(first)}" if first is not None else ""
+    if first is None:
+        return ""
+    killer = killer_words(first.death)
+    return f"none{f' for {killer}' if killer not in (shown or killer) else ''}: {no_fix_sentence(first)}"
 
 
 def nearer(fixes: Fixes | FixList) -> list[str]:
