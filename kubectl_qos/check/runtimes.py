@@ -82,7 +82,8 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
         if setting is not None:
             settings.setdefault(runtime, setting)
     for (kind, others, most, advice), (source, setting_words, size) in settings.items():
-        follows_limit = "ercentage" in setting_words or with_a_higher_limit[source] != by_source[source]
+        is_share = re.search("ercentage|RAMFraction", setting_words) is not None
+        follows_limit = is_share or with_a_higher_limit[source] != by_source[source]
         if size is None:
             yield source, f"{setting_words} is not a valid size: the runtime will not start"
         elif is_unlimited and follows_limit:
@@ -126,7 +127,7 @@ def _last(texts: _Texts, flag: str, units: Mapping[str, int] | None) -> _Setting
 def _java_heap(texts: _Texts, limit_bytes: int) -> _Setting | None:
     """Return the largest heap as arguments.cpp computes it, or None if nothing sets it."""
     heap = _last(texts, "-Xmx|-XX:MaxHeapSize=", _JAVA_UNITS)
-    most, least = (_last(texts, f"-XX:{name}RAMPercentage=", None) for name in ("Max", "Min"))
+    most, least = (_percentage(texts, f"-XX:{name}RAM") for name in ("Max", "Min"))
     ram = _last(texts, "-XX:MaxRAM=", _JAVA_UNITS)
     if heap is not None or (ram or most or least) is None:
         return heap
@@ -137,6 +138,14 @@ def _java_heap(texts: _Texts, limit_bytes: int) -> _Setting | None:
         least = None
     setting = ram or least or most
     return setting._replace(size=size) if setting is not None else None
+
+
+def _percentage(texts: _Texts, flag: str) -> _Setting | None:
+    """Return a percentage of the memory, or the old fraction that counts where none is set."""
+    setting, fraction = _last(texts, f"{flag}Percentage=", None), _last(texts, f"{flag}Fraction=", {"": 1})
+    if setting is not None or fraction is None:
+        return setting
+    return fraction._replace(size=100 / fraction.size if fraction.size else None)
 
 
 def _beside_heap(texts: _Texts, heap: _Setting, limit_bytes: int) -> Iterator[tuple[str, str]]:
