@@ -96,7 +96,9 @@ def test_manifests_can_be_simulated_on_one_node(run: Run) -> None:
     (run.home / "y.yaml").write_text(on_a_node)
     on_n = run("simulate", "-f", "y.yaml", "--node-memory", "5Gi", "--all-at-limit")
     assert on_n.lines[0].startswith("node n, kubelet 1.36"), "it is the only node"
-    (run.home / "z.yaml").write_text(on_a_node.replace("nodeName: n", "nodeName: m"))
+    (run.home / "z.yaml").write_text(
+        on_a_node.replace("nodeName: n", "nodeName: m").replace("plain", "other")
+    )
     both = "simulate", "-f", "y.yaml", "-f", "z.yaml", "--node-memory", "5Gi", "--all-at-limit"
     assert "which node?" in run(*both).err
 
