@@ -21,7 +21,7 @@ from kubectl_qos.qos.resize import ResizeStatus, resize_outcome
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.node_state import Scenario
 from tests.node_states import build_node_state
-from tests.qos.corner import GI, MACHINE, TIERED, file_of, on, one, pod_file
+from tests.qos.corner import GI, MACHINE, TIERED, on, one
 
 MI = 1 << 20
 HUGE = replace(
@@ -79,28 +79,6 @@ def test_memory_qos_off_is_written_for_classes(release: str, zeros: str | None) 
     assert tiered.files["memory.min"] == str(GI)
 
 
-# -- MemoryQoS with pod-level resources (140262) -----------------------------------------------------
-
-
-def test_memory_high_counts_a_pod_level_limit() -> None:
-    pod = one("requests: {memory: 1Gi}", "resources: {requests: {memory: 2Gi}, limits: {memory: 4Gi}}")
-    before, after = (
-        on(pod, release, gates={"MemoryQoS": True}, memory_throttling_factor=0.9)
-        for release in ("1.36", "1.37")
-    )
-    assert pod_file(before, "memory.high") is None
-    assert pod_file(after, "memory.high") == str((2 * GI + int(0.9 * 2 * GI)) // 4096 * 4096)
-    assert file_of(before, "c1", "memory.high") == str((GI + int(0.9 * 14 * GI)) // 4096 * 4096)
-    assert file_of(after, "c1", "memory.high") == str((GI + int(0.9 * 3 * GI)) // 4096 * 4096)
-
-
-def test_a_pod_without_a_pod_level_memory_limit_has_no_memory_high() -> None:
-    for resources in ("resources: {limits: {cpu: 2}}", ""):
-        pod = one("requests: {cpu: 100m, memory: 1Gi}", resources)
-        found = on(pod, "1.37", memory_throttling_factor=0.9)
-        assert pod_file(found, "memory.high") is None
-
-
 # -- gates -------------------------------------------------------------------------------------------
 
 
@@ -120,21 +98,9 @@ def test_alpha_gates_of_1_37_are_off(gate: Gate) -> None:
     assert Release.of("1.36").ignored_gates({gate: True}) == {gate: "unknown"}
 
 
-def test_an_empty_pod_level_decides_the_class_without_the_fix() -> None:
-    pod = one("requests: {memory: 1Gi}", "resources: {}")
-    assert on(pod, "1.37").qos_class is QosClass.BURSTABLE
-    for release, gates in (("1.36", {}), ("1.37", {"PodLevelResourcesFixKubeletQOSClass": False})):
-        assert on(pod, release, gates=gates).qos_class is QosClass.BEST_EFFORT
-
-
 def test_a_pod_limits_its_processes() -> None:
     pod = one("requests: {memory: 1Gi}", 'resources: {limits: {pids: "2048"}}')
-    on_, off = {"PerPodPIDLimit": True}, {"PerPodPIDLimit": False}
-    assert pod_file(on(pod, "1.37", gates=on_), "pids.max") == "2048"
-    assert pod_file(on(pod, "1.37", gates=on_, pod_pids_limit=1000), "pids.max") == "1000"
-    assert pod_file(on(pod, "1.37", gates=off, pod_pids_limit=1000), "pids.max") == "1000"
-    assert pod_file(on(pod, "1.37", gates=off), "pids.max") is None
-    assert on(pod, "1.37", gates=on_).qos_class is QosClass.BURSTABLE, "a limit of pids is no class"
+    on_ = {"PerPodPIDLimit": True}
     reason = on(pod, "1.37", gates=on_).cgroup.reasons["pids.max"]
     assert reason.result == "2048"
     assert pod_refusals(default_pod(pod, Release.of("1.37", on_)), Release.of("1.37", on_)) == []
