@@ -24,7 +24,7 @@ posix_only = pytest.mark.skipif(os.name == "nt", reason="the script of Windows i
 
 
 @posix_only
-@pytest.mark.parametrize("words", [["ex"], ["top", "--demo", "pod/db"], [""], [], ["--"], ["=", "-"]])
+@pytest.mark.parametrize("words", [["top", "--demo", "pod/db"], [], ["=", "-"]])
 def test_the_script_answers_as_the_program_does(installed: Bin, words: list[str]) -> None:
     by_script = installed.run("kubectl_complete-qos", *words)
     assert (by_script.returncode, by_script.stderr) == (0, "")
@@ -45,12 +45,9 @@ def test_the_program_of_pip_answers_the_same(installed: Bin) -> None:
     ("words", "expected"),
     [
         (["simulate", "--demo", ""], ["node/", ":6"]),
-        (["expl"], ["explain\twhy this class, score, cgroup values and eviction rank", ":4"]),
-        (["top", "-o", "w"], ["wide", ":4"]),
         (["top", "-o=w"], ["wide", ":4"]),
         (["explain", "--demo", "pod/db-1"], ["pod/db-1\tworker-1", ":4"]),
         (["explain", "-f", ""], ["yaml", "yml", "json", ":8"]),
-        (["explain", "--kubeconfig", ""], [":0"]),
         (["nonsense", ""], [":4"]),
     ],
 )
@@ -131,11 +128,12 @@ def test_names_beyond_ascii_arrive_in_any_locale(installed: Bin, variables: Mapp
     )
 
 
-@pytest.mark.parametrize("words", [["ex"], ["--demo", "explain", "pod/"], ["top", "--sort-by", ""]])
-def test_nothing_slow_is_imported(words: list[str]) -> None:
+def test_nothing_slow_is_imported() -> None:
+    lines_of_words = [["ex"], ["top", "--sort-by", ""], ["--demo", "explain", "pod/"]]
     code = (
         "import sys; from kubectl_qos.cli.completion import complete;"
-        f"print(complete({words!r}).text()); print(*sorted(sys.modules))"
+        f"print(*(complete(words).text() for words in {lines_of_words}));"
+        "print(*sorted(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())

@@ -15,7 +15,7 @@ from kubectl_qos.cluster.files import DEMO_FILE
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.object_server import status
 from tests.cluster.watch_server import WatchServer
-from tests.end_to_end.command import TIMEOUT_SECONDS
+from tests.end_to_end.command import TIMEOUT_SECONDS, Run
 from tests.end_to_end.conftest import Live
 from tests.end_to_end.terminal import Terminal
 
@@ -152,20 +152,17 @@ def test_a_reader_that_went_away_ends_it(watching: Watch, objects: WatchServer) 
     assert watch.process.wait(TIMEOUT_SECONDS) == 0
 
 
-def test_a_pod_that_is_not_there_is_an_error(watching: Watch) -> None:
-    watch = watching("nope")
-    assert watch.process.wait(TIMEOUT_SECONDS) == 1
-    assert 'pods "nope" not found' in watch.errors()
-
-
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("line", "code", "said"),
     [
-        (["--server", "https://127.0.0.1:9"], 1, "The connection to the server 127.0.0.1:9 was refused"),
-        (["-f", str(DEMO_FILE)], 2, f"error: -w needs a cluster: {DEMO_FILE} does not change"),
+        ("nope", 1, 'pods "nope" not found'),
+        ("--server https://127.0.0.1:9", 1, "The connection to the server 127.0.0.1:9 was refused"),
+        (f"-f {DEMO_FILE}", 2, f"error: -w needs a cluster: {DEMO_FILE} does not change"),
     ],
 )
-def test_what_cannot_be_followed(watching: Watch, arguments: list[str], code: int, said: str) -> None:
-    watch = watching(*arguments)
-    assert watch.process.wait(TIMEOUT_SECONDS) == code
-    assert said in watch.errors()
+def test_what_cannot_be_followed(
+    run: Run, live: Live, objects: WatchServer, line: str, code: int, said: str
+) -> None:
+    live(objects, namespace="shop")
+    done = run("top", "-w", *line.split())
+    assert (done.code, said in done.err) == (code, True), done.err
