@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -53,94 +54,70 @@ OTHER = pod("other", "requests: {memory: 4Gi}")
 """750 at 16Gi."""
 
 
-def test_the_request_is_the_least_that_gives_the_step_of_the_score() -> None:
-    mine = pod("mine", "requests: {memory: 1Gi}")
+def sidecar(request: str) -> str:
+    return f"[{{name: s, restartPolicy: Always, resources: {{requests: {{memory: {request}}}}}}}]"
+
+
+SMALL = "requests: {memory: 1Gi}"
+OF_POD = {"resources": "{requests: {memory: 2Gi}, limits: {memory: 4Gi}}"}
+OUTLIVES: dict[str, tuple[Any, ...]] = {
     # One Mi below 4Gi + 1/1000 of 16Gi, which is 749, would still be 750: as high as the other.
-    assert said(outlive(mine, OTHER, SETUP, [mine, OTHER], using(mine=1, other=1))) == [
-        "a requests.memory=4113Mi"
-    ]
-
-
-def test_usage_has_to_be_outweighed() -> None:
-    mine = pod("mine", "requests: {memory: 1Gi}")
-    assert said(outlive(mine, OTHER, SETUP, [mine, OTHER], using(mine=3, other=1))) == [
-        "a requests.memory=6161Mi"
-    ]
-    assert said(outlive(mine, OTHER, SETUP, [mine, OTHER], using(mine=0.5, other=4))) == []
-
-
-def test_only_limits_that_would_be_exceeded_are_raised() -> None:
-    low = pod("mine", "requests: {memory: 1Gi}, limits: {memory: 2Gi}")
-    high = pod("mine", "requests: {memory: 1Gi}, limits: {memory: 8Gi}")
-    usage = using(mine=1, other=1)
-    assert said(outlive(low, OTHER, SETUP, [OTHER], usage)) == [
+    "the least that gives the step": (pod("mine", SMALL), {"a": 1}, 1, "a requests.memory=4113Mi"),
+    "usage has to be outweighed": (pod("mine", SMALL), {"a": 3}, 1, "a requests.memory=6161Mi"),
+    "usage outweighs": (pod("mine", SMALL), {"a": 0.5}, 4, ""),
+    "a limit that would be exceeded": (
+        *(pod("mine", f"{SMALL}, limits: {{memory: 2Gi}}"), {"a": 1}, 1),
+        "a requests.memory=4113Mi, a limits.memory=4113Mi",
+    ),
+    "a limit that would not": (
+        *(pod("mine", f"{SMALL}, limits: {{memory: 8Gi}}"), {"a": 1}, 1),
         "a requests.memory=4113Mi",
+    ),
+    "a limit of nothing": (
+        *(pod("mine", "limits: {memory: 0}"), {"a": 1}, 1),
+        "a requests.memory=4113Mi, a limits.memory=None",
+    ),
+    "a request that is not written": (
+        *(pod("mine", "limits: {memory: 2Gi}"), {"a": 1}, 1),
         "a limits.memory=4113Mi",
-    ]
-    assert said(outlive(high, OTHER, SETUP, [OTHER], usage)) == ["a requests.memory=4113Mi"]
-    none = pod("mine", "limits: {memory: 0}")
-    assert said(outlive(none, OTHER, SETUP, [OTHER], usage)) == [
+    ),
+    "the class stays by a limit above the request": (
+        *(pod("mine", "requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 2Gi}"), {"a": 1}, 1),
+        "a requests.memory=4113Mi, a limits.memory=4114Mi",
+    ),
+    "each container as far as it has to be": (
+        *(pod("mine", SMALL, "", "requests: {memory: 8Gi}"), {"a": 1, "b": 0.5}, 1),
+        "a requests.memory=4113Mi, b requests.memory=3589Mi",
+    ),
+    # A sidecar is spared like the least of the app containers: what is less is raised.
+    "the app container of a sidecar": (
+        *(pod("mine", "requests: {memory: 3Gi}", initContainers=sidecar("64Mi")), {"a": 0, "s": 1}, 1),
         "a requests.memory=4113Mi",
-        "a limits.memory=None",
-    ]
+    ),
+    "a sidecar": (
+        *(pod("mine", "requests: {memory: 3500Mi}", initContainers=sidecar("4Gi")), {"a": 0, "s": 1}, 1),
+        "s requests.memory=4113Mi",
+    ),
+    # a has 1Gi and half of what is left of the pod's, which together have to be 251/1000 of 16Gi.
+    "where the pod has the request": (
+        *(pod("mine", SMALL, "", **OF_POD), {"a": 1}, 1),
+        "pod requests.memory=7201Mi, pod limits.memory=7201Mi",
+    ),
+    "what is reached needs nothing": (pod("mine", "requests: {memory: 8Gi}"), {"a": 1}, 1, ""),
+}
 
 
-def test_a_request_that_is_not_written_goes_up_with_its_limit() -> None:
-    mine = pod("mine", "limits: {memory: 2Gi}")
-    assert said(outlive(mine, OTHER, SETUP, [OTHER], using(mine=1, other=1))) == ["a limits.memory=4113Mi"]
-
-
-def test_the_class_stays_by_a_limit_above_the_request() -> None:
-    mine = pod("mine", "requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1, memory: 2Gi}")
-    found = outlive(mine, OTHER, SETUP, [OTHER], using(mine=1, other=1))
-    assert said(found) == ["a requests.memory=4113Mi", "a limits.memory=4114Mi"]
+@pytest.mark.parametrize(("mine", "gi", "other_gi", "edits"), OUTLIVES.values(), ids=OUTLIVES)
+def test_the_least_that_outlives(mine: Pod, gi: dict[str, float], other_gi: float, edits: str) -> None:
+    own = PodUsage.of_containers({name: ContainerUsage(int(one * GI)) for name, one in gi.items()})
+    found = outlive(mine, OTHER, SETUP, [mine, OTHER], using(other=other_gi) | {("n", "mine"): own})
+    assert ", ".join(said(found)) == edits
     assert preview(mine, found.edits, SETUP, [OTHER]).after.qos_class is QosClass.BURSTABLE
-
-
-def test_each_container_is_raised_as_far_as_it_has_to_be() -> None:
-    mine = pod("mine", "requests: {memory: 1Gi}", "", "requests: {memory: 8Gi}")
-    usage = using(other=1) | {
-        ("n", "mine"): PodUsage.of_containers({"a": ContainerUsage(GI), "b": ContainerUsage(GI // 2)})
-    }
-    assert said(outlive(mine, OTHER, SETUP, [OTHER], usage)) == [
-        "a requests.memory=4113Mi",
-        "b requests.memory=3589Mi",
-    ]
 
 
 def test_a_pod_without_any_request_gets_one() -> None:
     mine, best_effort = pod("mine", ""), pod("other", "")
     assert said(outlive(mine, best_effort, SETUP, [best_effort])) == ["a requests.memory=1Mi"]
-
-
-def sidecars(*requests: str) -> str:
-    one = "{{name: s{}, restartPolicy: Always, resources: {{requests: {{memory: {}}}}}}}"
-    return f"[{', '.join(one.format(at, held) for at, held in enumerate(requests))}]"
-
-
-def test_a_sidecar_is_raised_or_the_app_container_whichever_is_less() -> None:
-    # A sidecar is spared like the least of the app containers.
-    usage = using(other=1) | {
-        ("n", "mine"): PodUsage.of_containers({"a": ContainerUsage(0), "s0": ContainerUsage(GI)})
-    }
-    mine = pod("mine", "requests: {memory: 3Gi}", initContainers=sidecars("64Mi"))
-    assert said(outlive(mine, OTHER, SETUP, [OTHER], usage)) == ["a requests.memory=4113Mi"]
-    mine = pod("mine", "requests: {memory: 3500Mi}", initContainers=sidecars("4Gi"))
-    assert said(outlive(mine, OTHER, SETUP, [OTHER], usage)) == ["s0 requests.memory=4113Mi"]
-
-
-def test_where_the_pod_has_the_request_it_is_raised() -> None:
-    mine = pod(
-        "mine", "requests: {memory: 1Gi}", "", resources="{requests: {memory: 2Gi}, limits: {memory: 4Gi}}"
-    )
-    found = outlive(mine, OTHER, SETUP, [OTHER], using(mine=1, other=1))
-    # a has 1Gi and half of what is left of the pod's, which together have to be 251/1000 of 16Gi.
-    assert said(found) == ["pod requests.memory=7201Mi", "pod limits.memory=7201Mi"]
-
-
-def test_what_is_reached_needs_nothing() -> None:
-    mine = pod("mine", "requests: {memory: 8Gi}")
-    assert outlive(mine, OTHER, SETUP, [OTHER], using(mine=1, other=1)) == Goal(())
 
 
 def test_the_nth_to_die_or_later() -> None:
