@@ -9,9 +9,11 @@ from functools import lru_cache, partial
 from operator import gt
 from typing import Final, NamedTuple
 
+from kubectl_qos.analysis.deaths import FEW_NODES
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import NO_HISTORY, ContainerKey, History, PodKey, PodUsage
+from kubectl_qos.qos.qos_class import QosClass, qos_class
 
 MOST: Final = 32
 """Samples kept per pod."""
@@ -32,6 +34,8 @@ class _Line(NamedTuple):
 
     samples: array[int]
     """KiB of the pod, newest last."""
+    times: array[int]
+    """When they were taken, in seconds."""
     since: array[int]
     """Start point of the growth line."""
     peaks: array[int] | None
@@ -50,6 +54,8 @@ class Trends:
         self._lines: dict[PodKey, _Line] = {}
         self._nodes: dict[str, list[array[int]]] = {}
         """Time and KiB used outside pods by node, since that last shrank."""
+        self._classes: dict[str, list[tuple[int, ...]]] = {}
+        """KiB used by the pods of each class by node, newest last."""
         self.offers: dict[ContainerKey, int] = {}
         """Limits in bytes that fixes have offered: while one suffices it is offered again."""
 
@@ -73,6 +79,7 @@ class Trends:
         """Add the samples of a snapshot, and return it with growth rates of containers and nodes."""
         if snapshot.usage is not self._last:
             self._nodes = dict(self._grown(snapshot))
+            self._classes = dict(self._by_class(snapshot))
         self.add(snapshot.usage, snapshot.history)
         return replace(
             snapshot, rates=self.rates(), node_rates=self.node_rates(snapshot), offers=dict(self.offers)
@@ -88,6 +95,15 @@ class Trends:
             now = array("Q", [_seconds(usage.timestamp), max(own, 0) // _KIB])
             yield name, [*line, now] if line and line[-1][1] <= now[1] else [now]
 
+    def _by_class(self, snapshot: Snapshot) -> Iterator[tuple[str, list[tuple[int, ...]]]]:
+        """Yield one more sample of each node; with many nodes none has room for its graph."""
+        for name, pods in snapshot.by_node().items() if len(snapshot.nodes) <= FEW_NODES else ():
+            release, kib = snapshot.setup(name).release, dict.fromkeys(QosClass, 0)
+            for pod in pods:
+                if (usage := snapshot.usage_of(pod)) is not None and not pod.is_terminal:
+                    kib[qos_class(pod, release)] += _kibibytes(usage)
+            yield name, [*self._classes.get(name, ())[1 - MOST :], tuple(kib.values())]
+
     def node_rates(self, snapshot: Snapshot) -> dict[str, float]:
         """Return the growth of memory outside pods in bytes per second, of nodes that grow steadily."""
         rates = {}
@@ -99,7 +115,7 @@ class Trends:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._last, self._lines, self._nodes = {}, {}, {}
+        self._last, self._lines, self._nodes, self._classes = {}, {}, {}, {}
         self._history = NO_HISTORY
 
     def of(self, key: PodKey) -> Sequence[int]:
@@ -108,6 +124,18 @@ class Trends:
             return self._history.lines[key]
         line = self._lines.get(key)
         return line.samples if line is not None else ()
+
+    def times(self, key: PodKey) -> Sequence[int]:
+        """Return when those samples were taken, in seconds; empty for those of a store of metrics."""
+        line = self._lines.get(key)
+        return line.times if line is not None and key not in self._history.lines else ()
+
+    def of_node(self, name: str) -> Sequence[tuple[int, ...]]:
+        """Return what the pods of each class used on a node in KiB, the newest last.
+
+        Empty with many nodes, and with a store of metrics, which may know none of a class.
+        """
+        return self._classes.get(name, ()) if not self._history.lines else ()
 
     def peaks(self, key: PodKey) -> Mapping[str, int]:
         """Return the peak in bytes of each container of a pod with several."""
@@ -133,11 +161,12 @@ class Trends:
 def _longer(line: _Line | None, before: PodUsage, sample: PodUsage) -> _Line:
     """Return the line with one more sample."""
     was, now = _amounts(before), _amounts(sample)
-    line = line or _Line(array("Q", [_kibibytes(before)]), was, None)
+    line = line or _Line(array("Q", [_kibibytes(before)]), array("Q", was[:1]), was, None)
     samples = array("Q", [*line.samples[1 - MOST :], _kibibytes(sample)])
+    times = array("Q", [*line.times[1 - MOST :], now[0]])
     has_several = before.names == sample.names and len(sample.names) > 1
     peaks = array("Q", map(max, line.peaks or was, now)) if has_several else None
-    return _Line(samples, _since(line.since, now), peaks)
+    return _Line(samples, times, _since(line.since, now), peaks)
 
 
 def _rates(

@@ -28,29 +28,11 @@ from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath
 
-BARS: Final = "▁▂▃▄▅▆▇█"
 SOON_SECONDS: Final = 600
 _MOST_KILLS: Final = 100
 _LEAP: Final = 5
 _PATIENCE: Final = timedelta(seconds=30)
 """Nodes change places when one is _LEAP points fuller than those before it, or after this time."""
-
-
-def sparkline(samples: Sequence[int], most: int | None, cells: int) -> str:
-    """Draw the last samples as bars, scaled from 0 to `most`, or to the peak if it is None."""
-    shown = samples[-cells:]
-    highest = max(most or 0, *shown) if shown else 0
-    if not highest:
-        return ""
-    return "".join(BARS[min(sample * len(BARS) // highest, len(BARS) - 1)] for sample in shown)
-
-
-def graph(samples: Sequence[int], lowest: int, highest: int, height: int) -> list[str]:
-    """Draw samples as columns of several lines, the top line first, scaled between two values."""
-    levels = len(BARS) * height
-    filled = [(sample - lowest) * levels // max(highest - lowest, 1) for sample in samples]
-    bases = range(levels - len(BARS), -1, -len(BARS))
-    return ["".join(f" {BARS}"[min(max(level - base, 0), len(BARS))] for level in filled) for base in bases]
 
 
 class PodGroup(msgspec.Struct, frozen=True, gc=False):

@@ -21,9 +21,9 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.explanation import explain_pod, text_lines, with_fix
 from kubectl_qos.present.output import Line, Section
 from kubectl_qos.tui.screens.edit import EditScreen
-from kubectl_qos.tui.screens.explain import Collapsible, CollapsibleTitle, ExplainScreen, memory_lines
+from kubectl_qos.tui.screens.explain import Collapsible, CollapsibleTitle, ExplainScreen
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView, section_layout
-from tests.tui.sources import API, Run, ScriptedSource, demo, pod_named, running, with_usage, without
+from tests.tui.sources import API, Run, ScriptedSource, demo, died, pod_named, running, with_usage, without
 
 
 async def explain(pilot: Run, name: str) -> ExplainScreen:
@@ -252,30 +252,37 @@ def test_a_title_has_no_empty_lines_at_the_width_that_it_gets(width: int, height
     assert title.get_content_height(Size(width, 24), Size(width, 24), width) == height
 
 
-RISING = [1024, 2048, 3072, 4000]
-UP_TO_LIMIT = ["4Mi limit       ▇▇", "              ████", "            ██████", "      0Mi ████████"]
+async def test_the_graph_marks_deaths_that_were_seen() -> None:
+    """The kernel killed it at 12:00:15, between the third sample and the fourth."""
+    used = [(0, 700), (5, 800), (10, 1000), (20, 300), (25, 400)]
+    answers = [sampled_at(demo(), second, mebibytes) for second, mebibytes in used]
+    killed = [died(one, "2026-11-20T12:00:15Z") for one in answers[3:]]
+    async with explaining(ScriptedSource(*answers[:3], *killed)) as pilot:
+        for _ in answers[1:]:
+            await renew(pilot)
+        await pilot.until(lambda: "✗ died 12:00:15" in documents(pilot))
+        lines = documents(pilot).splitlines()
+        mark = next(line for line in lines if line.strip() == "✗")
+        below = lines[lines.index(mark) - 1]
+        assert below[mark.index("✗") - 1] != below[mark.index("✗")], "memory fell there"
 
 
-@pytest.mark.parametrize(
-    ("kib", "limit", "drawn"),
-    [
-        (RISING, 4 << 20, UP_TO_LIMIT),
-        (RISING, None, ["3Mi       ██"]),
-        ([4000] * 4, None, []),
-        (RISING[:3], 4 << 20, []),
-    ],
-)
-def test_memory_is_drawn_up_to_its_limit(kib: list[int], limit: int | None, drawn: list[str]) -> None:
-    lines = [line.text for line in memory_lines(kib, limit, 80)]
-    assert lines[: len(drawn)] == drawn
-    assert bool(lines) == bool(drawn)
-    assert not lines or lines[-1].strip() == "the last 4 samples, 1Mi to 3Mi"
+async def test_the_graph_is_that_of_the_node_if_it_kills_first() -> None:
+    answers = [with_usage(demo(), "crunch", mebibytes << 20) for mebibytes in (1240, 1260)]
+    async with explaining(ScriptedSource(*answers), "crunch") as pilot:
+        assert "16Gi " not in documents(pilot), "one sample is no graph"
+        await renew(pilot)
+        await pilot.until(lambda: "┄ kubelet evicts" in documents(pilot))
+        assert "worker-2: █ Guaranteed, ▓ Burstable, ░ BestEffort" in documents(pilot)
 
 
-def test_memory_that_differs_by_less_than_a_tenth_of_gi_is_in_mi() -> None:
-    lines = [line.text for line in memory_lines([1236 << 10, 1240 << 10, 1250 << 10, 1270 << 10], None, 80)]
-    assert lines[0].startswith("1270Mi")
-    assert lines[-1].strip() == "the last 4 samples, 1236Mi to 1270Mi"
+def sampled_at(snapshot: Snapshot, second: int, mebibytes: int) -> Snapshot:
+    """The snapshot in which `API` used so much at that second after noon."""
+    before = with_usage(snapshot, API, mebibytes << 20)
+    key = pod_named(before, API).key
+    stamp = f"2026-11-20T12:00:{second:02}Z"
+    sample = msgspec.structs.replace(before.usage[key], timestamp=stamp)
+    return replace(before, usage={**before.usage, key: sample})
 
 
 async def test_it_follows_the_pod_and_folds_focus_and_place_stay() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from textual.widgets import Label
 
 from kubectl_qos.analysis.deaths import DeathRow, deaths_on_node
-from kubectl_qos.analysis.node_table import build_node_rows
+from kubectl_qos.analysis.node_table import NodeRow, build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
@@ -20,6 +21,8 @@ from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.output import table
 from kubectl_qos.tui.lists.base import ListDefinition, export_rows
+from kubectl_qos.tui.lists.clusters import ClusterPoller
+from kubectl_qos.tui.lists.groups import NodeList
 from kubectl_qos.tui.lists.panes import ExplanationPanel, NodePanel
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.screens.dialogs import SaveAs
@@ -30,7 +33,16 @@ from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
 from kubectl_qos.tui.view import ListKind, View, ended_pods
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from tests.demo.living import FULL_AT, Stepped
-from tests.tui.sources import Run, ScriptedSource, demo, node_after_node, running, with_usage, without
+from tests.tui.sources import (
+    Run,
+    ScriptedSource,
+    demo,
+    node_after_node,
+    one_cluster,
+    running,
+    with_usage,
+    without,
+)
 
 GIB = 1 << 30
 KEYS = {
@@ -573,6 +585,71 @@ def test_the_next_victim_of_a_node_is_named_even_outside_the_scope() -> None:
     assert pod is not None
     assert pod.key[:2] == IMPORTER
     assert nodes.pod_of(row, facts_for(Scope(namespace="ml"))) is None
+
+
+def test_a_narrow_next_death_keeps_its_killer_and_its_time() -> None:
+    view_model = facts_for()
+    nodes, rows = listed(ListKind.NODES, view_model)
+    row = next(row for row in rows if row.name == "worker-2")
+    assert row.death is not None
+    soon = replace(row, death=row.death._replace(seconds=7.0))
+    layout = nodes.layout(View(ListKind.NODES), None, [soon, *rows[1:]], DEMO_TIME, 78)
+    cell = layout.columns[-1].cell(soon, DEMO_TIME)
+    assert cell.startswith("+2Mi data/")
+    assert cell.endswith(":c, own limit 98%, ~7 s")
+    assert len(cell) <= layout.widths[-1]
+
+
+def further(nodes: NodeList, row: NodeRow, height: int, width: int) -> list[str]:
+    """The lines of a row after the first one."""
+    layout = nodes.layout(View(ListKind.NODES), None, [row], DEMO_TIME, width)
+    return [
+        "".join(text for text, _ in nodes.further(row, number, height, layout, width)).rstrip()
+        for number in range(1, height)
+    ]
+
+
+@pytest.mark.parametrize("width", [78, 118, 198])
+def test_a_tall_row_of_a_node_has_its_graph_and_more_of_its_deaths(width: int) -> None:
+    trends, snapshot = Trends(), demo()
+    later = with_usage(snapshot, "crunch-", 3 << 30)
+    for one in (snapshot, later):
+        trends.taken(one)
+    view_model = facts_for(snapshot=later)
+    nodes = NodeList(trends, lambda: view_model)
+    row = next(row for row in build_node_rows(later, lambda *_: True).rows if row.name == "worker-2")
+    low, tall = further(nodes, row, 4, width), further(nodes, row, 8, width)
+    assert sum(" kubelet evicts" in line and "┄" in line for line in tall) == 1
+    assert not any("┄" in line for line in low)
+    assert sum("+" in line for line in tall) > sum("+" in line for line in low) or width == 78
+    assert low[-1] == tall[-1] == "", "rows stand apart"
+
+
+def test_a_node_of_unknown_usage_has_no_ends_of_a_bar() -> None:
+    view_model = facts_for(snapshot=replace(demo(), usage={}, node_usage={}))
+    nodes = NodeList(Trends(), lambda: view_model)
+    rows = build_node_rows(view_model.snapshot, lambda *_: True).rows
+    assert all("▲" not in line for row in rows for line in further(nodes, row, 4, 118))
+
+
+def test_the_deaths_of_a_single_node_do_not_name_it() -> None:
+    snapshot = demo()
+    single = replace(
+        snapshot, nodes={"worker-2": snapshot.nodes["worker-2"]}, pods=snapshot.by_node()["worker-2"]
+    )
+    for one, is_named in ((snapshot, True), (single, False)):
+        view_model = facts_for(snapshot=one)
+        deaths = list_definitions(Trends(), lambda seen=view_model: seen)[ListKind.DEATHS]
+        assert ("node" in deaths.default_columns(View(ListKind.DEATHS))) is is_named
+
+
+def test_files_are_no_live_cluster() -> None:
+    source = ScriptedSource(demo())
+    poller = ClusterPoller(cast("Any", SimpleNamespace(source=source)), cast("Any", None))
+    poller._rows[source.title] = replace(one_cluster(source.title, demo()).rows[0], taken=DEMO_TIME)
+    assert [row.is_open for row in poller.rows().rows] == [source.is_live]
+    source.is_live = not source.is_live
+    assert [row.is_open for row in poller.rows().rows] == [source.is_live]
 
 
 def test_a_node_without_a_next_victim_says_so() -> None:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import threading
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from kubectl_qos.analysis.deaths import deaths_on_node
+from kubectl_qos.analysis.deaths import FEW_NODES, deaths_on_node
+from kubectl_qos.analysis.node_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.analysis.trends import MOST, Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
+from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.tui.lists.pods import TREND, PodList
-from kubectl_qos.tui.view_model import BARS, build_view_model, sparkline
-from tests.tui.sources import demo, with_usage
+from kubectl_qos.tui.view_model import build_view_model
+from tests.tui.sources import demo, pod_named, with_usage
 
 KIB = 1024
 A, B = ("n", "a"), ("n", "b")
@@ -67,7 +69,6 @@ def test_without_times_another_amount_is_another_sample() -> None:
 def test_a_restart_shows_as_a_drop() -> None:
     trends = after({A: usage(900, 1)}, {A: usage(1000, 2)}, {A: usage(10, 3)})
     assert of(trends) == [900, 1000, 10]
-    assert sparkline(trends.of(A), 1000, 8) == "██▁"
 
 
 def test_a_sample_below_nothing_is_nothing() -> None:
@@ -189,35 +190,33 @@ def test_what_has_reached_a_plateau_does_not_grow() -> None:
     assert not after(*({A: sample} for sample in (*starting, *level))).rates()([A])
 
 
-@pytest.mark.parametrize(
-    ("samples", "most", "bars"),
-    [
-        ([], None, ""),
-        ([], 100, ""),
-        ([0, 0], None, ""),
-        ([0, 0], 100, "▁▁"),
-        ([0, 50, 100], 100, "▁▅█"),
-        ([0, 50, 100], 200, "▁▃▅"),
-        ([0, 50, 100], None, "▁▅█"),
-        ([0, 50, 100], 0, "▁▅█"),
-        ([50, 400], 100, "▂█"),
-        ([1, 2, 3, 4, 5, 6, 7, 8, 8, 8], 8, "▄▅▆▇████"),
-    ],
-)
-def test_bars_stand_between_nothing_and_the_limit(samples: list[int], most: int | None, bars: str) -> None:
-    assert sparkline(array("Q", samples), most, 8) == bars == sparkline(samples, most, 8)
+def test_each_sample_has_its_time_and_the_last_are_kept() -> None:
+    trends = after(*({A: usage(10 * second, second)} for second in range(MOST + 5)))
+    start = round(datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp())
+    assert [time - start for time in trends.times(A)] == [*range(5, MOST + 5)]
+    assert [kib // 10 for kib in trends.of(A)] == [*range(5, MOST + 5)]
+    assert not trends.times(B)
 
 
-@given(st.lists(AMOUNTS, max_size=40), st.none() | AMOUNTS, st.integers(1, 40))
-def test_a_bar_a_sample_and_a_higher_one_for_more(samples: list[int], most: int | None, cells: int) -> None:
-    bars = sparkline(samples, most, cells)
-    shown = samples[-cells:]
-    assert len(bars) == (len(shown) if any((most, *shown)) and shown else 0)
-    heights = [BARS.index(bar) for bar in bars]
-    for height, sample in zip(heights, shown, strict=False):
-        assert all(height <= other for other, more in zip(heights, shown, strict=True) if more >= sample)
-    if bars and not most:
-        assert BARS[-1] in bars
+def test_a_node_keeps_what_each_class_used_on_it_even_of_pods_that_are_gone() -> None:
+    trends, first = Trends(), demo()
+    crunch = pod_named(first, "crunch").key
+    trends.taken(first)
+    usage = {key: sample for key, sample in first.usage.items() if key != crunch}
+    later = replace(first, usage=usage, pods=[pod for pod in first.pods if pod.key != crunch])
+    trends.taken(later)
+    trends.taken(later)
+    before, after = trends.of_node("worker-2")
+    assert [was - now for was, now in zip(before, after, strict=True)] == [
+        0,
+        0,
+        first.usage[crunch].working_set_bytes // KIB,
+    ]
+    row = build_node_row(first, "worker-2")
+    assert [kib >> 10 for kib in before] == [(row.used(qos) or 0) >> 20 for qos in QosClass]
+    nodes = {f"node-{number}": first.nodes["worker-2"] for number in range(FEW_NODES + 1)}
+    trends.taken(replace(first, nodes=nodes))
+    assert not trends.of_node("worker-2"), "with many nodes none has the room"
 
 
 def test_the_column_sorts_by_growth_with_unknown_trends_last() -> None:

@@ -92,8 +92,8 @@ class ListDefinition(ABC, Generic[RowT]):
     most_height = 1
     """The most lines of a row."""
 
-    def further(self, row: RowT, number: int, layout: Layout[RowT], width: int) -> Spans:
-        """Return a line of a row after the first one."""
+    def further(self, row: RowT, number: int, height: int, layout: Layout[RowT], width: int) -> Spans:
+        """Return a line of a row after the first one, by its number of so many lines."""
         return ()
 
     @abstractmethod

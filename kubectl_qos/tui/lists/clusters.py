@@ -54,7 +54,8 @@ class ClusterPoller:
     def rows(self) -> ListRows:
         """Return the rows as they are known so far, the cluster in most trouble first."""
         title = self._app.source.title
-        rows = [replace(row, is_open=row.name == title) for row in self._rows.values()]
+        is_live = self._app.source.is_live
+        rows = [replace(row, is_open=row.name == title and is_live) for row in self._rows.values()]
         only = f"{title} has no other contexts: this list is of one cluster"
         return ListRows(sorted(rows, key=worst_first), [only] if list(self._rows) == [title] else ())
 

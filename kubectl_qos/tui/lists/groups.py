@@ -25,7 +25,6 @@ from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
 from kubectl_qos.present.list_notes import no_usage_reason, node_table_notes, pod_table_notes
 from kubectl_qos.present.next_death import distance, foretold, killer_words, short_victim, victim
 from kubectl_qos.present.node_columns import (
-    FILLS,
     NODE_COLUMNS,
     RESERVED,
     NodeColumn,
@@ -41,7 +40,8 @@ from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
 from kubectl_qos.tui.lists.panes import in_one_line
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import ListKind, View, count
-from kubectl_qos.tui.view_model import ViewModel, sparkline
+from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.graph import CLASS_TOKENS, LEGEND, Parts, fullness_token, node_graph, sparkline
 from kubectl_qos.tui.widgets.line_table import Spans
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, INVERSE, Layout, Token
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
@@ -163,25 +163,24 @@ _LEFT_OUT: Final = frozenset(
     | {"death_in", "death_by"}
 )
 """Columns of files, which only repeat or explain others here."""
-_BAR_TOKENS: Final[dict[QosClass | None, str]] = {
-    None: "muted",
-    **{qos: CLASSES[qos].token for qos in FILLS},
-    QosClass.GUARANTEED: "filled",
-}
 _BAR: Final = 20
 _MAX_BAR: Final = 60
 _VICTIMS: Final = 4
 _MIN_DEATH: Final = 44
 """If the column of the next death is narrower, those that follow have a line of their own."""
 _ON_A_LINE: Final = 2
+_LEAST_NAME: Final = 9
+_LAST_IS_EMPTY: Final = 3
+"""Rows of more lines than this have an empty one between them."""
+_LEAST_GRAPH: Final = 3
+"""The lines that make a graph."""
 
 
 def _bar_column(cells: int) -> NodeColumn:
-    fills = ", ".join(f"{fill} {qos.value}" for qos, fill in FILLS.items())
     return column(
         "memory",
         lambda row: None if row.used_percent is None else round(row.used_percent, 1),
-        f"the node's memory: {fills}, {RESERVED} reserved for the system",
+        f"the node's memory: {LEGEND}, {RESERVED} reserved for the system",
         width=cells,
         cell=lambda row: "".join(part.text for part in memory_bar(row, cells)) or "?",
         sort_key=worst_node_first,
@@ -190,7 +189,15 @@ def _bar_column(cells: int) -> NodeColumn:
 
 def _death_column(whole: NodeColumn, cells: int) -> NodeColumn:
     """Return the column with names and clauses that are cut rather than the killer."""
-    return replace(whole, cell=lambda row, now: in_one_line(whole.cell(row, now), cells))
+
+    def cell(row: NodeRow, now: datetime) -> str:
+        text = whole.cell(row, now)
+        name = victim(row.death) if row.death is not None else ""
+        room = cells - cell_len(text) + len(name)
+        shorter = text.replace(name, shortened(name, room), 1) if room >= _LEAST_NAME else text
+        return in_one_line(shorter, cells)
+
+    return replace(whole, cell=cell)
 
 
 def _node_columns() -> dict[str, NodeColumn]:
@@ -213,33 +220,40 @@ class NodeList(ListDefinition[NodeRow]):
     squeezed: Mapping[str, int] = MappingProxyType({"node": 20, "next_death": 26})
 
     only_known = frozenset(psi.key for psi in PSI_COLUMNS)
-    most_height = 4
+    most_height = 8
 
     def __init__(self, trends: Trends, newest: Callable[[], ViewModel | None] = lambda: None) -> None:
         self._trends = trends
         self._newest = newest
+        self._drawn: tuple[NodeRow | None, tuple[int, int], list[Parts]] = None, (0, 0), []
 
     def _is_in_danger(self, row: NodeRow) -> bool:
         view_model = self._newest()
         return view_model is not None and view_model.is_in_danger(row.name)
 
-    def further(self, row: NodeRow, number: int, layout: Layout[NodeRow], width: int) -> Spans:
+    def further(self, row: NodeRow, number: int, height: int, layout: Layout[NodeRow], width: int) -> Spans:
         """Return how usage went, the ends of the bar, and below the next death those that follow."""
         view_model = self._newest()
-        if view_model is None or number == self.most_height - 1:
+        if view_model is None or number == height - 1 >= _LAST_IS_EMPTY:
             return ()
         ends = accumulate((cells + GAP for cells in layout.widths), initial=GUTTER)
         starts = dict(zip(layout.by_key, ends, strict=False))
         column, keys = starts.get("next_death", width), view_model.pod_keys(row.name)
         node_deaths = view_model.deaths(row.name)
-        deaths = most_important(node_deaths.deaths, self.most_height - 1) if node_deaths is not None else []
+        shown = max(height - 1, _LAST_IS_EMPTY)
+        deaths = most_important(node_deaths.deaths, shown) if node_deaths is not None else []
         is_narrow = width - column < _MIN_DEATH
         spans: Spans = ()
-        if number == 1 + is_narrow and "memory" in starts:
+        first = 1 + is_narrow
+        graph = self._graph(row, height - 1 - first, (width if is_narrow else column) - GUTTER - GAP)
+        if graph and number >= first:
+            spans = ((" " * GUTTER, ""), *graph[number - first])
+        elif number == first and "memory" in starts and row.memory.used_bytes is not None:
             before = starts["memory"] - GUTTER
             trend = sparkline(self._trends.total(keys), row.capacity and row.capacity >> 10, before - GAP)
             ticks = memory_ticks(row, layout.by_key["memory"])
-            spans = ((" " * GUTTER, ""), (trend.ljust(before), "calm"), (ticks, "faint"))
+            full = fullness_token(row.used_bytes or 0, row.capacity)
+            spans = ((" " * GUTTER, ""), (trend.ljust(before), full), (ticks, "faint"))
         if not is_narrow:
             deaths = deaths[number : number + 1]
         elif number == 1:
@@ -256,6 +270,14 @@ class NodeList(ListDefinition[NodeRow]):
             spans += ((" " * before, ""), (far + who, ""), (ends_by, "muted"))
             before = GAP
         return spans
+
+    def _graph(self, row: NodeRow, height: int, width: int) -> list[Parts]:
+        """Return the lines of a node's graph, drawn once for all of them; none without the room."""
+        if self._drawn[0] is not row or self._drawn[1] != (height, width):
+            classes = self._trends.of_node(row.name) if height >= _LEAST_GRAPH else ()
+            lines = node_graph(row, classes, height, width)
+            self._drawn = row, (height, width), lines
+        return self._drawn[2]
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Return every node; the rows of unchanged nodes are reused."""
@@ -289,7 +311,7 @@ class NodeList(ListDefinition[NodeRow]):
     def token(self, row: NodeRow, key: str, width: int) -> Token:
         if key == "memory":
             bar = memory_bar(row, width)
-            return tuple((len(part.text), INVERSE * part.is_letter + _BAR_TOKENS[part.qos]) for part in bar)
+            return tuple((len(part.text), INVERSE * part.is_letter + CLASS_TOKENS[part.qos]) for part in bar)
         if key in {"node", "pressure", "used_percent"} and row.bad_conditions:
             return "error"
         if key == "next_death":

@@ -36,7 +36,8 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 from kubectl_qos.tui.filters import PODS, Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
 from kubectl_qos.tui.view import ListKind, View, group_name
-from kubectl_qos.tui.view_model import ViewModel, sparkline
+from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.graph import fullness_token, sparkline
 from kubectl_qos.tui.widgets.line_table import Spans
 from kubectl_qos.tui.widgets.table import Layout, Token, moved
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
@@ -254,7 +255,7 @@ def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Tok
     if key == "flags" and row.flags:
         return FLAG_TOKENS[row.flags[0]]
     if key in {"eta", "trend"}:
-        return "warning" if key == "eta" else "calm"
+        return "warning" if key == "eta" else fullness_token(row.memory or 0, row.limit)
     if key in {"namespace", "node", "age", "request", "limit", "dies", "oom_score_adj"}:
         return "muted"
     return ""
@@ -322,8 +323,7 @@ class PodList(_RankedList):
         kib = self._trends.of(row.key[:2])[-MOST:]
         lowest, highest = min(kib, default=0), max(kib, default=0)
         if highest - lowest > highest * STEADY:
-            bars = sparkline([sample - lowest for sample in kib], None, MOST)
-            yield f"memory {bars} {rounded(lowest << 10)} to {rounded(highest << 10)}"
+            yield f"memory {sparkline(kib, None, MOST)} {rounded(lowest << 10)} to {rounded(highest << 10)}"
 
     def pod_of(self, row: PodRow, view_model: ViewModel) -> PodRow | None:
         return row
@@ -363,8 +363,8 @@ def _trend_column(trends: Trends) -> PodColumn:
     return column(
         "trend",
         lambda row: list(samples(row)),
-        "memory in use since the UI was opened, with --prometheus in the last hours; scaled from 0 to the"
-        " limit, else to the peak",
+        "memory in use since the UI was opened, with --prometheus in the last hours; from 0 to the limit,"
+        " else lowest to peak",
         width=TREND,
         cell=lambda row: sparkline(samples(row), row.limit and row.limit // 1024, TREND),
         sort_key=lambda row: largest_first(growth(row)),
@@ -452,7 +452,9 @@ class DeathList(ListDefinition[DeathRow]):
         self._newest = newest
 
     def default_columns(self, view: View) -> Sequence[str]:
-        return [key for key in self.columns if key != "node" or view.node is None]
+        view_model = self._newest()
+        is_one = view.node is not None or (view_model is not None and len(view_model.by_node) == 1)
+        return [key for key in self.columns if key != "node" or not is_one]
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Build the deaths of all nodes; if there are many, of the fullest."""

@@ -21,14 +21,15 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
+from kubectl_qos.analysis.node_table import NodeRow, build_node_row
 from kubectl_qos.analysis.pod_facts import MOST_SCORE
-from kubectl_qos.analysis.trends import MOST, STEADY
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.events import LOADING, error_section, events_section
 from kubectl_qos.present.explanation import Explanation, explain_pod, text_lines, with_fix
-from kubectl_qos.present.format import binary, escape, mebibytes, rounded
+from kubectl_qos.present.format import escape
 from kubectl_qos.present.moments import cheapest_section
 from kubectl_qos.present.next_death import DIES_NEXT
 from kubectl_qos.present.output import Section
@@ -36,11 +37,12 @@ from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.background import attempt, run_in_background
 from kubectl_qos.tui.screens.base import Built, QosScreen
 from kubectl_qos.tui.view import FollowStatus
-from kubectl_qos.tui.view_model import ViewModel, graph, newest
+from kubectl_qos.tui.view_model import ViewModel, newest
 from kubectl_qos.tui.widgets import text_view
+from kubectl_qos.tui.widgets.graph import GRAPH_HEIGHT, LEGEND, node_graph, pod_graph
 
-_Explained = tuple[Pod, Explanation, Section | None] | None
-"""The pod, its explanation, and what would change its class or rank at the least cost."""
+_Explained = tuple[Pod, Explanation, Section | None, NodeRow | None] | None
+"""The pod, its explanation, the cheapest change of its class or rank, and its node if that kills it first."""
 TWO_COLUMNS: Final = 120
 """From this width on there are two columns."""
 _LEFT: Final = frozenset({"Class", "Pressure"})
@@ -48,12 +50,8 @@ _LEFT: Final = frozenset({"Class", "Pressure"})
 _PROOF: Final = frozenset({"cgroup", "Assumed"})
 """The sections that are folded at first."""
 _BAR: Final = 60
-_FEWEST: Final = 4
-"""The samples that make a graph."""
-_GRAPH, _DRAWN = 4, 24
-"""The lines of the graph of memory, and the least height of a terminal where the fix stays in sight below."""
-_WARNING, _FULL = 80, 95
-"""The percentages of a limit from which the graph warns."""
+_DRAWN: Final = 24
+"""The least height of a terminal where the fix stays in sight below a graph."""
 
 _LoadedEvents = tuple[Sequence[Event] | QosError, datetime]
 """The events or the error, and when they were read, by the source's clock."""
@@ -75,7 +73,8 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         self._explanation = explain_pod(pod, view_model.snapshot, view_model.taken)
         self._cheapest: Section | None = None
         self._shown_summary: object = None
-        self._kib: tuple[int, ...] = ()
+        self._node: NodeRow | None = None
+        self._memory: tuple[object, ...] = ()
         self._replaced = self._gone = ""
         self._events: _LoadedEvents | None = None
         self._request = 0
@@ -124,7 +123,11 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         logs = self.qos.source.kernel_logs()
         explanation = explain_pod(pod, view_model.snapshot, view_model.taken, sampled, logs=logs)
         explanation = with_fix(explanation, view_model.snapshot)
-        return pod, explanation, cheapest_section(pod, explanation.facts.row, view_model.snapshot)
+        cheapest = cheapest_section(pod, explanation.facts.row, view_model.snapshot)
+        first = next((one for one in view_model.known_deaths(pod.node_name) if one.key == pod.key), None)
+        is_of_node = first is not None and first.killer.is_node_wide
+        node = build_node_row(view_model.snapshot, pod.node_name) if is_of_node else None
+        return pod, explanation, cheapest, node
 
     def show_built(self, built: _Explained | QosError) -> None:
         """Show the pod as it is now, or as it was last if it is gone."""
@@ -135,7 +138,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
             self._gone = f", as it was last: {built}"
         else:
             before, self._gone = self._pod, ""
-            self._pod, self._explanation, self._cheapest = built
+            self._pod, self._explanation, self._cheapest, self._node = built
             if self._pod.metadata.uid != before.metadata.uid:
                 self._replaced = f", another pod of that name since {since}"
                 self._events = None
@@ -243,8 +246,9 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
             below[place] = self._folds[section.title]
         self._fill(sections)
         first = self._explanation.sections[0]
-        self._kib = tuple(self.qos.trends.of(self._pod.key))
-        summary = first, self._explanation.summary, self._explanation.formula, self._cheapest, self._kib
+        trends, key = self.qos.trends, self._pod.key
+        self._memory = tuple(trends.of(key)), tuple(trends.times(key)), self._died(), self._node
+        summary = first, self._explanation.summary, self._explanation.formula, self._cheapest, self._memory
         if summary != self._shown_summary:
             self._shown_summary = summary
             self._show_summary()
@@ -256,15 +260,30 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         dies.display = first.title == DIES_NEXT
         dies.border_title = first.title
         answer = text_view.paragraphs((first.answer, "answer"))
-        row = self._explanation.facts.row
-        kib = self._kib if self.app.size.height >= _DRAWN else ()
-        graph = partial(memory_lines, kib, row.limit if row is not None else None)
+        graph = self._graph if self.app.size.height >= _DRAWN else text_view.no_text
         dies.show(text_view.stacked(answer, graph, text_view.section_layout(first, "")))
         self.query_one("#summary", text_view.TextView).show(self._summary_layout)
         if self._cheapest is not None:
             cheapest.border_title = self._cheapest.title
             cheapest.show(text_view.section_layout(self._cheapest, ""))
         cheapest.display = self._cheapest is not None
+
+    def _died(self) -> tuple[datetime, ...]:
+        """Return when containers of the pod were seen to die."""
+        kills = self._newest.kills
+        times = (parse_time(kill.time) for kill in kills if (kill.namespace, kill.pod) == self._pod.key)
+        return tuple(sorted(filter(None, times)))
+
+    def _graph(self, width: int) -> Sequence[text_view.TextLine]:
+        """Draw the memory that fills up: that of the node if it is what kills the pod first."""
+        row, trends = self._explanation.facts.row, self.qos.trends
+        if self._node is not None:
+            lines = node_graph(self._node, trends.of_node(self._node.name), GRAPH_HEIGHT, width)
+            legend = [((f"{self._node.name}: {LEGEND}", "muted"),)] if lines else []
+            return [text_view.TextLine.of(*parts) for parts in (*lines, *legend)]
+        limit = row.limit if row is not None else None
+        key = self._pod.key
+        return pod_graph(trends.of(key), limit, width, trends.times(key), self._died())
 
     def _summary_layout(self, width: int) -> list[text_view.TextLine]:
         explanation = self._explanation
@@ -286,31 +305,6 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
 def _place(section: Section) -> str:
     """Return the place of a section: events are a table, which needs the whole width."""
     return "left" if section.title in _LEFT else "below" if section.title == LOADING.title else "right"
-
-
-def memory_lines(kib: Sequence[int], limit: int | None, width: int) -> list[text_view.TextLine]:
-    """Draw the memory of a pod up to its limit in bytes, without one from the least to the most seen."""
-    kib = kib[-MOST:]
-    top = limit >> 10 if limit else max(kib, default=0)
-    bottom = 0 if limit else min(kib, default=0)
-    if len(kib) < _FEWEST or (not limit and top - bottom <= top * STEADY):
-        return []
-    least, most = min(kib) << 10, max(kib) << 10
-    text = mebibytes if rounded(least) == rounded(most) else rounded
-    labels = [f"{binary(limit)} limit" if limit else text(most), "", "", text(bottom << 10)]
-    column = max(map(len, labels)) + 1
-    wide = max(min((width - column) // MOST, 2), 1)
-    percent = 100 * kib[-1] // top if limit else 0
-    token = "wrong" if percent >= _FULL else "changed" if percent >= _WARNING else "calm"
-    lines = graph([sample for sample in kib for _ in range(wide)], bottom, max(top, *kib), _GRAPH)
-    seen = f"{text(least)} to {text(most)}"
-    return [
-        *(
-            text_view.TextLine.of((label.rjust(column - 1) + " ", "muted"), (line, token))
-            for label, line in zip(labels, lines, strict=True)
-        ),
-        text_view.TextLine(f"{' ' * column}the last {len(kib)} samples, {seen}", "muted"),
-    ]
 
 
 def score_lines(explanation: Explanation, width: int) -> list[text_view.TextLine]:

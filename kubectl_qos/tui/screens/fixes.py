@@ -234,7 +234,7 @@ class FixDialog(Dialog[Fix | None], Built[FixList], group=BindingGroup.SELECT):
         self.dismiss(event.row)
 
 
-def _effect(longest: int, fix: Fix, _number: int, layout: Layout[Fix], width: int) -> Spans:
+def _effect(longest: int, fix: Fix, _: int, __: int, layout: Layout[Fix], width: int) -> Spans:
     """Write the effect below the change, or further left if the longest needs it; cut it if it must be."""
     effect = fix_effect(fix)
     begin = min(GUTTER + GAP + layout.widths[0], max(width - longest, GUTTER + GAP))

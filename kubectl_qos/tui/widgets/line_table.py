@@ -130,8 +130,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         """The heading above the first row of a group, for a width."""
         self.most_height = self.height = 1
         """The lines of a row if there is room, and now."""
-        self.further: Callable[[RowT, int, table.Layout[RowT], int], Spans] = lambda *_: ()
-        """The lines after a row's first one, by their number, for a layout and a width."""
+        self.further: Callable[[RowT, int, int, table.Layout[RowT], int], Spans] = lambda *_: ()
+        """The lines after a row's first one, by their number of so many, for a layout and a width."""
         self.natural_shown = natural
         """The key of the column that shows the natural order."""
         self._lines = table.RowLines()
@@ -371,7 +371,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         row, columns = self.rows[index], self.columns.columns
         if part:
             width, at_cursor = self.size.width, index == self.cursor and part > 0
-            spans = self.heading(row, width) if part < 0 else self.further(row, part, self.columns, width)
+            if part < 0:
+                spans = self.heading(row, width)
+            else:
+                spans = self.further(row, part, self.height, self.columns, width)
             return _PaintedSpans(spans, at_cursor, self.has_focus)
         key = self._key(row)
         return _PaintedRow(

@@ -47,6 +47,8 @@ STYLES: Final = {
     "calm": "$primary",
     "mine": "bold $accent",
     "key": "$accent",
+    "filled": "$fill",
+    "faint": "$secondary",
 }
 
 _COLOURLESS: Final = {

@@ -1,0 +1,171 @@
+"""Memory over time in blocks: in one line, or in several lines below a ceiling, stacked by class."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import accumulate, groupby, pairwise
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from kubectl_qos.analysis.node_table import NodeRow
+from kubectl_qos.analysis.trends import MOST, STEADY
+from kubectl_qos.present.format import binary, mebibytes, rounded
+from kubectl_qos.present.node_columns import FILLS
+from kubectl_qos.present.reasons import CLASSES
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.tui.widgets.text_view import TextLine
+
+BARS: Final = "▁▂▃▄▅▆▇█"
+_CEILING: Final = "┄"
+_DEATH: Final = "✗"
+_CHANGES: Final = 2
+"""The samples of a node that change."""
+_FEWEST: Final = 4
+"""The samples that make a graph."""
+GRAPH_HEIGHT: Final = 4
+_WIDEST: Final = 2
+"""The most cells of a sample."""
+_WARNING: Final = 80
+_FULL: Final = 95
+"""The percentages of a ceiling from which memory is in other colours."""
+CLASS_TOKENS: Final[dict[QosClass | None, str]] = {
+    None: "muted",
+    **{qos: CLASSES[qos].token for qos in FILLS},
+    QosClass.GUARANTEED: "filled",
+}
+"""The colours of classes, and of memory that no pod uses."""
+LEGEND: Final = ", ".join(f"{fill} {qos.value}" for qos, fill in FILLS.items())
+
+Parts = tuple[tuple[str, str], ...]
+"""Texts with their tokens."""
+
+
+class Band(NamedTuple):
+    """A part of the memory at each sample, above the bands before it."""
+
+    samples: Sequence[int]
+    fill: str
+    token: str
+
+
+def fullness_token(used: int, ceiling: int | None) -> str:
+    """Return the colour of memory in use below a ceiling."""
+    percent = 100 * used // ceiling if ceiling else 0
+    return "error" if percent >= _FULL else "warning" if percent >= _WARNING else "calm"
+
+
+def sparkline(samples: Sequence[int], ceiling: int | None, cells: int) -> str:
+    """Draw the last samples as bars from 0 to a ceiling, without one from the least to the most of them."""
+    shown = samples[-cells:]
+    lowest, highest = _range(shown, ceiling)
+    if not highest:
+        return ""
+    span = max(highest - lowest, 1)
+    return "".join(BARS[min((sample - lowest) * len(BARS) // span, len(BARS) - 1)] for sample in shown)
+
+
+def _range(samples: Sequence[int], ceiling: int | None) -> tuple[int, int]:
+    """Return what the lowest and the highest bar are; what stays as it is has low bars."""
+    lowest, highest = min(samples, default=0), max(samples, default=0)
+    if ceiling:
+        return 0, max(ceiling, highest)
+    return lowest, max(highest, lowest + int(highest * STEADY) + 1)
+
+
+def pod_graph(
+    kib: Sequence[int],
+    limit: int | None,
+    width: int,
+    times: Sequence[int] = (),
+    deaths: Sequence[datetime] = (),
+) -> list[TextLine]:
+    """Draw the memory of a pod in KiB below its limit in bytes, without one from the least to the most seen.
+
+    `times` are those of the samples in seconds, and `deaths` when it died: they are marked.
+    """
+    kib, ceiling = kib[-MOST:], limit >> 10 if limit else None
+    lowest, highest = min(kib, default=0), max(kib, default=0)
+    if len(kib) < _FEWEST or (not limit and highest - lowest <= highest * STEADY):
+        return []
+    text = mebibytes if rounded(lowest << 10) == rounded(highest << 10) else rounded
+    labels = [binary(limit) if limit else text(highest << 10), *[""] * (GRAPH_HEIGHT - 2)]
+    labels.append("0" if limit else text(lowest << 10))
+    column = max(map(len, labels))
+    wide = max(min((width - column - len("  limit")) // MOST, _WIDEST), 1)
+    tokens = [fullness_token(sample, ceiling) for sample in kib for _ in range(wide)]
+    columns = [sample for sample in kib for _ in range(wide)]
+    bands = [
+        Band([sample * (token == of) for sample, of in zip(columns, tokens, strict=True)], BARS[-1], token)
+        for token in dict.fromkeys(tokens)
+    ]
+    span = 0 if limit else lowest, max(ceiling or 0, highest)
+    lines = graph(bands, span, (GRAPH_HEIGHT, MOST * wide), (ceiling, "limit") if ceiling else None)
+    shown = [
+        TextLine.of((f"{label:>{column}} ", "muted"), *line)
+        for label, line in zip(labels, lines, strict=True)
+    ]
+    seen = f"the last {len(kib)} samples, {text(lowest << 10)} to {text(highest << 10)}"
+    if died := [time for time in deaths if times and time.timestamp() >= times[0]]:
+        marks = {bisect_left(times, time.timestamp()) * wide for time in died}
+        row = "".join(_DEATH if cell in marks else " " for cell in range(max(marks) + 1))
+        shown.append(TextLine(f"{' ' * column} {row}", "error"))
+        seen += f"; {_DEATH} died {', '.join(f'{time:%H:%M:%S}' for time in died)}"
+    return [*shown, TextLine(f"{' ' * column} {seen}", "muted")]
+
+
+def node_graph(row: NodeRow, classes: Sequence[Sequence[int]], height: int, width: int) -> list[Parts]:
+    """Draw what the pods of each class use of a node's capacity in KiB, and where the kubelet evicts."""
+    label = f"{binary(row.capacity or 0)} "
+    wide = (width - len(label) - len(" kubelet evicts")) // MOST
+    if not row.capacity or len(classes) < _CHANGES or wide < 1:
+        return []
+    bands = [
+        Band([of_class[place] for of_class in classes[-MOST:] for _ in range(wide)], fill, CLASS_TOKENS[qos])
+        for place, (qos, fill) in enumerate(FILLS.items())
+    ]
+    ceiling = None
+    if row.to_eviction is not None and row.memory.used_bytes is not None:
+        ceiling = row.memory.used_bytes + row.to_eviction >> 10, "kubelet evicts"
+    lines = graph(bands, (0, row.capacity >> 10), (height, MOST * wide), ceiling)
+    labels = [label, *[" " * len(label)] * (height - 2), f"{'0 ':>{len(label)}}"]
+    return [((text, "muted"), *line) for text, line in zip(labels, lines, strict=True)]
+
+
+def graph(
+    bands: Sequence[Band],
+    span: tuple[int, int],
+    size: tuple[int, int],
+    ceiling: tuple[int, str] | None = None,
+) -> list[Parts]:
+    """Draw bands as columns, the top line first: `size` lines and cells for a `span` of values.
+
+    A cell is filled by the band that has most of it. A ceiling is a line with its name, above what is used.
+    """
+    (lowest, highest), (height, cells), step = span, size, len(BARS)
+
+    def level(value: int) -> int:
+        return min(max((value - lowest) * height * step // max(highest - lowest, 1), 0), height * step)
+
+    samples = zip(*(band.samples for band in bands), strict=True)
+    columns = [[*map(level, accumulate(sizes, initial=0))] for sizes in samples]
+    lines = []
+    at = min(level(ceiling[0]), height * step - 1) // step if ceiling is not None else -1
+    for number in reversed(range(height)):
+        row = [_cell(bands, edges, number * step) for edges in columns]
+        row += [("", "")] * (cells - len(row))
+        empty, name = ((_CEILING, "faint"), f" {ceiling[1]}") if ceiling and number == at else ((" ", ""), "")
+        runs = groupby((cell if cell[0] else empty for cell in row), itemgetter(1))
+        lines.append((*(("".join(map(itemgetter(0), run)), token) for token, run in runs), (name, "muted")))
+    return lines
+
+
+def _cell(bands: Sequence[Band], edges: Sequence[int], base: int) -> tuple[str, str]:
+    """Return the sign of one cell and its token; nothing if it is empty."""
+    within = [min(max(edge - base, 0), len(BARS)) for edge in edges]
+    if not within[-1]:
+        return "", ""
+    parts = [after - before for before, after in pairwise(within)]
+    band = bands[parts.index(max(parts))]
+    return band.fill if within[-1] == len(BARS) else BARS[within[-1] - 1], band.token
