@@ -151,15 +151,19 @@ def watch_reads(read: Callable[[], TableView[Any]], title: str, format_: TableFo
 def _follow(
     stream: UpdateStream, command: TableCommand, resolved: ResolvedSource, printer: _Redrawn | _Appended
 ) -> None:
-    trends = Trends()
+    trends, first = Trends(), Snapshot()
     while (update := stream.next()) is not None:
         if update.snapshot is None:
             if update.health.error is not None:
                 raise update.health.error
             continue
-        if update.arrived is not None:
-            continue  # Ranks and deaths depend on the pods that are still to come.
-        view = command.view(trends.taken(update.snapshot), update.scope, resolved.source.now())
+        now = resolved.source.now()
+        if update.arrived is not None:  # Ranks and deaths depend on the pods that are still to come.
+            if isinstance(printer, _Redrawn) and update.snapshot is not first:
+                first = update.snapshot
+                printer.show_first(command.view(first, update.scope, now), now, update.arrived)
+            continue
+        view = command.view(trends.taken(update.snapshot), update.scope, now)
         if view.missing and not view.rows:
             raise view.missing[0]
         health = stream.health()
@@ -195,6 +199,15 @@ class _Redrawn:
         notes = [escape(note) for note in (at.notice, *view.ages, *view.notes) if note][:3]
         output.print_text(_CLEAR + "\n".join(_screen(view, self._format, at, notes)) + "\n")
 
+    def show_first(self, view: TableView[Any], now: datetime, arrived: Arrived) -> None:
+        """Show, dim, the rows of the pods that have arrived."""
+        lines = _screen(view, self._format, _arriving(now, arrived)) if view.rows else ()
+        output.print_text("".join((_CLEAR, *(f"\x1b[2m{line}\x1b[m\n" for line in lines))))
+
+
+def _arriving(now: datetime, arrived: Arrived) -> _Moment:
+    return _Moment(now, f"~ {arrived_text(*arrived)} so far: the order may still change")
+
 
 def _screen(
     view: TableView[Any], format_: TableFormat, at: _Moment, notes: Sequence[str] = ()
@@ -223,10 +236,9 @@ def first_rows(
 
     def show(snapshot: Snapshot, arrived: Arrived) -> bool:
         now = datetime.now(UTC)
-        moment = _Moment(now, f"~ {arrived_text(*arrived)} so far: the order may still change")
         first = view(snapshot, Scope(), now)
         if first.rows:
-            output.show_first_rows([*_screen(first, format_, moment)])
+            output.show_first_rows([*_screen(first, format_, _arriving(now, arrived))])
         return bool(first.rows)
 
     return show

@@ -85,6 +85,20 @@ def test_pods_that_have_arrived_so_far_are_not_shown_as_all(
     assert capsys.readouterr().out == whole
 
 
+def test_a_terminal_shows_dim_rows_until_all_pods_are_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    follow_next(Stream(Stepped(), deque([0] * 3), arriving=2), monkeypatch)
+    *first, whole = capsys.readouterr().out.split("\x1b[H\x1b[J")[1:]
+    for screen in first:
+        assert screen.startswith("\x1b[2m~ 9 of 60 pods, 0 MB so far: the order may still change\x1b[m\n")
+        assert all(line.startswith("\x1b[2m") for line in screen.splitlines())
+        assert len(screen.splitlines()) > 2
+    assert len(first) == 2
+    assert "\x1b[2m" not in whole
+
+
 def test_a_pipe_says_that_the_cluster_is_stale_and_that_it_is_live_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
