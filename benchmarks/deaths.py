@@ -1,24 +1,29 @@
-"""How often the next death is the one that comes: simulated nodes, and the orders of deaths.
+"""How often the next death is the one that comes: recorded and simulated nodes, and the orders of deaths.
 
-Containers live as real ones do (KINDS): two hours without being watched, then WATCHED seconds in which
-samples are taken as the UI does, then FORESEEN seconds, whose first death on each node is the truth.
+The recorded ones are nine deaths of a real node (tests/recordings/node-1.36-d), at each of which one pod
+grew. They are foreseen from its first sample, and half-way to the death from how fast it has grown.
+
+Simulated containers live as real ones do (KINDS): two hours without being watched, then WATCHED seconds in
+which samples are taken as the UI does, then FORESEEN seconds, whose first death on each node is the truth.
 Usage: python -m benchmarks.deaths [NODES [SEED]]
 """
 
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
-from kubectl_qos.qos.simulation.node_state import state_of_node
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, NodeState, state_of_node
+from tests.qos.recorded import state_d
+from tests.qos.test_simulation import container, node_state
 
 STEP: Final = 15
 WARM_UP, WATCHED, FORESEEN = 7200, 600, 600
@@ -33,6 +38,76 @@ ORDERS: Final[dict[str, Callable[[NextDeath], Any]]] = {
     "time": lambda death: (death.seconds is None, death.seconds or 0, death.distance_bytes),
     "shipped": lambda death: death.urgency,
 }
+
+
+LIMITED: Final = {
+    "lim2": (20, 80),
+    "plim": (60, 120),
+    "side": (12, 64),
+    "kids": (55, 110),
+    "lim1": (20, 160),
+    "two": (15, 50),
+    "plim2": (81, 120),
+    "gul": (20, 70),
+}
+"""What pods used and their limits in Mi, as `next` had them before the deaths at limits."""
+
+
+class Recorded(NamedTuple):
+    """A death: what grew, by how many Mi from `first` until `half` of the `seconds`, and who died."""
+
+    label: str
+    grew: str
+    first: int
+    half: int
+    seconds: float
+    died: str
+    node: Callable[[int], NodeState] | None = None
+    """The node while that pod uses so many Mi; None: the death was at its limit."""
+
+
+def _filling(kubelet: str, reserved: int, over: str, used: Mapping[str, int]) -> Callable[[int], NodeState]:
+    return lambda mebibytes: state_d(kubelet, reserved, {**used, "grow": mebibytes}, over)
+
+
+BESIDE: Final = {"be-a": 253, "bu-over": 401}
+RECORDED: Final = (
+    Recorded("D1", "lim2", 20, 50, 11.5, "lim2"),
+    Recorded("D3", "plim", 60, 90, 11.1, "plim"),
+    Recorded("D5", "side", 12, 38, 9.5, "side"),
+    Recorded("D7", "kids", 55, 83, 10.9, "kids"),
+    Recorded("F1", "lim1", 20, 92, 16.9, "lim1"),
+    Recorded("D9", "grow", 20, 525, 56.2, "bu-over", _filling("evict", 600, "100Mi", BESIDE)),
+    Recorded("D11", "grow", 20, 1538, 86.8, "grow", _filling("full", 1, "100Mi", BESIDE)),
+    Recorded("D14", "grow", 20, 357, 14.2, "be-a", _filling("kubepods", 1300, "153Mi", BESIDE)),
+    Recorded("D16", "grow", 20, 2165, 297.9, "pr-hi", _filling("full", 1, "153Mi", {})),
+)
+
+
+def recorded() -> None:
+    """Print how often each order was right about the recorded deaths, and how far their times were off."""
+    hits: dict[tuple[str, str], list[int]] = {}
+    errors: dict[str, float] = {}
+    for death in RECORDED:
+        for how, mebibytes in (("its first sample", death.first), ("half-way", death.half)):
+            speed = 2 * (mebibytes - death.first) / death.seconds * (1 << 20)
+            namespace = "oom" if death.node is not None else "x"
+            key = namespace, death.grew
+            growth = Growth(speed, {key: speed}, {(key, "c"): speed}) if speed else NO_GROWTH
+            deaths = next_deaths(replace(_recorded_node(death, mebibytes), growth=growth))
+            _count(hits, how, deaths, (namespace, death.died))
+            foreseen = [one.seconds for one in deaths if one.key[1] == death.died and one.seconds]
+            if foreseen:
+                errors[death.label] = min(foreseen) - death.seconds / 2
+    _print_hits(hits)
+    print("times:", ", ".join(f"{label} {error:+.0f} s" for label, error in errors.items()))
+
+
+def _recorded_node(death: Recorded, mebibytes: int) -> NodeState:
+    if death.node is not None:
+        return death.node(mebibytes)
+    used = {name: first for name, (first, _) in LIMITED.items()} | {death.grew: mebibytes}
+    return node_state([(name, container(993, used[name], LIMITED[name][1])) for name in LIMITED])
 
 
 @dataclass
@@ -196,7 +271,7 @@ def measure(count: int = 1000, seed: int = 1) -> None:
     """Print how often each order was right, for each kind of node, with samples and from one sample."""
     machines, trends = build(count, seed), Trends()
     samples = watched(machines, trends)
-    hits: dict[tuple[bool, str, str], list[int]] = {}
+    hits: dict[tuple[str, str], list[int]] = {}
     errors: list[float] = []
     for number, machine in enumerate(machines):
         used = sum(life.used for life in machine.lives)
@@ -208,29 +283,27 @@ def measure(count: int = 1000, seed: int = 1) -> None:
         for is_watched in (True, False):
             snapshot = replace(first, rates=trends.rates()) if is_watched else first
             deaths = next_deaths(state_of_node(snapshot, machine.name))
-            _count(hits, is_watched, KINDS[number % len(KINDS)], deaths, truth)
+            how = "samples of ten minutes" if is_watched else "one sample"
+            for kind in ("all", KINDS[number % len(KINDS)]):
+                _count(hits, f"{how:22} {kind:10}", deaths, truth)
             errors += [abs(one.seconds - (at - NOW)) for one in deaths if one.key == truth and one.seconds][
                 :1
             ]
-    for (is_watched, kind, name), (ones, threes, of) in sorted(hits.items()):
-        how = "samples of ten minutes" if is_watched else "one sample"
-        print(f"{how:22} {kind:10} {name:10} hit@1 {ones / of:5.0%} hit@3 {threes / of:5.0%} of {of}")
+    _print_hits(hits)
     print(f"time: median error {median(errors):.0f} s, of {len(errors)} that were foretold")
 
 
-def _count(
-    hits: dict[tuple[bool, str, str], list[int]],
-    is_watched: bool,
-    main_kind: str,
-    deaths: list[NextDeath],
-    truth: PodKey,
-) -> None:
+def _count(hits: dict[tuple[str, str], list[int]], how: str, deaths: list[NextDeath], truth: PodKey) -> None:
     for name, order in ORDERS.items():
         listed = [death.key for death in sorted(deaths, key=order)]
-        for kind in ("all", main_kind):
-            found = hits.setdefault((is_watched, kind, name), [0, 0, 0])
-            for place, is_right in enumerate((listed[:1] == [truth], truth in listed[:3], True)):
-                found[place] += is_right
+        found = hits.setdefault((how, name), [0, 0, 0])
+        for place, is_right in enumerate((listed[:1] == [truth], truth in listed[:3], True)):
+            found[place] += is_right
+
+
+def _print_hits(hits: Mapping[tuple[str, str], list[int]]) -> None:
+    for (how, name), (ones, threes, of) in sorted(hits.items()):
+        print(f"{how} {name:10} hit@1 {ones / of:5.0%} hit@3 {threes / of:5.0%} of {of}")
 
 
 def _truth(machine: Machine) -> tuple[PodKey | None, int]:
@@ -247,4 +320,5 @@ def _truth(machine: Machine) -> tuple[PodKey | None, int]:
 
 
 if __name__ == "__main__":
+    recorded()
     measure(*map(int, sys.argv[1:]))
