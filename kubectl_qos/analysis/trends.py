@@ -26,6 +26,9 @@ _FEW: Final = 6
 """With this many samples, growth is over if the later half grew by less than LEVEL of the earlier half."""
 _LASTING: Final = 3
 """Samples over which a node has to grow."""
+TOO_MANY: Final = 20_000
+"""The pods whose times would take too much memory."""
+_NO_TIMES: Final = array("Q")
 _KIB: Final = 1024
 
 
@@ -35,7 +38,7 @@ class _Line(NamedTuple):
     samples: array[int]
     """KiB of the pod, newest last."""
     times: array[int]
-    """When they were taken, in seconds."""
+    """When they were taken, in seconds; empty among TOO_MANY pods."""
     since: array[int]
     """Start point of the growth line."""
     peaks: array[int] | None
@@ -70,7 +73,7 @@ class Trends:
             if before is None:
                 continue
             if before is not sample and (before.timestamp, before) != (sample.timestamp, sample):
-                line = _longer(line, before, sample)
+                line = _longer(line, before, sample, is_timed=len(usage) < TOO_MANY)
             if line is not None:
                 lines[key] = line
         self._last, self._lines = usage, lines
@@ -126,7 +129,7 @@ class Trends:
         return line.samples if line is not None else ()
 
     def times(self, key: PodKey) -> Sequence[int]:
-        """Return when those samples were taken, in seconds; empty for those of a store of metrics."""
+        """Return when those samples were taken, in seconds; empty for those of a store, and of many pods."""
         line = self._lines.get(key)
         return line.times if line is not None and key not in self._history.lines else ()
 
@@ -158,12 +161,12 @@ class Trends:
         return partial(_rates, self._last, self._lines)
 
 
-def _longer(line: _Line | None, before: PodUsage, sample: PodUsage) -> _Line:
+def _longer(line: _Line | None, before: PodUsage, sample: PodUsage, *, is_timed: bool) -> _Line:
     """Return the line with one more sample."""
     was, now = _amounts(before), _amounts(sample)
-    line = line or _Line(array("Q", [_kibibytes(before)]), array("Q", was[:1]), was, None)
+    line = line or _Line(array("Q", [_kibibytes(before)]), was[:1], was, None)
     samples = array("Q", [*line.samples[1 - MOST :], _kibibytes(sample)])
-    times = array("Q", [*line.times[1 - MOST :], now[0]])
+    times = array("Q", [*line.times[1 - MOST :], now[0]]) if is_timed else _NO_TIMES
     has_several = before.names == sample.names and len(sample.names) > 1
     peaks = array("Q", map(max, line.peaks or was, now)) if has_several else None
     return _Line(samples, times, _since(line.since, now), peaks)

@@ -179,9 +179,14 @@ def dies_next(on_node: NodeDeaths | None) -> Section | None:
         return Section(DIES_NEXT, first, tuple(map(Line, others)))
     if on_node is None or not on_node.state.setup.node.name:
         return None
-    is_unmeasured = any(not container.has_usage for container in on_node.state.containers)
-    why = "unknown: memory usage is unknown" if is_unmeasured else "none: no killer of its node reaches it"
-    return Section(DIES_NEXT, why)
+    return Section(DIES_NEXT, without_deaths(on_node.state))
+
+
+def without_deaths(state: NodeState) -> str:
+    """Return why no death of a pod is known on its node."""
+    if any(not container.has_usage for container in state.containers):
+        return "unknown: memory usage is unknown"
+    return "none: no killer of its node reaches it"
 
 
 def _contender(contender: Contender) -> str:

@@ -106,8 +106,9 @@ def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]
         accepted = state.accepted
         first, *more = words.dry_run_lines(accepted.request, accepted.stored, accepted.warnings)
         return [TextLine(f"  {first}", "answer"), *(TextLine(f"  {line}", "changed") for line in more)]
-    key = keys.first("apply.dry_run")
-    return [TextLine(f"  no dry run yet; {key} sends one", "muted"), *_expected_lines(state)]
+    apply, dry_run = keys.first("apply.apply"), keys.first("apply.dry_run")
+    next_keys = f"  {apply} applies it, after a dry run and a question; {dry_run} sends the dry run alone"
+    return [TextLine(next_keys, "muted"), *_expected_lines(state)]
 
 
 def _expected_lines(state: Apply) -> list[TextLine]:

@@ -18,6 +18,7 @@ from kubectl_qos.k8s.objects import Json
 from kubectl_qos.present.effects import cgroup_sections
 from kubectl_qos.present.format import UNKNOWN, binary, count, full_name, mebibytes, shortened
 from kubectl_qos.present.moments import heading, moment_table, replicas_section, rollout_section
+from kubectl_qos.present.next_death import without_deaths
 from kubectl_qos.present.output import ARROW, Section
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.present.timeline import Focus, timeline
@@ -124,7 +125,7 @@ _TOKENS: Final = {
 
 def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
     """Draw the next deaths at each moment at which they differ; the pod's own stand out."""
-    used = f"{binary(deaths[0].state.used_bytes)}  " if deaths else ""
+    used = f"{binary(deaths[0].state.used_bytes)}  " if deaths and deaths[0].deaths else ""
     headings = [heading(effects, at.when) for at in deaths] if len(deaths) > 1 else [used] * len(deaths)
     column, pod = max(map(len, headings), default=0) + 2, effects.before.pod
     key = pod.key
@@ -133,6 +134,9 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
         if not deaths:
             yield TextLine(f"unknown: {_UNKNOWN}", "muted")
         for head, moment in zip(headings, deaths, strict=True):
+            if not moment.deaths:
+                yield TextLine(f"{head.ljust(column)}{without_deaths(moment.state)}", "muted")
+                continue
             for line in timeline(moment.deaths, width, head=head.ljust(column), focus=Focus(key)):
                 yield TextLine.of(*((span.text, _TOKENS.get(span.style, span.style)) for span in line))
 

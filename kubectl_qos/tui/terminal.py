@@ -85,9 +85,10 @@ class Output:
                 self._send(self._end_busy())
 
     def show_busy(self) -> None:
-        """Write the sign over the end of the first line."""
+        """Write the sign over the end of the first line, unless the change came while this waited for it."""
         with self.lock:
-            if self._lines:
+            is_late = self._timer is not None and self._timer.finished.is_set()
+            if self._lines and not is_late:
                 self._is_busy = True
                 self._send(f"\x1b[1;{len(self._lines[0]) - len(BUSY) + 1}H\x1b[7m{BUSY}\x1b[m")
 

@@ -190,6 +190,8 @@ def empty_sentence(view: View, view_model: ViewModel, title: str, total: int, ke
     if not total:
         if view.kind in {ListKind.NODES, ListKind.NAMESPACES}:
             return _none(view.kind, title)
+        if view.kind is ListKind.DEATHS and not view_model.snapshot.usage:
+            return "No death is foreseen: memory usage is unknown."
         return f"There are no {view.kind}{_where(view)}. {keys.first('main.next_pane')} goes to other panes."
     kind = view.kind.removesuffix("s")
     back = keys.first("main.back")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 from textual.widgets import Input, Label, Static
 
+from kubectl_qos.analysis.change_steps import DeathsAt
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.compare import recreate_all
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, parse_quantity
@@ -21,8 +23,9 @@ from kubectl_qos.present.effects import apply_sections, preview_sections
 from kubectl_qos.present.moments import replicas_section
 from kubectl_qos.present.output import Section, ValueChange, to_yaml
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.edit_lines import values_layout
+from kubectl_qos.tui.edit_lines import deaths_layout, values_layout
 from kubectl_qos.tui.screens.apply import PatchScreen
 from kubectl_qos.tui.screens.dialogs import LeaveDialog, SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
@@ -173,6 +176,15 @@ async def test_fields(pilot: Run) -> None:
     assert "oom_score_adj   <unknown>" in effects(screen)
     assert "kill rank       <unknown>" in effects(screen)
     assert "no rank: it runs on no node" in effects(screen)
+
+
+def test_unknown_usage_is_no_axis_without_deaths() -> None:
+    snapshot = replace(demo(), usage={}, node_usage={})
+    pod = pod_named(snapshot, API)
+    wanted = preview(pod, (), snapshot.setup("worker-2"), snapshot.by_node()["worker-2"], {}).effects
+    state = state_of_node(snapshot, "worker-2")
+    lines = deaths_layout([DeathsAt(None, state, (), ())], wanted)(80)
+    assert [line.text.strip() for line in lines] == ["unknown: memory usage is unknown"]
 
 
 async def test_the_preview_is_that_of_the_command_at_every_key(pilot: Run) -> None:

@@ -202,6 +202,7 @@ async def test_nothing_says_what_would_show_and_how_to_give_a_kernel_log() -> No
         text = pilot.words
         assert "New kills appear here" in text
         assert "kubectl qos kills --kernel-log NODE=FILE" in text
+        assert "d explain" not in text
         for key in ("enter", "d", "c", "n", "tab", "down"):
             await pilot.keys(key)
         assert isinstance(pilot.app.screen, KillsScreen)

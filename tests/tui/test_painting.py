@@ -122,6 +122,8 @@ def test_a_key_that_takes_its_time_says_so_until_something_changes() -> None:
     terminal.feed(written(output, whole(changed)))
     assert terminal.shows([changed])
     assert output._timer.finished.is_set()
+    output.show_busy()
+    assert terminal.shows([changed]), "its time was over while the change was painted"
     output.await_change()
     output.show_busy()
     output.stop_waiting()

@@ -190,12 +190,15 @@ def test_what_has_reached_a_plateau_does_not_grow() -> None:
     assert not after(*({A: sample} for sample in (*starting, *level))).rates()([A])
 
 
-def test_each_sample_has_its_time_and_the_last_are_kept() -> None:
+def test_each_sample_has_its_time_and_the_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     trends = after(*({A: usage(10 * second, second)} for second in range(MOST + 5)))
     start = round(datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp())
     assert [time - start for time in trends.times(A)] == [*range(5, MOST + 5)]
     assert [kib // 10 for kib in trends.of(A)] == [*range(5, MOST + 5)]
     assert not trends.times(B)
+    monkeypatch.setattr("kubectl_qos.analysis.trends.TOO_MANY", 1)
+    trends.add({A: usage(1, 99)})
+    assert not trends.times(A), "of many pods"
 
 
 def test_a_node_keeps_what_each_class_used_on_it_even_of_pods_that_are_gone() -> None:

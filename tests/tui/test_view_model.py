@@ -25,6 +25,7 @@ from kubectl_qos.tui.lists.panes import in_one_line, with_more
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import (
     FollowStatus,
+    ListKind,
     View,
     empty_sentence,
     ended_pods,
@@ -209,6 +210,10 @@ def test_what_is_cut_is_no_half_word_or_parenthesis(line: str, shown: str) -> No
             "K  12:00:41 data/importer-5f7b9c-2vtxk:m killed by the kernel at the memory limit of all pods",
             "K  12:00:41 data/im…2vtxk:m killed by the kernel at the memory limit of all …",
         ),
+        (
+            "F fix  none: the memory limit of the whole pod is still 60Mi (kubernetes#138760): any resize, …",
+            "F fix  none: the memory limit of the whole pod is still 60Mi …",
+        ),
     ],
 )
 def test_a_line_loses_its_last_clause_and_the_middle_of_a_name_first(line: str, shown: str) -> None:
@@ -281,6 +286,12 @@ def test_an_empty_table_says_what_shows_more(view_model: ViewModel, view: View, 
 def test_an_empty_cluster_says_so() -> None:
     nothing = build_view_model(Snapshot(), Scope(selector=Selector()), DEMO_TIME)
     assert empty_sentence(View(), nothing, "prod", 0, Keys()) == "There are no pods in prod."
+
+
+def test_without_usage_no_death_is_denied() -> None:
+    unknown = build_view_model(replace(demo(), usage={}, node_usage={}), Scope(), DEMO_TIME)
+    sentence = empty_sentence(View(kind=ListKind.DEATHS), unknown, "demo", 0, Keys())
+    assert sentence == "No death is foreseen: memory usage is unknown."
 
 
 def test_the_title_has_counts_versions_and_age(view_model: ViewModel) -> None:

@@ -276,7 +276,7 @@ class MemoryLine(Widget):
 
 def in_one_line(text: str, width: int) -> str:
     """Leave out the last clauses of a long line, and the middle of its longest word, which is a name."""
-    name = max(text.partition(", ")[0].split(" "), key=len)
+    name = max((word for word in text.partition(", ")[0].split(" ") if "#" not in word), key=len, default="")
     least, more = min(len(name), _LEAST_NAME), ""
     while cell_len(text + more) - len(name) + least > width and ", " in text:
         text, more = text.rpartition(", ")[0], " …"

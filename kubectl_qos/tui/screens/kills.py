@@ -5,7 +5,7 @@ Threads read events and analyze kills. Kernel logs are not read.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from datetime import datetime
 from functools import partial
 from operator import is_
@@ -144,6 +144,10 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         return self.query_one(LineTable)
 
     @property
+    def not_in_footer(self) -> Collection[str]:
+        return () if self.table.rows else {"explain", "fix", "copy", "logs"}
+
+    @property
     def _subject(self) -> str:
         words = "what was killed"
         if self._scope.namespace:
@@ -193,6 +197,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         if not kills and self._error is None:
             empty = "Reading …" if self._loaded is None else nothing_sentence(self._scope.namespace)
         self.table.load(kills, partial(self._fitting, kills, now), now, empty=empty)
+        self.refresh_bindings()
         self.table.styles.max_height = max(len(kills), 4) + HEADER + 2
         self.query_one("#kills-notes", TextView).show(self._notes_layout)
         self._show_evidence()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -61,6 +61,10 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         self.watch(self.app, "view_model", self._read)  # ages grow, and changes come to their ends
 
     @property
+    def not_in_footer(self) -> Collection[str]:
+        return () if self.table.rows else {"open"}
+
+    @property
     def table(self) -> LineTable[Entry]:
         return self.query_one(LineTable)
 
@@ -75,6 +79,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
             f" {problem}" if (problem := self.qos.writing.history.problem) else ""
         )
         self.table.load(entries, partial(self._fitting, entries, now), now, empty=empty)
+        self.refresh_bindings()
         self._show()
 
     def _fitting(self, entries: Sequence[Entry], now: datetime, available: int) -> Layout[Entry]:
