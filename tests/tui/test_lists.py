@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -638,8 +639,7 @@ def test_the_deaths_of_a_single_node_do_not_name_it() -> None:
         snapshot, nodes={"worker-2": snapshot.nodes["worker-2"]}, pods=snapshot.by_node()["worker-2"]
     )
     for one, is_named in ((snapshot, True), (single, False)):
-        view_model = facts_for(snapshot=one)
-        deaths = list_definitions(Trends(), lambda seen=view_model: seen)[ListKind.DEATHS]
+        deaths = list_definitions(Trends(), partial(facts_for, None, one))[ListKind.DEATHS]
         assert ("node" in deaths.default_columns(View(ListKind.DEATHS))) is is_named
 
 

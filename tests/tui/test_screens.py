@@ -567,7 +567,7 @@ async def test_trend(screen_text: Look) -> None:
         await pilot.keys("g")
         await screen_text(pilot, "trend")
         await pilot.keys("d")
-        await pilot.seen("2Gi limit ")
+        await pilot.seen("worker-2: █ Guaranteed, ▓ Burstable, ░ BestEffort")
 
 
 def event(reason: str, message: str, minute: int, kind: str = "Warning") -> Event:
