@@ -279,7 +279,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         row, trends = self._explanation.facts.row, self.qos.trends
         if self._node is not None:
             lines = node_graph(self._node, trends.of_node(self._node.name), GRAPH_HEIGHT, width)
-            legend = [((f"{self._node.name}: {LEGEND}", "muted"),)] if lines else []
+            legend = [((f"{escape(self._node.name)}: {LEGEND}", "muted"),)] if lines else []
             return [text_view.TextLine.of(*parts) for parts in (*lines, *legend)]
         limit = row.limit if row is not None else None
         key = self._pod.key
