@@ -124,7 +124,8 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         explanation = explain_pod(pod, view_model.snapshot, view_model.taken, sampled, logs=logs)
         explanation = with_fix(explanation, view_model.snapshot)
         cheapest = cheapest_section(pod, explanation.facts.row, view_model.snapshot)
-        first = next((one for one in view_model.known_deaths(pod.node_name) if one.key == pod.key), None)
+        deaths = view_model.known_deaths(pod.node_name)
+        first = next((death for death in deaths if death.key == pod.key), None)
         is_of_node = first is not None and first.killer.is_node_wide
         node = build_node_row(view_model.snapshot, pod.node_name) if is_of_node else None
         return pod, explanation, cheapest, node
