@@ -174,14 +174,14 @@ def assert_one_answer(snapshot: Snapshot, *, with_fixes: bool = True) -> None:
 
 @pytest.mark.parametrize("of_ten", range(10))
 def test_all_surfaces_name_the_same_first_death(of_ten: int) -> None:
-    each = settings().max_examples // 4
+    each = settings().max_examples // 6
     for seed in range(each * of_ten, each * of_ten + each):
         assert_one_answer(some_cluster(seed), with_fixes=seed % 5 == 0)
 
 
 def test_all_surfaces_name_the_same_first_death_all_through_the_demo() -> None:
     demo, trends, last, firsts = Stepped(), Trends(), None, set()
-    step = max(1, 400 // settings().max_examples)
+    step = max(1, 600 // settings().max_examples)
     for second in range(0, 330, step):
         snapshot = demo.later(min(second, step))
         if snapshot is last:
