@@ -49,6 +49,11 @@ PIPED_IN: dict[str, Callable[[], str]] = {
 """What another program would print into a pipe."""
 
 
+RAN: Final[set[str]] = set()
+"""Commands that have run on another page, and have nothing to do with its files: once is enough."""
+OF_FILES: Final = re.compile(r" -f|[<>|]|=\S*/|\.(ya?ml|json)|--(write|bundle|apply|kernel-log)| undo")
+
+
 class Stage:
     """Runs examples one after the other in one folder."""
 
@@ -154,10 +159,14 @@ def test_every_example_of_a_page_runs_and_prints_what_is_shown(page: Path, on_st
     for one in examples(text):
         if one.shown is not None and page.parent.name == "docs" and page.stem in WITH_A_STAGE:
             continue
+        if one.shown is None and one.command in RAN:
+            continue
         code, out = on_stage.run(one.command)
         assert one.shown is not None or code == 0, f"line {one.line}: {one.command}\n{out}"
         if one.shown is not None:
             printed[one.line] = out
+        elif not OF_FILES.search(one.command):
+            RAN.add(one.command)
     if os.environ.get(UPDATE):
         page.write_text(with_shown(text, printed), encoding="utf-8")
     else:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubectl_qos.cluster import working_tree
 from kubectl_qos.cluster.inputs import read_kustomization
 from tests.cluster.https_server import Answer, Request
 from tests.cluster.kubectl import needs_kubectl
 from tests.cluster.replay import Replay
+from tests.cluster.test_working_tree import build_once
 from tests.end_to_end.command import Run
 from tests.end_to_end.conftest import Live
 
@@ -125,6 +127,11 @@ spec:
             memory: 2Gi   # as measured in May
 """
 PAGE = Path(__file__).parents[2] / "docs" / "write-back.md"
+
+
+@pytest.fixture(autouse=True)
+def _each_folder_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(working_tree, "read_kustomization", build_once)
 
 
 @pytest.fixture
