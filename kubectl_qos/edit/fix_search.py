@@ -56,8 +56,8 @@ from kubectl_qos.qos.oom_score import is_critical, is_mirror, is_static, most_ad
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.resize import ResizeStatus
 from kubectl_qos.qos.restart import is_refused, oom_loops, was_killed_since_resize
-from kubectl_qos.qos.simulation.ceiling import LimitHit, Scope
-from kubectl_qos.qos.simulation.engine import Run, SimulationStep, simulate
+from kubectl_qos.qos.simulation.ceiling import Scope
+from kubectl_qos.qos.simulation.engine import Ended, Run, simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_of, next_deaths, own_deaths
 from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, SimulatedContainer
 
@@ -72,8 +72,8 @@ def fixes_of_node(
 
     Raises InputError for a node that runs Windows.
     """
-    search, deaths = _deaths_of_node(model, keys)
-    return _collect(deaths, [search], only_nearest=only_nearest)
+    search = _Search(model)
+    return _collect(_deaths_of_node(search, keys), [search], only_nearest=only_nearest)
 
 
 def next_urgency(model: NodeModel, keys: Collection[PodKey] | None) -> Urgency | None:
@@ -81,16 +81,16 @@ def next_urgency(model: NodeModel, keys: Collection[PodKey] | None) -> Urgency |
 
     Raises InputError for a node that runs Windows.
     """
-    return min((death.urgency for _, death in _deaths_of_node(model, keys)[1]), default=None)
+    deaths = _deaths_of_node(_Search(model), keys)
+    return next((death.urgency for _, death in deaths), None)
 
 
-def _deaths_of_node(
-    model: NodeModel, keys: Collection[PodKey] | None
-) -> tuple[_Search, list[tuple[_Search, NextDeath]]]:
-    search = _Search(model)
-    loops = list(_loops([model], search.pods.keys() if keys is None else keys))
-    deaths = [(search, death) for death in search.deaths() if keys is None or death.key in keys]
-    return search, [*deaths, *loops]
+def _deaths_of_node(search: _Search, keys: Collection[PodKey] | None) -> Iterator[tuple[_Search, NextDeath]]:
+    """Yield the deaths to search for, most urgent first, each with its search."""
+    for death in search.deaths():
+        if keys is None or death.key in keys:
+            yield search, death
+    yield from _loops([search.model], search.pods.keys() if keys is None else keys)
 
 
 def fixes_of_pods(
@@ -198,15 +198,17 @@ class _Search:
         real: NodeModel | None = None,
     ) -> None:
         # A copy, so that its caches end with the search.
-        self._model = replace(model)
-        self._real = real or self._model
+        self.model = replace(model)
+        self._real = real or self.model
         self._group = frozenset(group) if workload is not None else frozenset()
         self._workload = workload
         self.pods = {pod.key: pod for pod in self._real.pods}
         self.node = model.setup.node.name
-        self.state = self._model.state()
+        self.state = self.model.state()
         # The edits that are offered are among those that were tried.
         self._tried: dict[tuple[PodKey, tuple[Edit, ...]], NodeState] = {}
+        self._later: dict[tuple[object, ...], NextDeath | None] = {}
+        self._evidence: dict[tuple[PodKey, str], Evidence] = {}
 
     @cached_property
     def _next_deaths(self) -> list[NextDeath]:
@@ -220,10 +222,10 @@ class _Search:
 
     def on_node(self, fix: Fix) -> Fix | None:
         """Return the fix with what all pods of its workload on this node request; None without any."""
-        more = [self._model.more_bytes(self.pods[key], fix.edits) for key in self._group & self.pods.keys()]
+        more = [self.model.more_bytes(self.pods[key], fix.edits) for key in self._group & self.pods.keys()]
         if not more or fix.workload is None:
             return None
-        return replace(fix, node_pods=len(more), node_bytes=sum(more), free_bytes=self._model.free_bytes)
+        return replace(fix, node_pods=len(more), node_bytes=sum(more), free_bytes=self.model.free_bytes)
 
     def obstacle(self, death: NextDeath) -> NoFixReason | None:
         """Return why a search is pointless, or None."""
@@ -264,7 +266,7 @@ class _Search:
         """Return whether a fix for all pods of a workload brings none of those here nearer to its limit."""
         if fix.workload is None:
             return True
-        after = self._model.state(self._group, fix.edits)
+        after = self.model.state(self._group, fix.edits)
         return all(self._is_safe(key, own_deaths(after, key)) for key in self._group & self.pods.keys())
 
     def subsumes(self, fix: Fix, other: Fix) -> bool:
@@ -280,8 +282,8 @@ class _Search:
         """Return the need of the container, or of the whole pod if the pod is limited or evicted."""
         pod = self.pods[death.key]
         if death.container and death.killer.scope is not Scope.POD:
-            return self._model.evidence(pod, death.container)
-        evidences = [self._model.evidence(pod, container.name) for container in all_containers(pod)]
+            return self._evidence_of(pod, death.container)
+        evidences = [self._evidence_of(pod, container.name) for container in all_containers(pod)]
         most = max(evidences, key=lambda evidence: evidence.peak_bytes)
         grows = any(evidence.grows_without_end for evidence in evidences)
         peak = sum(evidence.peak_bytes for evidence in evidences)
@@ -290,6 +292,12 @@ class _Search:
             never_started = any(is_refused(pod, container.name) for container in all_containers(pod))
             peak = min(peak, max(death.limit_bytes, LEAST_AT_START if never_started else 0))
         return Evidence(most.kind, peak, grows)
+
+    def _evidence_of(self, pod: Pod, container: str) -> Evidence:
+        key = pod.key, container
+        if key not in self._evidence:
+            self._evidence[key] = self.model.evidence(pod, container)
+        return self._evidence[key]
 
     def _wanted_room(self, death: NextDeath) -> int:
         containers = self._containers_of(death.key)
@@ -304,7 +312,7 @@ class _Search:
 
     def _recommended(self, death: NextDeath) -> Fix | None:
         """Return the values that a VerticalPodAutoscaler would set; they claim nothing."""
-        autoscaler = self._model.recommending.get(death.key)
+        autoscaler = self.model.recommending.get(death.key)
         if autoscaler is None:
             return None
         pod = self.pods[death.key]
@@ -323,7 +331,7 @@ class _Search:
     def _limit_of(self, death: NextDeath, owner: str) -> Fix | None:
         """Raise a limit to the peak with headroom."""
         claim, pod = Claim(room_bytes=self._wanted_room(death)), self.pods[death.key]
-        now = memory_value(self._model.recreated(pod), owner, Side.LIMITS)
+        now = memory_value(self.model.recreated(pod), owner, Side.LIMITS)
 
         def holds(units: int) -> bool:
             return self._holds(death, self._limit(pod, owner, units * UNIT_BYTES), claim)
@@ -334,7 +342,7 @@ class _Search:
             return None
         minimal = self._limit(pod, owner, least * UNIT_BYTES)
         sizes = [friendly(least * UNIT_BYTES), least * UNIT_BYTES]
-        kind, offered = self.evidence(death).kind, self._model.offers.get((death.key, owner), 0)
+        kind, offered = self.evidence(death).kind, self.model.offers.get((death.key, owner), 0)
         if kind is EvidenceKind.KILLED_EACH_TIME:
             del sizes[0]  # No size is known to be enough: double the limit, and no more.
         elif kind not in KILLED and offered > now:
@@ -356,18 +364,18 @@ class _Search:
 
         A Guaranteed pod also gets requests that equal the limits.
         """
-        counts = self._model.setup.release.enabled(Gate.POD_LEVEL_RESOURCES)
+        counts = self.model.setup.release.enabled(Gate.POD_LEVEL_RESOURCES)
         of_pod = memory_value(pod, POD_LEVEL, Side.LIMITS) if counts else 0
         owners = [owner, POD_LEVEL] if owner != POD_LEVEL and 0 < of_pod < size else [owner]
         edits = [Edit(owner, Side.LIMITS, MEMORY, in_bytes(size)) for owner in owners]
-        if self._model.qos_class(pod) is QosClass.GUARANTEED:
+        if self.model.qos_class(pod) is QosClass.GUARANTEED:
             written = [owner for owner in owners if memory_value(pod, owner, Side.REQUESTS)]
             edits += [Edit(owner, Side.REQUESTS, MEMORY, in_bytes(size)) for owner in written]
         return edits
 
     def _raised_requests(self, death: NextDeath) -> Iterator[Fix | None]:
         """Yield the least requests with which one more pod dies before, and as many as the room allows."""
-        node, room = self._model.setup.node, self._model.free_bytes
+        node, room = self.model.setup.node, self.model.free_bytes
         allocatable = node.status_allocatable.get(MEMORY)
         most = allocatable.value() if allocatable is not None else node.memory_capacity_bytes or 0
         room = most if room is None else room
@@ -380,9 +388,9 @@ class _Search:
     def _latest(self, death: NextDeath, room: int) -> int:
         """Return how many others die before the pod if its containers share the node's free requests."""
         pod = self.pods[death.key]
-        running = self._model.recreated(pod)
+        running = self.model.recreated(pod)
         owners = [container.name for container in (*running.init_containers, *running.containers)]
-        if is_decided_at_pod_level(running, self._model.setup.release):
+        if is_decided_at_pod_level(running, self.model.setup.release):
             owners = [POD_LEVEL]
         share = room // len(owners) // max(len(self._group), 1)
         requests = {owner: memory_value(running, owner, Side.REQUESTS) for owner in owners}
@@ -399,10 +407,10 @@ class _Search:
             return _is_after(claim.before, after, death, container)
 
         def least(owner: str, high: int, container: str = "", guess: int | None = None) -> int | None:
-            now = memory_value(self._model.recreated(pod), owner, Side.REQUESTS) // UNIT_BYTES
+            now = memory_value(self.model.recreated(pod), owner, Side.REQUESTS) // UNIT_BYTES
             return least_units(now, high, lambda units: is_late({**sizes, owner: units}, container), guess)
 
-        others = (step for step in _steps(self.state, death) if step.key != death.key)
+        others = (ended for ended in _ended(self.state, death) if ended.key != death.key)
         last = next(islice(others, claim.before - 1, None), None) if claim.before < NEVER else None
         for owner, container in self._request_owners(death):
             if not is_late(sizes, container):
@@ -420,10 +428,10 @@ class _Search:
                 if is_late({other: units for other, units in sizes.items() if other != owner}):
                     del sizes[owner]
         edits = self._requests(pod, self._for_growth(death, claim, sizes, most))
-        release, qos = self._model.setup.release, self._model.qos_class(pod, edits)
+        release, qos = self.model.setup.release, self.model.qos_class(pod, edits)
 
         def suffice(some: Sequence[Edit]) -> bool:
-            changed = self._model.recreated(pod, some)
+            changed = self.model.recreated(pod, some)
             is_fine = computed_class(changed, release) is qos and not pod_refusals(changed, release)
             return is_fine and self._holds(death, some, claim)
 
@@ -438,17 +446,17 @@ class _Search:
         def holds(owner: str, units: int) -> bool:
             return self._holds(death, self._requests(pod, {**sizes, owner: units}), claim)
 
-        for owner, _ in self._request_owners(death) if self._model.growth.containers else ():
+        for owner, _ in self._request_owners(death) if self.model.growth.containers else ():
             now = (
                 sizes.get(owner)
-                or memory_value(self._model.recreated(pod), owner, Side.REQUESTS) // UNIT_BYTES
+                or memory_value(self.model.recreated(pod), owner, Side.REQUESTS) // UNIT_BYTES
             )
             if not holds(owner, now):
                 size = least_units(now, most // UNIT_BYTES, partial(holds, owner), now + 1)
                 sizes = {**sizes, owner: size} if size is not None else sizes
         return sizes
 
-    def _request_behind(self, death: NextDeath, last: SimulationStep, owner: str, container: str) -> int:
+    def _request_behind(self, death: NextDeath, last: Ended, owner: str, container: str) -> int:
         """Estimate the least request in Mi with which a container, or its pod, dies after another victim."""
         state, own = self.state, self._containers_of(death.key)
         if death.killer.evicts:
@@ -458,9 +466,9 @@ class _Search:
                 for pod in state.pods
                 if pod.key in {death.key, last.key}
             }
-            request = memory_value(self._model.recreated(self.pods[death.key]), owner, Side.REQUESTS)
+            request = memory_value(self.model.recreated(self.pods[death.key]), owner, Side.REQUESTS)
             return -(-(request + excess[death.key] - excess[last.key] + 1) // UNIT_BYTES)
-        page, most = state.setup.node.page_size_bytes, (last.points or 0) - 1
+        page, most = state.setup.node.page_size_bytes, (last.choice.points or 0) - 1
         used = max(part.used_bytes - part.beside_bytes for part in own if container in {"", part.name})
         total = state.kubepods_bytes if death.killer.scope is Scope.PODS else None
         adj = most_adj(used // page, most, (total or state.total_bytes) // page, state.kernel)
@@ -471,14 +479,14 @@ class _Search:
 
         The kubelet adds up a pod's requests, so one is raised: that of the container furthest above its own.
         """
-        running = self._model.recreated(self.pods[death.key])
-        if is_decided_at_pod_level(running, self._model.setup.release):
+        running = self.model.recreated(self.pods[death.key])
+        if is_decided_at_pod_level(running, self.model.setup.release):
             return [(POD_LEVEL, "")]
         if not death.killer.evicts:
             ephemeral = {container.name for container in running.ephemeral_containers}
             names = [container.name for container in self._containers_of(death.key)]
             return [(name, name) for name in names if name not in ephemeral]
-        usage = self._model.usage.get(death.key)
+        usage = self.model.usage.get(death.key)
 
         def excess(name: str) -> int:
             usage_now = usage.of(name) if usage is not None else None
@@ -491,14 +499,14 @@ class _Search:
         """Return the edits with these requests in Mi, in the pod's class unless it is BestEffort."""
         edits: list[Edit] = []
         for owner, units in sizes.items():
-            edits += raise_request(self._model.recreated(pod, edits), owner, units * UNIT_BYTES)
-        if not edits or self._model.qos_class(pod) is QosClass.GUARANTEED:
+            edits += raise_request(self.model.recreated(pod, edits), owner, units * UNIT_BYTES)
+        if not edits or self.model.qos_class(pod) is QosClass.GUARANTEED:
             return edits
-        return keep_burstable(pod, edits, self._model.setup.release)
+        return keep_burstable(pod, edits, self.model.setup.release)
 
     def _guaranteed(self, death: NextDeath) -> Fix | None:
         """Make the pod Guaranteed if that takes few edits and no number that nobody wrote."""
-        goal = reach_class(self.pods[death.key], QosClass.GUARANTEED, self._model.setup.release)
+        goal = reach_class(self.pods[death.key], QosClass.GUARANTEED, self.model.setup.release)
         if not 0 < len(goal.edits) <= MOST_GUARANTEED_EDITS or goal.to_choose:
             return None
         return self._offer(FixKind.CLASS, death, Claim(before=death.before + 1), goal.edits, goal.edits)
@@ -510,7 +518,7 @@ class _Search:
             return None
         index, container, key = neighbour
         pod = self.pods[key]
-        evidence, used = self._model.evidence(pod, container), self.state.containers[index].used_bytes
+        evidence, used = self._evidence_of(pod, container), self.state.containers[index].used_bytes
         to_bytes = used + max(death.distance_bytes, 0) + UNIT_BYTES
         evicts = death.killer.evicts
         if not evidence.peak_bytes or not _ends(self.state, index, to_bytes, death.key, evicts=evicts):
@@ -520,7 +528,7 @@ class _Search:
         minimal = self._limit(pod, container, least)
 
         def limited(edits: Sequence[Edit]) -> tuple[NodeState, int]:
-            after = self._model.state({key}, edits)
+            after = self.model.state({key}, edits)
             return after, after.find_container(key[1], container, key[0])
 
         after, place = limited(minimal)
@@ -557,7 +565,7 @@ class _Search:
     def _state_after(self, death: NextDeath, edits: Sequence[Edit]) -> NodeState:
         key = death.key, tuple(edits)
         if key not in self._tried:
-            self._tried[key] = self._model.state(self._group or {death.key}, edits)
+            self._tried[key] = self.model.state(self._group or {death.key}, edits)
         return self._tried[key]
 
     def _outcome(self, death: NextDeath, key: PodKey, state: NodeState) -> _Outcome:
@@ -568,7 +576,10 @@ class _Search:
         return _Outcome(after, deaths)
 
     def _death_after(self, death: NextDeath, edits: Sequence[Edit]) -> NextDeath | None:
-        return same_death(self._state_after(death, edits), death)
+        key = death.mechanism, death.grace_seconds, death.key, death.container, tuple(edits)
+        if key not in self._later:
+            self._later[key] = same_death(self._state_after(death, edits), death)
+        return self._later[key]
 
     def _holds(self, death: NextDeath, edits: Sequence[Edit], claim: Claim) -> bool:
         return claim.is_kept(self._death_after(death, edits))
@@ -622,22 +633,22 @@ def _nearest_own(deaths: Iterable[NextDeath], key: PodKey) -> NextDeath | None:
 def _is_after(needed: int, state: NodeState, death: NextDeath, container: str) -> bool:
     """Return whether a killer ends `needed` others before this container, or before any of the pod."""
     others = 0
-    for step in _steps(state, death):
+    for ended in _ended(state, death):
         if others >= needed:
             break
-        if step.key == death.key and container in {"", step.container}:
+        if ended.key == death.key and container in {"", ended.container}:
             return False
-        others += step.key != death.key
+        others += ended.key != death.key
     return True
 
 
-def _steps(state: NodeState, death: NextDeath) -> Iterator[SimulationStep]:
+def _ended(state: NodeState, death: NextDeath) -> Iterator[Ended]:
     """Yield whom the killer of a death ends, one after another, without pods that have no stats."""
     run = Run(state, Scenario())
     without_stats = {pod.key for pod in state.without_stats}
-    while (step := run.act(LimitHit(0.0, death.mechanism))) is not None:
-        if step.key not in without_stats:
-            yield step
+    while (ended := run.end(death.mechanism)) is not None:
+        if ended.key not in without_stats:
+            yield ended
 
 
 def _ends(state: NodeState, container: int, to_bytes: int, key: PodKey, *, evicts: bool) -> bool:

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from kubectl_qos.edit.edits import Edit, Side, apply_edits, current_value, own_edits
 from kubectl_qos.edit.goals import UNIT_BYTES
-from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, as_recreated, preview
+from kubectl_qos.edit.preview import Effects, Preview, RankedPods, StrategyKind, When, as_recreated, preview
 from kubectl_qos.k8s.allocation import desired_pod, other_pod_limit, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
@@ -31,11 +31,11 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import pod_level_limits, pod_requests
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
-from kubectl_qos.qos.ranking import Profiles, Ranking, rank_node, with_pods
+from kubectl_qos.qos.ranking import Profiles, rank_node, with_pods
 from kubectl_qos.qos.resize import ResizeStatus, node_fit
 from kubectl_qos.qos.restart import is_refused, may_be_killed_again, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import Scope
-from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, in_turn, node_deaths, own_deaths
+from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_by, in_turn, own_deaths
 from kubectl_qos.qos.simulation.node_state import (
     NO_GROWTH,
     BuiltPods,
@@ -43,6 +43,7 @@ from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
     NodeState,
     ranked_node_state,
+    with_ranking,
 )
 
 
@@ -245,20 +246,33 @@ class NodeModel:
     """Those of nodes of the same memory and release."""
 
     @cached_property
-    def _ranking(self) -> Ranking:
-        release = self.setup.release
-        running = (running_pod(pod, release) for pod in self.pods)
-        return rank_node(running, self.setup.node, release, self.usage, self.profiles)
+    def _running(self) -> list[Pod]:
+        return [running_pod(pod, self.setup.release) for pod in self.pods]
+
+    @cached_property
+    def _ranked(self) -> RankedPods:
+        setup = self.setup
+        ranking = rank_node(self._running, setup.node, setup.release, self.usage, self.profiles)
+        return RankedPods(ranking, setup, self.usage)
 
     @cached_property
     def _built(self) -> BuiltPods:
         return {}
 
     @cached_property
+    def _state(self) -> NodeState:
+        own_bytes, own_processes, built = self.own_bytes, self.own_processes, self._built
+        ranking = self._ranked.ranking
+        state = ranked_node_state(
+            ranking, self.setup, own_bytes=own_bytes, own_processes=own_processes, built=built
+        )
+        return replace(state, growth=self.growth)
+
+    @cached_property
     def free_bytes(self) -> int | None:
         """Return the bytes that the node has for further memory requests; None if unknown."""
-        pods = [default_pod(desired_pod(pod), self.setup.release) for pod in self.pods]
-        fits = node_fit(pods[0], pods[1:], self.setup) if pods else ()
+        pods = list(map(desired_pod, self._running))
+        fits = node_fit(pods[0], pods[1:], self.setup, self._ranked.counted) if pods else ()
         return next((max(fit.free - fit.needed, 0) for fit in fits if fit.resource == MEMORY), None)
 
     def recreated(self, pod: Pod, edits: Iterable[Edit] = ()) -> Pod:
@@ -280,15 +294,14 @@ class NodeModel:
         Raises InputError for a node that runs Windows.
         """
         changed = {pod.key: self.recreated(pod, edits) for pod in self.pods if pod.key in keys}
-        ranking = with_pods(self._ranking, changed, self.setup.release) if changed else self._ranking
-        state = ranked_node_state(
-            ranking, self.setup, own_bytes=self.own_bytes, own_processes=self.own_processes, built=self._built
-        )
-        return replace(state, growth=self.growth)
+        if not changed:
+            return self._state
+        ranking = with_pods(self._ranked.ranking, changed, self.setup.release)
+        return with_ranking(self._state, ranking, self._built)
 
     def preview(self, pod: Pod, edits: Iterable[Edit]) -> Preview:
         """Return the effects of edits on one of the node's pods."""
-        return preview(pod, edits, self.setup, usage=self.usage, ranking=self._ranking)
+        return preview(pod, edits, self.setup, usage=self.usage, ranked=self._ranked)
 
     def evidence(self, pod: Pod, container: str) -> Evidence:
         """Return a container's need: from its history, unless it was killed above that, or from its usage."""
@@ -373,7 +386,7 @@ def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
     """Return the same death in another state of its node; None if it does not come there."""
     if not death.killer.is_node_wide:
         return same_of_pod(own_deaths(state, death.key), death)
-    firsts = [first for first in node_deaths(state) if _kind(first) == _kind(death)]
+    firsts = [first for first in deaths_by(state, death.killer) if _kind(first) == _kind(death)]
     return next((turn for first in firsts for turn in in_turn(state, first, {death.key})), None)
 
 

@@ -300,20 +300,40 @@ class Preview:
         return self.effects.after
 
 
+@dataclass(eq=False)
+class RankedPods:
+    """The pods of a node in kill order, and what several previews need of them, each computed once."""
+
+    ranking: Ranking
+    setup: NodeSetup
+    usage: Mapping[PodKey, PodUsage] | None
+    counted: resize.CountedPods = field(default_factory=dict)
+    _before: dict[int, tuple[Pod, Prediction, Ranking]] = field(default_factory=dict)
+
+    def before(self, pod: Pod) -> tuple[Prediction, Ranking]:
+        """Return the prediction of a pod as the node runs it, and the ranking with it."""
+        if id(pod) not in self._before:
+            found = predict_running(pod, self.setup)
+            ranking = with_pod(self.ranking, found.pod, self.setup.release, self.usage)
+            # Keep the pod, so that no other gets its id.
+            self._before[id(pod)] = pod, found, ranking
+        return self._before[id(pod)][1:]
+
+
 def preview(
     pod: Pod,
     edits: Iterable[Edit],
     setup: NodeSetup,
     neighbours: Sequence[Pod] = (),
     usage: Mapping[PodKey, PodUsage] | None = None,
-    ranking: Ranking | None = None,
+    ranked: RankedPods | None = None,
 ) -> Preview:
     """Return the effects of edits on a pod; without edits those of a pending resize.
 
     Before is what the node runs, after is the spec with the edits; those without effect are dropped.
 
     `pod` is as stored or written, not defaulted by us; `neighbours` are every other pod of its node. `usage`
-    is memory by pod, for the ranks; `ranking` has the neighbours in place of both.
+    is memory by pod, for the ranks; `ranked` has the neighbours in place of both.
     """
     release = setup.release
     edits = effective_edits(pod, edits)
@@ -322,12 +342,12 @@ def preview(
         changed = as_recreated(apply_edits(pod, edits))
     elif is_resizing(pod):
         changed = resized_pod(pod)
-    before = predict_running(pod, setup)
-    after = predict(changed, setup.node, kubelet=setup.kubelet, release=release)
-    if ranking is None:
+    if ranked is None:
         ranking = rank_node(neighbours_without(pod, neighbours, release), setup.node, release, usage)
-    ranking_before = with_pod(ranking, before.pod, release, usage)
-    ranking_after = with_pod(ranking, after.pod, release, usage)
+        ranked = RankedPods(ranking, setup, usage)
+    before, ranking_before = ranked.before(pod)
+    after = predict(changed, setup.node, kubelet=setup.kubelet, release=release)
+    ranking_after = with_pod(ranked.ranking, after.pod, release, usage)
     others = [row.pod for row in ranking_before.pods if row.pod is not before.pod]
     [effects] = build_effects([(before, after)], ranking_before, ranking_after)
     refusals = resize.resize_refusals(default_pod(pod, release), after.pod, release, setup.node)
@@ -335,7 +355,7 @@ def preview(
     loops: tuple[OomLoop, ...] = ()
     restarts, outcome = [], resize.ResizeOutcome(resize.ResizeStatus.ACTUATED)
     # The kubelet counts what it has allocated to the others, the scheduler what they desire.
-    allocated = tuple(resize.node_fit(after.pod, others, setup))
+    allocated = tuple(resize.node_fit(after.pod, others, setup, ranked.counted))
     if kind is StrategyKind.IN_PLACE:
         restarts = resize.restarting(before.pod, after.pod)
         used = (usage or {}).get(pod.key)
@@ -348,7 +368,9 @@ def preview(
     return Preview(
         effects=effects,
         edits=edits,
-        node_fit=allocated if counts_allocated else tuple(resize.node_fit(after.pod, desired, setup)),
+        node_fit=allocated
+        if counts_allocated
+        else tuple(resize.node_fit(after.pod, desired, setup, ranked.counted)),
         refusals=(*pod_refusals(after.pod, release), *kubelet_rejections(after.pod, release)),
         resize_refusals=tuple(refusals),
         restarts=tuple(restarts),

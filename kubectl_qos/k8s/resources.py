@@ -256,7 +256,7 @@ def _is_resize_infeasible(pod: Pod, release: Release) -> bool:
 def _largest(first: _Resources, *others: _Resources, ties_to_first: bool = True) -> Totals:
     """Return the larger quantity of each resource; of equal ones the first."""
     result = dict(first)
-    for other in others:
+    for other in (other for other in others if other is not first):
         for name, quantity in other.items():
             current = result.get(name)
             if current is None:

@@ -374,10 +374,12 @@ def _in_order(rows: list[RankedPod]) -> list[RankedPod]:
     result: list[RankedPod] = []
     for points in sorted(ranked, reverse=True):
         alike = ranked[points]
-        alike.sort(key=lambda row: row.pod.key)
         rank, tied = len(result) + 1, len(alike) > 1
-        for pod, qos, _, _, worst, containers, alive, usage, profile in alike:
-            result.append(RankedPod(pod, qos, rank, tied, worst, containers, alive, usage, profile))
+        if tied:
+            alike.sort(key=lambda row: row.pod.key)
+        for row in alike:
+            is_same = row.rank == rank and row.tied == tied
+            result.append(row if is_same else RankedPod(row.pod, row.qos, rank, tied, *row[4:]))
     others.sort(key=lambda row: (row.worst is None, -_danger(row.worst) if row.worst else 0, row.pod.key))
     return result + others
 

@@ -295,12 +295,27 @@ def _infeasible_reason(old: Pod, new: Pod, setup: NodeSetup) -> str:
     return ""
 
 
-def node_fit(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> Iterator[NodeFit]:
-    """Yield how a pod fits beside others, counted by spec and status (NodeInfo.AddPod of the scheduler)."""
-    count = admission_count(setup.release)
-    used = [pod_requests(other, setup.release, count=count) for other in others if not other.is_terminal]
+CountedPods = dict[int, tuple[Pod, dict[str, int]]]
+"""What pods of one node request, by the id of the pod."""
+
+
+def node_fit(
+    pod: Pod, others: Iterable[Pod], setup: NodeSetup, counted: CountedPods | None = None
+) -> Iterator[NodeFit]:
+    """Yield how a pod fits beside others, counted by spec and status (NodeInfo.AddPod of the scheduler).
+
+    `counted` keeps the others' requests for the next such call.
+    """
+    count, counted = admission_count(setup.release), {} if counted is None else counted
+    others = [other for other in others if not other.is_terminal]
+    for other in others:
+        if id(other) not in counted:
+            requests = pod_requests(other, setup.release, count=count)
+            # Keep the pod, so that no other gets its id.
+            counted[id(other)] = other, {name: _amount(requests, name) for name in (CPU, MEMORY)}
+    used = [counted[id(other)][1] for other in others]
     for name, needed, capacity in _against_node(pod, setup):
-        yield NodeFit(name, capacity, sum(_amount(requests, name) for requests in used), needed)
+        yield NodeFit(name, capacity, sum([amounts[name] for amounts in used]), needed)
 
 
 def _against_node(pod: Pod, setup: NodeSetup) -> Iterator[tuple[str, int, int]]:

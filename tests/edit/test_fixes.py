@@ -65,6 +65,7 @@ from kubectl_qos.qos.simulation.node_state import (
     NodeProcess,
     NodeState,
     Scenario,
+    ranked_node_state,
 )
 from tests.edit.test_edit_laws import Cluster, clusters, edits_of
 from tests.edit.test_rank_goals import pod, using
@@ -229,6 +230,26 @@ def test_a_limit_that_was_offered_is_offered_again_while_it_suffices() -> None:
         return edit.quantity.value() // MIB
 
     assert [offered_after(mib) for mib in (0, 120, 128, 132, 144, 150)] == [144, 144, 144, 132, 144, 150]
+
+
+def test_a_search_builds_its_node_and_counts_each_neighbour_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted, built = list[PodKey](), list[int]()
+
+    def counting(pod: Pod, *given: Any, **options: Any) -> Any:
+        counted.extend([pod.key] * ("count" in options))
+        return pod_requests(pod, *given, **options)
+
+    def building(*given: Any, **options: Any) -> NodeState:
+        built.append(1)
+        return ranked_node_state(*given, **options)
+
+    monkeypatch.setattr("kubectl_qos.qos.resize.pod_requests", counting)
+    monkeypatch.setattr("kubectl_qos.edit.fixes.ranked_node_state", building)
+    model = node_model(DemoSource().snapshot(Scope()), "worker-2")
+    found = fixes_of_node(model).fixes
+    assert len(found) > 2
+    assert len(counted) == len(set(counted)) <= len(model.pods)
+    assert len(built) == 1
 
 
 # Recorded deaths

@@ -18,12 +18,13 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.eviction import eviction_ranks
+from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerKind, rank_node
 from kubectl_qos.qos.restart import Restart, restart_after_kill
-from kubectl_qos.qos.simulation.ceiling import GROWN_PROCESS, MemoryLevel
-from kubectl_qos.qos.simulation.engine import Simulation, simulate
+from kubectl_qos.qos.simulation.ceiling import GROWN_PROCESS, LimitHit, MemoryLevel
+from kubectl_qos.qos.simulation.engine import Run, Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import (
     ContainerGrowth,
     Importance,
@@ -309,6 +310,18 @@ def test_without_growth_pods_die_in_the_order_of_the_ranking(amounts: list[tuple
     found = simulate(build_node_state(pods, setup, usage), Scenario(free_bytes=1 << 50))
     assert names(found) == [row.pod.name for row in ranking.pods]
     assert [step.score for step in found.steps] == [row.worst.oom_score for row in ranking.pods if row.worst]
+
+
+@given(node_states())
+def test_whom_a_killer_ends_is_whom_its_steps_name(found: NodeState) -> None:
+    for killer in (killer for killer in KILLERS if killer.is_node_wide):
+        acting, ending = Run(found, Scenario()), Run(found, Scenario())
+        while (step := acting.act(LimitHit(0.0, killer.id))) is not None:
+            ended = ending.end(killer.id)
+            assert ended is not None
+            assert (ended.key, ended.container, ended.freed) == (step.key, step.container, step.freed)
+        assert ending.end(killer.id) is None
+        assert not ending.steps
 
 
 # The mechanisms

@@ -5,11 +5,11 @@ Sources: Linux mm/oom_kill.c (select_bad_process, constrained_alloc) and mm/memc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from operator import neg
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import itemgetter
 
 from kubectl_qos.qos.killers.killer import NOBODY, Choice, Contender, Order
-from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
 from kubectl_qos.qos.simulation.ceiling import MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -28,97 +28,84 @@ class BadnessOrder(Order):
         self._page = memory.state.setup.node.page_size_bytes
         self._kernel = memory.state.kernel
         self._is_still = not memory.grows
-        self._points: dict[int, Sequence[int]] = {}
-        self._adj_points: dict[int, list[int]] = {}
+        self._orders: dict[int, Sequence[tuple[int, int]]] = {}
 
     def first(self, owner: int) -> Choice:
         """Return the kernel's victim now, nobody if every process is immune."""
-        total = max(self._scale_bytes(self._state, owner) // self._page, 1)
-        candidates, points = self._scores(owner, total)
+        total, candidates = self._total(owner), self._in_order(owner)
         of_node = self._memory.node_processes() if self._scope is Scope.NODE else []
         processes = [process for process in of_node if process.adj != OOM_SCORE_ADJ_MIN]
         sizes = ((process.used_bytes // self._page, process.adj) for process in processes)
         own = [badness(pages, adj, total, self._kernel) for pages, adj in sizes]
-        most = max([*points, *own], default=None)
-        if most is None:
+        if not candidates and not own:
             return NOBODY
-        tied = points.count(most) + own.count(most) - 1
-        if most in points:
-            victim = candidates[points.index(most)]
-            return Choice(victim, most, tied, rival=self._rival(victim, most, candidates, points))
+        most = max([*own, *(points for points, _ in candidates[:1])])
+        alike = (place for place, (points, _) in enumerate(candidates) if points < most)
+        tied = next(alike, len(candidates)) + own.count(most) - 1
+        if candidates and candidates[0][0] == most:
+            return Choice(candidates[0][1], most, tied, rival=self._rival(candidates))
         return Choice(processes[own.index(most)], most, tied)
 
-    def _rival(
-        self, victim: int, most: int, candidates: Sequence[int], points: Sequence[int]
-    ) -> Contender | None:
+    def _rival(self, candidates: Sequence[tuple[int, int]]) -> Contender | None:
         """Return the container with the next most points, if each process of the victim may have fewer."""
+        (most, victim), *others = candidates[:2]
         container = self._state.containers[victim]
-        if container.processes == 1 or len(candidates) == 1:
+        if container.processes == 1 or not others:
             return None
-        others = zip(points, map(neg, candidates), strict=True)
-        score, index = max(other for other in others if other[1] != -victim)
-        if not self._state.containers[-index].has_usage:
+        [(points, other)] = others
+        if not self._state.containers[other].has_usage:
             return None
         (used,) = self._memory.usages([victim])
-        size = used - (most - score) * self._page
-        return self._contender(-index, size) if size > container.least_bytes(used) else None
+        size = used - (most - points) * self._page
+        return self._contender(other, size) if size > container.least_bytes(used) else None
 
     def growing(self, owner: int, room_bytes: int, ended: Collection[int]) -> tuple[Contender, ...]:
         """Return containers that would have as many points as the victim by growing alone."""
         choice, page = self.first(owner), self._page
         if choice.points is None:
             return ()
-        candidates, points = self._scores(owner, max(self._scale_bytes(self._state, owner) // page, 1))
-        near = sorted(
-            ((choice.points - score + 1) * page, index)
-            for score, index in zip(points, candidates, strict=True)
-            if index != choice.victim and index not in ended
+        needs = [((choice.points - points + 1) * page, index) for points, index in self._in_order(owner)]
+        near = [(more, index) for more, index in needs if more <= room_bytes and index not in ended]
+        others = [(more, index) for more, index in sorted(near) if index != choice.victim]
+        used = self._memory.usages(index for _, index in others)
+        return tuple(
+            self._contender(index, size + more) for (more, index), size in zip(others, used, strict=True)
         )
-        used = dict(zip(candidates, self._memory.usages(candidates), strict=True))
-        return tuple(self._contender(index, used[index] + more) for more, index in near if more <= room_bytes)
 
     def _contender(self, index: int, size_bytes: int) -> Contender:
         container = self._state.containers[index]
         pod, (used,) = self._state.pod_for(container), self._memory.usages([index])
         return Contender(*pod.key, container.name, pod.qos, used, size_bytes)
 
-    def _scores(self, owner: int, total: int) -> tuple[Sequence[int], Sequence[int]]:
-        """Return the containers that may die there, and their points."""
-        memory = self._memory
-        if self._scope is Scope.CONTAINER:
-            living: Sequence[int] = [owner]
-        elif self._scope is Scope.POD:
-            living = [index for index in memory.pod_containers[owner] if index in memory.living]
+    def _total(self, owner: int) -> int:
+        return max(self._scale_bytes(self._state, owner) // self._page, 1)
+
+    def _in_order(self, owner: int) -> Sequence[tuple[int, int]]:
+        """Return points and index of each container that may die there; most points first, else by index.
+
+        Points are computed once if nothing grows.
+        """
+        memory, order = self._memory, self._orders.get(owner)
+        if order is not None and self._is_still:
+            order = [candidate for candidate in order if candidate[1] in memory.living]
         else:
-            living = list(memory.living)
-        if memory.immune:
-            living = [index for index in living if index not in memory.immune]
+            within: Iterable[int] = memory.living
+            if self._scope is Scope.CONTAINER:
+                within = [owner]
+            elif self._scope is Scope.POD:
+                within = [index for index in memory.pod_containers[owner] if index in memory.living]
+            indices = [index for index in within if index not in memory.immune]
+            points = self._badness(indices, self._total(owner))
+            order = sorted(zip(points, indices, strict=True), key=itemgetter(0), reverse=True)
+        self._orders[owner] = order
+        return order
+
+    def _badness(self, indices: Sequence[int], total: int) -> Iterable[int]:
+        """Return the points of containers: pages plus the constant points of oom_score_adj."""
+        every, page, usages = self._state.containers, self._page, self._memory.usages(indices)
+        pairs = [(every[index], used) for index, used in zip(indices, usages, strict=True)]
         if self._scope.is_wide:
-            return living, self._badness(living, total)
-        every, page = self._state.containers, self._page
-        used = zip(living, memory.usages(living), strict=True)
-        beside = ((every[index], (size - every[index].beside_bytes) // page) for index, size in used)
-        return living, [badness(pages, item.adj, total, self._kernel) for item, pages in beside]
-
-    def _badness(self, containers: Sequence[int], total: int) -> Sequence[int]:
-        """Return the points of each container; constant and shared if nothing grows."""
-        if not self._is_still:
-            return self._compute_badness(containers, total)
-        everyone = range(len(self._state.containers))
-        points = self._points.get(total)
-        if points is None:
-            points = self._points[total] = self._compute_badness(everyone, total)
-        return points if len(containers) == len(everyone) else [points[index] for index in containers]
-
-    def _compute_badness(self, containers: Sequence[int], total: int) -> Sequence[int]:
-        """Compute points: pages plus the constant points of oom_score_adj."""
-        adj_points = self._adj_points.get(total)
-        if adj_points is None:
-            every = self._state.containers
-            by_adj = {adj: badness(0, adj, total) for adj in {container.adj for container in every}}
-            adj_points = [by_adj[container.adj] - container.beside_bytes // self._page for container in every]
-            self._adj_points[total] = adj_points
-        page = self._page
-        usages = self._memory.usages(containers)
-        points = [used // page + adj_points[index] for used, index in zip(usages, containers, strict=True)]
-        return points if self._kernel is Kernel.SIGNED else [max(score, 1) for score in points]
+            sizes = [(item.adj, used // page - item.beside_bytes // page) for item, used in pairs]
+        else:
+            sizes = [(item.adj, (used - item.beside_bytes) // page) for item, used in pairs]
+        return [badness(pages, adj, total, self._kernel) for adj, pages in sizes]

@@ -68,7 +68,10 @@ class EvictionOrder(Order):
                     index,
                 )
                 for index, (priority, request) in enumerate(self._priorities)
+                if memory.is_present(index)
             )
+        while self._order and not memory.is_present(self._order[0][2]):
+            del self._order[0]
         return self._order
 
 

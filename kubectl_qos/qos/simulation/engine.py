@@ -4,9 +4,11 @@ qos/killers/ decides who acts, and on whom. Bytes throughout. Not here: growth (
 (present/simulation.py).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -15,7 +17,7 @@ from msgspec import structs
 
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, killers_on
-from kubectl_qos.qos.killers.killer import NOBODY, Choice, Contender, Killer, Order
+from kubectl_qos.qos.killers.killer import NOBODY, Choice, Contender, Order
 from kubectl_qos.qos.oom_score import badness, proc_oom_score
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.restart import Restart
@@ -71,6 +73,24 @@ class SimulationStep(msgspec.Struct, frozen=True, kw_only=True):
     def evicts(self) -> bool:
         """Whether the kubelet evicts the pod; otherwise it is killed."""
         return BY_ID[self.mechanism].evicts
+
+
+class Ended(NamedTuple):
+    """Whom a killer has ended: a container, a pod (no `container`) or a process of the node.
+
+    `freed` is the usage before. `members` are all containers that the killer counts there, `living` those
+    that it ended. `refused` are pods whose eviction was refused before.
+    """
+
+    choice: Choice
+    key: PodKey
+    qos: QosClass | None
+    freed: MemoryLevel
+    container: str = ""
+    members: Sequence[int] = ()
+    living: Sequence[int] = ()
+    refused: tuple[PodKey, ...] = ()
+    important: tuple[ImportanceReason, ...] = ()
 
 
 class MechanismDistance(NamedTuple):
@@ -241,93 +261,96 @@ class Run:
 
     def act(self, hit: LimitHit) -> SimulationStep | None:
         """Kill or evict at a limit; return None if there is no victim, or it is unknown."""
-        killer = BY_ID[hit.mechanism]
+        ended = self.end(hit.mechanism, hit.owner)
+        if ended is None:
+            return None
+        killer, choice, level = BY_ID[hit.mechanism], ended.choice, self.timeline.level()
+        step = partial(
+            SimulationStep, mechanism=killer.id, key=ended.key, qos=ended.qos, freed=ended.freed, level=level
+        )
+        if isinstance(choice.victim, NodeProcess):
+            process = choice.victim
+            score = self._proc_score(process.used_bytes, process.adj)
+            return self._add(step(adj=process.adj, points=choice.points, score=score, tied=choice.tied))
+        important = (*ended.important, *self._violated_budgets(ended.key))
+        if choice.victim is None:
+            return self._add(step(important=important))
+        containers, is_measured = self._state.containers, self._unknown.isdisjoint(ended.members)
+        restarting = any(map(self._restarts, ended.living)) and not killer.evicts
+        if killer.ends_whole_pods:
+            stays_dead = {containers[place].restart for place in ended.living} <= {Restart.NONE}
+            return self._add(
+                step(
+                    is_measured=is_measured,
+                    restarts=restarting,
+                    restart=Restart.NONE if killer.evicts or stays_dead else Restart.CONTAINER,
+                    important=important,
+                    refused=ended.refused,
+                )
+            )
+        container = containers[choice.victim]
+        score = self._proc_score(ended.freed.free_bytes - container.beside_bytes, container.adj)
+        members = self.timeline.pod_containers[container.pod_index]
+        return self._add(
+            step(
+                container=container.name,
+                adj=container.adj,
+                points=choice.points if is_measured else None,
+                score=score if is_measured else None,
+                tied=choice.tied,
+                rival=choice.rival,
+                is_measured=is_measured,
+                is_own=not killer.scope.is_wide and len(members) == 1,
+                restarts=restarting,
+                restart=container.restart,
+                important=important,
+            )
+        )
+
+    def end(self, mechanism: str, owner: int = -1) -> Ended | None:
+        """Kill or evict as `act` does, without a step: whom a killer ends after others is asked often."""
+        killer, timeline = BY_ID[mechanism], self.timeline
         if killer.evicts and self._without_stats:
             # No container of the pod runs: nothing is freed.
             pod = self._without_stats.pop(0)
-            return self._add(
-                SimulationStep(
-                    mechanism=killer.id,
-                    key=pod.key,
-                    qos=pod.qos,
-                    freed=MemoryLevel(0, 0),
-                    level=self.timeline.level(),
-                    important=(*pod.important, *self._violated_budgets(pod.key)),
-                )
-            )
-        choice = self.choose(hit.mechanism, hit.owner)
-        if self.order(hit.mechanism) is None and self._unforeseen is None:
-            self._unforeseen = Unforeseen(hit.mechanism, len(self.steps) + 1)
-        refused = [self._state.pods[index].key for index in choice.refused]
-        new = tuple(key for key in refused if key not in self._refused)
-        self._refused |= dict.fromkeys(refused)
-        if choice.victim is None:
+            return Ended(NOBODY, pod.key, pod.qos, MemoryLevel(0, 0), important=pod.important)
+        choice, new = self.choose(mechanism, owner), tuple[PodKey, ...]()
+        if self.order(mechanism) is None and self._unforeseen is None:
+            self._unforeseen = Unforeseen(mechanism, len(self.steps) + 1)
+        if choice.refused:
+            refused = [self._state.pods[index].key for index in choice.refused]
+            new = tuple(key for key in refused if key not in self._refused)
+            self._refused |= dict.fromkeys(refused)
+        victim = choice.victim
+        if victim is None:
             return None
-        self.timeline.reclaiming.add(hit.mechanism)
-        if isinstance(choice.victim, NodeProcess):
-            return self._add(self._kill_process(killer, choice.victim, choice))
-        if killer.ends_whole_pods:
-            return self._add(self._end_pod(killer, choice.victim, new))
-        return self._add(self._kill_container(killer, choice.victim, choice))
+        timeline.reclaiming.add(mechanism)
+        if isinstance(victim, NodeProcess):
+            timeline.end_process(victim)
+            used = victim.used_bytes
+            return Ended(choice, ("", victim.name), None, MemoryLevel(used, used))
+        if not killer.ends_whole_pods:
+            container, members = self._state.containers[victim], [victim]
+            pod, freed = self._state.pods[container.pod_index], self.usage_of(members)
+            timeline.kill(victim, restarts=self._restarts(victim))
+            return Ended(
+                choice, pod.key, pod.qos, freed, container.name, members, members, new, pod.important
+            )
+        pod, members = self._state.pods[victim], timeline.pod_containers[victim]
+        living = [place for place in members if place in timeline.living]
+        if killer.evicts:
+            freed = self.usage_of([place for place in members if place in timeline.present])
+            freed = MemoryLevel(freed.free_bytes + pod.left_bytes, freed.available_bytes + pod.left_bytes)
+            timeline.evict(victim)
+        else:
+            freed = self.usage_of(living)
+            for place in living:
+                timeline.kill(place, restarts=self._restarts(place))
+        return Ended(choice, pod.key, pod.qos, freed, "", members, living, new, pod.important)
 
     def _add(self, step: SimulationStep) -> SimulationStep:
         self.steps.append(step if self._is_still else structs.replace(step, grown=self.timeline.now))
         return self.steps[-1]
-
-    def _kill_container(self, killer: Killer, index: int, choice: Choice) -> SimulationStep:
-        container = self._state.containers[index]
-        pod, freed = self._state.pod_for(container), self.usage_of([index])
-        restarts, is_measured = self._restarts(index), index not in self._unknown
-        score = self._proc_score(freed.free_bytes - container.beside_bytes, container.adj)
-        self.timeline.kill(index, restarts=restarts)
-        return SimulationStep(
-            mechanism=killer.id,
-            key=pod.key,
-            container=container.name,
-            qos=pod.qos,
-            adj=container.adj,
-            points=choice.points if is_measured else None,
-            score=score if is_measured else None,
-            tied=choice.tied,
-            rival=choice.rival,
-            freed=freed,
-            is_measured=is_measured,
-            is_own=not killer.scope.is_wide and len(self.timeline.pod_containers[container.pod_index]) == 1,
-            level=self.timeline.level(),
-            restarts=restarts,
-            restart=container.restart,
-            important=(*pod.important, *self._violated_budgets(pod.key)),
-        )
-
-    def _end_pod(self, killer: Killer, index: int, refused: tuple[PodKey, ...]) -> SimulationStep:
-        """End all containers of a pod; after an eviction they do not restart."""
-        timeline, pod = self.timeline, self._state.pods[index]
-        living = [place for place in timeline.pod_containers[index] if place in timeline.living]
-        if killer.evicts:
-            present = [place for place in timeline.pod_containers[index] if place in timeline.present]
-            freed = self.usage_of(present)
-            freed = MemoryLevel(freed.free_bytes + pod.left_bytes, freed.available_bytes + pod.left_bytes)
-            timeline.evict(index)
-            restarting = []
-        else:
-            freed = self.usage_of(living)
-            restarting = [place for place in living if self._restarts(place)]
-            for place in living:
-                timeline.kill(place, restarts=place in restarting)
-        restarts = {self._state.containers[place].restart for place in living}
-        stays_dead = killer.evicts or restarts <= {Restart.NONE}
-        return SimulationStep(
-            mechanism=killer.id,
-            key=pod.key,
-            qos=pod.qos,
-            freed=freed,
-            is_measured=self._unknown.isdisjoint(timeline.pod_containers[index]),
-            level=timeline.level(),
-            restarts=bool(restarting),
-            restart=Restart.NONE if stays_dead else Restart.CONTAINER,
-            important=(*pod.important, *self._violated_budgets(pod.key)),
-            refused=refused,
-        )
 
     def _restarts(self, container: int) -> bool:
         return self._scenario.restarts and self._state.containers[container].restart is not Restart.NONE
@@ -336,19 +359,6 @@ class Run:
         """Return the usage of containers, by both counts."""
         timeline = self.timeline
         return MemoryLevel(sum(timeline.usages(containers)), sum(map(timeline.working_set, containers)))
-
-    def _kill_process(self, killer: Killer, process: NodeProcess, choice: Choice) -> SimulationStep:
-        self.timeline.end_process(process)
-        return SimulationStep(
-            mechanism=killer.id,
-            key=("", process.name),
-            adj=process.adj,
-            points=choice.points,
-            score=self._proc_score(process.used_bytes, process.adj),
-            tied=choice.tied,
-            freed=MemoryLevel(process.used_bytes, process.used_bytes),
-            level=self.timeline.level(),
-        )
 
     def _proc_score(self, used_bytes: int, adj: int) -> int | None:
         """Return the score in /proc, which the machine's memory scales whatever limit is hit."""

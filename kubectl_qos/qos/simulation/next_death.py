@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
 from math import inf
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
 from msgspec import structs
@@ -23,9 +23,16 @@ from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, Killer
 from kubectl_qos.qos.killers.killer import Choice, Contender
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.ceiling import Ceiling, LimitHit, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, Scope
 from kubectl_qos.qos.simulation.engine import Run
-from kubectl_qos.qos.simulation.node_state import Growth, NodeProcess, NodeState, Scenario, state_of_node
+from kubectl_qos.qos.simulation.node_state import (
+    ContainerGrowth,
+    Growth,
+    NodeProcess,
+    NodeState,
+    Scenario,
+    state_of_node,
+)
 
 
 class Precedent(StrEnum):
@@ -158,10 +165,10 @@ def first_deaths(state: NodeState, by: Collection[Killer] = (), *, contests: boo
     return _most_urgent(run, reached, contests=contests)
 
 
-def node_deaths(state: NodeState) -> list[NextDeath]:
-    """Return the next deaths by killers of the node, most urgent first."""
+def deaths_by(state: NodeState, killer: Killer) -> list[NextDeath]:
+    """Return the next deaths by a killer of the node, most urgent first."""
     run = Run(state, Scenario())
-    return _most_urgent(run, _reached(run, ()))
+    return _most_urgent(run, [at for at in _reached(run, ()) if at[0].killer == killer.id])
 
 
 def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
@@ -204,24 +211,25 @@ def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Ite
     distance, before = first.distance_bytes, 0
     run = Run(_state_at_death(state, first.killer.scope, first.key, distance), Scenario())
     without_stats = {pod.key for pod in state.without_stats}
-    while (step := run.act(LimitHit(0.0, first.mechanism))) is not None:
-        freed = step.freed.available_bytes if step.evicts else step.freed.free_bytes
-        if step.key in keys:
+    evicts = first.killer.evicts
+    while (ended := run.end(first.mechanism)) is not None:
+        freed = ended.freed.available_bytes if evicts else ended.freed.free_bytes
+        if ended.key in keys:
             yield first._replace(
                 distance_bytes=distance,
-                key=step.key,
-                container=step.container,
-                qos=step.qos,
-                frees_bytes=None if state.lacks_usage(step.key) else freed,
+                key=ended.key,
+                container=ended.container,
+                qos=ended.qos,
+                frees_bytes=None if state.lacks_usage(ended.key) else freed,
                 before=before,
-                tied=step.tied,
+                tied=ended.choice.tied,
                 seconds=None if before else first.seconds,
-                rival=step.rival,
+                rival=ended.choice.rival,
                 growing=() if before else first.growing,
             )
             return
         distance += freed
-        before += step.key not in without_stats
+        before += ended.key not in without_stats
 
 
 def seconds_by_victim(snapshot: Snapshot, node: str) -> dict[object, float]:
@@ -270,7 +278,8 @@ def _most_urgent(
         return []
     at_ceilings = (_death_at(run, ceiling, alone, contests=contests) for ceiling, alone in reached)
     deaths = sorted(filter(None, at_ceilings), key=attrgetter("urgency"))
-    return [death._replace(earlier=_earlier(death, deaths)) for death in deaths]
+    pairs = ((death, _earlier(death, deaths)) for death in deaths)
+    return [death if earlier is None else death._replace(earlier=earlier) for death, earlier in pairs]
 
 
 def _earlier(death: NextDeath, deaths: Sequence[NextDeath]) -> NextDeath | None:
@@ -306,14 +315,14 @@ def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple
         for ceiling in chain.from_iterable(run.ceilings.values())
         if ceiling.owner < 0 or ceiling.owner in (pods if ceiling.scope is Scope.POD else containers)
     ]
-    ceilings.sort(key=attrgetter("distance_bytes"))
+    nearest = sorted(((ceiling.distance_bytes, ceiling) for ceiling in ceilings), key=itemgetter(0))
     to_container, to_pod, of_node = dict[int, int](), dict[int, int](), set[object]()
-    for ceiling in ceilings:
+    for distance, ceiling in nearest:
         if ceiling.owner >= 0 and state.use.unmeasured.isdisjoint(_bounded(run, ceiling)):
             distances = to_pod if ceiling.scope is Scope.POD else to_container
-            distances[ceiling.owner] = ceiling.distance_bytes
-    for ceiling in ceilings:
-        owner, distance, alone = ceiling.owner, ceiling.distance_bytes, list[int]()
+            distances[ceiling.owner] = distance
+    for distance, ceiling in nearest:
+        owner, alone = ceiling.owner, list[int]()
         if owner < 0:
             kind = ceiling.killer, ceiling.is_soft
             is_reached = kind not in of_node
@@ -359,15 +368,18 @@ def _bounded(run: Run, ceiling: Ceiling) -> Sequence[int]:
 
 def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: bool) -> NextDeath | None:
     """Return the death at a ceiling, None if there is no victim."""
-    state, scope, owner = run.timeline.state, ceiling.scope, ceiling.owner
-    more_bytes, at_death = max(ceiling.distance_bytes, 0), state
+    state, scope, owner, distance = run.timeline.state, ceiling.scope, ceiling.owner, ceiling.distance_bytes
+    more_bytes, then = max(distance, 0), run
     chooses = scope.is_wide or len(_bounded(run, ceiling)) > 1
     if chooses:
         key = state.pods[owner].key if scope is Scope.POD else ("", "")
         at_death = _state_at_death(state, scope, key, more_bytes)
-        if at_death is state and len(alone) == 1:
-            at_death = _grown(state, {alone[0]: more_bytes})
-    then = run if at_death is state else Run(at_death, Scenario())
+        if at_death is not state:
+            then = Run(at_death, Scenario())
+        elif len(alone) == 1 and more_bytes:
+            to_bytes = state.containers[alone[0]].used_bytes + more_bytes
+            then = Run(state, Scenario(growth=(ContainerGrowth(alone[0], to_bytes),)))
+            then.timeline.finish()
     order = then.order(ceiling.killer)
     if chooses:
         choice = then.choose(ceiling.killer, owner)
@@ -376,11 +388,11 @@ def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: boo
         choice = Choice(None if only in run.timeline.immune else only)
     if order is not None and choice.victim is None:
         return None
-    death = _death(then, at_death, ceiling, choice)
+    death = _death(then, ceiling, choice)
     if scope is Scope.POD:
         death = death._replace(used_bytes=run.timeline.pod_working_set(owner))
     if contests and chooses and order is not None:
-        room = more_bytes if at_death is state else 0
+        room = more_bytes if then is run else 0
         unknown = {state.pod_for(state.containers[index]).key for index in run.timeline.state.use.unmeasured}
         growing = order.growing(owner, room, _ended_before(run, room))
         death = death._replace(growing=tuple(other for other in growing if other.key not in unknown))
@@ -391,15 +403,15 @@ def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: boo
     return death._replace(
         is_upper_bound=is_bound,
         # What samples show needs no report.
-        due=ceiling.due if ceiling.distance_bytes >= 0 else Due.NO,
+        due=ceiling.due if distance >= 0 else Due.NO,
         ceiling_bytes=ceiling.latest_bytes,
         seconds=seconds_until(death, state.growth),
         precedent=_precedent(state, death, ceiling, choice.victim),
     )
 
 
-def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: Choice) -> NextDeath:
-    mechanism, more_bytes = ceiling.killer, ceiling.distance_bytes
+def _death(run: Run, ceiling: Ceiling, choice: Choice) -> NextDeath:
+    state, mechanism, more_bytes = run.timeline.state, ceiling.killer, ceiling.distance_bytes
     victim, tied = choice.victim, choice.tied
     if victim is None:
         return NextDeath(mechanism, more_bytes, ("", ""), "", None, None)
@@ -429,7 +441,7 @@ def _death(run: Run, state: NodeState, ceiling: Ceiling, choice: Choice) -> Next
         pod.key,
         container.name,
         pod.qos,
-        container.used_bytes if container.has_usage else None,
+        run.usage_of([victim]).free_bytes if container.has_usage else None,
         limit_bytes,
         used_bytes,
         tied=tied,

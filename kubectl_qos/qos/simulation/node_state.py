@@ -271,6 +271,8 @@ class MemoryUse(NamedTuple):
         pods, working = ([pod.left_bytes for pod in state.pods] for _ in range(2))
         swap = [0] * len(state.pods)
         every = list(enumerate(state.containers))
+        used = [container.used_bytes for container in state.containers]
+        working_sets = [container.working_set_bytes for container in state.containers]
         for index, container in every:
             pod = container.pod_index
             members[pod].append(index)
@@ -281,14 +283,14 @@ class MemoryUse(NamedTuple):
         left = sum([pod.left_bytes for pod in state.pods])
         may_swap, own = min(sum(swap), state.swap_bytes), max((state.own_bytes or 0) - left, 0)
         return cls(
-            [container.used_bytes for container in state.containers],
-            [container.working_set_bytes for container in state.containers],
+            used,
+            working_sets,
             members,
             pods,
             working,
             [min(size, state.swap_bytes) for size in swap],
-            left + sum(container.used_bytes for container in state.containers),
-            left + sum(container.working_set_bytes for container in state.containers),
+            left + sum(used),
+            left + sum(working_sets),
             own,
             may_swap,
             state.regular_bytes + min(may_swap + own, state.swap_bytes),
@@ -463,7 +465,6 @@ def ranked_node_state(
     is_enforced = ENFORCE_PODS in kubelet.enforce_node_allocatable and kubelet.cgroups_per_qos
     kubepods = node.allocatable_memory_bytes if is_enforced else None
     usages = (score.usage for row in ranking.pods for score in row.alive if score.usage is not None)
-    without_stats = (_build_pod(row, setup, rules) for row in ranking.pods if is_without_stats(row))
     return NodeState(
         setup=setup,
         pods=tuple(simulated),
@@ -487,8 +488,25 @@ def ranked_node_state(
             )
             for budget in rules.budgets
         ),
-        without_stats=tuple(sorted(without_stats, key=lambda pod: pod.pod.spec.priority or 0)),
+        without_stats=_without_stats(ranking, setup, rules),
     )
+
+
+def with_ranking(state: NodeState, ranking: Ranking, built: BuiltPods) -> NodeState:
+    """Return the state with other specs of its pods, such as edited ones, and the same usage."""
+    pods, containers = _build_parts(ranking, state.setup, NO_RULES, built)
+    return replace(
+        state,
+        pods=tuple(pods),
+        containers=tuple(containers),
+        without_usage=ranking.without_usage,
+        without_stats=_without_stats(ranking, state.setup, NO_RULES),
+    )
+
+
+def _without_stats(ranking: Ranking, setup: NodeSetup, rules: ImportanceRules) -> tuple[SimulatedPod, ...]:
+    pods = [_build_pod(row, setup, rules) for row in ranking.pods if is_without_stats(row)]
+    return tuple(sorted(pods, key=lambda pod: pod.pod.spec.priority or 0))
 
 
 def _build_parts(
