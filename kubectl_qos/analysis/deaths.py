@@ -115,7 +115,8 @@ def deaths_on_nodes(
         is_whole = len(of_scope) == len(state.pods)
         find_deaths = first_deaths if only_next and is_whole else next_deaths
         waiting = find_deaths(state, contests=True)
-        states[name] = replace(state)  # A copy without cached values, which take memory.
+        # A copy has no cached values, which take memory.
+        states[name] = state.outline() if len(nodes) > 1 else replace(state)
         deaths = [death for death in waiting if is_whole or death.key in of_scope or not death.has_victim]
         rows += death_rows(snapshot, name, deaths[:1] if only_next else deaths)
         others_first += [name] if waiting and not deaths else []

@@ -100,11 +100,10 @@ class FixList:
 
 
 class _Waiting(NamedTuple):
-    """A node, the urgency of its first death if known, and the requested pods (None: all)."""
+    """The name of a node, and the urgency of its first death if known."""
 
     urgency: Urgency | None
-    model: NodeModel
-    keys: set[PodKey] | None
+    node: str
 
 
 def fixes_on_nodes(
@@ -121,15 +120,18 @@ def fixes_on_nodes(
     after `most` fixes for the most urgent deaths. Raises InputError if a single node's memory is unknown.
     """
     fixes, unfixed, others_first = list[Fix](), list[Unfixed](), list[str]()
-    models, throttled, states = list[NodeModel](), list[Throttled](), dict[str, NodeState]()
-    is_one = len(nodes) == 1
-    waiting, problems = _waiting(snapshot, nodes, scope, by_urgency=most is not None and not is_one)
+    advised, throttled, states = list[NodeModel](), list[Throttled](), dict[str, NodeState]()
+    is_one, ended, profiles = len(nodes) == 1, list[Pod](), ProfileCache()
+    by_urgency = most is not None and not is_one
+    waiting, problems = _waiting(snapshot, nodes, scope, profiles, by_urgency=by_urgency)
     while waiting:
-        urgency, model, keys = waiting[0]
+        urgency, name = waiting[0]
         # Only fixes that certainly come before anything that the remaining nodes can yield.
         if most and urgency is not None and sum(fix.death.urgency < urgency for fix in fixes) >= most:
             break
         del waiting[0]
+        model = node_model(snapshot, name, profiles)
+        keys = keys_in_scope(model, scope)
         try:
             of_node = fixes_of_node(model, keys, only_nearest=only_nearest or not is_one)
         except InputError as error:
@@ -137,16 +139,18 @@ def fixes_on_nodes(
                 raise
             problems.append(str(error))
             continue
-        models.append(model)
-        states.update(of_node.states)
-        if keys is not None and not of_node.fixes and not of_node.unfixed:
-            others_first += [name for name, state in of_node.states.items() if state.is_known]
-        fixes += of_node.fixes
+        ended += ended_pods([model], scope)
+        [state] = of_node.states.values()
+        states[name] = state if is_one else state.outline()
+        if keys is not None and not of_node.fixes and not of_node.unfixed and state.is_known:
+            others_first.append(name)
+        fixes += of_node.fixes if is_one else map(_without_rankings, of_node.fixes)
+        advised += [model] if model.recommending else []
         unfixed += of_node.unfixed
         if is_one:
             throttled += _throttled([model], keys, snapshot)
     in_order = tuple(sorted(fixes, key=order_of_fixes))
-    further = {node.model.setup.node.name for node in waiting}
+    further = {node.node for node in waiting}
     if further:
         in_order, rest = in_order[:most], in_order[most:]
         further.update(fix.pod.node_name for fix in rest)
@@ -157,9 +161,9 @@ def fixes_on_nodes(
         snapshot,
         states,
         tuple(problems),
-        _managers_of(in_order, models),
+        _managers_of(in_order, advised),
         tuple(throttled),
-        ended_pods(models, scope),
+        tuple(ended),
         further=len(further),
         others_first=tuple(others_first),
     )
@@ -171,19 +175,27 @@ def ended_pods(models: Iterable[NodeModel], scope: Scope) -> tuple[Pod, ...]:
 
 
 def _waiting(
-    snapshot: Snapshot, nodes: Iterable[str], scope: Scope, *, by_urgency: bool
+    snapshot: Snapshot, nodes: Iterable[str], scope: Scope, profiles: ProfileCache, *, by_urgency: bool
 ) -> tuple[list[_Waiting], list[str]]:
     """Return the nodes to search (by urgency those without a death first), and why others are unknown."""
+    if not by_urgency:
+        return [_Waiting(None, name) for name in nodes], []
     waiting, problems = list[_Waiting](), list[str]()
-    profiles = ProfileCache()
     for name in nodes:
         model = node_model(snapshot, name, profiles)
-        keys = keys_in_scope(model, scope)
         try:
-            waiting.append(_Waiting(next_urgency(model, keys) if by_urgency else None, model, keys))
+            waiting.append(_Waiting(next_urgency(model, keys_in_scope(model, scope)), name))
         except InputError as error:
             problems.append(str(error))
     return sorted(waiting, key=lambda node: (node.urgency is not None, node.urgency)), problems
+
+
+def _without_rankings(fix: Fix) -> Fix:
+    """Return a fix of many without the kill orders of its node, which no list shows."""
+    effects = fix.preview.effects
+    nobody = effects.ranking_before._replace(pods=())
+    effects = replace(effects, ranking_before=nobody, ranking_after=nobody)
+    return replace(fix, preview=replace(fix.preview, effects=effects))
 
 
 def fixes_for_pods(

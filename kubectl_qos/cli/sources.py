@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kubectl_qos.cluster.source import Bundled, PastSource, Source, StoredObjects
     from kubectl_qos.cluster.usage import UsageReader
     from kubectl_qos.config.settings import Settings
+    from kubectl_qos.k8s.interning import Ids
     from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.k8s.snapshot import Arrived, NodeOverrides, Scope, Snapshot
     from kubectl_qos.metrics.deaths import Track
@@ -81,8 +82,8 @@ class SourceNeeds:
     progress: bool = True
     only_ranking: bool = False
     """Read neither uids nor kubelets' configurations."""
-    keep_ids: bool = True
-    """Keep the uids of pods and ids of containers, which kernel logs and cgroup paths have."""
+    ids: Ids = "all"
+    """The ids that pods keep: with fewer they take less memory."""
     refresh_seconds: float | None = None
     """How often to read what cannot be watched."""
     lives: bool = False
@@ -133,7 +134,7 @@ def resolve_source(
             may_write=own is not None and not own.readonly,
             usage=UsageChoice(options.usage),
             reader=_usage_reader(options, connection),
-            ids=needs.keep_ids and not needs.only_ranking,
+            ids="none" if needs.only_ranking else needs.ids,
             configz=not needs.only_ranking,
             overrides=overrides,
             refresh_seconds=needs.refresh_seconds,

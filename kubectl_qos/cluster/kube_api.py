@@ -33,7 +33,7 @@ from kubectl_qos.k8s.events import (
     last_shortages,
     reported_uid,
 )
-from kubectl_qos.k8s.interning import Interner
+from kubectl_qos.k8s.interning import Ids, Interner
 from kubectl_qos.k8s.kinds import api_path, path_segment
 from kubectl_qos.k8s.kubelet import Kubelet, kubelet_from_configz
 from kubectl_qos.k8s.objects import JsonDecoder, NodeObject, Pod
@@ -111,9 +111,9 @@ _table = msgspec.json.Decoder(ServerTable)
 
 
 class KubeApi:
-    """An API server and its watch cache; without `ids`, lists drop uids of pods and ids of containers."""
+    """An API server and its watch cache; the pods of lists have these `ids`."""
 
-    def __init__(self, connection: Connection, *, ids: bool = True, retries: bool = True) -> None:
+    def __init__(self, connection: Connection, *, ids: Ids = "all", retries: bool = True) -> None:
         self.client = RestClient(connection, retries=retries)
         self._connection = connection
         self.ids = ids

@@ -44,6 +44,7 @@ from kubectl_qos.edit.related import (
 )
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
+from kubectl_qos.k8s.interning import Ids
 from kubectl_qos.k8s.kinds import WORKLOADS, is_workload, path_segment, pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import Json, NodeObject, Pod
@@ -75,11 +76,11 @@ CONFIGZ_SECONDS: Final = 2.0
 class LiveSource(Source):
     """The cluster behind a connection.
 
-    `ids` keeps the uids of pods and the ids of containers, which only cgroup paths and events need; `configz`
-    reads the kubelets' configurations, which a ranking does not need. A `reader` reads usage elsewhere than
-    from the cluster. What cannot be watched is read every `refresh_seconds`, 15 if None. Without `may_write`
-    there is no writer. `show_first` gets the pods of a whole cluster that have arrived so far. With
-    `watch_seconds` a snapshot is the last of some, at intervals, and `taken` adds how memory grew meanwhile.
+    `ids` are those that the pods of lists keep; `configz` reads the kubelets' configurations, which a ranking
+    does not need. A `reader` reads usage elsewhere than from the cluster. What cannot be watched is read
+    every `refresh_seconds`, 15 if None. Without `may_write` there is no writer. `show_first` gets the pods of
+    a whole cluster that have arrived so far. With `watch_seconds` a snapshot is the last of some, at
+    intervals, and `taken` adds how memory grew meanwhile.
     """
 
     is_live = True
@@ -90,7 +91,7 @@ class LiveSource(Source):
         *,
         usage: UsageChoice = UsageChoice.METRICS,
         reader: UsageReader | None = None,
-        ids: bool = True,
+        ids: Ids = "all",
         configz: bool = True,
         overrides: NodeOverrides = NO_OVERRIDES,
         progress: Progress | None = None,

@@ -4,7 +4,7 @@ Resource lists and label sets are shared already when they are decoded (objects.
 """
 
 from collections.abc import Hashable
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -30,17 +30,19 @@ _CONDITIONS: Final = frozenset({DISRUPTION_TARGET, RESIZE_PENDING, RESIZE_IN_PRO
 """The conditions of pods that are read; all have times, so that no two pods share the others."""
 
 
+Ids = Literal["all", "pods", "none"]
+"""The ids that the pods of a list keep: no two share them, and only cgroup paths and kernel logs have those
+of containers. With none the messages of container states go too, which explanations and fixes need."""
+
+
 class Interner:
-    """The shared parts of the pods of a list. Pods of one workload get the very same tuple of containers.
+    """The shared parts of the pods of a list. Pods of one workload get the very same tuple of containers."""
 
-    Without `ids` the uids of pods and containers are dropped: no two pods share them, and only cgroup paths
-    need them. So are the messages of container states, which only explanations of deaths need.
-    """
+    __slots__ = ("_has_messages", "_ids", "_parts", "_uids")
 
-    __slots__ = ("_ids", "_parts")
-
-    def __init__(self, *, ids: bool = True) -> None:
-        self._ids = ids
+    def __init__(self, *, ids: Ids = "all") -> None:
+        self._ids = ids == "all"
+        self._uids = self._has_messages = ids != "none"
         self._parts: dict[Hashable, object] = {}
 
     def pod(self, pod: Pod) -> Pod:
@@ -54,7 +56,7 @@ class Interner:
             pod,
             metadata=msgspec.structs.replace(
                 metadata,
-                uid=metadata.uid if self._ids else "",
+                uid=metadata.uid if self._uids else "",
                 resource_version="",
                 namespace=shared(metadata.namespace),
                 creation_timestamp=shared(metadata.creation_timestamp),
@@ -138,8 +140,11 @@ class Interner:
             return state
         ended, waiting = state.terminated, state.waiting
         if ended is not None:
-            return ContainerState(terminated=msgspec.structs.replace(ended, container_id="", message=""))
-        return state if waiting is None else ContainerState(waiting=type(waiting)(reason=waiting.reason))
+            message = ended.message if self._has_messages else ""
+            return ContainerState(terminated=msgspec.structs.replace(ended, container_id="", message=message))
+        if waiting is None or self._has_messages:
+            return state
+        return ContainerState(waiting=type(waiting)(reason=waiting.reason))
 
     def _resources(self, resources: ResourceRequirements | None) -> ResourceRequirements | None:
         """Share by the identity of their lists: equal quantities may have different texts."""

@@ -88,7 +88,7 @@ def test_without_nodes_no_summary_is_requested(serve: Serve, connect_to: Connect
 
 def taken(objects: ObjectServer, serve: Serve, connect_to: ConnectTo) -> tuple[Snapshot, HttpsServer]:
     server = serve(objects)
-    source = LiveSource(connect_to(server), usage=UsageChoice.SUMMARY, ids=False, configz=False)
+    source = LiveSource(connect_to(server), usage=UsageChoice.SUMMARY, ids="none", configz=False)
     return source.snapshot(Scope()), server
 
 
@@ -337,7 +337,7 @@ def test_a_stream_has_usage_from_its_first_update(connect_to: ConnectTo, choice:
     if choice is UsageChoice.PROMETHEUS:
         of_pod = PodUsage.of_containers({"app": ContainerUsage(7 * MI)}, UsageOrigin.PROMETHEUS)
         reader = lambda: Usage({("shop", "a"): of_pod})  # noqa: E731
-    source = LiveSource(connect_to(objects), usage=choice, reader=reader, ids=False, configz=False)
+    source = LiveSource(connect_to(objects), usage=choice, reader=reader, ids="none", configz=False)
     stream = source.follow(Scope())
     try:
         update = stream.next()

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.interning import Interner
+from kubectl_qos.k8s.interning import Ids, Interner
 from kubectl_qos.k8s.objects import JsonDecoder, Pod, Volume
 from kubectl_qos.k8s.releases import Release
 from tests.cluster.cluster_objects import recorded_pods
@@ -57,8 +57,19 @@ def test_of_who_changed_a_pod_the_resizes_are_kept() -> None:
     assert msgspec.to_builtins(Interner().pod(pod).metadata.managed_fields) == (resize,)
 
 
+def test_pods_of_a_list_keep_their_own_uid_and_share_the_statuses_of_their_containers() -> None:
+    status = {"name": "c", "state": {"running": {}}}
+    interner, statuses = Interner(ids="pods"), set()
+    for name in ("a", "b"):
+        raw = {"metadata": {"uid": name}, "status": {"containerStatuses": [status | {"containerID": name}]}}
+        pod = interner.pod(decoded(raw))
+        assert pod.metadata.uid == name
+        statuses.add(id(pod.status.container_statuses))
+    assert len(statuses) == 1
+
+
 def test_without_ids_nothing_else_is_missing() -> None:
-    interner = Interner(ids=False)
+    interner = Interner(ids="none")
     for pod in map(decoded, recorded_pods()):
         bare = interner.pod(pod)
         assert bare.metadata.uid == ""
@@ -108,7 +119,7 @@ def test_a_pod_with_nothing_left_to_default_is_the_same_pod() -> None:
     ],
 )
 def test_pods_that_differ_in_restarts_or_messages_keep_their_own(statuses: list[dict[str, Any]]) -> None:
-    interner = Interner(ids=False)
+    interner = Interner(ids="none")
     for raw in statuses:
         pod = decoded({"status": raw})
         assert interner.pod(pod).status == pod.status
@@ -120,14 +131,15 @@ def test_without_ids_messages_of_states_are_missing_too(kind: str) -> None:
     raw = {
         "status": {"containerStatuses": [{"name": "c", "state": {kind: {"reason": "Error", "message": "x"}}}]}
     }
-    for ids, expected in ((True, "x"), (False, "")):
+    ways: tuple[tuple[Ids, str], ...] = (("all", "x"), ("pods", "x"), ("none", ""))
+    for ids, expected in ways:
         (status,) = Interner(ids=ids).pod(decoded(raw)).status.container_statuses or ()
         state = getattr(status.state, kind)
         assert (state.reason, state.message) == ("Error", expected)
 
 
-@pytest.mark.parametrize(("ids", "expected"), [(True, "containerd://a"), (False, "")])
-def test_without_ids_those_of_ended_containers_are_missing_too(ids: bool, expected: str) -> None:
+@pytest.mark.parametrize(("ids", "expected"), [("all", "containerd://a"), ("pods", ""), ("none", "")])
+def test_without_ids_those_of_ended_containers_are_missing_too(ids: Ids, expected: str) -> None:
     ended = {"state": {"terminated": {"exitCode": 137, "containerID": "containerd://a"}}}
     raw = {"status": {"containerStatuses": [{"name": "c", **ended}]}}
     (status,) = Interner(ids=ids).pod(decoded(raw)).status.container_statuses or ()

@@ -125,7 +125,7 @@ def run(options: Options) -> int:
     every_namespace = options.source.namespace is None
     source = replace(options.source, all_namespaces=every_namespace)
     shard = Shard(*options.shard) if options.shard is not None else None
-    resolved = resolve_source(source, SourceNeeds(progress=False, keep_ids=False, lives=True))
+    resolved = resolve_source(source, SourceNeeds(progress=False, ids="none", lives=True))
     scope = replace(resolved.scope, shard=shard)
     exporter = Exporter(resolved.source, scope, options.per_pod, options.max_stale)
     server = Server(*options.listen, exporter, WebConfigFile(options.web_config_file))

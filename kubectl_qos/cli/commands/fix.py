@@ -152,7 +152,10 @@ def run(options: Options) -> int:
         resolved, settings = resolve_cluster(like_set.source, options.apply)
         shell = ApplyShell(resolved, options.apply, settings, options.output)
     else:
-        resolved = sources.resolve_source(like_set.source, sources.SourceNeeds(lives=True))
+        # Kernel logs of a single node name containers by their ids.
+        is_one = node is not None or reference is not None
+        needs = sources.SourceNeeds(ids="all" if is_one else "pods", lives=True)
+        resolved = sources.resolve_source(like_set.source, needs)
     answer, snapshot = _find(reference, node, resolved, options)
     prints_patch = options.output in {"patch", KUSTOMIZE} and isinstance(answer, FixList)
     if options.number is None and not prints_patch:

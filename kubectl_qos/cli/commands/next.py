@@ -123,7 +123,8 @@ class NextTable:
         self._named_nodes = [reference.name for reference in references if reference.kind == "Node"]
         node = self._named_nodes[0] if len(self._named_nodes) == 1 else options.source.node
         format_ = TableFormat(options.output)
-        needs = sources.SourceNeeds(lives=options.watch, show_first=first_rows(self.view, format_))
+        show_first = first_rows(self.view, format_)
+        needs = sources.SourceNeeds(ids="pods", lives=options.watch, show_first=show_first)
         resolved = sources.resolve_source(options.source.on_node(node), needs)
         # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
         self._of_pods = references if references and not self._named_nodes else []
