@@ -118,7 +118,7 @@ def _on_nodes(pod: Pod, places: Sequence[str], snapshot: Snapshot) -> Prediction
     for alike in zip(*(prediction.containers for prediction in predictions), strict=True):
         bounds = [bound for container in alike for bound in container.oom_score_adj_range or ()]
         if len(set(bounds)) > 1:
-            changed = replace(alike[0], oom_score_adj=None, oom_score_adj_reason=None)
+            changed = replace(alike[0], oom_score_adj=None, adj_steps=None)
             containers.append(replace(changed, oom_score_adj_range=(min(bounds), max(bounds))))
         else:
             containers.append(alike[0])

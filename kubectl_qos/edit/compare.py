@@ -76,7 +76,7 @@ def compare(
         before,
         after,
         tuple(build_effects(zip(old, new, strict=True), ranking_before, ranking_after)),
-        tuple(_node_files(cgroup_tree(pods, before), cgroup_tree(pods, after))),
+        tuple(_node_files(*(cgroup_tree(pods, setup, lambda _: False) for setup in (before, after)))),
         tuple(refusal for refusal in _refusals(after) if refusal not in old_refusals),
     )
 

@@ -65,10 +65,16 @@ class ContainerPrediction:
     container: Container
     oom_score_adj: int | None
     oom_score_adj_range: tuple[int, int] | None
-    oom_score_adj_reason: Reason | None
+    adj_steps: oom_score.AdjSteps | None = field(repr=False)
+    runtime_adj: int | None = field(repr=False)
     cri_resources: values.CriResources
     cgroup: CgroupPrediction
     process_cgroup: CgroupPrediction
+
+    @property
+    def oom_score_adj_reason(self) -> Reason | None:
+        """The steps to oom_score_adj, None without one; computed on access, as few are explained."""
+        return oom_score.adj_reason(self.adj_steps, self.runtime_adj) if self.adj_steps is not None else None
 
     @property
     def has_process_cgroup(self) -> bool:
@@ -95,7 +101,6 @@ class Prediction:
     setup: NodeSetup
     qos_class: QosClass
     computed_class: QosClass
-    class_reason: Reason
     critical: bool
     node_critical: bool
     static: bool
@@ -104,6 +109,11 @@ class Prediction:
     containers: tuple[ContainerPrediction, ...]
     cgroup: CgroupPrediction
     class_cgroup_path: str
+
+    @property
+    def class_reason(self) -> Reason:
+        """Reason for the class of the spec; computed on access, as few predictions are explained."""
+        return class_reason(desired_pod(self.pod), self.computed_class, self.setup.release)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -161,7 +171,6 @@ def _predict(pod: Pod, setup: NodeSetup, limit: Quantity | None = None) -> Predi
         setup=setup,
         qos_class=qos,
         computed_class=computed,
-        class_reason=class_reason(stated, computed, setup.release),
         critical=oom_score.is_critical(pod),
         node_critical=oom_score.is_node_critical(pod),
         static=oom_score.is_static(pod),
@@ -180,7 +189,7 @@ def _without_linux(prediction: Prediction) -> Prediction:
             container,
             oom_score_adj=None,
             oom_score_adj_range=None,
-            oom_score_adj_reason=None,
+            adj_steps=None,
             cgroup=NO_CGROUP,
             process_cgroup=NO_CGROUP,
         )
@@ -213,17 +222,16 @@ def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Ite
         if is_scope:
             files = values.process_files(resources, setup)
             process_cgroup = CgroupPrediction(f"{path}/container", files, partial(reasons_of, is_scope=False))
-        value = reason = None
-        if steps is not None:
-            value = oom_score.restrict_adj(steps.adj, node.runtime_oom_score_adj)
-            reason = oom_score.adj_reason(steps, node.runtime_oom_score_adj)
+        runtime_adj = node.runtime_oom_score_adj
+        value = oom_score.restrict_adj(steps.adj, runtime_adj) if steps is not None else None
         yield ContainerPrediction(
             name=container.name,
             kind=kind,
             container=container,
             oom_score_adj=value,
             oom_score_adj_range=UNKNOWN_BURSTABLE_ADJ if value is None else (value, value),
-            oom_score_adj_reason=reason,
+            adj_steps=steps,
+            runtime_adj=runtime_adj,
             cri_resources=resources,
             cgroup=cgroup,
             process_cgroup=process_cgroup,

@@ -24,12 +24,14 @@ from kubectl_qos.edit.compare import (
 from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.edit.preview import NumberChange
 from kubectl_qos.k8s.kinds import Workload, find_workload
+from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import MEMORY, ObjectMeta, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.moments import MOST_NODES, replicas_section, rollout_section
-from kubectl_qos.qos.prediction import predict
+from kubectl_qos.qos.prediction import Prediction, predict, predict_running
 from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
@@ -81,6 +83,19 @@ def test_a_default_that_is_now_written_is_no_change() -> None:
     assert written == {("memory.min", None, "0"), ("memory.low", None, "0")}
     assert {file.file for file in found.node_files} == {"memory.min", "memory.low"}
     assert all(file.same_effect for file in found.node_files)
+
+
+def test_each_pod_is_predicted_once_before_and_once_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    predicted = list[PodKey]()
+
+    def counting(pod: Pod, setup: NodeSetup) -> Prediction:
+        predicted.append(pod.key)
+        return predict_running(pod, setup)
+
+    for module in ("edit.compare", "qos.cgroup.tree"):
+        monkeypatch.setattr(f"kubectl_qos.{module}.predict_running", counting)
+    compared("worker-2", to="1.37")
+    assert sorted(predicted) == sorted([pod.key for pod in DEMO.by_node()["worker-2"]] * 2)
 
 
 def test_an_older_runtime_has_the_linear_curve() -> None:
