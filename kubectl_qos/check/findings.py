@@ -231,6 +231,10 @@ class Case:
             owners.append(Owner(POD_LEVEL, POD_LEVEL, self.prefix, self.defaulted.spec.resources))
         return owners
 
+    def forget_owners(self) -> None:
+        """Free what only the rules of a single pod need."""
+        vars(self).pop("owners", None)
+
     def hit(self, rule: RuleId, owner: Owner, field_: str = "", **facts: object) -> Hit:
         """Return a violation of one owner."""
         texts = {name: str(fact) for name, fact in facts.items()}

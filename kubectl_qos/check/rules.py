@@ -534,7 +534,10 @@ def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
     """Return all findings, also on failed pods; pods of a workload share a finding that all of them have."""
     cases = [Case(subject, context) for subject in subjects if subject.pod.status.phase != "Succeeded"]
     running = [case for case in cases if not case.pod.is_terminal]
-    own = [(case, hit) for case in cases for rule in _POD_RULES for hit in rule(case)]
+    own = list[tuple[Case, Hit]]()
+    for case in cases:
+        own += [(case, hit) for rule in _POD_RULES for hit in rule(case)]
+        case.forget_owners()
     refused = {id(case) for case, hit in own if hit.rule in _REFUSALS}
     hits = chain(own, _inversions(running), _quotas([case for case in running if id(case) not in refused]))
     keys = {(id(case), (case.workload, hit.rule, hit.owner)) for case, hit in own}

@@ -241,12 +241,12 @@ def _check(
         notes += scope_lines(settings, subjects, is_whole=scope.namespace is None)
     subjects = [subject for subject in subjects if subject.is_selected]
     lines: dict[str, list[str]] = {}
-    origin = _kustomization(options.source.kustomize)
+    origin, elsewhere = _kustomization(options.source.kustomize), Place(origin_of(source))
 
     def place(subject: Subject, path: str = "") -> Place:
         location = locations.get(id(subject))
         if location is None or files is None:
-            return Place(origin_of(source))
+            return elsewhere
         position = location.position(path)
         if position is None:
             return Place(str(location), origin=origin)
