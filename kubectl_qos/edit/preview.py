@@ -313,10 +313,10 @@ class RankedPods:
     def before(self, pod: Pod) -> tuple[Prediction, Ranking]:
         """Return the prediction of a pod as the node runs it, and the ranking with it."""
         if id(pod) not in self._before:
-            found = predict_running(pod, self.setup)
-            ranking = with_pod(self.ranking, found.pod, self.setup.release, self.usage)
+            prediction = predict_running(pod, self.setup)
+            ranking = with_pod(self.ranking, prediction.pod, self.setup.release, self.usage)
             # Keep the pod, so that no other gets its id.
-            self._before[id(pod)] = pod, found, ranking
+            self._before[id(pod)] = pod, prediction, ranking
         return self._before[id(pod)][1:]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -250,6 +251,23 @@ def test_a_search_builds_its_node_and_counts_each_neighbour_once(monkeypatch: py
     assert len(found) > 2
     assert len(counted) == len(set(counted)) <= len(model.pods)
     assert len(built) == 1
+
+
+def test_nodes_are_searched_one_by_one_and_none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[weakref.ref[NodeModel]]()
+
+    def noting(*given: Any) -> NodeModel:
+        model = node_model(*given)
+        made.append(weakref.ref(model))
+        return model
+
+    monkeypatch.setattr("kubectl_qos.analysis.fix_list.node_model", noting)
+    snapshot = DemoSource().snapshot(Scope())
+    found = fixes_on_nodes(snapshot, sorted(snapshot.nodes), Scope())
+    assert len(made) == len(snapshot.nodes) > 1
+    assert [model for model in made if model() is not None] == [], "commands collect no garbage"
+    assert all(len(state.containers) <= 1 for state in found.states.values())
+    assert not any(fix.preview.effects.ranking_after.pods for fix in found.fixes)
 
 
 # Recorded deaths

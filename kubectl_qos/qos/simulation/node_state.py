@@ -373,11 +373,13 @@ class NodeState:
 
         That is all that notes on many nodes need, in a hundredth of the memory.
         """
-        known = (container for container in self.containers if container.has_usage)
-        one = next(known, self.containers[0] if self.containers else None)
-        if one is None:
+        measured = (container for container in self.containers if container.has_usage)
+        container = next(measured, self.containers[0] if self.containers else None)
+        if container is None:
             return replace(self, pods=self.pods[:1])
-        return replace(self, pods=(self.pod_for(one),), containers=(structs.replace(one, pod_index=0),))
+        return replace(
+            self, pods=(self.pod_for(container),), containers=(structs.replace(container, pod_index=0),)
+        )
 
     def require_capacity(self) -> NodeState:
         """Return the state. Raises InputError if the node's capacity is unknown."""
