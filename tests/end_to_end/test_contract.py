@@ -111,6 +111,16 @@ def test_the_preview_of_set_has_all_that_its_text_has(run: Run) -> None:
     assert found["manifest"] == yaml.safe_load(run(*words, "-o", "manifest").out)
 
 
+def test_a_printed_fix_says_what_it_gains(run: Run) -> None:
+    """A pod may have two deaths ahead of it, and the patch that is printed is for one of them."""
+    words = ("fix", "deploy/api", "-n", "shop", "--demo")
+    first = json.loads(run(*words, "-o", "json").out)["items"][0]
+    printed = run(*words, "-o", "kustomize")
+    assert first["death"]["mechanism"] == "kubepods limit"
+    assert "kubepods limit: +687Mi → +1.9Gi" in printed.err
+    assert "but before that own limit 94%" in printed.err
+
+
 def test_a_change_that_changes_nothing_has_no_patch(run: Run) -> None:
     words = ("set", "pod/api-7d9c5b6f8-x2mzq", "-n", "shop", "--limits", "memory=2Gi", "--demo", "-o", "json")
     found = json.loads(run(*words).out)

@@ -157,11 +157,15 @@ def run(options: Options) -> int:
         needs = sources.SourceNeeds(ids="all" if is_one else "pods", lives=True)
         resolved = sources.resolve_source(like_set.source, needs)
     answer, snapshot = _find(reference, node, resolved, options)
-    prints_patch = options.output in {"patch", KUSTOMIZE} and isinstance(answer, FixList)
-    if options.number is None and not prints_patch:
+    of_patch = answer if options.output in {"patch", KUSTOMIZE} and isinstance(answer, FixList) else None
+    if options.number is None and of_patch is None:
         _print(answer, snapshot, options)
         return resolved.print_notes()
     planned, strategy = _planned(answer, options.number or 1, snapshot, resolved)
+    if of_patch is not None:
+        from kubectl_qos.present.fixes import fix_effect
+
+        output.note(fix_effect(of_patch.fixes[(options.number or 1) - 1]))
     set_command.change(planned, shell, replace(like_set, by=strategy) if shell is not None else like_set)
     return resolved.print_notes()
 
