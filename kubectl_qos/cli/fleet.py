@@ -142,7 +142,7 @@ def _print_cells(
 ) -> None:
     """Print the union of the clusters' columns, ordered as in the widest table."""
     from kubectl_qos.present.format import UNKNOWN, escape
-    from kubectl_qos.present.output import SEPARATOR, Align, fit_columns, table, text_columns
+    from kubectl_qos.present.output import SEPARATOR, Align, fitted_table, text_columns
 
     aligns: dict[str, Align] = {}
     for answer in sorted(answers.values(), key=lambda answer: -len(answer.headers)):
@@ -152,12 +152,10 @@ def _print_cells(
         by_header = dict(zip(answers[name].headers, content.split(SEPARATOR), strict=True))
         return [escape(name), *(by_header.get(header, UNKNOWN) for header in aligns)]
 
-    rows, width = [cells(*row) for row in contents], output.terminal_width()
-    columns = text_columns({"CLUSTER": Align.LEFT, **aligns})
-    if width is not None and format_.output != "wide":
-        hidden_first = [header for answer in answers.values() for header in answer.hidden_first]
-        columns = fit_columns(rows, columns, hidden_first, width)
-    output.print_lines(table(rows, columns, headers=format_.headers))
+    rows, columns = [cells(*row) for row in contents], text_columns({"CLUSTER": Align.LEFT, **aligns})
+    width = output.terminal_width() if format_.output != "wide" else None
+    hidden_first = [header for answer in answers.values() for header in answer.hidden_first]
+    output.print_lines(fitted_table(rows, columns, width, (), hidden_first, headers=format_.headers))
 
 
 def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:

@@ -354,24 +354,29 @@ def fitted_table(
     columns: Sequence[Column[RowT]],
     width: int | None,
     below: Collection[str],
-    hidden_first: Iterable[str],
+    hidden_first: Collection[str],
     *,
     headers: bool = True,
 ) -> Iterator[str]:
-    """Yield a table, fitted to a terminal's width if given, if need be with columns `below` each row."""
-    shown = fit_columns(rows, columns, hidden_first, width) if width is not None else [*columns]
-    if width is None or not below or all(column in columns for column in shown):
-        yield from table(rows, shown, headers=headers)
+    """Yield a table and what it hides, fitted to a given width, if need be with columns `below` each row."""
+    if width is None:
+        yield from table(rows, columns, headers=headers)
         return
-    first = [column for column in columns if column.key not in {*hidden_first, *below}]
-    heads = table(rows, fit_columns(rows, first, (), width), headers=headers)
-    yield from islice(heads, int(headers))
-    for row, head in zip(rows, heads, strict=True):
-        yield head
-        for column in columns:
-            if column.key in below:
-                text = column.cell(row, NO_AGES)
-                yield from textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="      ")
+    shown = fit_columns(rows, columns, hidden_first, width)
+    if not below or all(column in columns for column in shown):
+        yield from table(rows, shown, headers=headers)
+    else:
+        shown = [column for column in columns if column.key not in hidden_first]
+        first = [column for column in shown if column.key not in below]
+        heads = table(rows, fit_columns(rows, first, (), width), headers=headers)
+        yield from islice(heads, int(headers))
+        for row, head in zip(rows, heads, strict=True):
+            yield head
+            for column in shown:
+                if column.key in below:
+                    text = column.cell(row, NO_AGES)
+                    yield from textwrap.wrap(text, width, initial_indent="    ", subsequent_indent="      ")
+    yield from wrapped(hidden_note(columns, shown, width), width)
 
 
 def _shortened_column(column: Column[RowT], width: int) -> Column[RowT]:

@@ -86,7 +86,7 @@ def test_help_fits_with_each_comment_above_its_command(monkeypatch: pytest.Monke
     assert "\n  BY          own limit," in texts["kills"]
 
 
-@pytest.mark.parametrize("line", ["top -A", "fix", "kills -A"])
+@pytest.mark.parametrize("line", ["top -A", "fix", "kills -A", "simulate node/worker-2 --free 4Gi"])
 def test_wide_output_has_every_column(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:

@@ -68,12 +68,20 @@ def test_a_table_fits_into_a_terminal(width: int, first: str) -> None:
     assert max(map(len, lines)) <= width
 
 
+def test_a_table_names_the_columns_that_it_hides() -> None:
+    notes = [line for line in fitted_table(PODS, COLUMNS, 57, (), ["rank"]) if "hidden" in line]
+    assert notes == ["hidden at 57 columns: RANK; -o wide shows them"]
+    assert not [line for line in fitted_table(PODS, COLUMNS, 80, (), ["rank"]) if "hidden" in line]
+
+
 def test_what_matters_stands_below_its_row_rather_than_being_cut() -> None:
     assert list(fitted_table(PODS, COLUMNS, 30, ["change"], ["rank"])) == [
         "POD",
         "shop/api-7d9c5b6f8-x2mzq",
         "    limits.memory 64Mi to 96Mi",
         "db-0",
+        "hidden at 30 columns: RANK; -o",
+        "  wide shows them",
     ]
     assert list(fitted_table(PODS, COLUMNS, None, ["change"], ["rank"])) == list(table(PODS, COLUMNS))
 

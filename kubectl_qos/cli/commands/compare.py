@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", dest="release", metavar="RELEASE", help="the kubelet's release after an upgrade, such as 1.37"
     )
-    add_output(parser, "json", "yaml")
+    add_output(parser, "wide", "json", "yaml")
 
 
 def more_help() -> Iterator[str]:
@@ -90,17 +90,17 @@ def run(options: Options) -> int:
     require_places(resolved, snapshot)
     notes: set[str] = set()
     comparisons = _noted(_compare(snapshot, scope, settings, options.release, pod), notes)
-    if options.output is not None:
+    if options.output not in {None, "wide"}:
         from kubectl_qos.present.values.changes import comparison_values
 
         values = (comparison_values(item, settings, _in_scope(item, scope, pod)) for item in comparisons)
-        output.print_items(values, options.output)
+        output.print_items(values, str(options.output))
     elif pod is not None:
         comparison = next(comparisons)
         sections = (*present.kubelet_sections(comparison), *present.pod_sections(comparison.of(pod)))
         output.print_sections(present.comparison_subject(comparison, settings), sections)
     else:
-        _print_nodes(comparisons, settings, scope)
+        _print_nodes(comparisons, settings, scope, is_wide=options.output == "wide")
     output.notes((*notes, *map(missing_sentence, snapshot.missing)))
     return resolved.print_notes()
 
@@ -148,7 +148,9 @@ def _in_scope(comparison: Comparison, scope: Scope, pod: Pod | None) -> list[Eff
     return [effects for effects in comparison.pods if scope.matches(effects.before.pod)]
 
 
-def _print_nodes(comparisons: Iterable[Comparison], settings: Sequence[NodeOverride], scope: Scope) -> None:
+def _print_nodes(
+    comparisons: Iterable[Comparison], settings: Sequence[NodeOverride], scope: Scope, *, is_wide: bool
+) -> None:
     from kubectl_qos.present import effects as present
 
     changed: list[list[str]] = []
@@ -162,7 +164,8 @@ def _print_nodes(comparisons: Iterable[Comparison], settings: Sequence[NodeOverr
         changed += present.changed_cells(shown)
         same |= {file.file: file for effects in shown for file in effects.same_effect}
     if changed:
-        output.print_lines(["", *present.comparison_table(changed, output.terminal_width())])
+        width = output.terminal_width() if not is_wide else None
+        output.print_lines(["", *present.comparison_table(changed, width)])
     if pods > len(changed):
         output.note(f"{pods - len(changed)} of {pods} pods stay as they are")
     sentence = present.same_effect_sentence(same.values())

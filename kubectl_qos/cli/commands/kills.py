@@ -383,7 +383,7 @@ def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
 def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_detail: bool) -> None:
     from kubectl_qos.present.kill_columns import HIDDEN_FIRST, columns
     from kubectl_qos.present.kills import detail_lines, nothing_sentence, other_causes
-    from kubectl_qos.present.output import fit_columns, table
+    from kubectl_qos.present.output import fitted_table
 
     if not kills:
         output.note(nothing_sentence(facts.scope.namespace, facts.scope.names))
@@ -393,9 +393,7 @@ def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_deta
     if format_.output is not None or not in_detail:
         width = output.terminal_width() if not is_wide else None
         shown = columns(wide=is_wide)
-        if width is not None:
-            shown = (*fit_columns(kills, shown, HIDDEN_FIRST, width, facts.now),)
-        output.print_lines(table(kills, shown, facts.now, headers=format_.headers))
+        output.print_lines(fitted_table(kills, shown, width, (), HIDDEN_FIRST, headers=format_.headers))
     if in_detail:
         for number, kill in enumerate(kills):
             output.print_lines([""] if number or is_wide else [])

@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="compare side by side with the pods and workloads of these manifests changed",
     )
-    add_output(parser, "json", "yaml")
+    add_output(parser, "wide", "json", "yaml")
     add_at(parser)
 
 
@@ -160,7 +160,7 @@ def run(options: Options) -> int:
         then = _simulate(request, changed.pods, snapshot, name, rules)
         problems += tuple(f"{resources.reference(pod)} has no pod on {name}" for pod in changed.unused)
     _print(now, then, options.output, snapshot.at)
-    if options.output is None:
+    if options.output in {None, "wide"}:
         output.notes(_notes(now, snapshot, resolved))
     output.notes(problems)
     return resolved.print_notes()
@@ -265,20 +265,23 @@ def _notes(now: _Outcome, snapshot: Snapshot, resolved: sources.ResolvedSource) 
 def _print(now: _Outcome, then: _Outcome | None, format_: str | None, at: str) -> None:
     from kubectl_qos.present import simulation as present
 
-    if format_ is not None:
+    if format_ not in {None, "wide"}:
         from kubectl_qos.present.values.incidents import SimulationComparisonValues, simulation_values
 
         values = simulation_values(*now)
         output.print_document(
             values if then is None else SimulationComparisonValues(now=values, then=simulation_values(*then)),
-            format_,
+            str(format_),
             at=at,
         )
-    elif then is None:
-        output.print_prose(present.simulation_lines(*now, width=output.terminal_width()))
+        return
+    is_wide = format_ == "wide"
+    width, show = (None, output.print_lines) if is_wide else (output.terminal_width(), output.print_prose)
+    if then is None:
+        show(present.simulation_lines(*now, width=width))
     else:
-        lines = list(present.what_if_lines(now.simulation, then.simulation, output.terminal_width()))
-        output.print_prose([present.simulation_subject(now.state), *(["", *lines] if lines else []), ""])
+        lines = list(present.what_if_lines(now.simulation, then.simulation, width))
+        show([present.simulation_subject(now.state), *(["", *lines] if lines else []), ""])
         output.print_prose(
             f"{name}: {present.simulation_summary(result.simulation)}"
             for name, result in (("now", now), ("then", then))
