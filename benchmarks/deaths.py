@@ -80,7 +80,7 @@ RECORDED: Final = (
     Recorded("D9", "grow", 20, 525, 56.2, "bu-over", _filling("evict", 600, "100Mi", BESIDE)),
     Recorded("D11", "grow", 20, 1538, 86.8, "grow", _filling("full", 1, "100Mi", BESIDE)),
     Recorded("D14", "grow", 20, 357, 14.2, "be-a", _filling("kubepods", 1300, "153Mi", BESIDE)),
-    Recorded("D16", "grow", 20, 2165, 297.9, "pr-hi", _filling("full", 1, "153Mi", {})),
+    Recorded("D16", "grow", 20, 2185, 297.9, "pr-hi", _filling("full", 1, "153Mi", {})),
 )
 
 
