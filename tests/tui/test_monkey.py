@@ -35,7 +35,7 @@ from tests.tui.emulator import Emulator
 from tests.tui.sources import API, Run, ScriptedSource, demo, running, with_usage, without
 
 SECONDS = float(os.environ.get("QOS_MONKEY_SECONDS", "0"))
-PRESSES = 90
+PRESSES = 60
 SEED = int(os.environ.get("QOS_MONKEY_SEED", "1"))
 GROWN_AT_MOST = 384 << 10
 """Bytes between the end of the first third and the end."""
@@ -162,7 +162,7 @@ async def test_random_keys_clicks_sizes_and_answers(monkeypatch: pytest.MonkeyPa
 
 async def test_every_key_on_every_screen_of_an_empty_cluster() -> None:
     async with running(ScriptedSource(Snapshot()), size=(80, 24), painted=True) as pilot:
-        for key in sorted({*KEYS, *TYPED}):
+        for key in KEYS:
             await pilot.press(key)
             await pilot.press("escape")
         await pilot.pause()

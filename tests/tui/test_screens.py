@@ -408,9 +408,7 @@ async def test_after_an_answer_that_did_not_come(screen_text: Look) -> None:
 FEWER: Final = ("qos-ansi", "no-colour")
 WALK: Final[Sequence[tuple[Sequence[str], str, str, Sequence[str]]]] = (
     ((), "", "pods", ("qos-light", "qos-ansi", "no-colour", "ascii")),
-    (("1",), "", "nodes", FEWER),
-    (("4", "d"), "", "explain", FEWER),
-    (("escape", "ctrl+p"), "", "palette", FEWER),
+    (("d",), "", "explain", FEWER),
     (("escape", "slash", *API, "enter", "e"), "reading owners", "edit", ()),
     (CHANGED, "", "edit_changed", FEWER),
     (LIST, "loading related objects", "apply", ()),
