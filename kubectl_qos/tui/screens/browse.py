@@ -101,6 +101,8 @@ class BrowseScreen(QosScreen):
         self._trends = trends
         clusters, retry_key = self.qos.clusters.rows, self.qos.keys.first("app.refresh")
         self._definitions = list_definitions(trends, lambda: self.qos.view_model, clusters, retry_key)
+        self._tables = {kind: ListTable(definition) for kind, definition in self._definitions.items()}
+        """Each is mounted when it is shown for the first time."""
         self._rows: ListRows | None = None
         self._awaited_row: Hashable = None
         self._begun: set[ListKind] = set()
@@ -115,8 +117,7 @@ class BrowseScreen(QosScreen):
         with Horizontal(id="body"):
             yield Sidebar(id="side")
             with Vertical(id="list"), ContentSwitcher(initial=self.view.kind.value):
-                for definition in self._definitions.values():
-                    yield ListTable(definition)
+                yield self.table
             with TextScroll(id="detail", can_focus=False):
                 yield TextView(id="explained")
         yield ExplanationPanel()
@@ -149,14 +150,14 @@ class BrowseScreen(QosScreen):
 
     @property
     def table(self) -> ListTable:
-        return self.query_one(f"#{self.view.kind.value}", ListTable)
+        return self._tables[self.view.kind]
 
     def on_mount(self) -> None:
-        for table in self.query(ListTable):
+        for table in self._tables.values():
             table.restore(self.qos.state)
         columns = self.qos.settings.columns
         if columns is not None:
-            self.query_one(f"#{ListKind.PODS.value}", ListTable).chosen = columns
+            self._tables[ListKind.PODS].chosen = columns
         self.query_one(ExplanationPanel).border_title = self.query_one("#detail").border_title = "Why"
         self._switch(self.view.kind)
         self.watch(self.app, "view_model", self._show_view_model)
@@ -245,7 +246,10 @@ class BrowseScreen(QosScreen):
 
     def _switch(self, kind: ListKind) -> None:
         had_focus = self.focused is None or isinstance(self.focused, ListTable)
-        self.query_one(ContentSwitcher).current = kind.value
+        lists = self.query_one(ContentSwitcher)
+        if not self.table.is_attached:
+            lists.mount(self.table)
+        lists.current = kind.value
         # Of the widgets, and not of the screen, which would style every widget again.
         self.side.set_class(not self.has_sidebar, "-alone")
         for widget in self.query("#detail, ExplanationPanel"):
@@ -405,7 +409,7 @@ class BrowseScreen(QosScreen):
     def saved(self, state: UiState) -> UiState:
         prompt = self.query_one(Prompt)
         state = replace(state, filters=prompt.entered("/"), places=prompt.entered(":"))
-        for table in self.query(ListTable):
+        for table in self._tables.values():
             state = table.saved(state)
         return state
 
