@@ -2,12 +2,23 @@
 
 from dataclasses import replace
 from datetime import datetime
+from math import inf
 from typing import Any, Final
 
 from kubectl_qos.analysis.group_table import ClusterRow, GroupRow, rank_order, worst_first
 from kubectl_qos.present.format import NONE, UNKNOWN, escape, mebibytes
 from kubectl_qos.present.node_columns import NODE_COLUMNS
-from kubectl_qos.present.output import BYTES, NO_AGES, NUMBER, PERCENT, Align, Column, ColumnType, column
+from kubectl_qos.present.output import (
+    BYTES,
+    NO_AGES,
+    NUMBER,
+    PERCENT,
+    Align,
+    Column,
+    ColumnType,
+    column,
+    largest_first,
+)
 from kubectl_qos.present.pod_columns import QOS_CHOICES, RESTARTS, rank_text
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.qos.qos_class import QosClass
@@ -27,6 +38,12 @@ def _classes(row: GroupRow[Any]) -> str:
 def _most_endangered_first(row: GroupRow[Any]) -> list[int]:
     numbers = dict(row.classes)
     return [-numbers.get(qos, 0) for qos in (QosClass.BEST_EFFORT, QosClass.BURSTABLE, QosClass.GUARANTEED)]
+
+
+def _most_overcommitted_first(row: GroupRow[Any]) -> tuple[float, float]:
+    """Order by the share of the requests in use, which without requests has no end."""
+    share = inf if row.memory and not row.request else row.request_percent
+    return largest_first(share), largest_first(row.memory)
 
 
 _OF_PODS: Final[tuple[GroupColumn, ...]] = (
@@ -77,7 +94,8 @@ _OF_PODS: Final[tuple[GroupColumn, ...]] = (
         "memory in use, of the requests: above 100 % it uses more than it asks for",
         PERCENT,
         header="%REQUEST",
-        empty=lambda row: NONE if row.request is None else UNKNOWN,
+        empty=lambda row: UNKNOWN if row.request else NONE,
+        sort_key=_most_overcommitted_first,
     ),
     column(
         "limit",

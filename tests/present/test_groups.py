@@ -142,6 +142,16 @@ def test_memory_in_use_is_compared_with_the_requests() -> None:
     assert cells(replace(row, request=None), "request_percent") == ["<none>"]
 
 
+def test_memory_in_use_without_requests_overcommits_most() -> None:
+    half = replace(row_of(of_demo()[0]), memory=50 * MI, request=100 * MI)
+    most = replace(half, memory=150 * MI)
+    unknown, idle = replace(half, memory=None), replace(half, memory=0, request=None)
+    without, large = replace(half, request=None), replace(most, request=None)
+    rows = [unknown, half, without, most, large, idle]
+    column = WORKLOAD_COLUMNS["request_percent"]
+    assert sorted(rows, key=column.sort_key)[:4] == [large, without, most, half]
+
+
 def test_what_the_columns_of_a_workload_say() -> None:
     row = workloads()[Workload("Deployment", "shop", "api")]
     keys = ("namespace", "kind", "workload", "pods", "qos", "rank", "oom_score", "worst", "node", "victims")
@@ -192,6 +202,8 @@ def test_every_column_has_cells_values_and_an_order_with_unknown_values_last(key
     several = [*workloads().values(), *unknown]
     assert all(column.cell(row, NOW) for row in several)
     ordered = sorted(several, key=column.sort_key)
+    if key == "request_percent":  # without requests its share has no end, which is no unknown value
+        ordered = [row for row in ordered if row.request]
     known = [column.value(row) is not None for row in ordered]
     assert known == sorted(known, reverse=True)
     numbers = [value for row in ordered if isinstance(value := column.value(row), int)]
