@@ -440,7 +440,8 @@ def plans_of_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Pl
     for name in nodes:
         model = node_model(snapshot, name)
         try:
-            state = model.state().require_capacity()
+            # A copy, so that not all nodes are held ranked at once.
+            state = replace(model).state().require_capacity()
         except InputError as error:
             if len(nodes) == 1:
                 raise
