@@ -23,7 +23,7 @@ from kubectl_qos.k8s.objects import (
 )
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Change, Gate, Release
-from kubectl_qos.k8s.resources import admission_count, is_sidecar, pod_requests
+from kubectl_qos.k8s.resources import admission_count, declared_limits, is_sidecar, pod_limits, pod_requests
 from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
 from kubectl_qos.qos.cgroup.memory import LIMITED_SWAP
@@ -161,7 +161,7 @@ def resize_outcome(
             amounts = f"requested: {fit.needed}, used: {fit.used}, capacity: {fit.capacity}"
             message = f"Node didn't have enough resource: {fit.resource}, {amounts}"
             return ResizeOutcome(ResizeStatus.DEFERRED, message)
-    errors = list(_limits_below_usage(old, new, usage))
+    errors = list(_limits_below_usage(old, new, setup.release, usage))
     if errors:
         sentences = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
         return ResizeOutcome(ResizeStatus.ERROR, f"cannot decrease memory limits: {sentences}")
@@ -326,23 +326,34 @@ def _against_node(pod: Pod, setup: NodeSetup) -> Iterator[tuple[str, int, int]]:
             yield resource, _amount(requests, resource), _amount(setup.node.status_allocatable, resource)
 
 
-def _limits_below_usage(old: Pod, new: Pod, usage: PodUsage | None) -> Iterator[str]:
-    """Yield limits below usage (1.34 and later); before, only the pod's usage counted."""
+def _limits_below_usage(old: Pod, new: Pod, release: Release, usage: PodUsage | None) -> Iterator[str]:
+    """Yield new memory limits that usage has reached (`validateMemoryResizeAction`, 1.34 and later).
+
+    Containers that restart are dead by then. Of a container too, the kubelet names the usage of the pod.
+    """
     if usage is None:
         return
-    limits = [container.limits.get(MEMORY, ZERO) for container in new.containers]
-    pairs = zip(old.containers, limits, strict=True)
-    shrinks = [limit < before.limits.get(MEMORY, ZERO) for before, limit in pairs]
-    total = sum(limit.value() for limit in limits)
-    if any(shrinks) and all(limit.value() for limit in limits) and total < usage.working_set_bytes:
-        yield f"attempting to set pod memory limit ({total}) below current usage ({usage.working_set_bytes})"
-    for container, limit, is_lower in zip(new.containers, limits, shrinks, strict=True):
+    restarted = set(restarting(old, new))
+    dead = sum(used.working_set_bytes for name in restarted if (used := usage.of(name)) is not None)
+    current = usage.working_set_bytes - dead
+    limit, before = _pod_limit(new, release), _pod_limit(old, release)
+    if 0 < limit < before and current >= limit:
+        yield f"attempting to set pod memory limit ({limit}) below current usage ({current})"
+    for was, container in zip(all_containers(old), all_containers(new), strict=True):
+        limit, before = (part.limits.get(MEMORY, ZERO).value() for part in (container, was))
         used = usage.of(container.name)
-        if is_lower and used is not None and limit.value() < used.working_set_bytes:
+        if used is None or container.name in restarted or before == limit or 0 < before < limit:
+            continue
+        if 0 < limit <= used.working_set_bytes:
             yield (
-                f'attempting to set container "{container.name}" memory limit ({limit.value()}) '
-                f"below current usage ({used.working_set_bytes})"
+                f'attempting to set container "{container.name}" memory limit ({limit}) '
+                f"below current usage ({current})"
             )
+
+
+def _pod_limit(pod: Pod, release: Release) -> int:
+    """Return the memory limit of the pod's cgroup in bytes, 0 without one."""
+    return pod_limits(pod, release).get(MEMORY, ZERO).value() if declared_limits(pod, release).memory else 0
 
 
 def _differs(before: Container, after: Container, resource: str) -> bool:

@@ -125,6 +125,42 @@ def test_a_limit_below_usage_is_an_error_in_the_kubelets_words() -> None:
     )
 
 
+def of_two(memory: str, policy: str) -> Pod:
+    """A container `a` with that memory limit, beside a sidecar."""
+    limit = f"limits: {{memory: {memory}}}" if memory else ""
+    return spec(
+        f"containers: [{{name: a, resizePolicy: [{{resourceName: memory, restartPolicy: {policy}}}],"
+        f" resources: {{requests: {{memory: 100Mi}}, {limit}}}}}],"
+        " initContainers: [{name: b, restartPolicy: Always, resources: {limits: {memory: 1000Mi}}}]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "policy", "below"),
+    [
+        (
+            "1Gi",
+            "500Mi",
+            "NotRequired",
+            ["pod memory limit (1572864000)", 'container "a" memory limit (524288000)'],
+        ),
+        ("1Gi", "500Mi", "RestartContainer", []),
+        ("1Gi", "800Mi", "NotRequired", ['container "a" memory limit (838860800)']),
+        ("", "500Mi", "NotRequired", ['container "a" memory limit (524288000)']),
+        ("", "5Gi", "NotRequired", []),
+        ("500Mi", "600Mi", "NotRequired", []),
+    ],
+    ids=["lower", "lower by a restart", "as much as is used", "added", "added above", "raised"],
+)
+def test_a_new_limit_must_be_above_the_usage_of_what_runs_on(
+    before: str, after: str, policy: str, below: list[str]
+) -> None:
+    usage = PodUsage.of_containers({"a": ContainerUsage(800 << 20), "b": ContainerUsage(900 << 20)})
+    _, message = resize_outcome(of_two(before, policy), of_two(after, policy), setup(), usage=usage)
+    assert re.findall(r"attempting to set (.+?) below current usage \(1782579200\)", message) == below
+    assert bool(message) == bool(below)
+
+
 def test_what_does_not_fit_now_is_deferred_in_the_kubelets_words() -> None:
     old, new = recorded(1, "rz-defer")
     blocker = one("requests: {cpu: 1438m}")
