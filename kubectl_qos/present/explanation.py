@@ -21,7 +21,7 @@ from kubectl_qos.k8s.objects import (
     all_containers,
 )
 from kubectl_qos.k8s.quantity import ZERO, Quantity
-from kubectl_qos.k8s.releases import Gate
+from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import eviction_request, is_sidecar
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import MemoryParts, PodUsage, Pressure, Sampled, UsageOrigin
@@ -44,7 +44,7 @@ from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, senten
 from kubectl_qos.present.pod_columns import WITH_PSI
 from kubectl_qos.present.tree import is_noise
 from kubectl_qos.qos.cgroup.memory import MEMORY_SWAP_MAX, has_memory_qos
-from kubectl_qos.qos.eviction import lacks_stats
+from kubectl_qos.qos.eviction import evicts_for_memory, lacks_stats
 from kubectl_qos.qos.killers import daemon_on
 from kubectl_qos.qos.killers.killer import Candidate
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction
@@ -330,25 +330,30 @@ def _swap(prediction: Prediction, usage: PodUsage | None) -> Section | None:
     return Section("Swap", f"{behavior}, node has {binary(swap)}", tuple(lines))
 
 
+def _counted_request(pod: Pod, release: Release) -> tuple[int, str]:
+    """Return the memory request that eviction counts, and how to say it."""
+    request = eviction_request(pod, release, MEMORY).value()
+    initial = [init for init in pod.init_containers if not is_sidecar(init, release)]
+    lasting = tuple(init for init in pod.init_containers if init not in initial)
+    spec = structs.replace(pod.spec, init_containers=lasting)
+    later = eviction_request(structs.replace(pod, spec=spec), release, MEMORY).value()
+    if request <= later:
+        return request, binary(request)
+    name = max(initial, key=lambda init: init.requests.get(MEMORY, ZERO)).name
+    return request, f"{binary(request)} (init container {escape(name)}; without it {binary(later)})"
+
+
 def _eviction(
     prediction: Prediction, row: PodRow | None, rows: PodRows, pod_rows: Sequence[PodRow]
 ) -> Section:
-    pod, release = prediction.pod, prediction.setup.release
-    request = eviction_request(pod, release, MEMORY).value()
+    pod = prediction.pod
+    request, text = _counted_request(pod, prediction.setup.release)
     # Only pods have the number of a priority class.
     own = (pod_rows[0].pod if pod_rows else pod).spec
     priority = f"{own.priority or 0}"
     if own.priority is None and own.priority_class_name and not prediction.critical:
         priority += f" (assumed: PriorityClass {escape(own.priority_class_name)} is unknown)"
-    initial = [init for init in pod.init_containers if not is_sidecar(init, release)]
-    lasting = tuple(init for init in pod.init_containers if init not in initial)
-    spec = structs.replace(pod.spec, init_containers=lasting)
-    later = eviction_request(structs.replace(pod, spec=spec), release, MEMORY).value()
-    by = ""
-    if request > later:
-        name = max(initial, key=lambda init: init.requests.get(MEMORY, ZERO)).name
-        by = f" (init container {escape(name)}; without it {binary(later)})"
-    lines = [Line(f"request counted for eviction: {binary(request)}{by}, priority {priority}")]
+    lines = [Line(f"request counted for eviction: {text}, priority {priority}")]
     if row is not None and row.memory is not None:
         over = row.memory - request
         lines.append(Line(f"usage is {binary(abs(over))} {'above' if over > 0 else 'below'} that request"))
@@ -360,6 +365,8 @@ def _eviction(
         answer = f"{_ranks(pod_rows, rows, lambda row: row.eviction_rank)} under memory pressure"
     elif row is None or (not row.node and row.rank is None):
         answer = reasons.NOT_SCHEDULED
+    elif not evicts_for_memory(prediction.setup):
+        answer = "never for memory: this kubelet has no threshold of memory.available"
     elif row.memory is None and lacks_stats(row.pod):
         answer = f"before all others under memory pressure: {NO_STATS}"
     elif row.eviction_rank is not None:

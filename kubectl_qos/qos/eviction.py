@@ -31,6 +31,7 @@ EvictionKey = tuple[int, int, int]
 
 _NANO: Final = 10**9
 _IGNORED: Final = frozenset({"0%", "100%"})
+_ANY_CAPACITY: Final = 1 << 40
 
 
 def eviction_ranks(
@@ -99,6 +100,15 @@ def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:
     Source: pkg/kubelet/eviction/helpers.go (parseThresholdStatement ignores 0% and 100%).
     """
     return None if text in _IGNORED else threshold_bytes(text, capacity_bytes) or None
+
+
+def evicts_for_memory(setup: NodeSetup) -> bool:
+    """Return whether the kubelet has a threshold of memory.available, hard or soft."""
+    texts = (
+        setup.kubelet.eviction_hard.get(MEMORY_AVAILABLE),
+        setup.kubelet.eviction_soft.get(MEMORY_AVAILABLE),
+    )
+    return any(memory_threshold(text, _ANY_CAPACITY) for text in texts)
 
 
 def evictable_capacity(setup: NodeSetup) -> int | None:

@@ -172,6 +172,17 @@ def test_a_critical_pod_is_spared_by_eviction() -> None:
     assert "rank 9 of 15 under memory pressure" in explained("api-7d9c5b6f8-x2mzq")
 
 
+def test_a_kubelet_without_a_threshold_evicts_no_pod_for_memory() -> None:
+    answers = (
+        ("profile=k3s", "never for memory: this kubelet has no threshold of memory.available"),
+        ("evictionHard=memory.available=0%", "never for memory: this kubelet has no threshold"),
+        ("evictionHard=memory.available=5%", "rank 9 of 15 under memory pressure"),
+    )
+    for setting, answer in answers:
+        overrides = NodeOverrides(settings=(NodeOverride.parse(setting),))
+        assert answer in explained("api-7d9c5b6f8-x2mzq", replace(DEMO, overrides=overrides)), setting
+
+
 def test_an_eviction_rank_names_its_neighbours() -> None:
     text = explained("crunch-x2k9f")
     assert "rank 1 of 15" in text

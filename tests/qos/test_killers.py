@@ -407,8 +407,10 @@ def test_windows_has_no_tree_and_no_simulation() -> None:
     tree = cgroup_tree(pods, setup)
     assert (tree.roots, tree_subject(tree)) == ((), "node worker-2, kubelet 1.36, Windows")
     assert tree_notes([tree], ()) == [killer_sentence(setup)]
-    with pytest.raises(InputError, match="no OOM killer: nothing is killed there"):
+    with pytest.raises(InputError, match="no OOM killer: only its kubelet ends pods"):
         build_node_state(pods, setup, snapshot.usage)
+    with pytest.raises(InputError, match="its kubelet does not evict for memory: nothing is killed there"):
+        build_node_state(pods, replace(setup, kubelet=replace(setup.kubelet, eviction_hard={})), {})
 
 
 def test_a_change_of_a_windows_pod() -> None:

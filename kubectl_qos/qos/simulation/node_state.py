@@ -26,7 +26,14 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.cgroup.memory import container_swap
 from kubectl_qos.qos.cgroup.pod import sets_oom_group
-from kubectl_qos.qos.eviction import Due, evictable_capacity, eviction_due, is_without_stats, memory_threshold
+from kubectl_qos.qos.eviction import (
+    Due,
+    evictable_capacity,
+    eviction_due,
+    evicts_for_memory,
+    is_without_stats,
+    memory_threshold,
+)
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerScore, ProfileCache, RankedPod, Ranking, rank_node
@@ -467,9 +474,14 @@ def ranked_node_state(
     """
     node, kubelet = setup.node, setup.kubelet
     if node.is_windows:
+        sentence = f"{node.name or 'the node'} runs Windows, which has no OOM killer"
+        if not evicts_for_memory(setup):
+            raise InputError(
+                f"{sentence}, and its kubelet does not evict for memory: nothing is killed there"
+            )
         raise InputError(
-            f"{node.name or 'the node'} runs Windows, which has no OOM killer: nothing is killed there",
-            hint="kubectl qos top pods --sort-by eviction shows the order in which its kubelet evicts",
+            f"{sentence}: only its kubelet ends pods",
+            hint="kubectl qos top pods --sort-by eviction shows the order in which it evicts",
         )
     capacity = node.memory_capacity_bytes or 0
     if capacity < node.page_size_bytes:
