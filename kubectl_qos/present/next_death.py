@@ -20,9 +20,11 @@ from kubectl_qos.present.list_notes import (
 )
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
 from kubectl_qos.present.reasons import cache_text
-from kubectl_qos.qos.eviction import Due, lacks_stats
+from kubectl_qos.qos.eviction import Due, evicts_for_memory, lacks_stats
 from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.killers.killer import Contender
+from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.ceiling import Scope
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -129,6 +131,15 @@ def capacity_notes(states: Mapping[str, NodeState]) -> Iterator[str]:
 def victim_notes(rows: Sequence[DeathRow]) -> Iterator[str]:
     """Yield who else may die in place of the victims, once for each node."""
     nodes: dict[str, list[NextDeath]] = {}
+    kernels = (row.death for row in rows if row.death.killer.is_kernel)
+    # With -997 its badness is below that of the smallest process with 0.
+    full = [death for death in kernels if death.killer.scope is Scope.NODE]
+    spared = [victim(death) for death in full if death.qos is QosClass.GUARANTEED]
+    if spared:
+        yield (
+            f"{first_few(spared)}: on a full node the kernel kills processes outside pods before a Guaranteed"
+            " pod, unless their oom_score_adj is as low: kubectl qos host shows it"
+        )
     for row in rows:
         if row.death.rival is not None or row.death.growing:
             nodes.setdefault(row.node, []).append(row.death)
@@ -213,8 +224,7 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
     never = [
         escape(name) or "the node"
         for name, state in states.items()
-        if (state.thresholds.node_bytes, state.thresholds.soft_bytes) == (None, None)
-        and not state.setup.node.is_windows
+        if not evicts_for_memory(state.setup) and not state.setup.node.is_windows
     ]
     if never:
         bases = {state.setup.kubelet.basis.get("eviction_hard", "") for state in states.values()} - {""}

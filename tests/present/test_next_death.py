@@ -128,6 +128,11 @@ def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below(
         "kernel: node full, unless a process of x/b:c holds 8Mi"
     )
     assert list(victim_notes([DeathRow("n", DEATH)])) == []
+    guaranteed = DEATH._replace(qos=QosClass.GUARANTEED)
+    [outside] = victim_notes(
+        [DeathRow("n", guaranteed), DeathRow("n", guaranteed._replace(mechanism="kubepods limit"))]
+    )
+    assert outside.startswith("shop/api:c: on a full node the kernel kills processes outside pods before a")
     from_sizes = "x/a:c from 7Mi, x/b:c from 8Mi, x/c:c from 9Mi and 1 more"
     notes = [
         "if no process holds that much, another pod dies (kernel: node full: x/a:c)",
