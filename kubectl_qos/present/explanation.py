@@ -203,7 +203,7 @@ def _oom(
         lines += _neighbours("killed", row.rank, named)
         if node.basis is Basis.ADJ:
             lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
-        if text := reasons.cache_text(used):
+        if text := reasons.cache_text(usage, row.worst):
             lines.append(Line(text))
     lines += _daemon_lines(row, rows, prediction.setup)
     return Section("OOM", reasons.rank_sentence(row, node), (*lines, *who_kills))

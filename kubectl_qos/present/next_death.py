@@ -58,8 +58,7 @@ def notes(deaths: Deaths) -> Iterator[str]:
         near = dict[str, list[str]]()
         for death in (row.death for row in deaths.rows if row.death.is_own):
             if death.limit_bytes and (death.used_bytes or 0) >= _NEAR * death.limit_bytes:
-                usage = snapshot.usage.get(death.key)
-                text = cache_text(usage.of(death.container) if usage is not None else None)
+                text = cache_text(snapshot.usage.get(death.key), death.container)
                 near.setdefault(text, []).append(victim(death))
         yield from (f"{first_few(victims)}: {text}" for text, victims in near.items() if text)
         evicting = {row.node for row in deaths.rows if row.death.killer.evicts}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.k8s.allocation import RESIZE_PENDING, low_pod_limit, resize_condition
 from kubectl_qos.k8s.quantity import Quantity, truncating_div
+from kubectl_qos.k8s.usage import ContainerUsage, PodUsage, UsageOrigin
 from kubectl_qos.present.format import (
     binary,
     cpu,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from kubectl_qos.analysis.pod_table import PodRow, PodRows, RankedNode
     from kubectl_qos.k8s.kubelet import Node
     from kubectl_qos.k8s.objects import Pod
-    from kubectl_qos.k8s.usage import ContainerUsage
     from kubectl_qos.qos.prediction import Assumption, Prediction
 
 Inputs = Mapping[str, Any]
@@ -398,19 +398,22 @@ def _numbers(prediction: Prediction, row: PodRow) -> str:
     return text if row.frees in {None, row.memory} else f"{text}, its death frees {binary(row.frees or 0)}"
 
 
-PAGE_CACHE: Final = (
-    "the working set counts page cache in use, which the kernel drops before it kills: with --usage=summary"
-    " explain shows how much is anonymous memory, which it cannot drop"
+PAGE_CACHE: Final = "the working set counts page cache in use, which the kernel drops before it kills: "
+_NO_SPLIT: Final = "the kubelets' summary does not say how much"
+_SPLIT: Final = (
+    "of a cluster, explain --usage=summary shows how much is anonymous memory, which it cannot drop"
 )
 _MOSTLY: Final = 0.75
 
 
-def cache_text(used: ContainerUsage | None) -> str:
-    """Say how much of a working set may be page cache; "" if little can be."""
-    if used is None or (used.rss_bytes or 0) > _MOSTLY * used.working_set_bytes:
+def cache_text(usage: PodUsage | None, container: str) -> str:
+    """Say how much of a container's working set may be page cache; "" if little can be."""
+    used = usage.of(container) if usage is not None else None
+    if usage is None or used is None or (used.rss_bytes or 0) > _MOSTLY * used.working_set_bytes:
         return ""
     if used.rss_bytes is None:
-        return PAGE_CACHE
+        is_summary = usage.origin is UsageOrigin.KUBELET_SUMMARY
+        return f"{PAGE_CACHE}{_NO_SPLIT if is_summary else _SPLIT}"
     size, anonymous = binary(used.working_set_bytes), binary(used.rss_bytes)
     return (
         f"{anonymous} of its working set of {size} are anonymous memory: of the rest the kernel drops page"

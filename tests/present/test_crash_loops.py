@@ -12,13 +12,13 @@ from kubectl_qos.analysis.deaths import deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.fix_list import fixes_for_pods
 from kubectl_qos.k8s.objects import NodeObject, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
+from kubectl_qos.k8s.usage import ContainerUsage, PodUsage, UsageOrigin
 from kubectl_qos.present import next_death
 from kubectl_qos.present.crash_loops import SUPERVISOR, hidden_note
 from kubectl_qos.present.evidence import volume_sentence
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.fixes import basis_notes
-from kubectl_qos.present.reasons import PAGE_CACHE
+from kubectl_qos.present.reasons import PAGE_CACHE, cache_text
 
 RUNNING: Mapping[str, Any] = {"running": {}}
 LOOP = {"waiting": {"reason": "CrashLoopBackOff"}}
@@ -70,6 +70,16 @@ def test_the_working_set_near_a_limit_may_be_page_cache() -> None:
         said = [note for note in next_death.notes(deaths_of_pods(measured, [pod])) if "page cache" in note]
         assert len(said) == bool(start)
         assert not start or said[0].startswith(f"shop/web:c: {start}")
+
+
+def test_the_summary_is_not_advised_where_it_was_read_and_has_no_parts() -> None:
+    used = {"c": ContainerUsage(95 << 20)}
+    by_metrics, by_summary = (
+        cache_text(PodUsage.of_containers(used, origin), "c")
+        for origin in (UsageOrigin.METRICS_API, UsageOrigin.KUBELET_SUMMARY)
+    )
+    assert "explain --usage=summary" in by_metrics
+    assert by_summary == f"{PAGE_CACHE}the kubelets' summary does not say how much"
 
 
 def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:
