@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kubectl_qos.cli.commands.kills import doubt_notes
+from kubectl_qos.cli.commands.kills import Facts, doubt_notes, source_notes
 from kubectl_qos.k8s.events import Event, EventList
-from kubectl_qos.k8s.objects import convert
-from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.objects import NodeObject, convert
+from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.qos.kills.analyze import find_kills
+from kubectl_qos.qos.kills.report import KernelLog, OomReport
 from kubectl_qos.qos.reason import Confidence
 from tests.cluster.cluster_objects import node as node_object
 from tests.cluster.cluster_objects import pod as pod_object
@@ -126,6 +128,16 @@ def test_a_certain_kill_of_an_unknown_pod_is_no_doubt() -> None:
     assert [kill.diagnosis.confidence for kill in kills] == [Confidence.CERTAIN]
     doubt = "not every victim's pod is known: add kernel logs of worker-1 (--kernel-log)"
     assert [*doubt_notes(kills)] == [doubt]
+
+
+def test_a_log_of_a_node_that_was_not_read_is_named_with_those_that_were() -> None:
+    nodes = {name: convert(node_object(name), NodeObject) for name in ("n1", "n2")}
+    facts = Facts(Snapshot(nodes=nodes), EventList(()), Scope(), datetime.now(UTC))
+    log = KernelLog((OomReport(),), title="oom.log")
+    assert [*source_notes(facts, [replace(log, node="n2"), log])] == []
+    assert [*source_notes(facts, [replace(log, node="n3")])] == [
+        "oom.log: what was read has no node n3, only n1, n2: its kills match no pod"
+    ]
 
 
 def test_an_eviction_whose_events_are_gone_has_a_time_for_since(run: Run, live: Live) -> None:

@@ -346,7 +346,8 @@ def _is_shown(kill: Kill, facts: Facts, since_seconds: int | None) -> bool:
 
 
 def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
-    """Yield what could not be read, and what logs lack."""
+    """Yield what could not be read, what logs lack, and which are of no known node."""
+    from kubectl_qos.errors import first_few
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.present.list_notes import missing_sentence
 
@@ -356,7 +357,11 @@ def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
             yield missing_sentence(missing)
     if facts.event_list.missing is not None:
         yield missing_sentence(facts.event_list.missing)
+    nodes = {*facts.snapshot.nodes, *facts.snapshot.by_node()} - {""}
     for log in logs:
+        if log.node and nodes and log.node not in nodes:
+            here = first_few(sorted(nodes))
+            yield f"{log.title}: what was read has no node {log.node}, only {here}: its kills match no pod"
         if not log.reports:
             yield f"{log.title}: no OOM report in {log.lines} {'line' if log.lines == 1 else 'lines'}"
         elif log.left_out:
