@@ -354,6 +354,11 @@ def _eviction(
     if own.priority is None and own.priority_class_name and not prediction.critical:
         priority += f" (assumed: PriorityClass {escape(own.priority_class_name)} is unknown)"
     lines = [Line(f"request counted for eviction: {text}, priority {priority}")]
+    if not (prediction.critical or evicts_for_memory(prediction.setup)):
+        lines = [
+            Line("the kubelet evicts no pod for memory: it has no threshold of memory.available"),
+            *lines,
+        ]
     if row is not None and row.memory is not None:
         over = row.memory - request
         lines.append(Line(f"usage is {binary(abs(over))} {'above' if over > 0 else 'below'} that request"))
@@ -365,8 +370,6 @@ def _eviction(
         answer = f"{_ranks(pod_rows, rows, lambda row: row.eviction_rank)} under memory pressure"
     elif row is None or (not row.node and row.rank is None):
         answer = reasons.NOT_SCHEDULED
-    elif not evicts_for_memory(prediction.setup):
-        answer = "never for memory: this kubelet has no threshold of memory.available"
     elif row.memory is None and lacks_stats(row.pod):
         answer = f"before all others under memory pressure: {NO_STATS}"
     elif row.eviction_rank is not None:
