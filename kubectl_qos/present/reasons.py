@@ -400,9 +400,7 @@ def _numbers(prediction: Prediction, row: PodRow) -> str:
 
 PAGE_CACHE: Final = "the working set counts page cache in use, which the kernel drops before it kills: "
 _NO_SPLIT: Final = "the kubelets' summary does not say how much"
-_SPLIT: Final = (
-    "of a cluster, explain --usage=summary shows how much is anonymous memory, which it cannot drop"
-)
+_SPLIT: Final = "with --usage=summary explain shows how much is anonymous memory, which it cannot drop"
 _MOSTLY: Final = 0.75
 
 

@@ -78,7 +78,7 @@ def test_the_summary_is_not_advised_where_it_was_read_and_has_no_parts() -> None
         cache_text(PodUsage.of_containers(used, origin), "c")
         for origin in (UsageOrigin.METRICS_API, UsageOrigin.KUBELET_SUMMARY)
     )
-    assert "explain --usage=summary" in by_metrics
+    assert "with --usage=summary" in by_metrics
     assert by_summary == f"{PAGE_CACHE}the kubelets' summary does not say how much"
 
 
