@@ -56,8 +56,10 @@ def nothing_sentence(namespace: str | None, pods: Collection[str] = ()) -> str:
     return f"No OOM kills or evictions{of} found{where}"
 
 
-def other_causes(snapshot: Snapshot, events: Iterable[Event]) -> Iterator[str]:
-    """Yield pods that were removed for another reason, nodes short of memory, and where their kills are."""
+def other_causes(snapshot: Snapshot, events: Iterable[Event], before: Kill | None = None) -> Iterator[str]:
+    """Yield the last kill before, pods removed for another reason, nodes short of memory, where kills are."""
+    if before is not None:
+        yield f"the last before that: {subject(before)}, {when(before)}"
     removed: dict[str, list[str]] = {}
     for event in events:
         if event.reason in _REMOVALS and not event.is_of_node:
@@ -74,8 +76,9 @@ def other_causes(snapshot: Snapshot, events: Iterable[Event]) -> Iterator[str]:
     short |= {event.involved_object.name for event in events} - {"", UNKNOWN}
     if short or events:
         where = first_few(sorted(map(escape, short))) if short else "the node"
+        none = "no kill since then" if before is not None else "no kill in it"
         yield (
-            f"memory is short on {where}, but what was read has no kill in it:"
+            f"memory is short on {where}, but what was read has {none}:"
             " evictions are in kubectl get pods,events -A -o json, OOM kills in the node's kernel log"
             " (--kernel-log NODE=FILE)"
         )

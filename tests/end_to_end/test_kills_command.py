@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cli.commands.kills import Facts, doubt_notes, source_notes
+from kubectl_qos.cli.commands.kills import Facts, doubt_notes, find_shown, source_notes
+from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.present.kills import other_causes
 from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.kills.report import KernelLog, OomReport
 from kubectl_qos.qos.reason import Confidence
@@ -138,6 +140,16 @@ def test_a_log_of_a_node_that_was_not_read_is_named_with_those_that_were() -> No
     assert [*source_notes(facts, [replace(log, node="n3")])] == [
         "oom.log: what was read has no node n3, only n1, n2: its kills match no pod"
     ]
+
+
+def test_the_last_kill_before_since_is_named_if_there_is_none_after_it() -> None:
+    now = datetime(2026, 11, 20, 14, tzinfo=UTC)
+    facts = Facts(Snapshot(), EventList((convert(SYSTEM_OOM, Event),)), Scope(), now)
+    for seconds, shown in ((10_000, 1), (3600, 0)):
+        kills, found = find_shown(facts, [], [], SourceOptions(), seconds)
+        assert (len(kills), found.before is None) == (shown, bool(shown))
+    (note,) = other_causes(Snapshot(), (), found.before)
+    assert note == f"the last before that: a process in an unknown cgroup on worker-1, {DIED}"
 
 
 def test_an_eviction_whose_events_are_gone_has_a_time_for_since(run: Run, live: Live) -> None:

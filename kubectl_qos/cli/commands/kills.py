@@ -77,6 +77,8 @@ class Facts:
     notes: tuple[str, ...] = ()
     failed: bool = False
     kernel_logs: Sequence[KernelLog] = ()
+    before: Kill | None = None
+    """The newest kill before `--since`, if there is none after it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -219,7 +221,9 @@ def find_shown(
         except QosError as problem:
             why = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))
             facts = replace(facts, notes=(*facts.notes, why))
-    return [kill for kill in kills if _is_shown(kill, facts, since_seconds)], facts
+    kills = [kill for kill in kills if _is_of_node(kill, facts.scope.node)]
+    shown = [kill for kill in kills if _is_shown(kill, facts, since_seconds)]
+    return shown, facts if shown else replace(facts, before=next(iter(kills), None))
 
 
 def read_logs(words: Sequence[str], source: SourceOptions, *, local: bool) -> list[KernelLog]:
@@ -336,12 +340,13 @@ def _with_store(
     return with_older(kills, older, seconds)
 
 
+def _is_of_node(kill: Kill, node: str | None) -> bool:
+    return node is None or kill.node in {node, ""}
+
+
 def _is_shown(kill: Kill, facts: Facts, since_seconds: int | None) -> bool:
     from kubectl_qos.qos.kills.analyze import is_since
 
-    node = facts.scope.node
-    if node is not None and kill.node not in {node, ""}:
-        return False
     return since_seconds is None or is_since(kill, facts.now - timedelta(seconds=since_seconds))
 
 
@@ -392,7 +397,7 @@ def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_deta
 
     if not kills:
         output.note(nothing_sentence(facts.scope.namespace, facts.scope.names))
-        output.notes(other_causes(facts.snapshot, facts.event_list.events))
+        output.notes(other_causes(facts.snapshot, facts.event_list.events, facts.before))
         return
     is_wide = format_.output == "wide"
     if format_.output is not None or not in_detail:
