@@ -178,7 +178,6 @@ def _require_one_source(options: SourceOptions) -> None:
     of_cluster = {
         "--at": options.at,
         "--usage=prometheus": options.has_history,
-        "--usage=summary": options.demo and options.usage == "summary",
         "--prometheus": options.prometheus,
         "--watch-for": options.watch_seconds,
         "--kubeconfig": options.connection.kubeconfig,

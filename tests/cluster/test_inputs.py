@@ -161,10 +161,6 @@ def test_without_kubectl_the_remedy_is_named(run: Run) -> None:
             "error: --context and --demo cannot be used together: --demo replaces the cluster",
         ),
         (
-            ["--demo", "--usage=summary"],
-            "error: --usage=summary and --demo cannot be used together: --demo replaces the cluster",
-        ),
-        (
             ["-f", "x", "--kubeconfig", "y"],
             "error: --kubeconfig and -f cannot be used together: -f replaces the cluster",
         ),

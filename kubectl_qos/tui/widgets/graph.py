@@ -51,7 +51,7 @@ class Band(NamedTuple):
 
 
 def fullness_token(used: int, ceiling: int | None) -> str:
-    """Return the colour of memory in use below a ceiling."""
+    """Return the colour of used bytes below a ceiling."""
     percent = 100 * used // ceiling if ceiling else 0
     return "error" if percent >= _FULL else "warning" if percent >= _WARNING else "calm"
 
