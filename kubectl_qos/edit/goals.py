@@ -104,7 +104,8 @@ def reach_class(pod: Pod, target: QosClass, release: Release) -> Goal:
     """Return the smallest change after which a pod, as stored or written, has the class once recreated."""
 
     def suffice(some: Sequence[Edit]) -> bool:
-        return computed_class(default_pod(apply_edits(pod, some), release), release) is target
+        changed = default_pod(apply_edits(pod, some), release)
+        return computed_class(changed, release) is target and not pod_refusals(changed, release)
 
     edits: list[Edit] = []
     while True:
@@ -119,8 +120,8 @@ def reach_class(pod: Pod, target: QosClass, release: Release) -> Goal:
 
 
 def drop_redundant(edits: list[Edit], suffice: Callable[[Sequence[Edit]], bool]) -> list[Edit]:
-    """Return the edits without those that can be left out."""
-    for edit in edits:
+    """Return the edits without those that can be left out, the last ones first."""
+    for edit in reversed(edits):
         others = [other for other in edits if other is not edit]
         if suffice(others):
             return drop_redundant(others, suffice)

@@ -129,6 +129,10 @@ def _deciding(pod: Pod, release: Release) -> Iterator[tuple[str, ResourceList, R
     if resources is not None and is_decided_at_pod_level(pod, release):
         yield SPEC_RESOURCES, resources.requests or EMPTY_RESOURCES, resources.limits or EMPTY_RESOURCES
         return
+    yield from _containers(pod)
+
+
+def _containers(pod: Pod) -> Iterator[tuple[str, ResourceList, ResourceList]]:
     for container in (*pod.init_containers, *pod.containers):
         yield container.name, container.requests, container.limits
 
@@ -165,9 +169,14 @@ def steps_to(pod: Pod, target: QosClass, release: Release) -> list[ClassStep]:
     if target is QosClass.GUARANTEED:
         return [step for deciding in _deciding(pod, release) for step in _equalize(*deciding)]
     if target is QosClass.BEST_EFFORT:
+        # A server refuses pod-level requests below those of the containers, so these go too.
+        is_pod_level = is_decided_at_pod_level(pod, release)
         return [
             ClassStep(ClassStepKind.REMOVE_ALL, owner)
-            for owner, requests, limits in _deciding(pod, release)
+            for owner, requests, limits in (
+                *_deciding(pod, release),
+                *(_containers(pod) if is_pod_level else ()),
+            )
             if any(name in requests or name in limits for name in _COUNTED)
         ]
     owner = SPEC_RESOURCES if is_decided_at_pod_level(pod, release) else ""

@@ -177,7 +177,8 @@ def test_a_class_is_reached_and_no_edit_can_be_left_out(found: Cluster, target: 
     assert not seen.refusals
     for at in range(len(towards.edits)):
         fewer = (*towards.edits[:at], *towards.edits[at + 1 :])
-        assert preview(pod, fewer, setup, others, usage).after.computed_class is not target
+        left_out = preview(pod, fewer, setup, others, usage)
+        assert left_out.after.computed_class is not target or left_out.refusals
 
 
 def runs(pod: Pod, release: Release) -> bool:

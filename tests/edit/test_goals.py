@@ -76,6 +76,17 @@ def test_once_the_pods_own_are_gone_the_containers_count() -> None:
     ]
 
 
+def test_requests_of_containers_go_with_the_pods_own_that_have_to_cover_them() -> None:
+    """A server refuses pod-level requests below the sum of the containers'."""
+    subject = pod("requests: {memory: 64Mi}", more=", resources: {requests: {memory: 64Mi}}")
+    assert said(
+        reach_class(subject, QosClass.BEST_EFFORT, Release.of("1.32", {"PodLevelResources": True})).edits
+    ) == [
+        "pod requests.memory=None",
+        "a requests.memory=None",
+    ]
+
+
 @pytest.mark.parametrize("target", list(QosClass))
 def test_a_pod_of_that_class_stays_as_it_is(target: QosClass) -> None:
     of_class = {
