@@ -42,6 +42,18 @@ def assert_first_deaths(state: NodeState, deaths: list[NextDeath]) -> None:
     assert first_deaths(state)[:1] == deaths[:1]
 
 
+@given(node_states(), st.sets(st.integers(0, 20)))
+def test_an_outline_says_of_a_node_what_notes_on_many_nodes_say(state: NodeState, unknown: set[int]) -> None:
+    containers = (
+        structs.replace(item, has_usage=i not in unknown) for i, item in enumerate(state.containers)
+    )
+    state = replace(state, containers=tuple(containers))
+    outline = state.outline()
+    assert len(outline.containers) <= 1
+    for name in ("is_known", "is_unmeasured", "without_usage", "own_bytes", "capacity_bytes"):
+        assert getattr(outline, name) == getattr(state, name), name
+
+
 @given(node_states())
 def test_the_kernel_and_the_kubelet_choose_as_in_the_simulation(found: NodeState) -> None:
     assume(found.used_bytes)
