@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
 from kubectl_qos.edit.fixes import limit_in_force
+from kubectl_qos.edit.preview import Effects, preview
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
@@ -20,10 +21,6 @@ from kubectl_qos.qos.oom_score import Kernel, kernel_formula
 from kubectl_qos.qos.prediction import Prediction, predict_running
 from kubectl_qos.qos.restart import is_refused, oom_loops, was_killed_since_resize
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
-
-if TYPE_CHECKING:
-    from kubectl_qos.edit.preview import Effects
-
 
 NO_COUNTS: Final[Mapping[str, Any]] = MappingProxyType({})
 _OF_SIGNALS: Final = 128
@@ -89,8 +86,6 @@ def pod_facts(
     row = next((row for row in rows.rows if row.pod.metadata == pod.metadata), None)
     resize = None
     if is_resizing(pod):
-        from kubectl_qos.edit.preview import preview
-
         setup = snapshot.setup(pod.node_name)
         resize = preview(pod, (), setup, pods_on[nodes[0]], snapshot.usage).effects
     return PodFacts(

@@ -16,6 +16,7 @@ from kubectl_qos.cli.resources import reference
 from kubectl_qos.cli.sources import ResolvedSource, SourceNeeds, resolve_source
 from kubectl_qos.cluster.driver import Driver
 from kubectl_qos.cluster.source import writer_of
+from kubectl_qos.config import config_file
 from kubectl_qos.config.state import HistoryFile, history_path
 from kubectl_qos.edit.apply import Apply, ConflictError, DryRunResult, Phase, Step
 from kubectl_qos.edit.findings import Severity
@@ -59,7 +60,6 @@ def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[Resol
 
     Raises UsageError if a person would have to be asked without a terminal, and QosError.
     """
-    from kubectl_qos.config import config_file
     from kubectl_qos.config.settings import read_settings
 
     settings = read_settings(config_file())

@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kubectl_qos.cli import output
-from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
+from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError, first_few
+from kubectl_qos.present.format import UNKNOWN, escape
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableFormat
@@ -141,7 +142,6 @@ def _print_cells(
     contents: Iterable[tuple[str, str]], answers: Mapping[str, _Answer], format_: TableFormat
 ) -> None:
     """Print the union of the clusters' columns, ordered as in the widest table."""
-    from kubectl_qos.present.format import UNKNOWN, escape
     from kubectl_qos.present.output import SEPARATOR, Align, fitted_table, text_columns
 
     aligns: dict[str, Align] = {}
@@ -160,8 +160,6 @@ def _print_cells(
 
 def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     """Return each note once, with its clusters unless it is about all."""
-    from kubectl_qos.errors import first_few
-
     about: dict[str, list[str]] = {}
     for name, texts in notes.items():
         for text in dict.fromkeys(texts):

@@ -9,6 +9,7 @@ Source: k8s.io/klog/v2 (the head of a line).
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -46,7 +47,6 @@ def logging_to(level: int, *, to_file: bool) -> Iterator[None]:
 def klog(level: int, write: Callable[[str], None]) -> Iterator[None]:
     """Write log records up to a verbosity level, line by line as klog does."""
     import logging
-    from datetime import datetime
 
     from kubectl_qos.transport.logging import LOGGER
 
@@ -104,8 +104,6 @@ class LogFile:
 
 def _new_file() -> LogFile | None:
     """Create the log file of this run; return None, with a note, if that fails."""
-    from datetime import datetime
-
     from kubectl_qos.config import state_dir
 
     folder = state_dir()

@@ -8,7 +8,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kubectl_qos.cli import output, resources, sources
-from kubectl_qos.cli.options import KUSTOMIZE
+from kubectl_qos.cli.options import KUSTOMIZE, SetOptions
 from kubectl_qos.cli.resources import parse_kind, reference
 from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.cluster.working_tree import WorkingTree
@@ -54,7 +54,6 @@ from kubectl_qos.qos.resize import ResizeStatus
 from kubectl_qos.qos.simulation.node_state import growth_on
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.options import SetOptions
     from kubectl_qos.present.values.changes import ChangePreviewValues
 
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from datetime import UTC, datetime, timedelta
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kubectl_qos.cli import output
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, QuantityError, UsageError
+from kubectl_qos.k8s.quantity import parse_duration, parse_time
+from kubectl_qos.present.format import duration
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
-
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.cluster.source import Bundled, PastSource, Source, StoredObjects
@@ -123,7 +124,6 @@ def resolve_source(
         from kubectl_qos.analysis.trends import Trends
         from kubectl_qos.cluster.live import LiveSource
         from kubectl_qos.cluster.usage import UsageChoice
-        from kubectl_qos.present.format import duration
 
         seconds = options.watch_seconds
         doing = f"watching what grows for {duration(seconds)}: " if seconds else ""
@@ -230,8 +230,6 @@ def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader
     """Return a reader of usage from the store; if the store is not there, usage is missing."""
     if not options.reads_store:
         return None
-    from functools import cache
-
     from kubectl_qos.k8s.snapshot import Missing, Usage
     from kubectl_qos.metrics.prometheus import parse_selector
     from kubectl_qos.metrics.series import UsageHistory
@@ -274,14 +272,10 @@ class Past:
     @cached_property
     def ahead(self) -> timedelta:
         """Return how far this machine's clock is ahead of the store's."""
-        from datetime import UTC, datetime
-
         return datetime.now(UTC) - datetime.fromtimestamp(self._opened[0].now(), UTC)
 
     def present(self) -> datetime:
         """Return the present time by the store's clock."""
-        from datetime import UTC, datetime
-
         ahead = self.ahead  # Reading it takes time, which has not passed at the store.
         return datetime.now(UTC) - ahead
 
@@ -338,10 +332,6 @@ def _past(options: SourceOptions) -> Source:
 
 def _parse_at(text: str, past: Past) -> datetime:
     """Return the time of --at by the store's clock, which is read last. Raises QosError."""
-    from datetime import UTC, datetime, timedelta
-
-    from kubectl_qos.k8s.quantity import parse_duration, parse_time
-
     at = parse_time(text)
     if at is None:
         try:

@@ -33,6 +33,7 @@ from kubectl_qos.k8s.kinds import is_named, object_name
 from kubectl_qos.k8s.kubelet import Kubelet, Node, kubelet_from_configz, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.selectors import DisruptionBudget
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
 from kubectl_qos.qos.process_order import with_largest
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.patch import FileEdit
     from kubectl_qos.edit.related import RelatedObjects
-    from kubectl_qos.k8s.selectors import DisruptionBudget
 
 
 _WRITABLE: Final = 0o222

@@ -13,13 +13,13 @@ from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.selectors import DisruptionBudget
 from kubectl_qos.k8s.snapshot import Arrived, Missing, Scope, Snapshot
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.edit.patch import PatchRequest
     from kubectl_qos.edit.related import RelatedObjects
-    from kubectl_qos.k8s.selectors import DisruptionBudget
     from kubectl_qos.qos.kills.report import KernelLog
 
 

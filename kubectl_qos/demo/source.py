@@ -19,6 +19,7 @@ from kubectl_qos.cluster.source import LIVE, Source, StaticStream, Update, Updat
 from kubectl_qos.k8s.events import Event, EventList, last_shortages
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
+from kubectl_qos.k8s.usage import NodeMetrics, PodMetrics, usage_by_node, usage_by_pod
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.live import LiveSource
@@ -89,8 +90,6 @@ class LivingDemo(Source):
 
     def _decode(self, script: Script) -> Snapshot:
         api = script.world.api
-        from kubectl_qos.k8s.usage import NodeMetrics, PodMetrics, usage_by_node, usage_by_pod
-
         before, self._decoded = self._decoded, {}
         usage, node_usage = self._last.usage, self._last.node_usage
         for raw in api.pods:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from difflib import unified_diff
 from typing import Final
 from urllib.parse import urlencode
 
@@ -322,8 +323,6 @@ def write_back_lines(done: WriteBack, *, dry_run: bool = False) -> list[str]:
 
 def diff_lines(files: Iterable[FileEdit]) -> Iterator[str]:
     """Yield a unified diff of files, as `git apply` takes it."""
-    from difflib import unified_diff
-
     for name, before, after in files:
         old, new = (text.decode(errors="replace").splitlines() for text in (before, after))
         yield from map(

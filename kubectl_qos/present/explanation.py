@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import structs
 
 from kubectl_qos.analysis.deaths import NodeDeaths, deaths_of_pod
 from kubectl_qos.analysis.pod_facts import NO_COUNTS, PodFacts, pod_facts
 from kubectl_qos.analysis.pod_table import PodRow, PodRows
+from kubectl_qos.edit.edits import Edit, Side
+from kubectl_qos.edit.preview import Effects
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.allocation import desired_pod, resize_condition
 from kubectl_qos.k8s.kubelet import NodeSetup
@@ -47,16 +49,12 @@ from kubectl_qos.qos.cgroup.memory import MEMORY_SWAP_MAX, has_memory_qos
 from kubectl_qos.qos.eviction import evicts_for_memory, lacks_stats
 from kubectl_qos.qos.killers import daemon_on
 from kubectl_qos.qos.killers.killer import Candidate
+from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction
 from kubectl_qos.qos.qos_class import QosClass, steps_by_class
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, Basis, ContainerKind, has_processes
 from kubectl_qos.qos.reason import Rule
 from kubectl_qos.qos.restart import Restart, restart_after_kill
-
-if TYPE_CHECKING:
-    from kubectl_qos.edit.edits import Edit
-    from kubectl_qos.edit.preview import Effects
-    from kubectl_qos.qos.kills.report import KernelLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,8 +500,6 @@ def _desired(pod: Pod) -> Iterable[ValueChange]:
 
 def desired_values(pod: Pod) -> Iterable[tuple[Edit, Quantity | None]]:
     """Yield the values of the spec that are not in force, each with the value that is."""
-    from kubectl_qos.edit.edits import Edit, Side
-
     for now, desired in zip(all_containers(pod), all_containers(desired_pod(pod)), strict=True):
         for side in Side:
             for resource, quantity in getattr(desired, side.value).items():

@@ -7,21 +7,20 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.errors import first_few
+from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import PROFILES
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.k8s.usage import NO_HISTORY, PodKey, UsageOrigin, sampled
+from kubectl_qos.k8s.snapshot import Missing, Snapshot
+from kubectl_qos.k8s.usage import NO_HISTORY, History, PodKey, PodUsage, Sampled, UsageOrigin, sampled
 from kubectl_qos.present.format import binary, count, duration, escape, full_name
 from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.qos.ranking import Basis
+from kubectl_qos.qos.simulation.node_state import NodeState
 
 if TYPE_CHECKING:
     from kubectl_qos.analysis.node_table import NodeRows, OrderBasis
     from kubectl_qos.analysis.pod_table import PodRows, RankedNode
-    from kubectl_qos.k8s.kubelet import NodeSetup
-    from kubectl_qos.k8s.snapshot import Missing, Snapshot
-    from kubectl_qos.k8s.usage import History, PodUsage, Sampled
     from kubectl_qos.qos.prediction import Assumption
-    from kubectl_qos.qos.simulation.node_state import NodeState
 
 WITHOUT_USAGE: Final = "without usage may die earlier than shown; distances on their nodes are upper bounds"
 _RECENT_SECONDS: Final = 90

@@ -11,6 +11,8 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
+
 from kubectl_qos.errors import UsageError
 from kubectl_qos.present.format import NONE, UNKNOWN, age, escape, mebibytes, shortened
 from kubectl_qos.present.values import API_VERSION, camel
@@ -485,8 +487,6 @@ def to_json(values: Any) -> str:
 def json_parts(values: Any, *, ascii_only: bool = False) -> Iterator[str]:
     """Yield such JSON in parts, one for each of `items`: a large cluster has many."""
     import json
-
-    import msgspec
 
     escaped = _NOT_ASCII if ascii_only else _CONTROLS
 

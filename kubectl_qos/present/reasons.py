@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.k8s.allocation import RESIZE_PENDING, low_pod_limit, resize_condition
+from kubectl_qos.k8s.kubelet import Node
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity, truncating_div
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage, UsageOrigin
 from kubectl_qos.present.format import (
@@ -25,8 +27,6 @@ from kubectl_qos.qos.reason import Reason, Rule
 
 if TYPE_CHECKING:
     from kubectl_qos.analysis.pod_table import PodRow, PodRows, RankedNode
-    from kubectl_qos.k8s.kubelet import Node
-    from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.qos.prediction import Assumption, Prediction
 
 Inputs = Mapping[str, Any]

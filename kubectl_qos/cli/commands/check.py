@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, sources
 from kubectl_qos.cli.flags import add_contexts, add_output, add_switch
-from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, UsageError, diff_exit_codes
+from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, UsageError, diff_exit_codes, first_few
+from kubectl_qos.present.format import count
 from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
@@ -114,7 +117,6 @@ def run(options: Options) -> int:
 
 
 def _run(options: Options) -> int:
-    from functools import cache
     from pathlib import Path
 
     from kubectl_qos.check.settings import Settings
@@ -181,8 +183,6 @@ def _parse_rule(text: str) -> tuple[RuleId, Level | None]:
 
 def _refuse_with_policy(source: SourceOptions, paths: Iterable[str], options: Options) -> None:
     """Raise UsageError for flags that policies ignore, and InputError for a path that does not exist."""
-    import re
-
     from kubectl_qos.cluster.inputs import STANDARD_INPUT, existing, is_url
 
     others = {"--baseline": options.baseline, f"-o {options.output}": options.output not in {None, "yaml"}}
@@ -196,8 +196,6 @@ def _refuse_with_policy(source: SourceOptions, paths: Iterable[str], options: Op
 
 
 def _run_fleet(source: SourceOptions, settings_of: Callable[[str], Settings], options: Options) -> int:
-    from itertools import chain
-
     from kubectl_qos.check.settings import Level
     from kubectl_qos.cli import fleet
     from kubectl_qos.present.check import Place, Report
@@ -223,8 +221,6 @@ def _run_fleet(source: SourceOptions, settings_of: Callable[[str], Settings], op
 def _check(
     resolved: sources.ResolvedSource, settings_of: Callable[[str], Settings], options: Options
 ) -> tuple[Report, tuple[str, ...]]:
-    from itertools import chain
-
     from kubectl_qos.check.findings import WAIVER_MARK, select
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
@@ -336,11 +332,9 @@ def _context(
     from kubectl_qos.check.rules import injector
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.edit.related import LIMIT_RANGES, QUOTAS, convert_all
-    from kubectl_qos.errors import first_few
     from kubectl_qos.k8s.node_overrides import apply_overrides
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.releases import Release
-    from kubectl_qos.present.format import count
     from kubectl_qos.present.list_notes import missing_sentence
 
     after = None
@@ -381,7 +375,6 @@ def _context(
 def _baseline(path: str | None) -> Iterator[tuple[str, ...]]:
     """Return the keys of the findings in an earlier output. Raises InputError for anything else."""
     import json
-    import re
     from pathlib import Path
 
     if path is None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.flags import add_at, add_output, add_target
 from kubectl_qos.cli.resources import Reference, find_pod, parse_references, reference, require_places
-from kubectl_qos.cli.sources import ResolvedSource, SourceNeeds, resolve_source
+from kubectl_qos.cli.sources import ResolvedSource, SourceNeeds, open_any_store, resolve_source
 from kubectl_qos.errors import InputError, QosError, UsageError
+from kubectl_qos.k8s.quantity import parse_time
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -140,8 +141,6 @@ def _find_pods(
 
 def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) -> Snapshot:
     """Add what the memory of these pods consists of; it is read only for few pods, because it is much."""
-    from kubectl_qos.cli.sources import open_any_store
-    from kubectl_qos.k8s.quantity import parse_time
     from kubectl_qos.k8s.snapshot import Missing
     from kubectl_qos.metrics.series import with_parts
 

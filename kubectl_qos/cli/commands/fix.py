@@ -23,12 +23,11 @@ from kubectl_qos.cli.flags import (
     add_write_flags,
     whole_number,
 )
-from kubectl_qos.cli.options import KUSTOMIZE, SetOptions
+from kubectl_qos.cli.options import KUSTOMIZE, ApplyOptions, SetOptions, SourceOptions, TableFormat
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.analysis.fix_list import FixList, Plans
-    from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.cli.set_edits import PlannedEdits
     from kubectl_qos.cli.watch import TableView
     from kubectl_qos.edit.related import RelatedObjects
@@ -202,7 +201,6 @@ def _run_fleet(
 ) -> int:
     """Print the fixes of several clusters, each with its number there; a fix is applied to one cluster."""
     from kubectl_qos.cli import fleet
-    from kubectl_qos.cli.options import TableFormat
 
     of_one = {"--apply": options.number, "--priorities": options.priorities, "--growth": options.growth}
     of_one |= {f"-o {name}": options.output == name for name in ("patch", KUSTOMIZE, KUBELET_CONFIG)}

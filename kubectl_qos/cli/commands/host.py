@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
@@ -96,8 +97,6 @@ def run(options: Options) -> int:
             msgspec.to_builtins(host), str(options.format.output), headers=options.format.headers
         )
     else:
-        from datetime import UTC, datetime
-
         print_table(view, options.format, datetime.now(UTC))
     output.notes((*notes, *view.notes))
     return 0

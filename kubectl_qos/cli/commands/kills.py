@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import flags, output, resources, sources
-from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError
+from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError, first_few
+from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.present.format import UNKNOWN
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableFormat
@@ -263,10 +265,7 @@ def read_facts(
     except QosError as error:
         if isinstance(error, UsageError) or references or not (has_logs and source.is_cluster):
             raise
-        from datetime import UTC
-
         from kubectl_qos.cluster.source import NoCluster
-        from kubectl_qos.k8s.quantity import parse_time
         from kubectl_qos.k8s.snapshot import Scope
 
         now = parse_time(source.at or "") or datetime.now(UTC)
@@ -352,7 +351,6 @@ def _is_shown(kill: Kill, facts: Facts, since_seconds: int | None) -> bool:
 
 def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
     """Yield what could not be read, what logs lack, and which are of no known node."""
-    from kubectl_qos.errors import first_few
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.present.list_notes import missing_sentence
 
@@ -377,8 +375,6 @@ def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
 
 def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
     """Yield which kernel logs would make more deaths certain, or name the pods of victims."""
-    from kubectl_qos.errors import first_few
-    from kubectl_qos.present.format import UNKNOWN
     from kubectl_qos.qos.kills.evidence import Need
     from kubectl_qos.qos.reason import Confidence
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import flags, output, resources, sources
+from kubectl_qos.present.format import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
-
     from kubectl_qos.analysis.deaths import DeathRow, Deaths
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.watch import TableView
@@ -163,7 +163,6 @@ class NextTable:
     def near(self, deaths: Deaths) -> tuple[Deaths, list[str]]:
         """Return the deaths without far limits of a single node, and a note that counts those."""
         from kubectl_qos.analysis.deaths import FAR_PERCENT, without_far
-        from kubectl_qos.present.format import count
 
         near = deaths if self._options.all or deaths.state is None else without_far(deaths)
         hidden = len(deaths.rows) - len(near.rows)

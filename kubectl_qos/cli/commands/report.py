@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output, resources, sources
@@ -170,8 +171,6 @@ def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:
     """Return a reader of the cluster at a past time; None without a store."""
     if source.prometheus is None and source.at is None:
         return lambda _: None
-    from functools import cache
-
     from kubectl_qos.k8s.snapshot import Scope
 
     past = sources.Past(replace(source, usage="metrics"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
@@ -101,8 +102,6 @@ def revert(failed: DidNotHold, shell: ApplyShell) -> DidNotHold:
 
 def _list(entries: Sequence[Entry], options: Options) -> None:
     """Print the entries, newest first; with --context only those of that context."""
-    from datetime import UTC, datetime
-
     from kubectl_qos.edit.history import undos
     from kubectl_qos.present.apply import entry_change, entry_object, entry_state
     from kubectl_qos.present.output import fitted_cells

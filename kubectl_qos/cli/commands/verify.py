@@ -6,6 +6,7 @@ import argparse
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output, resources, sources
@@ -123,8 +124,6 @@ def _choose_reader(options: Options) -> Callable[[VerifiedPods], Readings]:
         raise UsageError("--local and --from-dump cannot be used together")
     if not options.local and has_roots:
         raise UsageError("--proc-root and --cgroup-root go with --local")
-    from functools import partial
-
     from kubectl_qos.cli.verify_readers import read_by_exec, read_from_dump, read_local
 
     if options.local or options.from_dump is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -150,7 +151,6 @@ def _values(versions: _Versions, notes: list[str]) -> VersionValues:
 def _client_version() -> Iterator[tuple[str, str]]:
     """Yield the versions of kubectl-qos and of what it runs on, without names of users, hosts or paths."""
     import platform
-    import sys
     from importlib import metadata
 
     yield "gitVersion", f"v{__version__}"

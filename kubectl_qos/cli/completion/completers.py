@@ -19,11 +19,12 @@ from kubectl_qos.cli.completion.candidates import (
     Position,
 )
 from kubectl_qos.cli.options import SourceOptions
-from kubectl_qos.k8s.kinds import KINDS, WORKLOADS, parse_kind
+from kubectl_qos.k8s.kinds import KINDS, WORKLOADS, parse_kind, pod_from_workload
+from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR, Gate
 from kubectl_qos.k8s.selectors import field_term
 
 if TYPE_CHECKING:
-    from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -122,8 +123,6 @@ class Names:
     def _find_on_server(self, kind: str, name: str) -> Pod:
         """Request the object itself: tables have no containers."""
         from kubectl_qos.cluster.kube_api import KubeApi, read_object
-        from kubectl_qos.k8s.kinds import pod_from_workload
-        from kubectl_qos.k8s.objects import Pod, convert
         from kubectl_qos.transport.client import connect
 
         connection = connect(self.options.connection)
@@ -206,8 +205,6 @@ def columns(at: Position, _names: Names) -> Completions:
 
 def releases(_at: Position, _names: Names) -> Completions:
     """Complete the minor releases that have rules."""
-    from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR
-
     return Completions.of(f"1.{minor}" for minor in range(NEWEST_MINOR, OLDEST_MINOR - 1, -1))
 
 
@@ -230,8 +227,6 @@ def settings(at: Position, _names: Names) -> Completions:
 
 def gates(at: Position, _names: Names) -> Completions:
     """Complete `GATE=true` and `GATE=false` for the last of several."""
-    from kubectl_qos.k8s.releases import Gate
-
     return _assignments(dict.fromkeys(map(str, Gate), _SWITCH), at.word)
 
 
