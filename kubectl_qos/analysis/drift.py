@@ -22,11 +22,10 @@ from kubectl_qos.k8s.defaulting import with_containers
 from kubectl_qos.k8s.kubelet import NodeSetup, Origin
 from kubectl_qos.k8s.node_overrides import FEATURE_GATES, FIELDS, NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import Container, Pod
-from kubectl_qos.qos.cgroup.memory import MEMORY_HIGH, MEMORY_LOW, MEMORY_MIN
 from kubectl_qos.qos.cgroup.names import class_name, kubepods_name, literal, memory_path
 from kubectl_qos.qos.cgroup.pod import UPDATED_IN_PLACE
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, Directory
-from kubectl_qos.qos.cgroup.values import UNWRITTEN
+from kubectl_qos.qos.cgroup.values import MEMORY_HIGH, MEMORY_LOW, MEMORY_MIN, UNWRITTEN
 from kubectl_qos.qos.oom_score import BEST_EFFORT_ADJ, LOWEST_BURSTABLE_ADJ, least_request
 from kubectl_qos.qos.prediction import ContainerPrediction, Prediction, predict
 from kubectl_qos.qos.process_order import HostProcess

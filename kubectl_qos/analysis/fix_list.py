@@ -27,9 +27,8 @@ from kubectl_qos.edit.fixes import (
 )
 from kubectl_qos.edit.kubelet_settings import KubeletFix, evicts_first
 from kubectl_qos.edit.patch import FIELD_MANAGER
-from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, priority_of
+from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, plan_nodes, priority_of
 from kubectl_qos.edit.related import RelatedObjects
-from kubectl_qos.edit.workload_priorities import plan_nodes
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.managers import (
@@ -45,10 +44,9 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import with_requests_added
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
-from kubectl_qos.qos.killers import KILLERS, Killer
+from kubectl_qos.qos.killers import KILLERS, Killer, Mechanism
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import kubelet_kill
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.simulation.next_death import Urgency

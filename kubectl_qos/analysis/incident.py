@@ -22,10 +22,9 @@ from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import Condition, NodeObject, Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
-from kubectl_qos.qos.killers import OWN_LIMITS
+from kubectl_qos.qos.killers import KILLED, OWN_LIMITS, Mechanism
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import SLACK_SECONDS, Evidence, ended_evidence
-from kubectl_qos.qos.kills.mechanism import KILLED, Mechanism
 from kubectl_qos.qos.kills.report import seconds_between
 from kubectl_qos.qos.simulation.next_death import NextDeath
 

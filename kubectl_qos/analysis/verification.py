@@ -25,8 +25,8 @@ from kubectl_qos.analysis.drift import (
     pod_directory,
 )
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.qos.cgroup.memory import MEMORY_HIGH, MEMORY_LOW, MEMORY_MIN
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree
+from kubectl_qos.qos.cgroup.values import MEMORY_HIGH, MEMORY_LOW, MEMORY_MIN
 from kubectl_qos.qos.prediction import ContainerPrediction, Prediction
 from kubectl_qos.qos.reason import Confidence
 

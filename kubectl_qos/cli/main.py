@@ -339,7 +339,7 @@ def _run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
         verbosity = vars(namespace).get("verbosity", 0)
         if not verbosity:
             return act()
-        from kubectl_qos.cli.logging import logging_to
+        from kubectl_qos.cli.output import logging_to
 
         with logging_to(verbosity, to_file=opens_ui):
             return act()

@@ -7,8 +7,15 @@ from http import HTTPStatus
 from typing import Any
 
 from kubectl_qos.analysis.deaths import by_node, first_deaths_of
-from kubectl_qos.analysis.group_table import GroupRow, namespace_rows, rank_order, workload_rows
-from kubectl_qos.analysis.node_table import NodeRow, build_node_rows, worst_node_first
+from kubectl_qos.analysis.group_table import (
+    GroupRow,
+    NodeRow,
+    build_node_rows,
+    namespace_rows,
+    rank_order,
+    workload_rows,
+    worst_node_first,
+)
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, row_risk
 from kubectl_qos.cli import output
 from kubectl_qos.cli.options import TableFormat, TableOptions

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from kubectl_qos.check.settings import FILE_NAME, PARAMETERS, Exemption, Level, RuleId, Settings
-from kubectl_qos.config.settings_file import SettingsFile, StrictStruct, stated
+from kubectl_qos.config.settings import SettingsFile, StrictStruct, stated
 from kubectl_qos.errors import InputError, QuantityError
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.validation import memory_bytes

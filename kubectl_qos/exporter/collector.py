@@ -29,7 +29,7 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from kubectl_qos.analysis.node_table import is_in_danger
+from kubectl_qos.analysis.group_table import is_in_danger
 from kubectl_qos.analysis.pod_table import to_own_limit
 from kubectl_qos.cluster.source import Source, Update, UpdateStream
 from kubectl_qos.errors import InputError, QosError

@@ -1,6 +1,6 @@
 """Events of the core API, and which of them are about a pod or its node's memory.
 
-cluster/kube_api.py reads them, present/events.py shows them.
+cluster/kube_api.py reads them, present/pod_history.py shows them.
 """
 
 import re

@@ -26,7 +26,7 @@ from kubectl_qos.metrics.series import (
     rfc3339,
     select,
 )
-from kubectl_qos.qos.killers import BY_RANK
+from kubectl_qos.qos.killers import BY_RANK, Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, newest_first
 from kubectl_qos.qos.kills.evidence import (
     EVICTED,
@@ -42,7 +42,6 @@ from kubectl_qos.qos.kills.evidence import (
     event_evidence,
     is_near,
 )
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.reason import Confidence
 
 _ENDED: Final = "kube_pod_container_status_last_terminated_"

@@ -45,7 +45,7 @@ from kubectl_qos.present.next_death import DIES_NEXT, NO_STATS, death_condition,
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_columns import WITH_PSI
 from kubectl_qos.present.tree import is_noise
-from kubectl_qos.qos.cgroup.memory import MEMORY_SWAP_MAX, has_memory_qos
+from kubectl_qos.qos.cgroup.values import MEMORY_SWAP_MAX, has_memory_qos
 from kubectl_qos.qos.eviction import evicts_for_memory, lacks_stats
 from kubectl_qos.qos.killers import daemon_on
 from kubectl_qos.qos.killers.killer import Candidate

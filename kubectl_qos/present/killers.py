@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.qos.killers import Killer, daemon_on
-from kubectl_qos.qos.kills.mechanism import Mechanism
+from kubectl_qos.qos.killers import Killer, Mechanism, daemon_on
 
 
 class Words(NamedTuple):

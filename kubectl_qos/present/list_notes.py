@@ -18,7 +18,7 @@ from kubectl_qos.qos.ranking import Basis
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 if TYPE_CHECKING:
-    from kubectl_qos.analysis.node_table import NodeRows, OrderBasis
+    from kubectl_qos.analysis.group_table import NodeRows, OrderBasis
     from kubectl_qos.analysis.pod_table import PodRows, RankedNode
     from kubectl_qos.qos.prediction import Assumption
 

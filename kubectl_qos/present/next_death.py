@@ -7,7 +7,6 @@ from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.k8s.usage import PodKey, PodUsage
-from kubectl_qos.present.crash_loops import loop_notes
 from kubectl_qos.present.format import binary, count, duration, escape, eta, full_name, mebibytes, rounded
 from kubectl_qos.present.killers import WORDS, actor, killer_name
 from kubectl_qos.present.list_notes import (
@@ -19,6 +18,7 @@ from kubectl_qos.present.list_notes import (
     unmeasured_notes,
 )
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
+from kubectl_qos.present.pod_history import loop_notes
 from kubectl_qos.present.reasons import cache_text
 from kubectl_qos.qos.eviction import Due, evicts_for_memory, lacks_stats
 from kubectl_qos.qos.killers import EVICTING

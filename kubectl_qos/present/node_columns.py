@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from kubectl_qos.analysis.node_table import NodeRow, percent, worst_node_first
+from kubectl_qos.analysis.group_table import NodeRow, percent, worst_node_first
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape, eta, full_name
 from kubectl_qos.present.next_death import AT_MOST, distance, killed_by, victim
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, Needs, column

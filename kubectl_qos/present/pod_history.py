@@ -1,26 +1,40 @@
-"""The past of a pod, as its explanation tells it: restarts, ends of containers, and why the pod ended."""
+"""The past of a pod in words: restarts, crash loops, ends of containers, why the pod ended, and its events.
 
-from collections.abc import Iterable, Mapping, Sequence
+Not here: which container restarts with which limit (analysis/pod_facts.py).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from itertools import islice
+from typing import Final, NamedTuple
 
-from kubectl_qos.analysis.pod_facts import PodFacts
-from kubectl_qos.k8s.events import EventList
+from kubectl_qos.analysis.pod_facts import (
+    PodFacts,
+    limit_in_loop,
+    limit_that_killed,
+    limit_with_hidden_kill,
+    may_hide_kill,
+    missed_peak,
+)
+from kubectl_qos.errors import QosError, first_few
+from kubectl_qos.k8s.events import NOT_ONLY_MEMORY, Event, EventList
 from kubectl_qos.k8s.objects import DISRUPTION_TARGET, ContainerStateTerminated, ContainerStatus, Pod
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.crash_loops import hidden_kill, peak_text
+from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.snapshot import Missing, Snapshot
+from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.evidence import evidence_sentence, volume_sentence
-from kubectl_qos.present.format import age, count, duration, escape
+from kubectl_qos.present.format import NONE, age, binary, count, duration, escape, full_name
 from kubectl_qos.present.killers import WORDS
-from kubectl_qos.present.kills import mechanism_sentence
-from kubectl_qos.present.output import Line, Section
+from kubectl_qos.present.kills import EVENT_MEANINGS, mechanism_sentence
+from kubectl_qos.present.list_notes import missing_sentence
+from kubectl_qos.present.output import Line, Section, aligned
 from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.kills.evidence import SIGKILLED, Fact, kubelet_kill, memory_limits
 from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.prediction import Prediction
 from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.qos.restart import oom_at_start
+from kubectl_qos.qos.restart import is_refused, oom_at_start, oom_loops
 
 
 def history_section(
@@ -141,3 +155,162 @@ def _meaning(end: ContainerStateTerminated, container: str, prediction: Predicti
     if end.exit_code == SIGKILLED and not end.is_made_up:
         return "SIGKILL: perhaps for memory; the status alone does not tell"
     return _quote(end.message)
+
+
+SUPERVISOR: Final = (
+    "if a child process is OOM killed, its parent (a shell, for example) may exit by itself, and no status"
+    " shows the kill; the node's kernel log does (kubectl qos kills --kernel-log), and so does oom_kill in"
+    " memory.events of the pod's cgroup; samples of usage, many seconds apart, may miss the peak"
+)
+_MOST_CONTAINERS: Final = 5
+"""How many containers are listed: a cluster may have hundreds."""
+
+
+def hidden_kill(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
+    """Say that the end of a container that restarts with a limit can hide an OOM kill, else return ""."""
+    if not (limit := limit_with_hidden_kill(pod, status, usage, release)):
+        return ""
+    code = status.ends[0].exit_code
+    return f"exit code {code} does not rule out an OOM kill at its limit of {binary(limit)}: {SUPERVISOR}"
+
+
+def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
+    """Yield a note on pods that may have been OOM killed without a sign in their status."""
+    names = [
+        f"{full_name(pod.namespace, pod.name)}:{escape(status.name)}"
+        for pod in pods
+        for status in pod.status.every_container
+        # The setup of a node takes half a millisecond to build.
+        if may_hide_kill(status)
+        and limit_with_hidden_kill(pod, status, snapshot.usage_of(pod), snapshot.setup(pod.node_name).release)
+    ]
+    if names:
+        s = "s" if len(names) == 1 else ""
+        yield f"{first_few(names)} restart{s} with a memory limit and show{s} no OOM kill: {SUPERVISOR}"
+
+
+def peak_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
+    """Say that samples of a running container miss a peak: it was OOMKilled at this limit; else return ""."""
+    share = missed_peak(pod, status, usage, release)
+    if share is None:
+        return ""
+    times = count(status.restart_count, "restart")
+    return f"{share:.0%} of its limit when sampled, although OOMKilled ({times}): sampling misses peaks"
+
+
+def loop_notes(
+    pods: Iterable[Pod], usage: Mapping[PodKey, PodUsage], release_of: Mapping[str, Release]
+) -> Iterator[str]:
+    """Yield the containers with a limit that wait for their next start, and those with a missed peak."""
+    notes = (
+        f"{full_name(pod.namespace, pod.name)}:{escape(status.name)} {text}"
+        for pod in pods
+        if not pod.is_terminal and pod.node_name in release_of
+        for status in pod.status.every_container
+        if (text := _loop_text(pod, status, usage, release_of[pod.node_name]))
+    )
+    yield from islice(notes, _MOST_CONTAINERS)
+    more = sum(1 for _ in notes)
+    if more:
+        yield f"{count(more, 'more container')} like these: see kubectl qos explain POD"
+
+
+def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], release: Release) -> str:
+    limit, waiting = limit_in_loop(pod, status, release), status.state and status.state.waiting
+    if not limit:
+        return _running_text(pod, status, usage.get(pod.key), release)
+    restarts = count(status.restart_count, "restart")
+    now = f"waits in {escape(waiting.reason)}" if waiting else "has ended"
+    waits = f"{now} ({restarts}): no process to rank"
+    if is_refused(pod, status.name):
+        return f"{waits}; the runtime could not start it with a limit of {binary(limit)}: kubectl qos fix"
+    if status.name in {loop.container for loop in oom_loops(pod)}:
+        volume = f"; {volume_sentence(pod.memory_volumes)}" if pod.memory_volumes else ""
+        return f"{waits}; it was OOMKilled, and starts again with a limit of {binary(limit)}{volume}"
+    hidden = hidden_kill(pod, status, None, release)
+    return f"{waits}; {hidden}" if hidden else waits
+
+
+def _running_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
+    killed = limit_that_killed(pod, status, usage, release)
+    if killed:
+        restarts = count(status.restart_count, "restart")
+        return f"was OOMKilled ({restarts}), and runs again with a limit of {binary(killed)}: kubectl qos fix"
+    peak = peak_text(pod, status, usage, release)
+    return f"used {peak}" if peak else ""
+
+
+_EVENTS: Final = "Events"
+LOADING: Final = Section(_EVENTS, "loading …")
+MOST_SHOWN: Final = 50
+
+
+class _MergedEvent(NamedTuple):
+    type: str
+    reason: str
+    message: str
+    times: int
+    first: str
+    last: str
+
+
+def events_section(events: Sequence[Event], now: datetime) -> Section:
+    """Return the section; `events` are as a source gives them, the newest last."""
+    merged = list(_merge(reversed(events)))
+    if not merged:
+        return Section(_EVENTS, NONE)
+    warnings = sum(event.type == "Warning" for event in merged)
+    lines = [Line(text) for text in dict.fromkeys(filter(None, map(_event_meaning, merged)))]
+    lines += _table(merged[:MOST_SHOWN], now)
+    rest = len(merged) - MOST_SHOWN
+    if rest > 0:
+        older = count(rest, "older one", "older ones")
+        lines.append(Line(f"and {older}: see kubectl get events"))
+    newest = merged[0].last
+    ago = f"{age(newest, now)} ago" if parse_time(newest) is not None else "at an unknown time"
+    answer = f"{len(merged)}, {count(warnings, 'warning') if warnings else 'no warnings'}, the newest {ago}"
+    return Section(_EVENTS, answer, tuple(lines))
+
+
+def error_section(error: QosError) -> Section:
+    """Say why there are no events, and the remedy."""
+    missing = Missing("the list of the pod's events", escape(str(error)), error.hint)
+    return Section(_EVENTS, "unknown", (Line(missing_sentence(missing)),))
+
+
+def _merge(newest_first: Iterable[Event]) -> Iterator[_MergedEvent]:
+    """Merge events with the same text, in the place of the newest."""
+    groups: dict[tuple[str, str, str], list[Event]] = {}
+    for event in newest_first:
+        groups.setdefault((event.type, event.reason, event_text(event)), []).append(event)
+    for key, equal in groups.items():
+        oldest = min((event.first for event in equal if event.first), default="")
+        yield _MergedEvent(*key, sum(event.times for event in equal), oldest, equal[0].last)
+
+
+def event_text(event: Event) -> str:
+    """Return the message on one line, with the container or node that it is about."""
+    text = escape(" ".join(event.message.split()))
+    node = escape(event.involved_object.name)
+    if event.is_of_node:
+        return text if node in text else f"node {node}: {text}"
+    return f"{escape(event.container)}: {text}" if event.container else text
+
+
+def _table(events: Sequence[_MergedEvent], now: datetime) -> Iterator[Line]:
+    rows = [("LAST SEEN", "TYPE", "REASON", "COUNT")]
+    for event in events:
+        # As in kubectl describe: since the first time.
+        times = "1" if event.times == 1 else f"x{event.times} over {age(event.first, now)}"
+        rows.append((age(event.last, now), escape(event.type), escape(event.reason), times))
+    texts = aligned(rows)
+    width = max(map(len, texts))
+    for text, message in zip(texts, ["MESSAGE", *(event.message or NONE for event in events)], strict=True):
+        yield Line(text.ljust(width), message)
+
+
+def _event_meaning(event: _MergedEvent) -> str:
+    if event.reason in NOT_ONLY_MEMORY and "memory" not in event.message.lower():
+        return ""
+    meaning = EVENT_MEANINGS.get(event.reason, "")
+    return f"{event.reason}: {meaning}" if meaning else ""

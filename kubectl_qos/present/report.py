@@ -28,7 +28,6 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.usage import sampled
 from kubectl_qos.present import fixes as of_fixes
 from kubectl_qos.present import kills as of_kills
-from kubectl_qos.present.events import event_text
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, full_name, in_mi
 from kubectl_qos.present.killers import WORDS
@@ -37,6 +36,7 @@ from kubectl_qos.present.next_death import columns, foretold, notes, nothing
 from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Lanes, Mark, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
+from kubectl_qos.present.pod_history import event_text
 from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.present.values import Values
 from kubectl_qos.qos.killers import OWN_LIMITS

@@ -17,7 +17,6 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.qos import oom_score
 from kubectl_qos.qos.cgroup import names, values
-from kubectl_qos.qos.cgroup.memory import has_memory_qos
 from kubectl_qos.qos.cgroup.pod import (
     PodTotals,
     container_reasons,
@@ -26,6 +25,7 @@ from kubectl_qos.qos.cgroup.pod import (
     pod_settings,
     pod_totals,
 )
+from kubectl_qos.qos.cgroup.values import has_memory_qos
 from kubectl_qos.qos.qos_class import QosClass, class_reason, computed_class, qos_class
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, ContainerKind, container_kinds
 from kubectl_qos.qos.reason import Reason

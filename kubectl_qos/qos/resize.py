@@ -26,7 +26,7 @@ from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import admission_count, declared_limits, is_sidecar, pod_limits, pod_requests
 from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
-from kubectl_qos.qos.cgroup.memory import LIMITED_SWAP
+from kubectl_qos.qos.cgroup.values import LIMITED_SWAP
 from kubectl_qos.qos.oom_score import is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, computed_class, qos_class
 

@@ -25,8 +25,13 @@ from urllib.parse import quote
 
 from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.transport import logging as log
-from kubectl_qos.transport.decode import DecodeError, decode_credential
-from kubectl_qos.transport.kubeconfig import Entry, ResolvedContext, interactive_mode
+from kubectl_qos.transport.kubeconfig import (
+    DecodeError,
+    Entry,
+    ResolvedContext,
+    decode_credential,
+    interactive_mode,
+)
 from kubectl_qos.transport.tls import KeyPair, load_pair, read_pem
 
 FILE_SECONDS: Final = 60.0

@@ -3,7 +3,7 @@
 Levels are kubectl's: 4 decisions, 6 requests, 7 and 8 their headers, 9 TLS and proxies; `logging` has them as
 INFO - 4 and so on. Never logged are tokens, passwords, keys, cookies, credentials in URLs, bodies, and input
 and output of plugins; a header or a parameter of a URL is masked unless it is known to be harmless.
-cli/logging.py decides where lines go.
+cli/output.py decides where lines go.
 
 Source: k8s.io/client-go/transport/round_trippers.go.
 """

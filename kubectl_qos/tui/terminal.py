@@ -27,7 +27,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.timer import Timer
 
-from kubectl_qos.present.ascii import ASCII, is_utf8
+from kubectl_qos.present.format import ASCII, is_utf8
 
 Cell = tuple[str, str]
 """A text of one cell, and the codes of its style. The second cell of a wide text is empty."""

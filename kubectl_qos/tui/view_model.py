@@ -12,8 +12,7 @@ from typing import Final
 import msgspec
 
 from kubectl_qos.analysis.deaths import FEW_NODES, DeathRow, NodeDeaths, deaths_on_node
-from kubectl_qos.analysis.group_table import grouped, known_sum
-from kubectl_qos.analysis.node_table import bad_conditions, is_in_danger
+from kubectl_qos.analysis.group_table import bad_conditions, grouped, is_in_danger, known_sum
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.events import EventList

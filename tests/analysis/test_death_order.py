@@ -17,9 +17,8 @@ from kubectl_qos.analysis.deaths import (
     without_far,
 )
 from kubectl_qos.analysis.fix_list import fixes_on_nodes
-from kubectl_qos.analysis.group_table import cluster_row
+from kubectl_qos.analysis.group_table import build_node_rows, cluster_row
 from kubectl_qos.analysis.incident import Incident, Subject
-from kubectl_qos.analysis.node_table import build_node_rows
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.exporter.collector import FAMILIES, node_samples

@@ -17,9 +17,9 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.page import Paragraph
 from kubectl_qos.present.report import TimelineEntry, blocks, prevention_sentence, summary, timeline
+from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Diagnosis, Evidence, Fact
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import Constraint, OomReport, OomTask
 from kubectl_qos.qos.reason import Confidence
 from tests.cluster.cluster_objects import node as node_object

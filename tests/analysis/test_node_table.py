@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from msgspec.structs import replace as replace_struct
 
-from kubectl_qos.analysis.node_table import NodeRow, NodeRows, build_node_row, build_node_rows
+from kubectl_qos.analysis.group_table import NodeRow, NodeRows, build_node_row, build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.errors import UsageError

@@ -16,10 +16,9 @@ from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.events import MEANINGS
-from kubectl_qos.present.kills import detail_lines, other_causes
+from kubectl_qos.present.kills import EVENT_MEANINGS, detail_lines, other_causes
+from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.reason import Confidence
 
 STATE: Final = """\
@@ -493,8 +492,8 @@ def test_a_pod_that_was_removed_for_another_reason_is_named_with_it() -> None:
     )
     assert kills(text) == []
     assert [*other_causes(Snapshot(), read(text).events)] == [
-        f"web-7: {MEANINGS['EvictedByVPA']} (EvictedByVPA)",
-        f"job-1: {MEANINGS['Preempted']} (Preempted)",
+        f"web-7: {EVENT_MEANINGS['EvictedByVPA']} (EvictedByVPA)",
+        f"job-1: {EVENT_MEANINGS['Preempted']} (Preempted)",
     ]
 
 

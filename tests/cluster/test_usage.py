@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.analysis.node_table import build_node_rows
+from kubectl_qos.analysis.group_table import build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.kube_api import KubeApi

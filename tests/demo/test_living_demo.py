@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.analysis.deaths import deaths_on_node, deaths_on_nodes
-from kubectl_qos.analysis.node_table import bad_conditions
+from kubectl_qos.analysis.group_table import bad_conditions
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.demo.script import (

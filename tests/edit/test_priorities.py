@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from kubectl_qos.edit.edits import Edit, current_value, effective_edits
 from kubectl_qos.edit.fixes import NodeModel
 from kubectl_qos.edit.goals import ObstacleReason, keep_burstable, raise_request
-from kubectl_qos.edit.priorities import Inversion, PriorityPlan, plan_priorities
-from kubectl_qos.edit.workload_priorities import plan_nodes
+from kubectl_qos.edit.priorities import Inversion, PriorityPlan, plan_nodes, plan_priorities
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import (

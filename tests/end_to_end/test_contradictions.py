@@ -20,7 +20,7 @@ import pytest
 from hypothesis import settings
 
 from kubectl_qos.analysis.deaths import deaths_on_nodes
-from kubectl_qos.analysis.node_table import build_node_row, build_node_rows
+from kubectl_qos.analysis.group_table import build_node_row, build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource

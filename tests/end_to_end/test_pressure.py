@@ -11,7 +11,7 @@ import pytest
 
 from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.fix_list import node_model
-from kubectl_qos.analysis.node_table import build_node_row, build_node_rows
+from kubectl_qos.analysis.group_table import build_node_row, build_node_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource, FileSource
 from kubectl_qos.edit.fixes import NodeModel
 from kubectl_qos.edit.kubelet_settings import evicts_first

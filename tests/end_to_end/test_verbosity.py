@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.cli import main as running
-from kubectl_qos.cli.logging import MAX_FILES, LogFile, logging_to
 from kubectl_qos.cli.main import parse
+from kubectl_qos.cli.output import MAX_FILES, LogFile, logging_to
 from kubectl_qos.errors import UsageError
 from kubectl_qos.transport import logging as log
 from tests.end_to_end.command import Run

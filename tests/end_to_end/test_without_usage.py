@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from kubectl_qos.analysis.deaths import deaths_on_node
-from kubectl_qos.analysis.node_table import build_node_row
+from kubectl_qos.analysis.group_table import build_node_row
 from kubectl_qos.cluster.files import DEMO_TIME, FileSource
 from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.exporter.collector import FAMILIES, node_samples

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.analysis.deaths import deaths_on_node
-from kubectl_qos.analysis.node_table import build_node_row
+from kubectl_qos.analysis.group_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.store import NODES, PODS, Store

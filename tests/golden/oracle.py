@@ -39,9 +39,8 @@ from kubectl_qos.qos.cgroup import names as cgroup_names
 from kubectl_qos.qos.cgroup import pod as pod_cgroup
 from kubectl_qos.qos.cgroup import tree as node_cgroups
 from kubectl_qos.qos.cgroup import values as cgroup_values
-from kubectl_qos.qos.cgroup.memory import named_hugepage_limits
 from kubectl_qos.qos.cgroup.names import CgroupName
-from kubectl_qos.qos.cgroup.values import CgroupSettings, CriResources
+from kubectl_qos.qos.cgroup.values import CgroupSettings, CriResources, named_hugepage_limits
 from kubectl_qos.qos.qos_class import QosClass, qos_class
 from tests.golden import reference
 

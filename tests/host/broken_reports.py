@@ -19,9 +19,9 @@ from kubectl_qos.host.kernel_log import read_log
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.kills import detail_lines
+from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.choice import VictimChoice
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import KernelLog
 from tests.host.kernel_logs import FORMS, RUNS, recorded_log, rewritten
 from tests.recordings.files import read_lines

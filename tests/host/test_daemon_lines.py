@@ -10,8 +10,8 @@ from kubectl_qos.host.kernel_log import read_file, read_log
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import find_kills
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.reason import Confidence
 from tests.host.broken_reports import NOW
 from tests.host.test_pasted_logs import ID, MESSAGES, SCOPE, UID, kill_of, kills_of, text_of

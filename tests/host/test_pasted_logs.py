@@ -16,9 +16,9 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.kills import detail_lines
 from kubectl_qos.qos.cgroup.names import pod_cgroup
+from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.choice import Unranked, VictimChoice, explain_choice, memory_users
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import OomReport
 from kubectl_qos.qos.oom_score import Kernel
 from kubectl_qos.qos.reason import Confidence

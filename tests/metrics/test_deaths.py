@@ -11,9 +11,9 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.metrics.deaths import read_kills, with_older
 from kubectl_qos.metrics.prometheus import Prometheus, Sample, Series
 from kubectl_qos.present.evidence import evidence_sentence
+from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Fact
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect

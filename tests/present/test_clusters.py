@@ -5,8 +5,7 @@ from datetime import timedelta
 from itertools import permutations
 
 from kubectl_qos.analysis.deaths import deaths_on_nodes
-from kubectl_qos.analysis.group_table import ClusterRow, cluster_row, worst_first
-from kubectl_qos.analysis.node_table import build_node_rows
+from kubectl_qos.analysis.group_table import ClusterRow, build_node_rows, cluster_row, worst_first
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.errors import ServerUnreachable
 from kubectl_qos.k8s.snapshot import Scope, Snapshot

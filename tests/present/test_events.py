@@ -12,8 +12,8 @@ from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import Event, in_order
 from kubectl_qos.k8s.objects import convert
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.events import MOST_SHOWN, error_section, events_section
 from kubectl_qos.present.output import Section
+from kubectl_qos.present.pod_history import MOST_SHOWN, error_section, events_section
 from tests.cluster.cluster_objects import recorded_events
 from tests.recordings.cut_events import events as events_in
 from tests.recordings.files import read_json

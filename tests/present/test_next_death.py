@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths, deaths_of_pods, deaths_on_nodes
-from kubectl_qos.analysis.node_table import build_node_row
+from kubectl_qos.analysis.group_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.node_overrides import NodeOverride

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from kubectl_qos.analysis.node_table import NodeRow, build_node_rows
+from kubectl_qos.analysis.group_table import NodeRow, build_node_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.node_columns import FILLS, FREE, NODE_COLUMNS, RESERVED, BarSegment, memory_bar

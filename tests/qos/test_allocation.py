@@ -7,13 +7,7 @@ import pytest
 
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.k8s.allocation import (
-    desired_pod,
-    is_resizing,
-    low_pod_limit,
-    other_pod_limit,
-    running_pod,
-)
+from kubectl_qos.k8s.allocation import desired_pod, is_resizing, low_pod_limit, other_pod_limit, running_pod
 from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot

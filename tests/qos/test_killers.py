@@ -9,7 +9,7 @@ import pytest
 
 from kubectl_qos.analysis.deaths import DeathRow, deaths_on_nodes
 from kubectl_qos.analysis.fix_list import fixes_on_nodes
-from kubectl_qos.analysis.node_table import build_node_rows
+from kubectl_qos.analysis.group_table import build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME as NOW
 from kubectl_qos.cluster.files import DemoSource
@@ -39,13 +39,12 @@ from kubectl_qos.present.values.incidents import death_values
 from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos import killers
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
-from kubectl_qos.qos.killers import KILLERS, OOM_KILLERS, Killer, daemon_on, parse_assumed
+from kubectl_qos.qos.killers import KILLERS, OOM_KILLERS, Killer, Mechanism, daemon_on, parse_assumed
 from kubectl_qos.qos.killers.earlyoom import EARLYOOM, NOHANG, Earlyoom
 from kubectl_qos.qos.killers.kernel import FULL_NODE
 from kubectl_qos.qos.killers.killer import Candidate
 from kubectl_qos.qos.killers.systemd_oomd import SYSTEMD_OOMD
 from kubectl_qos.qos.killers.talos import TALOS
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.qos_class import QosClass

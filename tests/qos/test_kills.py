@@ -22,9 +22,9 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.kills import detail_lines, when
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level, pod_cgroup
+from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Fact, Need, ended_evidence
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import oom_loops

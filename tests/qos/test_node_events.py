@@ -8,9 +8,9 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.kills import detail_lines
+from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Need
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.reason import Confidence
 
 AT = "2026-11-20T12:00:00Z"

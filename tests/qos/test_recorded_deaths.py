@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from kubectl_qos.analysis.deaths import DeathRow
-from kubectl_qos.analysis.node_table import build_node_row
+from kubectl_qos.analysis.group_table import build_node_row
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodUsage, Summary, UsageOrigin, usage_from_summary

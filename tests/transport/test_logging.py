@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 import yaml
 
-from kubectl_qos.cli.logging import klog
+from kubectl_qos.cli.output import klog
 from kubectl_qos.cluster.kube_api import KubeApi
 from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.transport import logging as log

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.analysis.node_table import build_node_row
+from kubectl_qos.analysis.group_table import build_node_row
 from kubectl_qos.tui.terminal import plain
 from kubectl_qos.tui.widgets.graph import (
     BARS,

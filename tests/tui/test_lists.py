@@ -13,7 +13,7 @@ import pytest
 from textual.widgets import Label
 
 from kubectl_qos.analysis.deaths import DeathRow, deaths_on_node
-from kubectl_qos.analysis.node_table import NodeRow, build_node_rows
+from kubectl_qos.analysis.group_table import NodeRow, build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from textual.app import App, ComposeResult
 
-from kubectl_qos.analysis.node_table import build_node_row, build_node_rows
+from kubectl_qos.analysis.group_table import build_node_row, build_node_rows
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.objects import Condition

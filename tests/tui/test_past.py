@@ -20,9 +20,9 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, ContainerUsage, History, PodUsage
 from kubectl_qos.metrics.deaths import Track
 from kubectl_qos.metrics.series import rfc3339
+from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Diagnosis
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, growth_on
 from kubectl_qos.tui.app import QosApp

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from kubectl_qos.analysis.deaths import FEW_NODES, deaths_on_node
-from kubectl_qos.analysis.node_table import build_node_row
+from kubectl_qos.analysis.group_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.analysis.trends import MOST, Trends
 from kubectl_qos.cluster.files import DEMO_TIME

@@ -126,7 +126,7 @@ def run(options: Options) -> int:
         return fleet.print_tables(
             options.source, options.format, "Kill", lambda source: _view(replace(options, source=source))
         )
-    from kubectl_qos.present.crash_loops import hidden_note
+    from kubectl_qos.present.pod_history import hidden_note
 
     kills, facts, missing, logs = _read(options)
     format_ = options.format.output

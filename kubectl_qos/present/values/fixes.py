@@ -35,7 +35,7 @@ from kubectl_qos.present.values.changes import (
     rank_values,
 )
 from kubectl_qos.present.values.incidents import DeathValues, death_values
-from kubectl_qos.qos.kills.mechanism import Mechanism
+from kubectl_qos.qos.killers import Mechanism
 
 
 class FixEvidence(Values, frozen=True):

@@ -11,11 +11,10 @@ from kubectl_qos.present.kills import need_sentence
 from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, Values, camel, copied, plain
-from kubectl_qos.qos.killers import KILLERS
+from kubectl_qos.qos.killers import KILLERS, Mechanism
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.choice import MemoryUser, Unranked, VictimChoice, memory_users
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.report import Constraint, OomReport
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence

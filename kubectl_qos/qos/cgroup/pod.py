@@ -24,7 +24,7 @@ from kubectl_qos.k8s.resources import (
     pod_requests,
 )
 from kubectl_qos.qos.cgroup import values
-from kubectl_qos.qos.cgroup.memory import (
+from kubectl_qos.qos.cgroup.values import (
     MEMORY_HIGH,
     MEMORY_SWAP_MAX,
     container_hugepage_limits,

@@ -22,7 +22,7 @@ from kubectl_qos.k8s.quantity import MILLI, ZERO, Quantity, in_bytes, truncating
 from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import Totals, pod_requests
 from kubectl_qos.qos.cgroup import names, values
-from kubectl_qos.qos.cgroup.memory import MEMORY_MIN, class_memory_qos, has_memory_qos, hugepage_limits
+from kubectl_qos.qos.cgroup.values import MEMORY_MIN, class_memory_qos, has_memory_qos, hugepage_limits
 from kubectl_qos.qos.prediction import (
     Assumption,
     ContainerPrediction,

@@ -1,12 +1,13 @@
 """Registry of killers: everything that ends containers or pods for memory, a file for each kind.
 
-Lists, simulation, fixes and exporter ask a killer here; its words are in present/killers.py. Ends for other
-reasons are no killers (qos/kills/).
+Lists, simulation, fixes and exporter ask a killer here; its words are in present/killers.py. `Mechanism` also
+has the ends for other reasons, which only evidence names (qos/kills/).
 """
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from enum import StrEnum
+from typing import Final, Self
 
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
@@ -62,3 +63,43 @@ def daemon_on(setup: NodeSetup) -> Killer | None:
 
 OWN_LIMITS: Final = tuple(killer for killer in KILLERS if not killer.is_node_wide)
 """Killers that act at a limit of a container or of its pod."""
+
+
+KILLED: Final = "killed"
+_EVICTED: Final = "evicted"
+
+
+class Mechanism(StrEnum):
+    """What ends a container or a pod; `verb` says what happens to the victim."""
+
+    verb: str
+
+    MEMORY_NODES = "memory nodes"
+    START_LIMIT = "limit at start"
+    OTHER_EVICTION = "other eviction", _EVICTED
+    VOLUME_LIMIT = "volume limit", _EVICTED
+    STORAGE_LIMIT = "storage limit", _EVICTED
+    UNKNOWN_EVICTION = "unknown eviction", _EVICTED
+    REJECTION = "not admitted"
+    PREEMPTION = "kubelet preemption", "preempted"
+    SHUTDOWN = "node shutdown"
+    SIGKILL = "other SIGKILL"
+    CGROUP_LIMIT = "other limit"
+    MEMORY_LIMIT = "memory limit"
+    KERNEL = "OOM killer"
+    PANIC = "kernel panic"
+    SYSRQ = "SysRq"
+    UNKNOWN = "unknown"
+    vars().update({killer.id: (killer.id, _EVICTED if killer.evicts else KILLED) for killer in KILLERS})
+
+    def __new__(cls, value: str, verb: str = KILLED) -> Self:
+        """Create a member with the verb for its victims."""
+        mechanism = str.__new__(cls, value)
+        mechanism._value_ = value
+        mechanism.verb = verb
+        return mechanism
+
+    @property
+    def is_eviction(self) -> bool:
+        """Whether the kubelet evicted the pod, for any resource."""
+        return self.verb == _EVICTED

@@ -9,7 +9,7 @@ ignored.
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from kubectl_qos.qos.killers.badness import BadnessOrder
+from kubectl_qos.qos.killers.kernel import BadnessOrder
 from kubectl_qos.qos.killers.killer import DaemonLog, Killer
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState

@@ -1,16 +1,117 @@
-"""The kernel's OOM killer, at memory limits and on a full node.
+"""The kernel's OOM killer, at memory limits and on a full node: what has the most points of badness dies.
 
-Sources: mm/memcontrol.c (mem_cgroup_out_of_memory), mm/oom_kill.c (out_of_memory). badness.py has its order.
+Sources: Linux mm/memcontrol.c (mem_cgroup_out_of_memory), mm/oom_kill.c (out_of_memory, select_bad_process,
+constrained_alloc).
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Final
 
 from kubectl_qos.qos.cgroup.names import PathLevel
-from kubectl_qos.qos.killers.badness import BadnessOrder
-from kubectl_qos.qos.killers.killer import Killer
+from kubectl_qos.qos.killers.killer import NOBODY, Choice, Contender, Killer, Order
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
 from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
 from kubectl_qos.qos.simulation.node_state import NodeState
+
+
+class BadnessOrder(Order):
+    """The order of badness below a limit.
+
+    `scale_bytes` returns the RAM and swap that scale oom_score_adj there, by owner index.
+    """
+
+    def __init__(
+        self, memory: MemoryTimeline, scope: Scope, scale_bytes: Callable[[NodeState, int], int]
+    ) -> None:
+        self._memory, self._state, self._scope = memory, memory.state, scope
+        self._scale_bytes = scale_bytes
+        self._page = memory.state.setup.node.page_size_bytes
+        self._kernel = memory.state.kernel
+        self._is_still = not memory.grows
+        self._orders: dict[int, Sequence[tuple[int, int]]] = {}
+
+    def first(self, owner: int) -> Choice:
+        """Return the kernel's victim now, nobody if every process is immune."""
+        total, candidates = self._total(owner), self._in_order(owner)
+        of_node = self._memory.node_processes() if self._scope is Scope.NODE else []
+        processes = [process for process in of_node if process.adj != OOM_SCORE_ADJ_MIN]
+        sizes = ((process.used_bytes // self._page, process.adj) for process in processes)
+        own = [badness(pages, adj, total, self._kernel) for pages, adj in sizes]
+        if not candidates and not own:
+            return NOBODY
+        most = max([*own, *(points for points, _ in candidates[:1])])
+        alike = (place for place, (points, _) in enumerate(candidates) if points < most)
+        tied = next(alike, len(candidates)) + own.count(most) - 1
+        if candidates and candidates[0][0] == most:
+            return Choice(candidates[0][1], most, tied, rival=self._rival(candidates))
+        return Choice(processes[own.index(most)], most, tied)
+
+    def _rival(self, candidates: Sequence[tuple[int, int]]) -> Contender | None:
+        """Return the container with the next most points, if each process of the victim may have fewer."""
+        (most, victim), *others = candidates[:2]
+        container = self._state.containers[victim]
+        if container.processes == 1 or not others:
+            return None
+        [(points, other)] = others
+        if not self._state.containers[other].has_usage:
+            return None
+        (used,) = self._memory.usages([victim])
+        size = used - (most - points) * self._page
+        return self._contender(other, size) if size > container.least_bytes(used) else None
+
+    def growing(self, owner: int, room_bytes: int, ended: Collection[int]) -> tuple[Contender, ...]:
+        """Return containers that would have as many points as the victim by growing alone."""
+        choice, page = self.first(owner), self._page
+        if choice.points is None:
+            return ()
+        needs = [((choice.points - points + 1) * page, index) for points, index in self._in_order(owner)]
+        near = [(more, index) for more, index in needs if more <= room_bytes and index not in ended]
+        others = [(more, index) for more, index in sorted(near) if index != choice.victim]
+        used = self._memory.usages(index for _, index in others)
+        return tuple(
+            self._contender(index, size + more) for (more, index), size in zip(others, used, strict=True)
+        )
+
+    def _contender(self, index: int, size_bytes: int) -> Contender:
+        container = self._state.containers[index]
+        pod, (used,) = self._state.pod_for(container), self._memory.usages([index])
+        return Contender(*pod.key, container.name, pod.qos, used, size_bytes)
+
+    def _total(self, owner: int) -> int:
+        return max(self._scale_bytes(self._state, owner) // self._page, 1)
+
+    def _in_order(self, owner: int) -> Sequence[tuple[int, int]]:
+        """Return points and index of each container that may die there; most points first, else by index.
+
+        Points are computed once if nothing grows.
+        """
+        memory, order = self._memory, self._orders.get(owner)
+        if order is not None and self._is_still:
+            order = [candidate for candidate in order if candidate[1] in memory.living]
+        else:
+            within: Iterable[int] = memory.living
+            if self._scope is Scope.CONTAINER:
+                within = [owner]
+            elif self._scope is Scope.POD:
+                within = [index for index in memory.pod_containers[owner] if index in memory.living]
+            indices = [index for index in within if index not in memory.immune]
+            points = self._badness(indices, self._total(owner))
+            order = sorted(zip(points, indices, strict=True), key=itemgetter(0), reverse=True)
+        self._orders[owner] = order
+        return order
+
+    def _badness(self, indices: Sequence[int], total: int) -> Iterable[int]:
+        """Return the points of containers: pages plus the constant points of oom_score_adj."""
+        every, page, usages = self._state.containers, self._page, self._memory.usages(indices)
+        pairs = [(every[index], used) for index, used in zip(indices, usages, strict=True)]
+        if self._scope.is_wide:
+            sizes = [(item.adj, used // page - item.beside_bytes // page) for item, used in pairs]
+        else:
+            sizes = [(item.adj, (used - item.beside_bytes) // page) for item, used in pairs]
+        return [badness(pages, adj, total, self._kernel) for adj, pages in sizes]
 
 
 class ContainerLimit(Killer):

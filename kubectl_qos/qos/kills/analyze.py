@@ -17,7 +17,7 @@ from kubectl_qos.k8s.objects import ContainerStateTerminated, ObjectMeta, Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.cgroup.names import container_of_unit, is_uid, pod_cgroup, pod_uid
-from kubectl_qos.qos.killers import BY_ID
+from kubectl_qos.qos.killers import BY_ID, Mechanism
 from kubectl_qos.qos.kills.choice import Unranked, VictimChoice, explain_choice
 from kubectl_qos.qos.kills.evidence import (
     EVICTED,
@@ -42,7 +42,6 @@ from kubectl_qos.qos.kills.evidence import (
     reported_confidence,
     reported_mechanism,
 )
-from kubectl_qos.qos.kills.mechanism import Mechanism
 from kubectl_qos.qos.kills.node_events import container_by_name, event_reports, without_second_hand
 from kubectl_qos.qos.kills.report import Constraint, KernelLog, OomReport, distinct_reports, seconds_between
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ

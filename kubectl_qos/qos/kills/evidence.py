@@ -28,8 +28,7 @@ from kubectl_qos.k8s.objects import (
 )
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.cgroup.names import CUT, PathLevel, path_level, pod_cgroup
-from kubectl_qos.qos.killers import BY_ID, BY_RANK, EVICTING, KILLERS, Killer
-from kubectl_qos.qos.kills.mechanism import Mechanism
+from kubectl_qos.qos.killers import BY_ID, BY_RANK, EVICTING, KILLERS, Killer, Mechanism
 from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome, seconds_between
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence

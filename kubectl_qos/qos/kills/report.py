@@ -14,7 +14,7 @@ from typing import Final
 
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import CUT, pod_cgroup
-from kubectl_qos.qos.kills.mechanism import Mechanism
+from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 
 DEFAULT_PAGE_BYTES: Final = 4096

@@ -3,8 +3,7 @@
 import re
 from typing import Final
 
-from kubectl_qos.qos.killers import KILLERS, Killer
-from kubectl_qos.qos.kills.mechanism import Mechanism
+from kubectl_qos.qos.killers import KILLERS, Killer, Mechanism
 from kubectl_qos.qos.kills.report import Killed
 from kubectl_qos.qos.logs.oom_lines import ReportBuilder, Stage
 from kubectl_qos.qos.logs.record import LogRecord

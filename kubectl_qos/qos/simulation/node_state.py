@@ -24,8 +24,8 @@ from kubectl_qos.k8s.quantity import Quantity, parse_duration, parse_time
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
-from kubectl_qos.qos.cgroup.memory import container_swap
 from kubectl_qos.qos.cgroup.pod import sets_oom_group
+from kubectl_qos.qos.cgroup.values import container_swap
 from kubectl_qos.qos.eviction import (
     Due,
     evictable_capacity,

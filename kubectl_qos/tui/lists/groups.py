@@ -13,8 +13,15 @@ from typing import Any, Final, TypeVar, cast
 from rich.cells import cell_len
 
 from kubectl_qos.analysis.deaths import DeathRow, most_important
-from kubectl_qos.analysis.group_table import GroupRow, namespace_rows, workload_rows
-from kubectl_qos.analysis.node_table import NodeRow, NodeRows, build_node_rows, worst_node_first
+from kubectl_qos.analysis.group_table import (
+    GroupRow,
+    NodeRow,
+    NodeRows,
+    build_node_rows,
+    namespace_rows,
+    workload_rows,
+    worst_node_first,
+)
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.k8s.kinds import Workload, find_workload

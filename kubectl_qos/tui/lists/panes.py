@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from kubectl_qos.analysis.deaths import NodeDeaths
-from kubectl_qos.analysis.node_table import NodeRow, build_node_row
+from kubectl_qos.analysis.group_table import NodeRow, build_node_row
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.usage import ContainerKey
 from kubectl_qos.present.format import binary, escape, psi_text, rounded, shortened

@@ -21,18 +21,18 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Static
 
-from kubectl_qos.analysis.node_table import NodeRow, build_node_row
+from kubectl_qos.analysis.group_table import NodeRow, build_node_row
 from kubectl_qos.analysis.pod_facts import MOST_SCORE
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.present.events import LOADING, error_section, events_section
 from kubectl_qos.present.explanation import Explanation, explain_pod, text_lines, with_fix
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.moments import cheapest_section
 from kubectl_qos.present.next_death import DIES_NEXT
 from kubectl_qos.present.output import Section
+from kubectl_qos.present.pod_history import LOADING, error_section, events_section
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.background import attempt, run_in_background
 from kubectl_qos.tui.screens.base import Built, QosScreen

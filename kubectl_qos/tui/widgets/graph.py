@@ -9,7 +9,7 @@ from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from kubectl_qos.analysis.node_table import NodeRow
+from kubectl_qos.analysis.group_table import NodeRow
 from kubectl_qos.analysis.trends import MOST, STEADY
 from kubectl_qos.present.format import binary, mebibytes, rounded
 from kubectl_qos.present.node_columns import FILLS
