@@ -155,7 +155,7 @@ class Owner(NamedTuple):
     label: str
     path: str
     resources: ResourceRequirements
-    is_ephemeral: bool = False
+    kind: ContainerKind | None = None
 
     def amounts(self, side: str) -> ResourceList:
         """Return its requests or limits."""
@@ -218,7 +218,7 @@ class Case:
                 f"{_KIND_WORDS[kinds[id(container)]]} {container.name}".rstrip(),
                 f"{self.prefix}.{list_}[{index}]",
                 container.resources,
-                list_ == "ephemeralContainers",
+                kinds[id(container)],
             )
             for list_, containers in (
                 ("initContainers", self.pod.init_containers),

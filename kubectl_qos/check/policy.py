@@ -16,7 +16,16 @@ from string import Formatter
 from typing import Any, Final, NamedTuple
 
 from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, WAIVER_MARK
-from kubectl_qos.check.rules import INJECTED, MEANING, NO_CLASS, ODD_CPU, ODD_MEMORY, OTHER_CLASS
+from kubectl_qos.check.rules import (
+    APPLICATION,
+    INJECTED,
+    MEANING,
+    NO_CLASS,
+    ODD_CPU,
+    ODD_MEMORY,
+    OTHER_CLASS,
+    OTHERS,
+)
 from kubectl_qos.check.settings import Level, RuleId, Settings, waiver_form
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES
 from kubectl_qos.k8s.objects import CPU, MEMORY
@@ -250,7 +259,9 @@ def _variables(settings: Settings, release: Release, template: str) -> dict[str,
         "waiver": _marked(WAIVER_MARK, template, "''"),
         # One list for each rule, with a map of facts for each violation.
         RuleId.ODD_SIZE.lower(): _odd_sizes(),
-        RuleId.REQUEST_MISSING.lower(): _missing_requests(settings.resources),
+        RuleId.REQUEST_MISSING.lower(): _missing_requests(
+            settings.resources_of(RuleId.REQUEST_MISSING), spec
+        ),
         RuleId.LIMIT_FAR_ABOVE_REQUEST.lower(): _far_limits(settings.ratio),
         RuleId.LIMIT_TOO_SMALL.lower(): _small_limits(settings.minimum),
         RuleId.OTHER_CLASS.lower(): _other_class(),
@@ -291,7 +302,7 @@ def _odd_sizes() -> str:
     return " + ".join(hits)
 
 
-def _missing_requests(resources: Sequence[str]) -> str:
+def _missing_requests(resources: Sequence[str], spec: str) -> str:
     lacks = {}
     for name in resources:
         shared = _expand(f"?requests.{name} || ?limits.{name}", "variables.shared")
@@ -300,8 +311,12 @@ def _missing_requests(resources: Sequence[str]) -> str:
     for name in lacks if len(lacks) > 1 else ():
         others = " && ".join(f"!({lack})" for other, lack in lacks.items() if other != name)
         named = f"({others} ? {_text(name)} : {named})"
-    meaning = f"(!variables.unknown && variables.class == 'BestEffort' ? {_text(MEANING)} : '')"
-    return _each(" || ".join(lacks.values()), resources=named, meaning=meaning)
+    critical = f"has({spec}.priorityClassName) && {spec}.priorityClassName == '{SYSTEM_NODE_CRITICAL}'"
+    has_worst_score = f"!variables.unknown && variables.class == 'BestEffort' && !({critical})"
+    meaning = f"({has_worst_score} ? {_text(MEANING)} : '')"
+    sidecars = "variables.initContainers.filter(c, string(c.label).startsWith('sidecar '))"
+    lacking = " || ".join(lacks.values())
+    return _each(lacking, f"({sidecars} + variables.containers)", resources=named, meaning=meaning)
 
 
 def _far_limits(ratio: int) -> str:
@@ -342,6 +357,10 @@ def _best_effort(least: int, spec: str) -> str:
 def _init_costs() -> str:
     injected = f"c.name in {[*INJECTED]}"
     apps = f"variables.containers.all(c, {injected} || {_expand(_GUARANTEED, 'c')})"
-    costs = _each(f"!({_GUARANTEED})", "variables.initContainers")
-    costs += f" + {_each(f'{injected} && !({_GUARANTEED})', 'variables.containers')}"
-    return f"!variables.podLevel && variables.containers.exists(c, !({injected})) && {apps} ? {costs} : []"
+    costly = f"!({_GUARANTEED})"
+    costs = _each(costly, others=_text(APPLICATION))
+    is_one = f"size(variables.every.filter(c, {_expand(costly, 'c')})) == 1"
+    is_one += f" && size(variables.containers.filter(c, !({injected}))) > 1"
+    alone = f"{is_one} ? {_each(costly, others=_text(OTHERS))} : []"
+    is_judged = f"!variables.podLevel && variables.containers.exists(c, !({injected}))"
+    return f"!({is_judged}) ? [] : {apps} ? {costs} : {alone}"

@@ -40,7 +40,6 @@ from kubectl_qos.k8s.objects import (
     NO_RESOURCES,
     Container,
     Json,
-    Pod,
     ResourceList,
     all_containers,
     nested,
@@ -55,10 +54,11 @@ from kubectl_qos.k8s.quota import (
     limit_range_refusals,
     quota_refusals,
 )
-from kubectl_qos.k8s.releases import Gate, Release
+from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import pod_requests, resources_of_pod
 from kubectl_qos.k8s.validation import MOST_CPU_MILLI, MistakeCode, manifest_mistakes, pod_refusals
 from kubectl_qos.qos.cgroup.values import UNWRITTEN
+from kubectl_qos.qos.oom_score import is_node_critical
 from kubectl_qos.qos.prediction import Prediction, predict_running
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level, qos_class
 from kubectl_qos.qos.ranking import ContainerKind, Profiles
@@ -123,7 +123,7 @@ INJECTED: Final = tuple(name for names, *_ in _ADDED.values() for name in names.
 def _mistakes(case: Case) -> Iterator[Hit]:
     """Yield what strict validation refuses, duplicate fields, and resources of ephemeral containers."""
     for owner in case.owners:
-        if owner.is_ephemeral and owner.resources != NO_RESOURCES:
+        if owner.kind is ContainerKind.EPHEMERAL and owner.resources != NO_RESOURCES:
             text = f"{owner.path}.resources: Forbidden: cannot be set for an Ephemeral Container"
             facts = {"what": "it", "text": text}
             yield Hit(RuleId.REFUSED, f"{owner.path}.resources", facts, owner.name)
@@ -165,24 +165,30 @@ MEANING: Final = ": the pod is BestEffort, with oom_score_adj 1000, the highest"
 
 
 def _missing_requests(case: Case) -> Iterator[Hit]:
-    """Count requests from LimitRanges; skip ephemeral containers, which cannot have any."""
+    """Count requests from LimitRanges.
+
+    Skip init containers, which run before the others, within what those request, and ephemeral containers.
+    """
     shared: set[str] = set()
     if case.release.enabled(Gate.POD_LEVEL_RESOURCES):
         shared = {*resources_of_pod(case.pod, "requests"), *resources_of_pod(case.pod, "limits")}
     pod, qos = (case.pod, case.qos) if case.is_stored else (case.created, case.created_class)
-    meaning = MEANING if qos is QosClass.BEST_EFFORT else ""
+    has_worst_score = qos is QosClass.BEST_EFFORT and not is_node_critical(admitted(pod))
+    meaning = MEANING if has_worst_score else ""
+    names = case.settings.resources_of(RuleId.REQUEST_MISSING)
     for owner, container in zip(case.owners, all_containers(pod), strict=False):
         requested = {*shared, *container.requests, *container.limits}
-        resources = [name for name in case.settings.resources if name not in requested]
-        if resources and not owner.is_ephemeral:
+        resources = [name for name in names if name not in requested]
+        if resources and owner.kind in {ContainerKind.APP, ContainerKind.SIDECAR}:
             facts = {"resources": " and ".join(resources), "meaning": meaning}
             yield case.hit(RuleId.REQUEST_MISSING, owner, "resources", **facts)
 
 
 def _limits_alone(case: Case) -> Iterator[Hit]:
+    names = case.settings.resources_of(RuleId.LIMIT_WITHOUT_REQUEST)
     for owner in case.owners if not case.is_stored else ():
         limits, requests = owner.amounts("limits"), owner.amounts("requests")
-        resources = [name for name in (CPU, MEMORY) if name in limits and name not in requests]
+        resources = [name for name in names if name in limits and name not in requests]
         if resources and owner.name != POD_LEVEL:
             facts = {"resources": " and ".join(resources)}
             yield case.hit(RuleId.LIMIT_WITHOUT_REQUEST, owner, "resources.limits", **facts)
@@ -235,22 +241,34 @@ def _best_effort(case: Case) -> Iterator[Hit]:
         yield Hit(RuleId.BEST_EFFORT_WITH_PRIORITY, f"{case.prefix}.{field_}", {"priority": priority})
 
 
+APPLICATION: Final = "the application's containers"
+OTHERS: Final = "the other containers"
+
+
 def _init_costs(case: Case) -> Iterator[Hit]:
-    """Yield init, sidecar and injected containers without which the pod would be Guaranteed."""
+    """Yield init, sidecar and injected containers without which the pod would be Guaranteed.
+
+    Yield also an app container that alone costs the class, as a note: it may be what the pod is for.
+    """
     pod, release = case.defaulted, case.release
+    every = (*pod.init_containers, *pod.containers)
     apps = tuple(container for container in pod.containers if container.name not in INJECTED)
     if case.qos is QosClass.GUARANTEED or not apps or is_decided_at_pod_level(pod, release):
         return
-    if _class_of(pod, release, apps) is not QosClass.GUARANTEED:
-        return
-    for owner, container in zip(case.owners, (*pod.init_containers, *pod.containers), strict=False):
-        if _class_of(pod, release, (*apps, container)) is not QosClass.GUARANTEED:
-            yield case.hit(RuleId.INIT_COSTS_CLASS, owner, "resources")
+    costly = [place for place in zip(case.owners, every, strict=False) if not _is_guaranteed(case, place[1])]
+    if not any(container in apps for _, container in costly):
+        for owner, _ in costly:
+            yield case.hit(RuleId.INIT_COSTS_CLASS, owner, "resources", others=APPLICATION)
+    elif len(costly) == 1 and len(apps) > 1:
+        hit = case.hit(RuleId.INIT_COSTS_CLASS, costly[0][0], "resources", others=OTHERS)
+        yield hit._replace(level=Level.NOTE)
 
 
-def _class_of(pod: Pod, release: Release, containers: tuple[Container, ...]) -> QosClass:
-    spec = msgspec.structs.replace(pod.spec, init_containers=(), containers=containers)
-    return computed_class(msgspec.structs.replace(pod, spec=spec), release)
+def _is_guaranteed(case: Case, container: Container) -> bool:
+    """Return whether a pod of this container alone would be Guaranteed."""
+    spec = msgspec.structs.replace(case.defaulted.spec, init_containers=(), containers=(container,))
+    alone = msgspec.structs.replace(case.defaulted, spec=spec)
+    return computed_class(alone, case.release) is QosClass.GUARANTEED
 
 
 def _gets_containers_injected(case: Case) -> Iterator[Hit]:

@@ -72,13 +72,15 @@ def read_check_settings(path: Path) -> Settings:
         raise InputError(f"{path}: {error.strerror}") from None
     fields: _File = file.convert(_File)
     levels: dict[RuleId, Level | None] = {}
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = {"resources": {}}
     for name in fields.rules or ():
         rule = _IDS[file.choice(name, _IDS, "rule", "rules", name)]
         rule_fields = _read_rule(file, rule)
         level = rule_fields.pop("level", True)
         if level is not True:
             levels[rule] = None if level in {False, "off"} else Level(level)
+        if "resources" in rule_fields:
+            parameters["resources"][rule] = rule_fields.pop("resources")
         parameters |= rule_fields
     exceptions = [_read_exception(file, str(index)) for index in range(len(fields.exceptions))]
     try:

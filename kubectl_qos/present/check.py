@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -15,6 +16,9 @@ from kubectl_qos.present.format import count, escape
 
 PAGES: Final = "https://kubectl-qos.github.io/kubectl-qos/check-rules"
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+MOST_NOTES: Final = 10
+"""With more notes of a rule, the summary says how to turn it off."""
 
 
 class Place(NamedTuple):
@@ -83,10 +87,10 @@ def reference(subject: Subject) -> str:
 
 
 def text_lines(report: Report) -> Iterator[str]:
-    """Yield a line for each finding, as compilers do, above the line of the file; then waived findings."""
+    """Yield a line for each finding, as compilers do, above the file's if it is no note; then waived ones."""
     for finding, place, message in grouped(report.findings):
         yield f"{place}: {finding.level}: {reference(finding.subject)}: {message} [{finding.rule}]"
-        if place.text.strip():
+        if place.text.strip() and finding.level is not Level.NOTE:
             yield f"    {escape(place.text.strip())}"
     for finding, place, reason in report.waived:
         message = f"{reference(finding.subject)}: {sentence(finding)} [{finding.rule}]"
@@ -121,12 +125,16 @@ def scope_lines(settings: Settings, subjects: Sequence[Subject], *, is_whole: bo
 
 
 def summary(report: Report) -> str:
-    """Return how many findings of each level there are, and in how many objects."""
-    levels = [finding.level for finding, *_ in grouped(report.findings)]
+    """Return how many findings of each level there are, in how many objects, and what has most notes."""
+    findings = [finding for finding, *_ in grouped(report.findings)]
+    levels = [finding.level for finding in findings]
+    rules = Counter(finding.rule for finding in findings if finding.level is Level.NOTE)
+    [(rule, notes)] = rules.most_common(1) or [(RuleId.REFUSED, 0)]
+    off = f"; {notes} are {rule}: --rule {rule}=off leaves them out" if notes > MOST_NOTES else ""
     counts = ", ".join(count(levels.count(level), level.value) for level in Level if level in levels)
     waived = f", {len(report.waived)} waived" if report.waived else ""
     errors = f"; {len(report.errors)} could not be read" if report.errors else ""
-    return f"{counts or 'nothing found'} in {count(len(report.subjects), 'object')}{waived}{errors}"
+    return f"{counts or 'nothing found'} in {count(len(report.subjects), 'object')}{waived}{errors}{off}"
 
 
 def github_lines(report: Report) -> Iterator[str]:

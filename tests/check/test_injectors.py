@@ -173,4 +173,8 @@ def test_the_injected_container_that_has_cost_the_class_is_named(run: Run) -> No
     for label, manifest in places.items():
         assert messages(run, "QOS012", manifest) == [f"{label} istio-proxy {costs}"]
     other = manifests(namespace={}, app={"other": proxy["istio-proxy"]})
-    assert messages(run, "QOS012", other) == []
+    assert messages(run, "QOS012", other) == [
+        "container other costs the pod its class: the other containers alone would be Guaranteed"
+    ]
+    both = manifests(namespace={}, app={"other": proxy["istio-proxy"], "third": {}})
+    assert messages(run, "QOS012", both) == []

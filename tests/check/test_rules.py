@@ -107,6 +107,16 @@ def test_limit_ranges_come_before_the_rules(run: Run) -> None:
     )
 
 
+def test_a_missing_request_matters_by_what_the_container_and_its_pod_are(run: Run) -> None:
+    requests = MARKED.replace("{name: a}", "{name: a, resources: {requests: {cpu: 1, memory: 1Gi}}}")
+    before = requests.replace("containers:", "initContainers: [{name: setup}], containers:")
+    assert found(run, before) == [], "it runs within what the others request"
+    sidecar = before.replace("{name: setup}", "{name: setup, restartPolicy: Always}")
+    assert [one["container"] for one in found(run, sidecar)] == ["setup"]
+    (item,) = found(run, MARKED.replace("cluster", "node"))
+    assert item["message"] == "no request for cpu and memory in container a", "its oom_score_adj is -997"
+
+
 def test_explain_applies_the_limit_ranges_of_the_input(run: Run) -> None:
     (run.home / "x.yaml").write_text(RANGE + MARKED)
     done = run("explain", "pod/web", "-n", "shop", "-f", "x.yaml", "--node-memory", "16Gi")

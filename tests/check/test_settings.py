@@ -52,7 +52,7 @@ exceptions:
         None,
     ]
     assert (read.level(RuleId.INIT_COSTS_CLASS), read.level(RuleId.INJECTED)) == ("note", "warning")
-    assert (read.resources, read.ratio, read.minimum.value(), read.priority) == (
+    assert (read.resources_of(RuleId.REQUEST_MISSING), read.ratio, read.minimum.value(), read.priority) == (
         ("memory",),
         2,
         16 << 20,
@@ -345,6 +345,18 @@ def test_only_some_namespaces_are_checked(
 def test_an_object_without_a_namespace_is_in_the_default_one(run: Run) -> None:
     settle(run, "namespaces: [default]\nrules: {QOS006: off, QOS010: {classes: {default: Guaranteed}}}\n")
     assert [one["rule"] for one in found(run, BARE.replace(", namespace: shop", ""))] == ["QOS010"]
+
+
+def test_a_limit_needs_a_request_of_the_chosen_resources(run: Run) -> None:
+    limits = (
+        EXAMPLES["QOS007"]["fails"]
+        .replace("requests: {cpu: 100m}\n", "")
+        .replace("memory:", "cpu: 1, memory:")
+    )
+    for resources, said in (("[memory]", "memory"), ("[cpu, memory]", "cpu and memory")):
+        settle(run, f"rules: {{QOS007: {{resources: {resources}}}}}\n")
+        (item,) = found(run, limits)
+        assert f"the limit for {said}, so" in item["message"]
 
 
 def test_parameters_change_what_is_found(run: Run) -> None:
