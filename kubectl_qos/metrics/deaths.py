@@ -4,7 +4,7 @@ They are restarts with their last reason, evicted pods, and OOM kills that cAdvi
 cluster of one time, qos/kills the deaths in statuses, events and kernel logs.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -21,6 +21,7 @@ from kubectl_qos.metrics.series import (
     WORKING_SET,
     container_of,
     label,
+    of_nodes,
     pod_of,
     read_nodes,
     rfc3339,
@@ -56,6 +57,10 @@ _BEFORE: Final = "[10m]"
 _NEAR: Final = 0.9
 """Memory seen at this share of its limit, or of its node, may have reached it between two samples."""
 _MOST_PEAKS: Final = 30
+_POINTS: Final = 96
+"""The points of a day's track: one for every quarter of an hour."""
+MOST_NODES: Final = 200
+"""The nodes whose memory of a day a store answers with a megabyte at most."""
 
 
 @dataclass
@@ -191,19 +196,27 @@ def with_older(recent: Sequence[Kill], older: Iterable[Kill], seconds: int) -> l
 
 
 class Track(NamedTuple):
-    """The last hours that a store has, as Unix times, and who died in them, the oldest first."""
+    """The last hours that a store has, as Unix times, and who died in them, the oldest first.
+
+    `memory` is what nodes used, in bytes at Unix times; nothing with more than MOST_NODES.
+    """
 
     begin: float
     end: float
     kills: tuple[Kill, ...] = ()
+    memory: Mapping[str, Sequence[tuple[float, float]]] = {}
 
 
 def read_track(store: Prometheus, end: float) -> Track:
     """Read a day at most until a Unix time, from the first time at which pods are known. Raises QosError."""
     begin = end - _DAY
-    counts = store.query_range(f"count({select(store, [INFO])})", begin, end, _DAY / 96)
-    begin = min((at for series in counts for at, _ in series.points), default=begin)
-    return Track(begin, end, tuple(reversed(read_kills(store, begin, end))))
+    counts = store.query_range(f"count({select(store, [INFO])})", begin, end, _DAY / _POINTS)
+    begin = max(begin, min((at for series in counts for at, _ in series.points), default=begin))
+    nodes, memory = read_nodes(store, end), dict[str, Sequence[tuple[float, float]]]()
+    if len(nodes.by_node) <= MOST_NODES:
+        for series in store.query_range(of_nodes(store), begin, end, _DAY / _POINTS):
+            memory[nodes.node_name(series.labels)] = series.points
+    return Track(begin, end, tuple(reversed(read_kills(store, begin, end))), memory)
 
 
 def _read_ends(store: Prometheus, start: float, end: float, step: int) -> list[_End]:

@@ -120,10 +120,15 @@ def read_now(store: Prometheus, at: float | None = None) -> Amounts:
     return read_nodes(store, at)._replace(by_pod=_usage(by_name, rfc3339(moment)))
 
 
+def of_nodes(store: Prometheus, over: str = "") -> str:
+    """Return the query for what nodes use, or the most of it `over` a time such as `[10m]`."""
+    series = select(store, [WORKING_SET], _ROOT)
+    return f"max by ({BY}) ({f'max_over_time({series}{over})' if over else series})"
+
+
 def read_nodes(store: Prometheus, at: float | None, over: str = "") -> Amounts:
     """Read the usage of nodes alone, or the most of it `over` a time such as `[10m]`. Raises QosError."""
-    series = select(store, [WORKING_SET], _ROOT)
-    roots = store.query(f"max by ({BY}) ({f'max_over_time({series}{over})' if over else series})", at)
+    roots = store.query(of_nodes(store, over), at)
     infos = store.query(select(store, ["kube_node_info"]), at)
     by_ip = {ip: label(info.labels, NODE) for info in infos if (ip := info.labels.get("internal_ip"))}
     nodes = Amounts({}, {}, by_ip)

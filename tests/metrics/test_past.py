@@ -222,10 +222,13 @@ def test_the_track_of_the_slider_has_the_day_and_its_deaths(store: Store) -> Non
     track = Past(options).track()
     assert track.end - track.begin <= DAY
     assert store.begin - 60 <= track.begin <= store.begin + 1000, "the store begins no earlier"
+    assert {"worker-1", "worker-2", "worker-3"} == {*track.memory}
+    at, used = track.memory["worker-1"][-1]
+    assert (at, used) == pytest.approx((track.end, 3696 << 20)), "db-0, api-0 and what is no pod's"
     assert [(kill.pod, kill.diagnosis.mechanism.value) for kill in track.kills] == [
         ("api-0", "container limit"),
         ("crunch", "node"),
-        ("cache", "kubelet eviction"),
+        ("cache", "unknown eviction"),
     ]
 
 

@@ -151,3 +151,25 @@ def test_a_node_is_drawn_by_class_below_where_the_kubelet_evicts() -> None:
     assert not node_graph(row, classes, 4, 40), "too narrow"
     assert not node_graph(row, (), 4, 80)
     assert [plain(line).isascii() for line in lines] == [True] * 4
+
+
+def test_what_is_simulated_follows_now_and_kills_are_marked() -> None:
+    row = build_node_row(demo(), "worker-2")
+    classes = [(5000 * MIB, (3000 + 1000 * number) * MIB, 1400 * MIB) for number in range(6)]
+    later = [(15000 * MIB, False), (9000 * MIB, True), (6000 * MIB, True)]
+    lines = text(node_graph(row, classes, 4, 80, later))
+    assert [line.rstrip() for line in lines] == [
+        f"16Gi ┄┄┄┄▂▄▅{'┄' * 53} kubelet evicts",
+        "     ▂▄▆▓▓▓▒▁",
+        "     ▓▓▓▓▓▓▒▒▃",
+        "   0 ██████▒▒▒",
+        "        now ✗✗",
+    ]
+    wide = text(node_graph(row, classes, 4, 150, later))
+    assert wide[3].rstrip() == "   0 ████████████▒▒▒▒▒▒", "a sample is as wide as without kills"
+    assert wide[4].rstrip() == "              now  ✗ ✗"
+    many = text(node_graph(row, classes * 9, 4, 80, later * 99))
+    assert {len(line.removesuffix(" kubelet evicts")) for line in many} == {65}, (
+        "what has no room is left out"
+    )
+    assert text(node_graph(row, classes[:1], 4, 80, later))[3].rstrip() == "   0 █▒▒▒", "one sample is enough"

@@ -52,6 +52,9 @@ def kill(hours_ago: float, pod: str, mechanism: str = "container limit") -> Kill
 
 KILLS = (kill(20, "api-0"), kill(19.5, "api-0"), kill(2, "cache-0", "kubelet eviction"))
 TRACK = Track(END - DAY, END, KILLS)
+SAWTOOTH = [(END - DAY + 900 * step, float((1 + step % 24) << 29)) for step in range(8, 97)]
+FULLER = [(END, 13.0 * (1 << 30))]
+MEMORY = TRACK._replace(memory={"worker-1": FULLER, "worker-2": SAWTOOTH, "gone": []})
 AGO = "121m"
 
 
@@ -89,6 +92,20 @@ def test_the_deaths_around_the_knob_and_which_is_next() -> None:
     many = TRACK._replace(kills=tuple(kill(20 - number, f"pod-{number}") for number in range(15)))
     near = [line.text.removeprefix("▸").split()[1] for line in Times(many, 14 * HOUR).death_lines(3)]
     assert near == ["shop/pod-9", "shop/pod-10", "shop/pod-11"]
+
+
+def test_the_memory_of_the_node_of_the_next_death_is_drawn_above_its_track() -> None:
+    lines = [line.text.rstrip() for line in Times(MEMORY, 0).memory_lines(48)]
+    assert lines == [
+        " memory of worker-2, 512Mi to 12.0Gi",
+        "          ▁▄▆         ▁▄▆         ▂▅█         ▂▅",
+        "       ▁▄▆███      ▁▄▆███      ▂▅████      ▂▅███",
+        "     ▄▆██████   ▁▄▆██████   ▂▅███████   ▂▅██████",
+        "     ████████▁▄▆█████████▂▅██████████▂▅█████████▁",
+    ]
+    lines = [line.text.rstrip() for line in Times(MEMORY, DAY).memory_lines(48)]
+    assert lines[0] == " memory of worker-1, 13.0Gi to 13.0Gi", "without one that of the fullest node"
+    assert Times(TRACK, 0).memory_lines(48) == [], "a store may know no node"
 
 
 @given(st.integers(HOUR, DAY), st.integers(30, 200))
@@ -174,7 +191,7 @@ class Store:
     def track(self) -> Track:
         if self.error is not None:
             raise self.error
-        return TRACK
+        return MEMORY
 
     def older_deaths(self, now: datetime, *, is_past: bool) -> tuple[Sequence[Kill], int]:
         self.requests.append((now, is_past))

@@ -18,13 +18,13 @@ from kubectl_qos.present.killers import killer_name
 from kubectl_qos.present.output import NO_AGES, Column
 from kubectl_qos.present.simulation import REACH_COLUMNS, STEP_COLUMNS, simulation_summary, step_note
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import NodeState, Scenario, state_of_node
+from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, state_of_node
 from kubectl_qos.tui.screens import simulation as simulation_screen
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.simulation import Mode, SimulationScreen, first_options, step_bytes
 from kubectl_qos.tui.widgets.line_table import HEADER
-from kubectl_qos.tui.widgets.simulation import NodeBar, OptionBar, Slider
+from kubectl_qos.tui.widgets.simulation import NodeBar, OptionBar, Slider, memory_later
 from kubectl_qos.tui.widgets.text_view import TextView
 from tests.tui.sources import Run, ScriptedSource, demo, renamed, running, with_usage, without
 
@@ -90,6 +90,26 @@ def cells(
 ) -> list[str]:
     shown = next(column for column in columns if column.key == key)
     return [shown.cell(row, NO_AGES) for row in rows]
+
+
+def test_memory_later_rises_until_a_kill_falls_by_it_and_stays() -> None:
+    state = worker_2()
+    used = state.used_bytes
+    freed = simulate(state, Scenario(free_bytes=4 * GI))
+    left = used
+    points = []
+    for step in freed.steps:
+        left -= step.freed.free_bytes
+        points.append((left >> 10, True))
+    assert list(memory_later(state, freed)) == points
+    grown = state.find_container("crunch-x2k9f", "c", "batch")
+    growth = ContainerGrowth(grown, state.containers[grown].used_bytes + 8 * GI)
+    (top, _), (after, is_kill), *_ = memory_later(state, simulate(state, Scenario(growth=(growth,))))
+    assert used >> 10 < top > after, "it grows until one is killed"
+    assert is_kill
+    assert list(memory_later(state, simulate(state, Scenario()))) == [], "nothing changes"
+    restarted = list(memory_later(state, simulate(state, Scenario(free_bytes=GI, restarts=True))))
+    assert restarted[0] == (used >> 10, True), "it is used again at once"
 
 
 async def test_what_is_shown_is_what_the_command_says() -> None:

@@ -1,14 +1,16 @@
-"""Another time of the cluster: a track of the last hours on which deaths are marked, and a knob on it.
+"""Another time of the cluster: a track of the last hours with a node's memory and deaths, and a knob on it.
 
 cluster/source.py has the cluster of a time, metrics/deaths.py reads the track.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from operator import itemgetter
 from typing import Final, Literal
 
 from textual import on
@@ -20,13 +22,14 @@ from kubectl_qos.cluster.source import PastTime
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.metrics.deaths import Track
-from kubectl_qos.present.format import duration, escape, full_name
+from kubectl_qos.present.format import duration, escape, full_name, rounded
 from kubectl_qos.present.kill_columns import by_text
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.screens.dialogs import InputDialog
 from kubectl_qos.tui.view import past_words
+from kubectl_qos.tui.widgets.graph import BARS, GRAPH_HEIGHT, Band, graph
 from kubectl_qos.tui.widgets.simulation import Slider
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView, escape_lines
 
@@ -37,6 +40,8 @@ BEFORE: Final = 60
 _LABEL: Final = 8
 """The cells that the hour below the track takes, with a gap."""
 _DEATHS: Final = 7
+_DRAWN: Final = 24
+"""The lines that a screen needs for a graph."""
 NO_DEATHS: Final = "no OOM kill or eviction is known in this time"
 
 
@@ -89,6 +94,22 @@ class Times:
             line = f"{line:<{round((cells - 1) * at / self.top)}}{self.moment(at):%H:%M}"
         return line
 
+    def memory_lines(self, cells: int) -> list[TextLine]:
+        """Draw a node's memory above a track of this many cells: the next victim's, else the fullest one."""
+        memory = {node: points for node, points in self.track.memory.items() if points}
+        later = (kill.node for at, kill in self.deaths if at >= self.chosen and kill.node in memory)
+        node = next(later, max(memory, key=lambda name: memory[name][-1][1], default=""))
+        if not node:
+            return []
+        points = memory[node]
+        sizes = [int(used) for _, used in points]
+        times = [self.track.begin + self.top * cell / (cells - 1) for cell in range(cells)]
+        places = [bisect_right(points, time, key=itemgetter(0)) for time in times]
+        columns = [sizes[place - 1] if place else 0 for place in places]
+        lines = graph([Band(columns, BARS[-1], "calm")], (0, max(sizes)), (GRAPH_HEIGHT, cells))
+        seen = f"memory of {escape(node)}, {rounded(min(sizes))} to {rounded(max(sizes))}"
+        return [TextLine(f" {seen}", "muted"), *(TextLine.of((" ", ""), *line) for line in lines)]
+
     def death_lines(self, most: int = _DEATHS) -> Iterator[TextLine]:
         """Yield the deaths around the knob, the next one after it marked."""
         marked = sum(at < self.chosen for at, _ in self.deaths)
@@ -119,6 +140,7 @@ class TimeSlider(InputDialog[datetime | Literal["present"] | None], group=Bindin
         with Vertical(classes="dialog track") as dialog:
             dialog.border_title = "Another time"
             yield Label("reading the last day from Prometheus …", id="finding", markup=False)
+            yield TextView(id="memory")
             yield Slider("", "now")
             yield TextView(id="deaths")
             actions = [action for action in actions_in_group(BindingGroup.PAST) if not action.footer]
@@ -130,7 +152,7 @@ class TimeSlider(InputDialog[datetime | Literal["present"] | None], group=Bindin
 
     def _take(self, track: Track | QosError) -> None:
         if isinstance(track, QosError):
-            for name in ("Slider", "#deaths", "#keys"):
+            for name in ("#memory", "Slider", "#deaths", "#keys"):
                 self.query_one(name).display = False
             self.show_status(escape_lines(f"! {track}\n{track.hint}".rstrip()))
             return
@@ -142,11 +164,16 @@ class TimeSlider(InputDialog[datetime | Literal["present"] | None], group=Bindin
         self.show_status(times.words)
         self.query_one(Slider).show(times.chosen, times.top, STEP, [at for at, _ in times.deaths])
         deaths = [TextLine(""), *times.death_lines()]
+        has_room = self.app.size.height >= _DRAWN
 
         def layout(width: int) -> list[TextLine]:
             return [TextLine(f" {times.ticks(width - len('  now'))}", "muted"), *deaths]
 
+        def memory(width: int) -> list[TextLine]:
+            return times.memory_lines(width - len("  now")) if has_room else []
+
         self.query_one("#deaths", TextView).show(layout)
+        self.query_one("#memory", TextView).show(memory)
 
     @on(Slider.Moved)
     def _slid(self, event: Slider.Moved) -> None:

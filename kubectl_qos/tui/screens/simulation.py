@@ -19,6 +19,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.analysis.deaths import begins_with
+from kubectl_qos.analysis.group_table import NodeRow, build_node_row
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.source import has_budgets
 from kubectl_qos.errors import InputError, QosError
@@ -33,8 +34,16 @@ from kubectl_qos.tui.screens.base import Built, QosScreen
 from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view import Detail
 from kubectl_qos.tui.view_model import ViewModel, pod_named
+from kubectl_qos.tui.widgets.graph import GRAPH_HEIGHT, LEGEND, SIMULATED, node_graph
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.simulation import NodeBar, Option, OptionBar, Slider, VictimTable
+from kubectl_qos.tui.widgets.simulation import (
+    NodeBar,
+    Option,
+    OptionBar,
+    Slider,
+    VictimTable,
+    memory_later,
+)
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView, escape_lines, note_lines
 
 _POSITIONS: Final = 128
@@ -161,11 +170,13 @@ def find_growing(node_state: NodeState, key: PodKey | None) -> GrowingContainer:
 
 _ROOMY: Final = 30
 """The lines that a screen needs for all notes."""
+_DRAWN: Final = 35
+"""The lines that a screen needs for a graph."""
 _EVICTION: Final = "eviction"
 _RESTARTS: Final = "restarts"
 
 
-class SimulationScreen(QosScreen, Built[NodeState | None], group=BindingGroup.SIMULATION):
+class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group=BindingGroup.SIMULATION):
     """The victims in order, the next one first. `key` is the pod that grows in that mode."""
 
     AUTO_FOCUS = "VictimTable"
@@ -176,6 +187,7 @@ class SimulationScreen(QosScreen, Built[NodeState | None], group=BindingGroup.SI
         self._node = node
         self._key = key
         self._node_state: NodeState | None = None
+        self._row: NodeRow | None = None
         self._options: SimulationOptions | None = None
         self._shown: tuple[Scenario, Simulation] | None = None
         self._whole: tuple[object, WholeSimulation] | None = None
@@ -189,6 +201,7 @@ class SimulationScreen(QosScreen, Built[NodeState | None], group=BindingGroup.SI
         yield NodeBar()
         yield Slider()
         yield Static(id="outcome", markup=False)
+        yield TextView(self._graph, id="memory")
         table = VictimTable()
         table.border_title = "Who dies, in order"
         yield table
@@ -206,8 +219,8 @@ class SimulationScreen(QosScreen, Built[NodeState | None], group=BindingGroup.SI
     def table(self) -> VictimTable:
         return self.query_one(VictimTable)
 
-    def build(self, view_model: ViewModel) -> NodeState | None:
-        """Return the state of the node; a node of 500 pods takes 50 ms. None if it is gone.
+    def build(self, view_model: ViewModel) -> tuple[NodeState, NodeRow] | None:
+        """Return the node's state and row; a node of 500 pods takes 50 ms. None if it is gone.
 
         Raises QosError.
         """
@@ -215,9 +228,10 @@ class SimulationScreen(QosScreen, Built[NodeState | None], group=BindingGroup.SI
         pods = snapshot.by_node().get(self._node, ())
         if self._node not in snapshot.nodes and not pods:
             return None
-        return state_of_node(snapshot, self._node).require_capacity()
+        node_state = state_of_node(snapshot, self._node).require_capacity()
+        return node_state, build_node_row(snapshot, self._node)
 
-    def show_built(self, built: NodeState | QosError | None) -> None:
+    def show_built(self, built: tuple[NodeState, NodeRow] | QosError | None) -> None:
         """Simulate the same on the node as it is now, or as it was last if it is gone."""
         if built is None:
             since = f"{self._view_model.taken:%H:%M:%S %Z}"
@@ -225,8 +239,8 @@ class SimulationScreen(QosScreen, Built[NodeState | None], group=BindingGroup.SI
         elif isinstance(built, QosError):
             self._error, self._node_state, self._shown = built, None, None
         else:
-            self._gone, self._node_state = "", built
-            self._options = self._options or first_options(built, self._key)
+            self._gone, (self._node_state, self._row) = "", built
+            self._options = self._options or first_options(self._node_state, self._key)
         self._show()
 
     def _show(self) -> None:
@@ -254,6 +268,9 @@ class SimulationScreen(QosScreen, Built[NodeState | None], group=BindingGroup.SI
             marks = whole.kill_points if whole is not None else ()
             slider.show(options.amount, options.top(node_state), step_bytes(node_state), marks)
         self._show_words()
+        memory = self.query_one("#memory", TextView)
+        memory.display = self.app.size.height >= _DRAWN
+        memory.show(self._graph)
         steps = shown[1] if shown is not None else None
         in_danger = self._view_model.is_in_danger(self._node)
         self.table.show(steps, self.qos.source.now(), simulation, in_danger=in_danger)
@@ -267,6 +284,18 @@ class SimulationScreen(QosScreen, Built[NodeState | None], group=BindingGroup.SI
         is_whole = self.table.columns.by_key.get("note", 0) >= cell_len(note)
         self.table.border_subtitle = "" if is_whole else note
         self.query_one("#simulation-notes", TextView).show(self._notes_layout)
+
+    def _graph(self, width: int) -> list[TextLine]:
+        """Draw the node's memory until now, and then as simulated."""
+        node_state, shown, row = self._node_state, self._shown, self._row
+        if node_state is None or shown is None or row is None or row.memory.used is None:
+            return []
+        later = list(memory_later(node_state, shown[1]))
+        now = [used >> 10 for used in row.memory.used.values()]
+        classes = self.qos.trends.of_node(self._node) or (now,)
+        lines = node_graph(row, classes, GRAPH_HEIGHT, width, later)
+        legend = [((f"{LEGEND}, {SIMULATED} as simulated", "muted"),)] if lines else []
+        return [TextLine.of(*parts) for parts in (*lines, *legend)]
 
     def _whole_now(self) -> WholeSimulation | None:
         """Return the simulation to the slider's end if it begins as the shown one; once for a mode."""

@@ -1,4 +1,8 @@
-"""Memory over time in blocks: in one line, or in several lines below a ceiling, stacked by class."""
+"""Memory over time in blocks: in one line, or in several lines below a ceiling, stacked by class.
+
+Not in braille: it has four steps of height in a cell where blocks have eight, no fills that tell classes apart
+without colour, and there are seldom more samples than cells.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +40,7 @@ CLASS_TOKENS: Final[dict[QosClass | None, str]] = {
     QosClass.GUARANTEED: "filled",
 }
 """The colours of classes, and of memory that no pod uses."""
+SIMULATED: Final = "▒"
 LEGEND: Final = ", ".join(f"{fill} {qos.value}" for qos, fill in FILLS.items())
 
 Parts = tuple[tuple[str, str], ...]
@@ -115,22 +120,41 @@ def pod_graph(
     return [*shown, TextLine(f"{' ' * column} {seen}", "muted")]
 
 
-def node_graph(row: NodeRow, classes: Sequence[Sequence[int]], height: int, width: int) -> list[Parts]:
-    """Draw what the pods of each class use of a node's capacity in KiB, and where the kubelet evicts."""
+def node_graph(
+    row: NodeRow,
+    classes: Sequence[Sequence[int]],
+    height: int,
+    width: int,
+    later: Sequence[tuple[int, bool]] = (),
+) -> list[Parts]:
+    """Draw what the pods of each class use of a node's capacity in KiB, and where the kubelet evicts.
+
+    `later` is what all pods use afterwards, and whether one is killed then: a line below marks these.
+    """
     label = f"{binary(row.capacity or 0)} "
-    wide = (width - len(label) - len(" kubelet evicts")) // MOST
-    if not row.capacity or len(classes) < _CHANGES or wide < 1:
+    room = width - len(label) - len(" kubelet evicts")
+    wide = max(room // (2 * MOST), 1) if later else room // MOST
+    if not row.capacity or len(classes) + len(later) < _CHANGES or room < MOST:
         return []
+    past = classes[-min(MOST, room // 2 // wide if later else MOST) :]
+    later = later[: room // wide - len(past)]
+    columns = [(*of_class, 0) for of_class in past] + [(0, 0, 0, used) for used, _ in later]
+    fills = *((fill, CLASS_TOKENS[qos]) for qos, fill in FILLS.items()), (SIMULATED, "muted")
     bands = [
-        Band([of_class[place] for of_class in classes[-MOST:] for _ in range(wide)], fill, CLASS_TOKENS[qos])
-        for place, (qos, fill) in enumerate(FILLS.items())
+        Band([column[place] for column in columns for _ in range(wide)], *fill)
+        for place, fill in enumerate(fills)
     ]
     ceiling = None
     if row.to_eviction is not None and row.memory.used_bytes is not None:
         ceiling = row.memory.used_bytes + row.to_eviction >> 10, "kubelet evicts"
-    lines = graph(bands, (0, row.capacity >> 10), (height, MOST * wide), ceiling)
+    cells = room // wide * wide if later else MOST * wide
+    lines = graph(bands, (0, row.capacity >> 10), (height, cells), ceiling)
     labels = [label, *[" " * len(label)] * (height - 2), f"{'0 ':>{len(label)}}"]
-    return [((text, "muted"), *line) for text, line in zip(labels, lines, strict=True)]
+    drawn = [((text, "muted"), *line) for text, line in zip(labels, lines, strict=True)]
+    if later:
+        kills = "".join((_DEATH if is_kill else "").ljust(wide) for _, is_kill in later)
+        drawn.append(((f"{'now':>{len(label) + wide * len(past)}}", "muted"), (kills, "error")))
+    return drawn
 
 
 def graph(

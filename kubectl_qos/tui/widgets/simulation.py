@@ -65,6 +65,20 @@ class NodeBar(Widget):
         return Content.assemble(*parts)
 
 
+def memory_later(node_state: NodeState, simulation: Simulation) -> Iterator[tuple[int, bool]]:
+    """Yield what pods use in KiB at each kill and after it, which is marked, and in the end."""
+    used = now = node_state.used_bytes
+    for step in simulation.steps:
+        after = now + simulation.before.free_bytes - step.level.free_bytes
+        if not step.restarts and (grown := after + step.freed.free_bytes) > used:
+            yield grown >> 10, False
+        yield after >> 10, True
+        used = after
+    end = now + simulation.before.free_bytes - simulation.after.free_bytes
+    if end != used:
+        yield end >> 10, False
+
+
 _LETTERED: Final = 4
 """The least cells of a segment with the letter of its class."""
 _USED, _FREED, _OWN = "█", "░", "▒"
@@ -252,7 +266,7 @@ class OptionBar(Widget):
 _IMPORTANCE: Final = (
     "victim container by more growth step freed victim container free_after note qos note score"
 )
-_SQUEEZED: Final = {"victim": 24, "container": 6, "note": 28}
+_SQUEEZED: Final = {"victim": 24, "container": 6, "note": 24}
 
 
 class VictimTable(LineTable[VictimRow]):
