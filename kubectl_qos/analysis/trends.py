@@ -58,7 +58,7 @@ class Trends:
         self._nodes: dict[str, list[array[int]]] = {}
         """Time and KiB used outside pods by node, since that last shrank."""
         self._classes: dict[str, list[tuple[int, ...]]] = {}
-        """KiB used by the pods of each class by node, newest last."""
+        """KiB used by the pods of each class by node, newest last: those of a store are in longer steps."""
         self.offers: dict[ContainerKey, int] = {}
         """Limits in bytes that fixes have offered: while one suffices it is offered again."""
 
@@ -99,13 +99,26 @@ class Trends:
             yield name, [*line, now] if line and line[-1][1] <= now[1] else [now]
 
     def _by_class(self, snapshot: Snapshot) -> Iterator[tuple[str, list[tuple[int, ...]]]]:
-        """Yield one more sample of each node; with many nodes none has room for its graph."""
+        """Yield one more sample of each node, after those of its pods in a store of metrics or those before.
+
+        With many nodes none has room for its graph.
+        """
+        history, was_stored = snapshot.history, bool(self._history.lines)
+        steps = len(next(iter(history.lines.values()), ()))
         for name, pods in snapshot.by_node().items() if len(snapshot.nodes) <= FEW_NODES else ():
             release, kib = snapshot.setup(name).release, dict.fromkeys(QosClass, 0)
+            stored: dict[QosClass, list[Sequence[int]]] = {qos: [[0] * steps] for qos in QosClass}
             for pod in pods:
-                if (usage := snapshot.usage_of(pod)) is not None and not pod.is_terminal:
-                    kib[qos_class(pod, release)] += _kibibytes(usage)
-            yield name, [*self._classes.get(name, ())[1 - MOST :], tuple(kib.values())]
+                usage = history.now.get(pod.key) or snapshot.usage_of(pod)
+                if usage is not None and not pod.is_terminal:
+                    kib[qos := qos_class(pod, release)] += _kibibytes(usage)
+                    stored[qos].append(history.lines.get(pod.key, stored[qos][0]))
+            before: Sequence[tuple[int, ...]] = () if was_stored else self._classes.get(name, ())
+            if steps:
+                before = [
+                    *zip(*(map(sum, zip(*lines, strict=True)) for lines in stored.values()), strict=True)
+                ]
+            yield name, [*before[1 - MOST :], tuple(kib.values())]
 
     def node_rates(self, snapshot: Snapshot) -> dict[str, float]:
         """Return the growth of memory outside pods in bytes per second, of nodes that grow steadily."""
@@ -134,11 +147,8 @@ class Trends:
         return line.times if line is not None and key not in self._history.lines else ()
 
     def of_node(self, name: str) -> Sequence[tuple[int, ...]]:
-        """Return what the pods of each class used on a node in KiB, the newest last.
-
-        Empty with many nodes, and with a store of metrics, which may know none of a class.
-        """
-        return self._classes.get(name, ()) if not self._history.lines else ()
+        """Return what the pods of each class used on a node in KiB, newest last; empty with many nodes."""
+        return self._classes.get(name, ())
 
     def peaks(self, key: PodKey) -> Mapping[str, int]:
         """Return the peak in bytes of each container of a pod with several."""

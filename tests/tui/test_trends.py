@@ -18,7 +18,7 @@ from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.analysis.trends import MOST, Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
+from kubectl_qos.k8s.usage import ContainerUsage, History, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.tui.lists.pods import TREND, PodList
@@ -220,6 +220,21 @@ def test_a_node_keeps_what_each_class_used_on_it_even_of_pods_that_are_gone() ->
     nodes = {f"node-{number}": first.nodes["worker-2"] for number in range(FEW_NODES + 1)}
     trends.taken(replace(first, nodes=nodes))
     assert not trends.of_node("worker-2"), "with many nodes none has the room"
+
+
+def test_a_node_has_the_past_that_a_store_has_of_its_pods() -> None:
+    first, trends = demo(), Trends()
+    keys = {name: pod_named(first, name).key for name in ("crunch-x2k9f", "api-7d9c5b6f8-x2mzq", "db-0")}
+    lines = {key: [place << 20, 2 << 20, 3 << 20] for place, key in enumerate(keys.values())}
+    usage = {**first.usage, keys["db-0"]: first.usage[keys["crunch-x2k9f"]]}
+    trends.taken(first)
+    trends.taken(replace(first, usage=usage, history=History({}, first.usage, "1d", "max", lines)))
+    *past, now = trends.of_node("worker-2")
+    assert past == [(2 << 20, 1 << 20, 0), (2 << 20, 2 << 20, 2 << 20), (3 << 20, 3 << 20, 3 << 20)]
+    row = build_node_row(first, "worker-2")
+    assert [kib >> 10 for kib in now] == [(row.used(qos) or 0) >> 20 for qos in QosClass], "no statistic"
+    trends.taken(first)
+    assert len(trends.of_node("worker-2")) == 1, "samples of seconds do not follow those of hours"
 
 
 def test_the_column_sorts_by_growth_with_unknown_trends_last() -> None:

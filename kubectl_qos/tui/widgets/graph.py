@@ -1,7 +1,7 @@
 """Memory over time in blocks: in one line, or in several lines below a ceiling, stacked by class.
 
-Not in braille: it has four steps of height in a cell where blocks have eight, no fills that tell classes apart
-without colour, and there are seldom more samples than cells.
+Not in braille: it has four steps of height in a cell where blocks have eight, no fills that tell classes
+apart without colour, and there are seldom more samples than cells.
 """
 
 from __future__ import annotations
