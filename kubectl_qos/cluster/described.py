@@ -18,6 +18,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import NODE_MEMORY_REASONS
 from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER, UNKNOWN_EXIT
 from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.qos.restart import oom_at_start
 from kubectl_qos.yaml_loader import read_yaml
 
 MORE: Final = "kubectl get pods,nodes,events -A -o json"
@@ -36,9 +37,11 @@ _TEXT: Final = re.compile(
 )
 _LEFT_OUT: Final = re.compile(
     r"^\*\*|\*\*$|^(?:[>#|] ?)+|^`{3}.*|^`(?=\w)|`$|\x1b\[[0-9;]*m"
-    r"|^.*(?:\b(?:kubectl|oc)|[^\w\s] ?k\w{0,2}) (?:-\S+ (?:[\w.-]+ )?)*(?:describe|get) .*",
+    r"|^.*(?:\b(?:kubectl|oc)|[^\w\s] ?k\w{0,2}) (?:-\S+ (?:[\w.-]+ )?)*(?:describe|get) .*"
+    r"|(?<=\S)[ \t]+(?:←|<-+|#)[ \t].*$",
     re.MULTILINE,
 )
+"""Marks of a copy, commands, and what a person wrote beside a line."""
 _COMMAND: Final = re.compile(
     r"\bdescribe (?P<kind>po|no)(?:d|de)?s?[ /](?:-\S+ (?:[\w.-]+ )?)*(?P<name>[a-z0-9][\w.-]*+)(?!=)"
 )
@@ -54,9 +57,10 @@ _MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s
 """Not an object of JSON that a person has cut."""
 _END_WORD: Final = re.compile(r"\b(?:[eE]xitCode|Evicted)\b")
 _OF_RUNTIME: Final = re.compile(
-    r'\bio\.kubernetes\.(container\.name|pod\.\w{3,9})": ?"([^"]{1,253})|\b([iI]d)": ?"([\da-f]{64})"'
+    r'\bio\.kubernetes\.(container\.name|pod\.\w{3,9})"?: ?"?([^"\s,]{1,253})'
+    r'|\b([iI]d)"?: ?"?([\da-f]{64})\b'
 )
-"""What `crictl inspect` and `docker inspect` say of a container's pod and of its ID."""
+"""What `crictl inspect` and `docker inspect` say of a container's pod and of its ID, in JSON or YAML."""
 _STATES: Final = frozenset({"state", "lastState"})
 _STATUS_FIELDS: Final = frozenset({"phase", "containerStatuses", "initContainerStatuses"})
 _SECOND_LINE: Final = re.compile(r"(?<=or sacrifice child)\n *(?=Killed process \d)")
@@ -67,6 +71,7 @@ _LOW: Final = re.compile(
     r"(?:which exceeds its request of \S+\.|request is \S+, has larger consumption of [\w-]+\.))*"
 )
 """What a kubelet says of a pod that it evicts: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
+_SAID: Final = (("Evicted", _LOW), ("Preempting", re.compile("Preempted in order to admit critical pod")))
 _WORDS_OF_LOW: Final = frozenset(re.findall(r"[A-Za-z]{2,}:?", re.sub(r"\[.*?\]|\\S", "", _LOW.pattern)))
 _END: Final = re.compile(
     r"\b(?:lastState\W{1,6}terminated|state\W{1,6}terminated|State\W{1,6}Status|terminated:map"
@@ -74,8 +79,12 @@ _END: Final = re.compile(
     r"(?:(?!\b[sS]tate\W{1,6}\w+\W{1,6}|\blastState\b).){0,600}"
 )
 _END_FIELD: Final = re.compile(
-    r"\b(exitCode|reason|finishedAt|Exit ?Code|Reason|OOMKilled|FinishedAt)\W{1,4}([\w.:+-]{1,64})"
+    r"\b([eE]xit ?[cC]ode|[rR]eason|[fF]inishedAt|OOMKilled)\W{1,4}(?=([\w.:+-]{1,64}))"
 )
+_COUNTED: Final = frozenset({"true", "exit"})
+"""What follows `OOMKilled` of docker, and of Argo: `OOMKilled (exit code 137)`."""
+_SIGKILLED: Final = 137
+_ERROR: Final = re.compile(r"\b\w*Error\b|$")
 _NAMED: Final = re.compile(r"\b(name|namespace): ?\"?([a-z0-9][\w.-]*)\b(?!:)")
 _TITLE: Final = re.compile(r"\S+(?: \S+)*")
 _EVENT_TITLES: Final = (
@@ -106,6 +115,8 @@ class _Fields(dict[str, "_Fields"]):
         for begin, end in pairwise([*begins, len(lines)]):
             key, _, rest = lines[begin].strip().partition(":")
             self.setdefault(key, _Fields(lines[begin + 1 : end], rest.strip()))
+        for key, field in _Fields(lines[: begins[0]]).items() if begins else ():
+            self.setdefault(key, field)  # Of a text that begins within a part.
 
     def __missing__(self, key: str) -> _Fields:
         return _Fields([])
@@ -136,18 +147,31 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
     text = _ONE_SPACE.sub(lambda row: "  ".join(filter(None, row.groups())), _FLUSH_LEFT.sub("  ", text))
     for old, new in _OLD_WORDS:
         text = text.replace(old, new)
-    if _TEXT.search(text) is None:
-        pod = _pod_alone(text) if _END_WORD.search(text) is not None else None
-        if pod is not None:
-            return [pod]
-        alone = " ".join(text.split())
-        return [*_evicted_alone(alone), *_ended_alone(alone)]
+    return (_printed(whole, text) if _TEXT.search(text) is not None else []) or _alone(text)
+
+
+def _printed(whole: str, text: str) -> list[dict[str, Any]]:
+    """Return the objects of a text that kubectl prints; `whole` has its commands too."""
     command = _COMMAND.search(whole)
     kind, name = ("", _UNKNOWN_NAME) if command is None else (_KINDS[command["kind"]], command["name"])
     parts = re.split(r"^(?=Name: )", dedent(_SECOND_LINE.sub("\v", text)), flags=re.MULTILINE)
     fields = [_with_container(_Fields(list(filter(None, part.split("\n"))))) for part in parts]
     described = {part["Name"].value for part in fields}
     return [raw for part in fields for raw in _objects(part, kind, name, described)]
+
+
+def _alone(text: str) -> list[dict[str, Any]]:
+    """Return what a text tells that has only a part of a status, or what a kubelet or a runtime said."""
+    pod = _pod_alone(text) if _END_WORD.search(text) is not None else None
+    if pod is not None:
+        return [pod]
+    line = " ".join(text.split())
+    start = oom_at_start(line)
+    if start:
+        waiting = {"reason": _ERROR.findall(line)[0], "message": start}
+        status = {"name": UNKNOWN_CONTAINER, "state": {"waiting": waiting}}
+        return [_pod_of_status({"phase": "Pending", "containerStatuses": [status]})]
+    return [*_evicted_alone(line), *_ended_alone(line)]
 
 
 def _pod_alone(text: str) -> dict[str, Any] | None:
@@ -180,8 +204,10 @@ def _pod_of_status(status: dict[str, Any]) -> dict[str, Any]:
 def _evicted_alone(text: str) -> Iterator[dict[str, Any]]:
     """Yield the pods of a text that has only what their kubelet said as it evicted them."""
     metadata = {"name": _UNKNOWN_NAME, **dict(_NAMED.findall(text)[::-1])}
-    for message in dict.fromkeys(match[0] for match in _LOW.finditer(text)):
-        pod = _pod_of_status({"phase": "Failed", "reason": "Evicted", "message": message})
+    for reason, message in dict.fromkeys(
+        (why, match[0]) for why, form in _SAID for match in form.finditer(text)
+    ):
+        pod = _pod_of_status({"phase": "Failed", "reason": reason, "message": message})
         yield pod | {"metadata": metadata}
 
 
@@ -190,17 +216,26 @@ def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
     names = {name or "id": value or id_ for name, value, _, id_ in _OF_RUNTIME.findall(text)[::-1]}
     metadata = {field: names.get(f"pod.{field}", "") for field in ("name", "namespace", "uid")}
     metadata["name"] = metadata["name"] or _UNKNOWN_NAME
-    for match in _END.finditer(text):
-        fields = {name.lower().replace(" ", ""): value for name, value in _END_FIELD.findall(match[0])[::-1]}
-        code = _number(fields.get("exitcode", ""))
-        if code is None:
-            continue
-        reason = "OOMKilled" if fields.get("oomkilled") == "true" else fields.get("reason", "Error")
-        end = {"exitCode": code, "reason": reason, "finishedAt": fields.get("finishedat")}
-        state = "lastState" if match[0].lower().startswith("last") else "state"
+    ends = [(match[0], end) for match in _END.finditer(text) if (end := _end(match[0])) is not None]
+    whole = _end(text) if not ends else None
+    if whole is not None and (whole["reason"] == "OOMKilled" or whole["exitCode"] == _SIGKILLED):
+        ends = [("state", whole)]
+    for where, end in ends:
+        state = "lastState" if where.lower().startswith("last") else "state"
         status = {"name": names.get("container.name", UNKNOWN_CONTAINER), state: {"terminated": end}}
         status |= {"containerID": names.get("id", "")}
         yield _pod_of_status({"phase": "Running", "containerStatuses": [status]}) | {"metadata": metadata}
+
+
+def _end(text: str) -> dict[str, Any] | None:
+    """Return how a container ended, None if a text has neither its exit code nor that it was OOMKilled."""
+    fields = {name.lower().replace(" ", ""): value for name, value in _END_FIELD.findall(text)[::-1]}
+    code, reason = _number(fields.get("exitcode", "")), fields.get("reason", "Error")
+    reason = "OOMKilled" if fields.get("oomkilled") in _COUNTED else reason
+    if code is None and reason != "OOMKilled":
+        return None
+    code = UNKNOWN_EXIT if code is None else code
+    return {"exitCode": code, "reason": reason, "finishedAt": fields.get("finishedat")}
 
 
 def _with_container(fields: _Fields) -> _Fields:
@@ -275,11 +310,12 @@ def _row_without_titles(line: str) -> Iterator[dict[str, str]]:
 
 def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any]:
     kind, _, name = row.get("OBJECT", f"{row.get('KIND', '')}/{row.get('NAME', '')}").partition("/")
+    component, _, host = row.get("FROM", "").partition(", ")  # kubectl before 1.19 has the node too.
     if kind:
         involved = {"kind": _KINDS.get(kind, kind), "name": name, "namespace": row.get("NAMESPACE", "")}
     elif not involved["kind"]:
         is_of_node = row["REASON"] in NODE_MEMORY_REASONS
-        involved = {**involved, "kind": "Node", "name": ""} if is_of_node else {**involved, "kind": "Pod"}
+        involved = {**involved, "kind": "Node", "name": host} if is_of_node else {**involved, "kind": "Pod"}
     times = re.search(r"\(x(\d{1,9}) ", row.get("LASTSEEN", row.get("AGE", "")))
     return {
         "kind": "Event",
@@ -288,7 +324,7 @@ def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any
         "reason": row["REASON"],
         "message": row["MESSAGE"].replace("\v", "\n"),
         "count": int(times[1]) if times is not None else None,
-        "source": {"component": row.get("FROM", "")},
+        "source": {"component": component, "host": host},
     }
 
 

@@ -73,6 +73,7 @@ _SUMMARY: Final = "Summary"
 _CONFIGZ: Final = "kubeletconfig"
 """The only field of a kubelet's `/configz`, which has no kind."""
 _KUBELET_FILE: Final = "KubeletConfiguration"
+_OF_END: Final = re.compile(rb"xitCode|OOMKilled")
 _OF_OBJECTS: Final = b"apiVersion", b"kind", b"nodeName", b"kubeletconfig"
 """Words of which a file of a folder has one, if it is read; the last are those of a kubelet's answers."""
 
@@ -305,7 +306,7 @@ class ParsedObjects:
             self.problems.append(InputError(f"{name}: empty", _NO_OBJECTS).at(name))
         elif self.is_walked and not (_kind_by_name(name) or any(word in content for word in _OF_OBJECTS)):
             self.skipped += 1
-        elif _is_json(content) and not (b"xitCode" in content and b'"kind"' not in content):
+        elif _is_json(content) and not (_OF_END.search(content) and b'"kind"' not in content):
             for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
                 self._add_json_document(part, location)
         else:

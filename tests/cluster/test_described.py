@@ -356,6 +356,10 @@ def test_what_the_kubelet_says_of_an_eviction_is_enough(text: str, name: str) ->
         ("map[terminated:map[exitCode:137 reason:OOMKilled ...]]", "OOMKilled", Mechanism.KERNEL),
         ("map[terminated:map[exitCode:137 reason:OOM Killed ...]]", "OOMKilled", Mechanism.KERNEL),
         ("Last State: Terminated Reason: OOMKilled Exit Code: 137 Started: x", "OOMKilled", Mechanism.KERNEL),
+        ("      Reason:       OOMKilled\n      Exit Code:    137\n", "OOMKilled", Mechanism.KERNEL),
+        ("Error in container build: exit code: 137, reason: 'OOMKilled'", "OOMKilled", Mechanism.KERNEL),
+        ("[a0-n0-0] terminated with exit code (137). Reason [Error].", "Error", Mechanism.UNKNOWN),
+        ("main: OOMKilled (exit code 137)", "OOMKilled", Mechanism.KERNEL),
     ],
     ids=[
         "a status",
@@ -365,6 +369,10 @@ def test_what_the_kubelet_says_of_an_eviction_is_enough(text: str, name: str) ->
         "of Go",
         "of the first kubelets",
         "in a line",
+        "lines that were searched for",
+        "of GitLab",
+        "of Flyte",
+        "of Argo",
     ],
 )
 def test_a_part_of_a_status_says_how_its_container_ended(
@@ -432,14 +440,66 @@ CRICTL: Final = {
     ids=["crictl inspect", "docker inspect", "its state"],
 )
 def test_what_a_runtime_says_of_a_container(inspected: Any, *, is_named: bool) -> None:
-    (kill,) = kills(json.dumps(inspected, indent=4))
-    assert (kill.time, kill.exit_code, kill.reason) == ("2026-11-20T12:00:00Z", 137, "OOMKilled")
-    assert (kill.container_id == "7f" * 32) == is_named
     names = ("pod.namespace", "pod.name", "container.name") if is_named else ("", "<unknown>", "<unknown>")
-    assert (kill.namespace, kill.pod, kill.container) == names
+    for text in (json.dumps(inspected, indent=4), yaml.safe_dump(inspected).replace("'", "")):
+        (kill,) = kills(text)
+        assert (kill.time, kill.exit_code, kill.reason) == ("2026-11-20T12:00:00Z", 137, "OOMKilled")
+        assert (kill.container_id == "7f" * 32) == is_named
+        assert (kill.namespace, kill.pod, kill.container) == names
 
 
-@pytest.mark.parametrize("status", ['[{"state": 7, "exitCode": 137}]', '{"exitCode": "x"}'])
+def test_what_is_left_of_what_a_runtime_says() -> None:
+    (kill,) = kills('{\n"state": "CONTAINER_EXITED",\n"reason": "OOMKilled",\n}')
+    assert (kill.exit_code, kill.reason, kill.diagnosis.mechanism) == (None, "OOMKilled", Mechanism.KERNEL)
+
+
+@pytest.mark.parametrize(
+    ("text", "mechanism"),
+    [
+        (
+            "The API gave this brief reason: Preempting\nmessage: Preempted in order to admit critical pod",
+            Mechanism.PREEMPTION,
+        ),
+        (
+            "CannotStartContainerError: OCI runtime create failed: container init was OOM-killed: unknown",
+            Mechanism.START_LIMIT,
+        ),
+    ],
+    ids=["of Spark", "of docker"],
+)
+def test_what_a_kubelet_or_a_runtime_said_alone(text: str, mechanism: Mechanism) -> None:
+    (kill,) = kills(text)
+    assert (kill.pod, kill.diagnosis.mechanism) == ("<unknown>", mechanism)
+    assert kill.diagnosis.confidence is Confidence.CERTAIN
+    assert kill.reason in {"", "CannotStartContainerError"}
+
+
+def test_a_list_of_pods_in_which_nothing_ended_hides_no_eviction() -> None:
+    listed = (
+        "NAME    READY   STATUS                   RESTARTS   AGE\nweb-0   0/2     ContainerStatusUnknown   2"
+    )
+    (kill,) = kills(f"$ oc get pods\n{listed}   31m\n\n$ oc get pods | yq .message\n{EXCESS}")
+    assert kill.diagnosis.mechanism == "kubelet eviction"
+
+
+def test_a_text_that_begins_within_a_container() -> None:
+    text = POD[POD.index("    State:          Waiting") :]
+    (kill,) = kills(f"      --metrics-addr=127.0.0.1:8080\n{text}")
+    assert (kill.exit_code, kill.reason, kill.diagnosis.mechanism) == (137, "OOMKilled", "container limit")
+
+
+def test_what_a_person_wrote_beside_the_lines() -> None:
+    state = STATE.replace("OOMKilled\n", "OOMKilled   ← here\n").replace("137\n", "137   <-- SIGKILL\n")
+    (kill,) = kills(f"# {state}".replace("\n", "\n# "))
+    assert (kill.exit_code, kill.reason) == (137, "OOMKilled")
+
+
+def test_the_node_of_an_event_is_in_its_source() -> None:
+    (kill,) = kills("  Warning  SystemOOM  12m (x4 over 25m)  kubelet, worker-2  System OOM encountered")
+    assert kill.node == "worker-2"
+
+
+@pytest.mark.parametrize("status", ['[{"state": 7, "exitCode": 1}]', '{"exitCode": "x"}'])
 def test_a_status_that_is_none(status: str) -> None:
     parsed = ParsedObjects()
     parsed.add_file(status.encode(), "status.json")

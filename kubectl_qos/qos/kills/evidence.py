@@ -530,7 +530,7 @@ def diagnosis_without_kernel(
     limits, limit = context.limits, context.limits.least
     evidence = list(ended_evidence(end, state, limit))
     is_named, is_seen = bool(oom_at_start(end.message)), bool(oom_at_start(end.message, limit))
-    if is_seen and limits.nearest is not None:
+    if is_seen and (limits.nearest is not None or not limits.is_known):
         evidence += limits.evidence()
         if is_named:
             return Diagnosis(Mechanism.START_LIMIT, Confidence.CERTAIN, tuple(evidence))
