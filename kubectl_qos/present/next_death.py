@@ -87,7 +87,8 @@ def notes(deaths: Deaths) -> Iterator[str]:
 def _late_kubelet(deaths: Deaths) -> Iterator[str]:
     """Say that the kernel may kill before the kubelet checks; of a single node, from what growth on."""
     of_node = [row.death for row in deaths.rows if row.death.killer.is_node_wide]
-    if any(death.killer.evicts and death.earlier and death.earlier.killer.is_kernel for death in of_node):
+    fast = [death for death in of_node if death.killer.evicts and death.seconds is not None]
+    if any(death.earlier is not None and death.earlier.killer.is_kernel for death in fast):
         yield (
             f"{KUBELET_CHECKS}: memory grows so fast that it may run out in between, so either the kubelet"
             " evicts or the kernel kills first"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
+from kubectl_qos.present.next_death import killed_by
 from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
 from kubectl_qos.qos.simulation.engine import simulate
@@ -338,6 +339,42 @@ def test_the_kernel_comes_first_where_memory_runs_out_before_the_kubelet_has_not
     deaths = next_deaths(state)
     assert (deaths[0].mechanism, deaths[0].earlier and deaths[0].earlier.mechanism) == (first, earlier)
     assert deaths[0].earlier is None or (deaths[1].earlier and deaths[1].earlier.mechanism) is first
+
+
+def on_a_node(own: int, evicts_at: int, reserved: int) -> NodeState:
+    """A node of 16000 MiB, 10000 of which pods use; the kubelet evicts with less than `evicts_at` free."""
+    state = node_state([("a", container(1000, 6000)), ("b", container(900, 4000))], own_bytes=own * MIB)
+    return replace(
+        state,
+        capacity_bytes=16000 * MIB,
+        total_bytes=16000 * MIB,
+        kubepods_bytes=(16000 - reserved) * MIB,
+        thresholds=Thresholds(evicts_at * MIB, evicts_at * MIB, 0),
+    )
+
+
+def test_of_the_killers_of_a_node_the_one_that_less_growth_reaches_comes_first() -> None:
+    """By allocatable memory eviction is nearer, and less full than the node, which comes after it."""
+    deaths = next_deaths(on_a_node(own=1850, evicts_at=100, reserved=1900))
+    assert [(one.mechanism, one.distance_bytes // MIB) for one in deaths] == [
+        ("kubelet eviction", 4000),
+        ("kubepods limit", 4100),
+        ("node", 4150),
+    ]
+    assert deaths[0].fullness < deaths[2].fullness
+    assert_first_deaths(on_a_node(own=1850, evicts_at=100, reserved=1900), deaths)
+
+
+@pytest.mark.parametrize(("evicts_at", "either"), [(30, True), (50, False), (500, False)])
+def test_two_killers_as_near_as_a_sample_may_be_wrong_are_both_named(evicts_at: int, *, either: bool) -> None:
+    """D11 of the recorded deaths: the threshold was 1Mi, and the kernel killed."""
+    deaths = next_deaths(on_a_node(own=1000, evicts_at=evicts_at, reserved=0))
+    earlier = {one.mechanism: one.earlier and one.earlier.mechanism for one in deaths}
+    assert deaths[0].mechanism == "kubelet eviction"
+    assert earlier["kubelet eviction"] == ("node" if either else None)
+    assert earlier["node"] == ("kubelet eviction" if either else None)
+    words = killed_by(deaths[0])
+    assert words == ("kubelet evicts, unless the kernel kills first" if either else "kubelet evicts")
 
 
 @pytest.mark.parametrize("adj", [OOM_SCORE_ADJ_MIN, 1000])

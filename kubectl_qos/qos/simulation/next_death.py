@@ -57,6 +57,8 @@ HORIZON_SECONDS: Final = 1800
 """How far ahead growth counts: later deaths are ranked by fullness."""
 PRECEDENT_POINTS: Final = 0.10
 """A ceiling with precedent counts as fuller by this share."""
+SAMPLE_ERROR: Final = 1 / 400
+"""By how much of a node's memory a death came sooner or later than a sample said, on recorded nodes."""
 PEAK_SHARE: Final = 0.95
 """A sampled peak above this share of a ceiling has reached it."""
 
@@ -108,6 +110,8 @@ class NextDeath(NamedTuple):
     precedent: Precedent | None = None
     waits: bool = False
     """The container has to restart before that."""
+    beyond: float = 0.0
+    """Of killers of the whole node: the fullness of the fullest that is no nearer, which comes after it."""
 
     @property
     def has_victim(self) -> bool:
@@ -131,11 +135,11 @@ class NextDeath(NamedTuple):
         if self.distance_bytes <= 0:
             seconds = self.grace_seconds or 0
         seconds += self.killer.delay_seconds
-        fullness = self.fullness + (PRECEDENT_POINTS if self.precedent else 0)
+        points = PRECEDENT_POINTS if self.precedent else 0
         if self.before:
-            return Urgency(inf, 1 - fullness, self.distance_bytes, self.before)
+            return Urgency(inf, 1 - self.fullness - points, self.distance_bytes, self.before)
         turn = 2 * PRECEDENCE[self.mechanism] + (self.grown_bytes is not None or self.unless is not None)
-        return Urgency(seconds, -fullness, self.distance_bytes, turn)
+        return Urgency(seconds, -max(self.fullness, self.beyond) - points, self.distance_bytes, turn)
 
     @property
     def killer(self) -> Killer:
@@ -277,9 +281,17 @@ def _most_urgent(
     if run.timeline.state.is_unmeasured:
         return []
     at_ceilings = (_death_at(run, ceiling, alone, contests=contests) for ceiling, alone in reached)
-    deaths = sorted(filter(None, at_ceilings), key=attrgetter("urgency"))
+    deaths = sorted(_nested(list(filter(None, at_ceilings))), key=attrgetter("urgency"))
     pairs = ((death, _earlier(death, deaths)) for death in deaths)
     return [death if earlier is None else death._replace(earlier=earlier) for death, earlier in pairs]
+
+
+def _nested(deaths: Sequence[NextDeath]) -> Iterator[NextDeath]:
+    """Yield deaths with `beyond`: memory of pods fills the node too, so what is nearer is reached first."""
+    wide = [death for death in deaths if death.killer.is_node_wide]
+    for death in deaths:
+        farther = (other.fullness for other in wide if other.distance_bytes >= death.distance_bytes)
+        yield death._replace(beyond=max(farther)) if death.killer.is_node_wide else death
 
 
 def _earlier(death: NextDeath, deaths: Sequence[NextDeath]) -> NextDeath | None:
@@ -294,9 +306,16 @@ def _earlier(death: NextDeath, deaths: Sequence[NextDeath]) -> NextDeath | None:
 
 
 def _race(eviction: NextDeath, kill: NextDeath) -> bool:
-    """Return whether memory runs out after the threshold, but before the kubelet has certainly noticed."""
-    if eviction.seconds is None or kill.seconds is None or not eviction.killer.evicts or kill.killer.evicts:
+    """Return whether the kernel may kill before the kubelet evicts, or after, as far as samples tell.
+
+    Memory may run out after the threshold, but before the kubelet has noticed; or both are equally near.
+    """
+    if not eviction.killer.evicts or kill.killer.evicts:
         return False
+    if eviction.seconds is None or kill.seconds is None:
+        room = abs(kill.distance_bytes - eviction.distance_bytes)
+        is_soft, is_due = eviction.grace_seconds is not None, eviction.distance_bytes <= 0
+        return not is_soft and not is_due and room < SAMPLE_ERROR * kill.ceiling_bytes
     return 0 <= kill.seconds - eviction.seconds < eviction.killer.delay_seconds
 
 
@@ -351,11 +370,18 @@ def _full_enough(
             fullest[ceiling.killer] = max(fullness, fullest.get(ceiling.killer, 0.0))
     needed = dict.fromkeys(PRECEDENCE, max(fullest.values(), default=0.0))
     needed |= {killer.id: fullest.get(killer.id, 0.0) for killer in by}
+    enough = {
+        ceiling
+        for ceiling, _ in reached
+        if ceiling.distance_bytes <= 0
+        or ceiling.used_bytes >= (needed[ceiling.killer] - PRECEDENT_POINTS) * ceiling.latest_bytes
+    }
+    # Those of the whole node are ordered by one another.
+    has_wide = any(ceiling.scope.is_wide for ceiling in enough)
     return [
         (ceiling, alone)
         for ceiling, alone in reached
-        if ceiling.distance_bytes <= 0
-        or ceiling.used_bytes >= (needed[ceiling.killer] - PRECEDENT_POINTS) * ceiling.latest_bytes
+        if ceiling in enough or (has_wide and ceiling.scope.is_wide)
     ]
 
 
