@@ -616,8 +616,8 @@ class _Search:
         if seen.before.qos_class is not seen.after.qos_class and kind is not FixKind.RECOMMENDED:
             kind = FixKind.CLASS
         after = outcome.after
-        first = min(outcome.deaths, key=attrgetter("distance_bytes"), default=None)
-        is_first = first is None or (after is not None and after.distance_bytes <= first.distance_bytes)
+        first = min(outcome.deaths, key=attrgetter("urgency"), default=None)
+        is_first = first is None or (after is not None and after.urgency <= first.urgency)
         sooner = None if is_first else first
         fix = Fix(kind, pod, edits, minimal, claim, death, after, evidence, seen, strategy, workload, sooner)
         rooms = (fit.free - fit.needed for fit in seen.node_fit if fit.resource == MEMORY)
