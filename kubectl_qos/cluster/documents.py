@@ -64,10 +64,6 @@ _OF_OBJECT: Final = re.compile(rb"\b(?:apiVersion|kind|metadata|spec)\b")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 _START: Final = 4096
 _LONGEST_MANIFEST: Final = 1 << 20
-_READ_LATER: Final = {
-    *("LimitRange", "ResourceQuota", "PodDisruptionBudget"),
-    *("HorizontalPodAutoscaler", "VerticalPodAutoscaler"),
-}
 _SUMMARY: Final = "Summary"
 """Our name for a kubelet's `/stats/summary`, which has no kind."""
 _CONFIGZ: Final = "kubeletconfig"
@@ -450,11 +446,20 @@ class ParsedObjects:
             self.events.append(convert(raw, Event))
         else:
             pods = pods_from_custom(kind, raw)
-            if not pods and kind not in _READ_LATER and not self._is_class(kind, raw):
+            if not pods and not self._is_related(kind, raw) and not self._is_class(kind, raw):
                 self.ignored[kind] += 1
                 self.made_by_controllers.update([kind] * _is_custom_with_resources(raw))
             return [self._add_pod(pod) for pod in pods]
         return ()
+
+    @staticmethod
+    def _is_related(kind: str, raw: Json) -> bool:
+        """Return whether this bears on pods, as a LimitRange does; what is wrong with it is found here."""
+        from kubectl_qos.edit.related import RELATED
+
+        if kind in RELATED:
+            convert(raw, RELATED[kind].item_type)
+        return kind in RELATED
 
     def _is_class(self, kind: str, raw: Json) -> bool:
         """Keep what pods of a PriorityClass or RuntimeClass get, and return whether this is one."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -102,6 +102,10 @@ SCALERS: Final = RelatedKind(
 )
 
 BUDGETS: Final = RelatedKind("PodDisruptionBudget", DisruptionBudget, "/apis/policy/v1", optional=True)
+
+RELATED: Final[Mapping[str, RelatedKind[Any]]] = {
+    kind.kind: kind for kind in (LIMIT_RANGES, QUOTAS, AUTOSCALERS, SCALERS, BUDGETS)
+}
 
 
 def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> RelatedObjects:

@@ -518,7 +518,10 @@ def _shared(cache: dict[Any, T], raw: object, parse: Callable[[Mapping[str, Any]
     if not isinstance(raw, dict):
         raise TypeError(f"Expected `object`, got `{_json_type(raw)}`")
     key = tuple(raw.items())
-    parsed = cache.get(key)
+    try:
+        parsed = cache.get(key)
+    except TypeError:  # A list or an object as a value has no hash; `parse` says where it is.
+        return parse(raw)
     if parsed is None:
         parsed = parse(raw)
         if len(cache) >= _SHARED_MOST:
@@ -537,7 +540,7 @@ def _labels(raw: Mapping[str, Any]) -> Labels:
 
 
 def _json_type(raw: object) -> str:
-    names = {str: "str", bool: "bool", int: "int", float: "float", list: "array"}
+    names = {str: "str", bool: "bool", int: "int", float: "float", list: "array", dict: "object"}
     return names.get(type(raw), "null")
 
 

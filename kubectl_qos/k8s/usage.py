@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubectl_qos.k8s.objects import ApiStruct, Pod, all_containers
-from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.k8s.quantity import Quantity, parse_time
 
 
 class UsageOrigin(StrEnum):
@@ -237,7 +237,7 @@ def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> 
         return before
     if not usage:
         return None
-    times = {pod.timestamp for pod in usage.values()} - {""}
+    times = [time for time in {pod.timestamp for pod in usage.values()} if parse_time(time) is not None]
     unsized = [pod for pod in usage.values() if not pod.has_sizes]
     crowded = sum(pod.details.processes > len(pod.names) for pod in unsized)
     uncounted = sum(not pod.details.processes for pod in unsized)

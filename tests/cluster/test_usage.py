@@ -190,7 +190,8 @@ def test_the_processes_of_pods_are_counted() -> None:
 def test_usage_older_than_a_metrics_server_has_is_said() -> None:
     """A metrics server that reads each minute has none older than that and its own delay."""
     taken = PodUsage(("c",), (1,), timestamp=f"{DEMO_TIME:%Y-%m-%dT%H:%M:%SZ}")
-    snapshot = Snapshot(pods=(), nodes={}, usage={("n", "a"): taken})
+    undated = PodUsage(("c",), (1,), timestamp="soon")
+    snapshot = Snapshot(pods=(), nodes={}, usage={("n", "a"): taken, ("n", "b"): undated})
     notes = [[*old_usage_notes(snapshot, DEMO_TIME + timedelta(seconds=age))] for age in (0, 90, 91)]
     assert notes == [
         [],
