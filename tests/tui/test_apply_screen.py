@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -93,6 +93,20 @@ async def open_confirmation(pilot: Run) -> None:
 async def confirmed(pilot: Run) -> None:
     await open_confirmation(pilot)
     await pilot.keys("y")
+
+
+def storing(writer: ScriptedWriter, stored: str) -> Callable[[Pod], RelatedObjects]:
+    """The related objects, and this memory request in the pod once something was written."""
+
+    def now(pod: Pod) -> RelatedObjects:
+        found = around(pod)
+        if writer.heard_of("write"):
+            raw = copy.deepcopy(found.raw)
+            raw["spec"]["containers"][0]["resources"]["requests"]["memory"] = stored
+            found = replace(found, raw=raw)
+        return found
+
+    return now
 
 
 async def test_a_strategy_is_chosen_copied_and_never_written_by_reflex() -> None:
@@ -289,6 +303,25 @@ async def test_every_stage_is_shown_until_it_settles() -> None:
         assert states(pilot) == [EntryState.DONE]
 
 
+async def test_nothing_leads_back_to_the_progress_of_what_was_reverted() -> None:
+    source = ScriptedSource(demo())
+    source.around = storing(source.scripted, "1Gi")
+    async with strategies(source) as pilot:
+        source.scripted.looks = [DONE]
+        await confirmed(pilot)
+        await pilot.seen("U reverts it")
+        await pilot.keys("U", "escape")
+        assert isinstance(pilot.app.screen, ProgressScreen), "it still is as it was applied"
+        await pilot.keys("U", "u")
+        await pilot.until(lambda: pilot.screen_name == "ApplyScreen")
+        await confirmed(pilot)
+        await pilot.seen("the previous values are restored")
+        await pilot.keys("escape")
+        assert pilot.screen_name == "UndoScreen"
+        await pilot.keys("escape")
+        assert isinstance(pilot.app.screen, MainScreen)
+
+
 async def test_what_is_left_while_it_is_looked_at_is_followed_to_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -472,16 +505,7 @@ async def test_a_change_on_trial_that_does_not_hold_is_reverted(
     monkeypatch.setattr(apply, "TRIAL_PAUSE_SECONDS", 0.005)
     source = ScriptedSource(lambda _: died(demo()) if len(writer.heard_of("look")) > 1 else demo())
     writer = source.scripted
-
-    def now(pod: Pod) -> RelatedObjects:
-        found = around(pod)
-        if writer.heard_of("write"):
-            raw = copy.deepcopy(found.raw)
-            raw["spec"]["containers"][0]["resources"]["requests"]["memory"] = stored
-            found = replace(found, raw=raw)
-        return found
-
-    source.around = now
+    source.around = storing(writer, stored)
     async with strategies(source) as pilot:
         await pilot.keys("f")
         on_trial = "for 10m, and reverted at: restarts, oom, infeasible"

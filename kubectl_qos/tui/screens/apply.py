@@ -269,9 +269,13 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
 
 
 class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
-    """The progress of a change that was confirmed. Once it is left, the end of the change is notified."""
+    """The progress of a change that was confirmed. Once it is left, the end of the change is notified.
+
+    Nothing leads back to it after the change was reverted from the history above it.
+    """
 
     AUTO_FOCUS = "TextScroll"
+    _is_reverted = False
 
     def __init__(self, change: RunningChange) -> None:
         super().__init__()
@@ -290,8 +294,16 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
         self._show()
 
     def on_change_updated(self, message: ChangeUpdated) -> None:
+        result, other = self.change.state.result, message.change.state
         if message.change is self.change:
             self._show()
+        elif result is not None and other.result is not None:
+            self._is_reverted |= other.undoes == result.entry.id
+
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        if self._is_reverted:
+            self.dismiss()
 
     def _show(self) -> None:
         change, context = self.change, self.change.writer.context
