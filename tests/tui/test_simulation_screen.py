@@ -112,6 +112,21 @@ def test_memory_later_rises_until_a_kill_falls_by_it_and_stays() -> None:
     assert restarted[0] == (used >> 10, True), "it is used again at once"
 
 
+async def test_the_least_terminal_shows_who_dies_and_at_what_growth() -> None:
+    async with simulating(size=(60, 15)) as pilot:
+        lines = pilot.text.splitlines()
+        assert "node worker-2, kubelet 1.36: its pods use" in lines[5], "the title of the table has the node"
+        assert [line[8:22] for line in lines[7:13]] == ["kernel: node …"] * 6
+        assert "shop/api-7d9c5b6f8-x2mzq   1930Mi" in lines[7]
+        await pilot.keys("tab", "tab", "tab")
+        assert "own limit        361Mi    102%  data/importe…f7b9c-2vtxk" in pilot.text
+        assert "kubepods limit   687Mi    105%  shop/api-7d9c5b6f8-x2mzq" in pilot.text
+        await pilot.resize_terminal(120, 40)
+        await pilot.settled()
+        assert "Who dies, in order" in pilot.text
+        assert "free memory   pod grows   at limits > until OOM" in pilot.text
+
+
 async def test_what_is_shown_is_what_the_command_says() -> None:
     async with simulating() as pilot:
         await pilot.keys(*["shift+right"] * 3)

@@ -170,6 +170,7 @@ def find_growing(node_state: NodeState, key: PodKey | None) -> GrowingContainer:
 
 _ROOMY: Final = 30
 """The lines that a screen needs for all notes."""
+_LOW: Final = 20
 _DRAWN: Final = 35
 """The lines that a screen needs for a graph."""
 _EVICTION: Final = "eviction"
@@ -202,9 +203,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         yield Slider()
         yield Static(id="outcome", markup=False)
         yield TextView(self._graph, id="memory")
-        table = VictimTable()
-        table.border_title = "Who dies, in order"
-        yield table
+        yield VictimTable()
         yield TextView(self._notes_layout, id="simulation-notes")
 
     def on_mount(self) -> None:
@@ -213,7 +212,12 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         self.watch(self.app, "view_model", self.follow)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._show_notes)
+        self.call_after_refresh(self._show)
+
+    @property
+    def _is_low(self) -> bool:
+        """Return whether the order of deaths needs the lines of what explains it."""
+        return self.app.size.height < _LOW
 
     @property
     def table(self) -> VictimTable:
@@ -250,10 +254,11 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
             text = present.simulation_subject(node_state)
             self._simulate(node_state, options)
         self.query_one("#subject", Static).update(Content(text + self._gone))
+        self.table.border_title = text + self._gone if self._is_low else "Who dies, in order"
         on = options.mode if options is not None else Mode.FREE
         self.query_one(OptionBar).show(
             [
-                *(Option(mode.value, mode is on) for mode in MODES),
+                *(Option(mode.value, mode is on) for mode in MODES if mode is on or not self._is_low),
                 Option(_EVICTION, options is not None and options.eviction, is_switch=True),
                 Option(_RESTARTS, options is not None and options.restarts, is_switch=True),
             ]
@@ -324,7 +329,8 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         shown, node_state = self._shown, self._node_state
         words = ""
         if shown is not None and node_state is not None:
-            next_death = next(iter(self._view_model.known_deaths(self._node)), None)
+            deaths = () if self._is_low else self._view_model.known_deaths(self._node)
+            next_death = next(iter(deaths), None)
             words = present.question(node_state, *shown, next_death)
         line = self.query_one("#question", Static)
         line.update(Content(words))

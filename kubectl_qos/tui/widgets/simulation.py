@@ -264,9 +264,9 @@ class OptionBar(Widget):
 
 
 _IMPORTANCE: Final = (
-    "victim container by more growth step freed victim container free_after note qos note score"
+    "victim more growth by freed step container victim by container free_after note qos note score"
 )
-_SQUEEZED: Final = {"victim": 24, "container": 6, "note": 24}
+_SQUEEZED: Final = {"victim": 24, "by": 14, "container": 6, "note": 24}
 
 
 class VictimTable(LineTable[VictimRow]):
