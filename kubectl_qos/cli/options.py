@@ -182,15 +182,6 @@ class ApplyOptions:
         return tuple(flag for flag, is_given in flags.items() if is_given)
 
 
-def _with_template(output: str | None, template: str) -> str:
-    if output not in TEMPLATES:
-        raise UsageError(
-            "--template without -o is a Go template, which is not supported",
-            hint="-o jsonpath --template '{.items[*].pod}'",
-        )
-    return f"{output}={template}"
-
-
 _GROUPS: Final[Mapping[str, type[DataclassInstance]]] = {
     "source": SourceOptions,
     "connection": ConnectionOptions,
@@ -215,7 +206,12 @@ def parse_options(options_type: type[OptionsT], namespace: argparse.Namespace) -
         elif name in namespace:
             value = getattr(namespace, name)
             if name == "output" and getattr(namespace, "template", None) is not None:
-                value = _with_template(value, namespace.template)
+                if value not in TEMPLATES:
+                    raise UsageError(
+                        "--template without -o is a Go template, which is not supported",
+                        hint="-o jsonpath --template '{.items[*].pod}'",
+                    )
+                value = f"{value}={namespace.template}"
             values[name] = tuple(value) if isinstance(value, list) else value
     return options_type(**values)
 

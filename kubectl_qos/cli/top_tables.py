@@ -52,7 +52,11 @@ class PodTable:
         self._options = options
         self._is_fleet = is_fleet
         self._references = [reference for reference in references if reference.name]
-        self._sort_column = _find_sort_column(options)
+        name = options.sort_by
+        column = find_column(name, pod_columns.BY_KEY) if name else None
+        if column is not None and column.key == "container" and not options.containers:
+            raise UsageError(f"there is no column {name!r} in a table of pods", hint="add --containers")
+        self._sort_column = column
         self._before: PodRows | None = None
 
     def scope(self, resolved: ResolvedSource) -> Scope:
@@ -201,14 +205,6 @@ def _node_reference(row: NodeRow) -> str:
 
 def _labels_of(node: NodeObject | None) -> Mapping[str, str] | None:
     return node.metadata.labels if node is not None else None
-
-
-def _find_sort_column(options: TableOptions) -> pod_columns.PodColumn | None:
-    name = options.sort_by
-    column = find_column(name, pod_columns.BY_KEY) if name else None
-    if column is not None and column.key == "container" and not options.containers:
-        raise UsageError(f"there is no column {name!r} in a table of pods", hint="add --containers")
-    return column
 
 
 def _refuse_flags_of_pods(options: TableOptions, rows: str) -> None:

@@ -136,7 +136,15 @@ def read_local(proc_root: str | None, cgroup_root: str | None, pods: VerifiedPod
     """Read the node that this runs on, once for all pods. Raises QosError."""
     proc, cgroup = roots(proc_root, cgroup_root)
     host = read_host(proc, cgroup)
-    return _read_node(pods, host, _read_directories(cgroup, host, pods))
+    # Every compared or shown file, in directories that have processes and in those above pods.
+    setup = pods.setup
+    tree = cgroup_tree(pods.snapshot.by_node().get(pods.node, ()), setup)
+    names = {name for group in tree.walk() for name in group.files} | set(_NOT_PREDICTED)
+    names |= {f"memory/{name}" for name in MEMORY_FILES[1]} if setup.node.cgroup_version == 1 else set()
+    paths = {*host.cgroups, *(group.path for group in tree.walk())}
+    paths |= {literal(kubepods_name(setup.kubelet), driver) for driver in CgroupDriver}
+    directories = {path: _read_files(cgroup, path, names) for path in sorted(paths)}
+    return _read_node(pods, host, {path: files for path, files in directories.items() if files})
 
 
 def read_from_dump(path: str, pods: VerifiedPods) -> Readings:
@@ -168,18 +176,6 @@ def _directories(host: HostView) -> Mapping[str, Files]:
     return {
         path: {f"memory/{name}": text for name, text in files.items()} for path, files in host.cgroups.items()
     }
-
-
-def _read_directories(root: Path, host: HostView, pods: VerifiedPods) -> Mapping[str, Files]:
-    """Read every compared or shown file, in directories that have processes and in those above pods."""
-    setup = pods.setup
-    tree = cgroup_tree(pods.snapshot.by_node().get(pods.node, ()), setup)
-    names = {name for group in tree.walk() for name in group.files} | set(_NOT_PREDICTED)
-    names |= {f"memory/{name}" for name in MEMORY_FILES[1]} if setup.node.cgroup_version == 1 else set()
-    paths = {*host.cgroups, *(group.path for group in tree.walk())}
-    paths |= {literal(kubepods_name(setup.kubelet), driver) for driver in CgroupDriver}
-    directories = {path: _read_files(root, path, names) for path in sorted(paths)}
-    return {path: files for path, files in directories.items() if files}
 
 
 def _read_files(root: Path, path: str, names: Iterable[str]) -> dict[str, str]:

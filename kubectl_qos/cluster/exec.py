@@ -180,7 +180,14 @@ def _converse(
         problem = handshake_problem(headers, response.headers)
         if problem:
             raise _no_websocket(problem)
-        return _read_result(_websocket(response, deadline))
+        # Take over the connection, which http.client leaves alone after a 101, and what it has buffered.
+        from kubectl_qos.transport.websocket import BoundedWebSocket
+
+        inner: Any = response
+        while not hasattr(inner, "fp"):
+            inner = inner._fp  # noqa: SLF001 - urllib3 has no public way to it
+        sock: Any = getattr(response.connection, "sock", None)
+        return _read_result(BoundedWebSocket(inner.fp.read1, sock, deadline=deadline, max_bytes=MAX_BYTES))
     except OSError as error:
         raise unreachable_error(error, server) from error
     finally:
@@ -192,17 +199,6 @@ def _no_websocket(why: str) -> ServerUnreachable:
         f"Unable to connect to the server: {why}",
         hint="a proxy between here and the API server may block websockets",
     )
-
-
-def _websocket(response: BaseHTTPResponse, deadline: float) -> BoundedWebSocket:
-    """Take over the connection, which http.client leaves alone after a 101, and what it has buffered."""
-    from kubectl_qos.transport.websocket import BoundedWebSocket
-
-    inner: Any = response
-    while not hasattr(inner, "fp"):
-        inner = inner._fp  # noqa: SLF001 - urllib3 has no public way to it
-    sock: Any = getattr(response.connection, "sock", None)
-    return BoundedWebSocket(inner.fp.read1, sock, deadline=deadline, max_bytes=MAX_BYTES)
 
 
 def _read_result(socket: BoundedWebSocket) -> _CommandResult:

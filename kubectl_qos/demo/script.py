@@ -142,7 +142,11 @@ class Script:
                 self._grow()
                 self._watch_nodes()
                 if world.second % RESTART_EVERY == RESTART_AT:
-                    self._restart()
+                    raw = self.world.api.get(*RESTARTED)
+                    assert raw is not None
+                    annotations = {"kubectl.kubernetes.io/restartedAt": self.world.now}
+                    patch = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
+                    self.world.api.store(object_path(raw), patched(raw, patch), patch, "kubectl-rollout")
                 self._kubelets.step()
                 self._controllers.step()
                 self._hand_over_memory()
@@ -315,13 +319,6 @@ class Script:
             {"kind": "NodeMetrics", "metadata": {"name": node}, "usage": {"memory": f"{used // _KIB}Ki"}}
             for node, used in whole.items()
         ]
-
-    def _restart(self) -> None:
-        raw = self.world.api.get(*RESTARTED)
-        assert raw is not None
-        annotations = {"kubectl.kubernetes.io/restartedAt": self.world.now}
-        patch = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
-        self.world.api.store(object_path(raw), patched(raw, patch), patch, "kubectl-rollout")
 
     def _hand_over_memory(self) -> None:
         """Give new pods some of the memory of the pods that they replace."""

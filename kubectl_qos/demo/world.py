@@ -66,7 +66,12 @@ class World:
         self.members: dict[str, list[str]] = {}
         """Pod names by the path of their workload."""
         for pod in by_kind["Pod"]:
-            self._settle(pod)
+            # Recorded pods lack a server's defaults, and the kubelet's allocated resources.
+            self.api.admit(pod)
+            pod["status"]["observedGeneration"] = 1
+            for container, status in container_statuses(pod):
+                if "resources" in status:
+                    report_resources(status, container)
             self._add_owners(pod)
         for path, names in self.members.items():
             raw, count = self.api.others[path], len(names)
@@ -127,14 +132,6 @@ class World:
             "lastTimestamp": self.now,
         }
         self.api.events = [*self.api.events[-_MOST_EVENTS:], event]
-
-    def _settle(self, pod: dict[str, Any]) -> None:
-        """Add what recorded pods lack: a server's defaults, and the kubelet's allocated resources."""
-        self.api.admit(pod)
-        pod["status"]["observedGeneration"] = 1
-        for container, status in container_statuses(pod):
-            if "resources" in status:
-                report_resources(status, container)
 
     def _add_owners(self, pod: dict[str, Any]) -> None:
         """Add the workload that the pod names, and the Deployment above a ReplicaSet."""

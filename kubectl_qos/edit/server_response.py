@@ -225,7 +225,14 @@ def change_refusal(
     if kind is StrategyKind.RECREATE:
         return _first_refusal(target.old, server_checks(target, related, setup, in_place=False))
     if target.old.kind in WORKLOADS:
-        return _change_template(target, setup.release)
+        # LimitRanges and quotas apply only to the pods of a template.
+        if has_fixed_template(target.old, setup.release):
+            sentence = f"Invalid value: {ELIDED}: field is immutable"
+            return _invalid(target.old, [Refusal("spec.template", sentence)])
+        where = ".".join(template_path(target.old.kind))
+        of_pods = (refusal for refusal in pod_refusals(target.new, setup.release) if refusal.path)
+        refusals = [Refusal(f"{where}.{refusal.path}", refusal.message) for refusal in of_pods]
+        return _invalid(target.old, refusals) if refusals else None
     if kind is StrategyKind.TEMPLATE:
         return _invalid(target.old, [Refusal("spec", f"{_ONLY}\n{ELIDED}")])
     if resize_is_unknown(setup.release):
@@ -245,17 +252,6 @@ def _first_refusal(pod: Pod, checks: ServerChecks) -> ServerRefusal | None:
     if not forbidden:
         return None
     return ServerRefusal(403, "Forbidden", f'{_resource(pod)} "{pod.name}" is forbidden: {forbidden[0]}')
-
-
-def _change_template(target: ChangedObject, release: Release) -> ServerRefusal | None:
-    """Validate a template: LimitRanges and quotas apply only to its pods."""
-    if has_fixed_template(target.old, release):
-        sentence = f"Invalid value: {ELIDED}: field is immutable"
-        return _invalid(target.old, [Refusal("spec.template", sentence)])
-    where = ".".join(template_path(target.old.kind))
-    of_pods = (refusal for refusal in pod_refusals(target.new, release) if refusal.path)
-    refusals = [Refusal(f"{where}.{refusal.path}", refusal.message) for refusal in of_pods]
-    return _invalid(target.old, refusals) if refusals else None
 
 
 def _invalid(pod: Pod, refusals: Sequence[Refusal]) -> ServerRefusal:

@@ -54,7 +54,13 @@ def read_lines(stream: io.BufferedReader) -> Iterator[str]:
         if head[257:262] == b"ustar":
             raise InputError("it is a tar archive", hint="tar -xf FILE")
         text = io.TextIOWrapper(content, _encoding(head), errors="replace", newline="\n")
-        yield from _cut_lines(text)
+        while piece := text.readline(LONGEST):
+            line = piece
+            if piece.startswith(_JSON_BEGINS) and not piece.endswith("\n"):
+                line = piece = piece + text.readline(LONGEST_JSON)
+            yield line.rstrip("\r\n")
+            while piece and not piece.endswith("\n"):
+                piece = text.readline(LONGEST)
         text.detach()  # what opened the file closes it
     except broken as error:
         raise OSError(str(error)) from None
@@ -89,16 +95,6 @@ def _encoding(head: bytes) -> str:
         if zeros > max(len(head) // 4, 1) and not others:
             return encoding
     return "utf-8-sig"
-
-
-def _cut_lines(text: io.TextIOWrapper) -> Iterator[str]:
-    while piece := text.readline(LONGEST):
-        line = piece
-        if piece.startswith(_JSON_BEGINS) and not piece.endswith("\n"):
-            line = piece = piece + text.readline(LONGEST_JSON)
-        yield line.rstrip("\r\n")
-        while piece and not piece.endswith("\n"):
-            piece = text.readline(LONGEST)
 
 
 # --- one message a line

@@ -100,13 +100,6 @@ def read_meminfo(proc: Path) -> dict[str, int]:
     return {name: kib << 10 for name, kib in _parse_numbers(sizes).items()}
 
 
-def read_kernel_release(proc: Path) -> str:
-    """Return the kernel's release such as `6.1.0-50-amd64`, empty if unknown."""
-    release = read_or_empty(proc / "sys/kernel/osrelease").strip()
-    words = read_or_empty(proc / "version").split()
-    return release or (words[2] if len(words) > 2 else "")
-
-
 def is_hidden(proc: Path) -> bool:
     """Return whether users cannot see each other's processes (the mount option hidepid)."""
     for line in (read_or_empty(proc / "self/mounts") or read_or_empty(proc / "mounts")).splitlines():
@@ -288,11 +281,13 @@ def read_host(proc: Path = PROC, cgroup: Path = CGROUP) -> HostView:
     if tree is not None:
         paths = sorted({path for process in processes for path in with_parents(process.cgroup)})
         texts = {path: tree.files(path, MEMORY_FILES[tree.version]) for path in paths}
+    release = read_or_empty(proc / "sys/kernel/osrelease").strip()
+    words = read_or_empty(proc / "version").split()
     return HostView(
         processes=tuple(processes),
         meminfo=meminfo,
         cgroups={path: files for path, files in texts.items() if files},
-        kernel_release=read_kernel_release(proc),
+        kernel_release=release or (words[2] if len(words) > 2 else ""),
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         page_size=os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096,
         cgroup_version=tree.version if tree is not None else 0,

@@ -117,7 +117,13 @@ def apply_overrides(
     if release is not None:
         node_changes["kubelet_version"] = str(after)
     if "memory_capacity_bytes" in node_changes:
-        node_changes |= _with_memory(node, node_changes["memory_capacity_bytes"])
+        # The reserved part of the memory keeps its size.
+        size = node_changes["memory_capacity_bytes"]
+        changes: dict[str, object] = {"capacity": ResourceList({**node.capacity, MEMORY: in_bytes(size)})}
+        if node.allocatable_memory_bytes is not None and node.memory_capacity_bytes is not None:
+            reserved = node.memory_capacity_bytes - node.allocatable_memory_bytes
+            changes["allocatable_memory_bytes"] = max(size - reserved, 0)
+        node_changes |= changes
     node = with_origin(node, Origin.GIVEN, **node_changes)
     if not {"runtime", "kernel"}.isdisjoint(node_changes):
         node = with_deduced(node)
@@ -199,15 +205,6 @@ def _release(setup: NodeSetup, gates: Mapping[str, bool], version: str | None) -
             words = "locked to its default" if reason == "locked" else "not among the feature gates"
             raise UsageError(f"{FEATURE_GATES}{name} is {words} of Kubernetes {release}")
     return release.with_gates(gates)
-
-
-def _with_memory(node: Node, size: int) -> dict[str, object]:
-    """Return the fields that change with the size of the memory: the reserved part stays the same."""
-    changes: dict[str, object] = {"capacity": ResourceList({**node.capacity, MEMORY: in_bytes(size)})}
-    if node.allocatable_memory_bytes is not None and node.memory_capacity_bytes is not None:
-        reserved = node.memory_capacity_bytes - node.allocatable_memory_bytes
-        changes["allocatable_memory_bytes"] = max(size - reserved, 0)
-    return changes
 
 
 class Profile(NamedTuple):

@@ -4,7 +4,7 @@ Each death has a mark with its distance and time, and below it its victim and ki
 list. Not here: which deaths there are, and their words (next_death.py).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, pairwise, repeat
 from typing import Final, NamedTuple
@@ -109,7 +109,13 @@ def timeline(
     for_names = []
     for name in _NAMES:
         cells = {place: _cell(deaths[place], styles(deaths[place]), name) for place in candidates}
-        for_names.append((_chosen(candidates, cells, room), cells))
+        chosen: list[int] = []
+        for place in candidates:
+            wanted = sorted([*chosen, place])
+            needed = sum(max(map(_length, cells[place])) + _GAP for place in wanted) - _GAP
+            if needed + sum(_length(_folded(gap)[0]) for gap in _gaps(wanted)) <= room or not chosen:
+                chosen = wanted
+        for_names.append((chosen, cells))
     shown, cells = max(for_names, key=lambda choice: len({*of_node} & {*choice[0]}))
     gaps = _gaps(shown)
     wide = [max(map(_length, cells[place])) + _GAP for place in shown]
@@ -179,17 +185,6 @@ def _cell(death: NextDeath, styles: _Styles, name: int) -> _Cell:
         (Span(shortened(short_victim(death), name), styles.name, pod),),
         (Span(killer_words(death), "muted", pod),),
     )
-
-
-def _chosen(candidates: Iterable[int], cells: Mapping[int, _Cell], room: int) -> list[int]:
-    """Return the places of the deaths that fit, chosen by importance."""
-    chosen: list[int] = []
-    for place in candidates:
-        wanted = sorted([*chosen, place])
-        needed = sum(max(map(_length, cells[place])) + _GAP for place in wanted) - _GAP
-        if needed + sum(_length(_folded(gap)[0]) for gap in _gaps(wanted)) <= room or not chosen:
-            chosen = wanted
-    return chosen
 
 
 def _gaps(places: Sequence[int]) -> list[int]:

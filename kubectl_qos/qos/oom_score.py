@@ -107,7 +107,10 @@ class PodAdj:
         raw = burstable_adj(wrap(request + share), capacity)
         adj, floor = raw, None
         if is_sidecar(container, release) and release.has(Change.SIDECAR_OOM_SCORE):
-            lowest = self._least_protected(share, capacity)
+            if self._floor is None and self._pod.containers:
+                least = min(map(_memory_request, self._pod.containers))
+                self._floor = burstable_adj(wrap(least + share), capacity)
+            lowest = self._floor
             is_init = any(container.name == init.name for init in self._pod.init_containers)
             if lowest is not None and adj > lowest and is_init:
                 adj = floor = lowest
@@ -144,13 +147,6 @@ class PodAdj:
                     # Without any the real code panics.
                     self._share = truncating_div(wrap(memory.value() - claimed), count) if count else 0
         return self._share
-
-    def _least_protected(self, share: int, capacity: int) -> int | None:
-        """Return the value of the app container with the smallest request, None without app containers."""
-        if self._floor is None and self._pod.containers:
-            least = min(map(_memory_request, self._pod.containers))
-            self._floor = burstable_adj(wrap(least + share), capacity)
-        return self._floor
 
 
 def _memory_request(container: Container) -> int:

@@ -163,7 +163,9 @@ def _predict(pod: Pod, setup: NodeSetup, limit: Quantity | None = None) -> Predi
     stated = desired_pod(pod)  # A resize under way may leave requests and limits unequal.
     qos, computed = qos_class(pod, setup.release), computed_class(stated, setup.release)
     totals = pod_totals(pod, qos, setup, limit)
-    path = _pod_path(pod, qos, setup.kubelet)
+    uid = names.pod_uid(pod)  # which a manifest lacks
+    path = names.literal(names.pod_name(uid or "UID", qos, setup.kubelet), setup.kubelet.cgroup_driver)
+    path = path if uid else path.replace("podUID", f"pod{NO_UID}")
     settings = pod_settings(pod, qos, totals, setup)
     files = values.files_on_node(settings, setup) if setup.kubelet.cgroups_per_qos else {}
     prediction = Prediction(
@@ -236,13 +238,6 @@ def _containers(pod: Pod, qos: QosClass, pod_path: str, setup: NodeSetup) -> Ite
             cgroup=cgroup,
             process_cgroup=process_cgroup,
         )
-
-
-def _pod_path(pod: Pod, qos: QosClass, kubelet: Kubelet) -> str:
-    """Return the pod's literal path, with a placeholder for the missing UID of a manifest."""
-    uid = names.pod_uid(pod)
-    path = names.literal(names.pod_name(uid or "UID", qos, kubelet), kubelet.cgroup_driver)
-    return path if uid else path.replace("podUID", f"pod{NO_UID}")
 
 
 _NODE_INPUTS: Final = (

@@ -54,7 +54,15 @@ def beyond_node(old: Pod, new: Pod, release: Release, node: Node) -> Iterator[Re
             sentence = f'which are not available on node "{node.name}"'
             yield Refusal("", f"pod update requires features {', '.join(missing)} {sentence}")
     if release.has(Change.RESIZE_CHECKED_AGAINST_NODE):
-        yield from _beyond_allocatable(new, release, node.status_allocatable)
+        # The admission plugin PodResize (plugin/pkg/admission/podresize).
+        requests, allocatable = pod_requests(new, release), node.status_allocatable
+        sentences = [
+            f"{name}, requested: {_amount(requests, name)}, allocatable: {_amount(allocatable, name)}"
+            for name in (CPU, MEMORY)
+            if name in allocatable and requests.get(name, ZERO) > allocatable[name]
+        ]
+        if sentences:
+            yield Refusal("", f"node didn't have enough allocatable resources: {'; '.join(sentences)}")
 
 
 def invalid_resize(old: Pod, new: Pod, release: Release) -> list[Refusal]:
@@ -186,18 +194,6 @@ def _needed_features(old: Pod, new: Pod, release: Release) -> Iterator[str]:
         if not is_sidecar(before, release)
     ):
         yield Gate.IN_PLACE_RESIZE_INIT_CONTAINERS.value
-
-
-def _beyond_allocatable(new: Pod, release: Release, allocatable: ResourceList) -> Iterator[Refusal]:
-    """Yield refusals of the admission plugin PodResize (plugin/pkg/admission/podresize)."""
-    requests = pod_requests(new, release)
-    sentences = [
-        f"{name}, requested: {_amount(requests, name)}, allocatable: {_amount(allocatable, name)}"
-        for name in (CPU, MEMORY)
-        if name in allocatable and requests.get(name, ZERO) > allocatable[name]
-    ]
-    if sentences:
-        yield Refusal("", f"node didn't have enough allocatable resources: {'; '.join(sentences)}")
 
 
 def _has_any(resources: _Requirements) -> bool:

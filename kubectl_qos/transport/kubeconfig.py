@@ -119,6 +119,12 @@ def _override_user(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
         "client-certificate-data": options.client_certificate,
         "client-key-data": options.client_key,
     }
+    # Several values of a key are separate flags, as for kubectl.
+    extra: dict[str, list[str]] = {}
+    for key, equals, value in (word.partition("=") for word in options.as_user_extra):
+        if not (key and equals):
+            raise UsageError(f"--as-user-extra {key!r} has no value", hint="write --as-user-extra KEY=VALUE")
+        extra.setdefault(key, []).append(value)
     flags = {
         "token": options.token,
         "username": options.username,
@@ -128,19 +134,9 @@ def _override_user(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
         "as": options.as_user,
         "as-uid": options.as_uid,
         "as-groups": list(options.as_groups),
-        "as-user-extra": _user_extra(options.as_user_extra),
+        "as-user-extra": extra,
     }
     return _override(entry, replaced, flags)
-
-
-def _user_extra(words: Sequence[str]) -> dict[str, list[str]]:
-    """Return extra values; several values of a key are separate flags, as for kubectl."""
-    extra: dict[str, list[str]] = {}
-    for key, equals, value in (word.partition("=") for word in words):
-        if not (key and equals):
-            raise UsageError(f"--as-user-extra {key!r} has no value", hint="write --as-user-extra KEY=VALUE")
-        extra.setdefault(key, []).append(value)
-    return extra
 
 
 def _override(entry: Entry, replaced: Entry, flags: Entry) -> dict[str, Any]:
@@ -228,7 +224,11 @@ def _merge_files(options: ConnectionOptions) -> _MergedConfig:
             config = _read(file)
             log.log(log.DECISIONS, f"kubeconfig {file}: {'loaded' if config is not None else 'not found'}")
             if config is not None:
-                _merge(merged, file, config)
+                merged.files.append(file)
+                merged.current = merged.current or config.get("current-context") or ""
+                for kind in _PATH_FIELDS:
+                    for name, entry in _entries(config, kind, file).items():
+                        merged.entries[kind].setdefault(name, entry)  # the first one counts
         except DecodeError as error:
             problems.append(f'error loading config file "{file}": {error}')
     if problems:
@@ -245,14 +245,6 @@ def _read(file: Path) -> Mapping[str, Any] | None:
         verb = "read" if isinstance(error, IsADirectoryError) else "open"
         raise DecodeError(f"{verb} {file}: {(error.strerror or str(error)).lower()}") from None
     return decode_kubeconfig(content)
-
-
-def _merge(merged: _MergedConfig, file: Path, config: Mapping[str, Any]) -> None:
-    merged.files.append(file)
-    merged.current = merged.current or config.get("current-context") or ""
-    for kind in _PATH_FIELDS:
-        for name, entry in _entries(config, kind, file).items():
-            merged.entries[kind].setdefault(name, entry)  # the first one counts
 
 
 def _entries(config: Mapping[str, Any], kind: str, file: Path) -> _Entries:

@@ -223,7 +223,7 @@ def find_shown(
         except QosError as problem:
             why = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))
             facts = replace(facts, notes=(*facts.notes, why))
-    kills = [kill for kill in kills if _is_of_node(kill, facts.scope.node)]
+    kills = [kill for kill in kills if facts.scope.node is None or kill.node in {facts.scope.node, ""}]
     shown = [kill for kill in kills if _is_shown(kill, facts, since_seconds)]
     return shown, facts if shown else replace(facts, before=next(iter(kills), None))
 
@@ -337,10 +337,6 @@ def _with_store(
         if facts.scope.namespace in {None, kill.namespace} and kill.pod in (names or {kill.pod})
     ]
     return with_older(kills, older, seconds)
-
-
-def _is_of_node(kill: Kill, node: str | None) -> bool:
-    return node is None or kill.node in {node, ""}
 
 
 def _is_shown(kill: Kill, facts: Facts, since_seconds: int | None) -> bool:

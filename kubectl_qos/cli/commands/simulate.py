@@ -161,7 +161,12 @@ def run(options: Options) -> int:
         problems += tuple(f"{resources.reference(pod)} has no pod on {name}" for pod in changed.unused)
     _print(now, then, options.output, snapshot.at)
     if options.output in {None, "wide"}:
-        output.notes(_notes(now, snapshot, resolved))
+        from kubectl_qos.cluster.source import has_budgets
+        from kubectl_qos.present.list_notes import missing_sentence
+        from kubectl_qos.present.simulation import BUDGETS_NOT_READ, simulation_notes
+
+        notes = [*map(missing_sentence, snapshot.missing), *simulation_notes(*now)]
+        output.notes(notes if has_budgets(resolved.source) else [*notes, BUDGETS_NOT_READ])
     output.notes(problems)
     return resolved.print_notes()
 
@@ -251,15 +256,6 @@ def _simulate(
     if state.is_unmeasured and not (scenario.growth or scenario.all_at_limit):
         raise InputError(NO_USAGE, hint="--all-at-limit and --grow work without it")
     return _Outcome(state, simulate(state, scenario))
-
-
-def _notes(now: _Outcome, snapshot: Snapshot, resolved: sources.ResolvedSource) -> list[str]:
-    from kubectl_qos.cluster.source import has_budgets
-    from kubectl_qos.present.list_notes import missing_sentence
-    from kubectl_qos.present.simulation import BUDGETS_NOT_READ, simulation_notes
-
-    notes = [*map(missing_sentence, snapshot.missing), *simulation_notes(*now)]
-    return notes if has_budgets(resolved.source) else [*notes, BUDGETS_NOT_READ]
 
 
 def _print(now: _Outcome, then: _Outcome | None, format_: str | None, at: str) -> None:

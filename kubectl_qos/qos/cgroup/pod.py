@@ -101,12 +101,18 @@ def pod_settings(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -
                 quota = values.milli_to_quota(totals.cpu_limit_milli, _cfs_period_us(setup))
         if qos is QosClass.GUARANTEED or totals.declared.memory:
             memory = totals.memory_limit
+    # The smaller of podPidsLimit and the pod's own limit counts
+    # (pkg/kubelet/cm/pod_container_manager_linux.go, KEP-6063, cgroup v2).
+    limits = [setup.kubelet.pod_pids_limit] if setup.kubelet.pod_pids_limit > 0 else []
+    own = pod.spec.resources.limits if pod.spec.resources is not None else None
+    if own and PIDS in own and setup.release.enabled(Gate.PER_POD_PID_LIMIT):
+        limits += [own[PIDS].value()] if setup.node.cgroup_version != 1 else []
     return values.CgroupSettings(
         cpu_shares=shares,
         cpu_quota_us=quota,
         cpu_period_us=period,
         memory_limit_bytes=memory,
-        pids_limit=_pids_limit(pod, setup),
+        pids_limit=min(limits, default=None),
         hugepage_limits=pod_hugepage_limits(pod, totals.requests, setup.release),
         unified=_pod_memory_qos(pod, qos, totals, setup),
     )
@@ -117,18 +123,6 @@ def _pod_memory_qos(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup
         return {}
     is_throttled = totals.declared.memory and has_pod_level_resources(pod, setup.release)
     return pod_memory_qos(qos, totals.memory_request, totals.memory_limit if is_throttled else 0, setup)
-
-
-def _pids_limit(pod: Pod, setup: NodeSetup) -> int | None:
-    """Return the smaller of podPidsLimit and the pod's own (PerPodPIDLimit on cgroup v2), None without any.
-
-    Source: pkg/kubelet/cm/pod_container_manager_linux.go (KEP-6063).
-    """
-    limits = [setup.kubelet.pod_pids_limit] if setup.kubelet.pod_pids_limit > 0 else []
-    own = pod.spec.resources.limits if pod.spec.resources is not None else None
-    if own and PIDS in own and setup.release.enabled(Gate.PER_POD_PID_LIMIT):
-        limits += [own[PIDS].value()] if setup.node.cgroup_version != 1 else []
-    return min(limits, default=None)
 
 
 def container_resources(

@@ -420,7 +420,11 @@ def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: boo
     if contests and chooses and order is not None:
         room = more_bytes if then is run else 0
         unknown = {state.pod_for(state.containers[index]).key for index in run.timeline.state.use.unmeasured}
-        growing = order.growing(owner, room, _ended_before(run, room))
+        # A container that its own limit, or its pod's, ends within that growth is no rival.
+        own = (ceiling for ceiling in chain.from_iterable(run.ceilings.values()) if not ceiling.scope.is_wide)
+        near = (ceiling for ceiling in own if max(ceiling.distance_bytes, 0) < room)
+        ended = set(chain.from_iterable(_bounded(run, ceiling) for ceiling in near))
+        growing = order.growing(owner, room, ended)
         death = death._replace(growing=tuple(other for other in growing if other.key not in unknown))
     is_bound = scope.is_wide and (
         ceiling.at_bytes is None
@@ -486,13 +490,6 @@ def _precedent(
         return Precedent.KILLED
     peak = state.growth.peaks.get((death.key, death.container), 0)
     return Precedent.PEAK if death.is_own and peak >= PEAK_SHARE * ceiling.latest_bytes else None
-
-
-def _ended_before(run: Run, room_bytes: int) -> set[int]:
-    """Return the containers that their own limit, or their pod's, ends within `room_bytes` of growth."""
-    own = (ceiling for ceiling in chain.from_iterable(run.ceilings.values()) if not ceiling.scope.is_wide)
-    near = (ceiling for ceiling in own if max(ceiling.distance_bytes, 0) < room_bytes)
-    return set(chain.from_iterable(_bounded(run, ceiling) for ceiling in near))
 
 
 def _victim_instead(death: NextDeath, victim: Contender, frees_bytes: int) -> NextDeath:
