@@ -322,16 +322,7 @@ def _past(options: SourceOptions) -> Source:
     from kubectl_qos.metrics.series import rfc3339
 
     past = Past(options)
-    at, ahead = _parse_at(str(options.at), past), past.ahead.total_seconds()
-    output.note(f"THE PAST: the cluster at {rfc3339(at)}, rebuilt from {past.store_name}, not as it is now")
-    if abs(ahead) > _CLOCK_SECONDS:
-        where = "ahead of" if ahead > 0 else "behind"
-        output.note(f"this machine's clock is {abs(ahead):.0f} s {where} Prometheus, whose clock is used")
-    return past.source(at)
-
-
-def _parse_at(text: str, past: Past) -> datetime:
-    """Return the time of --at by the store's clock, which is read last. Raises QosError."""
+    text = str(options.at)
     at = parse_time(text)
     if at is None:
         try:
@@ -345,7 +336,12 @@ def _parse_at(text: str, past: Past) -> datetime:
     present = past.present()
     if at > present:
         raise UsageError(f"--at {text} is in the future: Prometheus has {present:%Y-%m-%dT%H:%M:%SZ}")
-    return at
+    ahead = past.ahead.total_seconds()
+    output.note(f"THE PAST: the cluster at {rfc3339(at)}, rebuilt from {past.store_name}, not as it is now")
+    if abs(ahead) > _CLOCK_SECONDS:
+        where = "ahead of" if ahead > 0 else "behind"
+        output.note(f"this machine's clock is {abs(ahead):.0f} s {where} Prometheus, whose clock is used")
+    return past.source(at)
 
 
 def _demo(overrides: NodeOverrides, options: SourceOptions, needs: SourceNeeds) -> Source:

@@ -379,14 +379,6 @@ class _Search:
         allocatable = node.status_allocatable.get(MEMORY)
         most = allocatable.value() if allocatable is not None else node.memory_capacity_bytes or 0
         room = most if room is None else room
-        for before in dict.fromkeys((death.before + 1, self._latest(death, room))):
-            claim = Claim(before=before)
-            edits = self._least_requests(death, claim, most) if before > death.before else None
-            if edits:
-                yield self._offer(FixKind.REQUEST, death, claim, edits, edits)
-
-    def _latest(self, death: NextDeath, room: int) -> int:
-        """Return how many others die before the pod if its containers share the node's free requests."""
         pod = self.pods[death.key]
         running = self.model.recreated(pod)
         owners = [container.name for container in (*running.init_containers, *running.containers)]
@@ -396,7 +388,11 @@ class _Search:
         requests = {owner: memory_value(running, owner, Side.REQUESTS) for owner in owners}
         sizes = {owner: (request + share) // UNIT_BYTES for owner, request in requests.items()}
         later = self._death_after(death, self._requests(pod, sizes))
-        return later.before if later is not None else NEVER
+        for before in dict.fromkeys((death.before + 1, (later.before if later is not None else NEVER))):
+            claim = Claim(before=before)
+            edits = self._least_requests(death, claim, most) if before > death.before else None
+            if edits:
+                yield self._offer(FixKind.REQUEST, death, claim, edits, edits)
 
     def _least_requests(self, death: NextDeath, claim: Claim, most: int) -> list[Edit] | None:
         """Return the least requests with which enough others die before each container of the pod."""

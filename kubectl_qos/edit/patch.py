@@ -190,7 +190,19 @@ def edit_object(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict
     for key in spec_path(pod):
         spec = spec[key]
     for edit in edits:
-        _edit_spec(spec, edit)
+        owner: Any = spec if edit.owner == POD_LEVEL else _find_container(spec, edit.owner)
+        resources = owner.get("resources") or {}
+        values = dict(resources.get(edit.side.value) or {})
+        if edit.quantity is None:
+            values.pop(edit.resource, None)
+        else:
+            text = str(edit.quantity)
+            was_number = type(values.get(edit.resource)) is int
+            values[edit.resource] = int(text) if was_number and text.isdecimal() else text
+        resources = {**resources, edit.side.value: values}
+        if not values:
+            del resources[edit.side.value]
+        owner["resources"] = resources
     return result
 
 
@@ -207,22 +219,6 @@ def _container_patch(containers: list[dict[str, Any]], name: str) -> dict[str, A
             return container
     containers.append({"name": name})
     return containers[-1]
-
-
-def _edit_spec(spec: dict[str, Any], edit: Edit) -> None:
-    owner: Any = spec if edit.owner == POD_LEVEL else _find_container(spec, edit.owner)
-    resources = owner.get("resources") or {}
-    values = dict(resources.get(edit.side.value) or {})
-    if edit.quantity is None:
-        values.pop(edit.resource, None)
-    else:
-        text = str(edit.quantity)
-        was_number = type(values.get(edit.resource)) is int
-        values[edit.resource] = int(text) if was_number and text.isdecimal() else text
-    resources = {**resources, edit.side.value: values}
-    if not values:
-        del resources[edit.side.value]
-    owner["resources"] = resources
 
 
 def _find_container(spec: Mapping[str, Any], name: str) -> Any:

@@ -283,13 +283,7 @@ class _PlanSearch:
 
     def find(self) -> _Placed:
         """Return the places of all pods, without a new inversion."""
-        placed = self._upwards()
-        is_short = self.free_bytes is not None and placed.more_bytes > self.free_bytes
-        has_new = not self.all_before.issuperset(inversions(self.priorities, placed.exposures))
-        return self._downwards(placed.moved) if is_short or has_new else placed
-
-    def _upwards(self) -> _Placed:
-        """Place each pod after those of lower priority, as if there were room for all."""
+        # Place each pod after those of lower priority, as if there were room for all.
         placed, lower = _Placed(dict(self.before)), _Others()
         fixed, bounds = _Others(), dict[PodKey, _Bounds]()
         for group in reversed(self._groups):
@@ -299,7 +293,9 @@ class _PlanSearch:
             for key in group:
                 self._place(placed, key, lower, bounds[key])
             lower.add(placed.exposures[key] for key in group)
-        return placed
+        is_short = self.free_bytes is not None and placed.more_bytes > self.free_bytes
+        has_new = not self.all_before.issuperset(inversions(self.priorities, placed.exposures))
+        return self._downwards(placed.moved) if is_short or has_new else placed
 
     def _downwards(self, moved: Collection[PodKey]) -> _Placed:
         """Place the highest priority first while there is room, none past a higher one that outlived it.

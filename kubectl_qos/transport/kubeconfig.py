@@ -244,7 +244,7 @@ def _read(file: Path) -> Mapping[str, Any] | None:
     except OSError as error:
         verb = "read" if isinstance(error, IsADirectoryError) else "open"
         raise DecodeError(f"{verb} {file}: {(error.strerror or str(error)).lower()}") from None
-    return decode_kubeconfig(content)
+    return _decode(content, _Config, "Config", ("v1",))
 
 
 def _entries(config: Mapping[str, Any], kind: str, file: Path) -> _Entries:
@@ -488,11 +488,6 @@ _JSON_TYPES: Final = {
     "array": "a list",
     "object": "a mapping",
 }
-
-
-def decode_kubeconfig(text: bytes) -> Mapping[str, Any]:
-    """Decode the first document of a kubeconfig; an empty one has no fields. Raises DecodeError."""
-    return _decode(text, _Config, "Config", ("v1",))
 
 
 def decode_credential(text: bytes, versions: Sequence[str]) -> Mapping[str, Any]:

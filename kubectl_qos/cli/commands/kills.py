@@ -219,7 +219,21 @@ def find_shown(
     )
     if source.prometheus is not None or source.at is not None:
         try:
-            kills = _with_store(kills, source, references, facts, since_seconds or source.over_seconds)
+            # The store may have deaths that nothing else has any more.
+            from kubectl_qos.metrics.deaths import read_kills, with_older
+
+            seconds = since_seconds or source.over_seconds
+            pods = {pod.name for pod in facts.snapshot.pods if references and is_referenced(pod, references)}
+            names = pods | {reference.name for reference in references}
+            end = facts.now.timestamp()
+            older = [
+                kill
+                for kill in read_kills(
+                    sources.open_store(source), end - seconds, end, facts.event_list.events
+                )
+                if facts.scope.namespace in {None, kill.namespace} and kill.pod in (names or {kill.pod})
+            ]
+            kills = with_older(kills, older, seconds)
         except QosError as problem:
             why = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))
             facts = replace(facts, notes=(*facts.notes, why))
@@ -316,27 +330,6 @@ def find_missing(references: Sequence[resources.Reference], facts: Facts) -> lis
         else:
             missing.append(ApiError(f"no pods of {reference} found", status=404, reason="NotFound"))
     return missing
-
-
-def _with_store(
-    kills: Sequence[Kill],
-    source: SourceOptions,
-    references: Sequence[resources.Reference],
-    facts: Facts,
-    seconds: int,
-) -> list[Kill]:
-    """Add the deaths that only the store still has. Raises QosError."""
-    from kubectl_qos.metrics.deaths import read_kills, with_older
-
-    pods = {pod.name for pod in facts.snapshot.pods if references and is_referenced(pod, references)}
-    names = pods | {reference.name for reference in references}
-    end = facts.now.timestamp()
-    older = [
-        kill
-        for kill in read_kills(sources.open_store(source), end - seconds, end, facts.event_list.events)
-        if facts.scope.namespace in {None, kill.namespace} and kill.pod in (names or {kill.pod})
-    ]
-    return with_older(kills, older, seconds)
 
 
 def _is_shown(kill: Kill, facts: Facts, since_seconds: int | None) -> bool:

@@ -158,7 +158,17 @@ def _set(options: Options) -> tuple[bool, bool]:
     from kubectl_qos.cli import set_edits
 
     request = set_edits.parse_edit_request(options)
-    references = _parse_target(options)
+    words = options.target
+    if words[:1] == ("resources",):  # as in `kubectl set resources`
+        words = words[1:]
+    references = resources.parse_references(words, any_kind=options.source.has_files, hinted="pod")
+    if len(references) > 1:
+        raise UsageError("one pod or workload can be changed at a time")
+    if not references and not options.source.has_files:
+        raise UsageError(
+            "You must provide one or more resources by argument or filename.",
+            hint="kubectl qos set pod/web-0 --limits memory=1Gi, or kubectl qos set -f pod.yaml …",
+        )
     check_flags(options)
     shell = None
     if options.applies:
@@ -234,21 +244,6 @@ def _scope(
     if not (resolved.source.is_live and references and references[0].kind in WORKLOADS):
         return scope
     return to_pods(resolved.source.find(references[0].kind, scope.namespace, references[0].name), scope)
-
-
-def _parse_target(options: Options) -> list[resources.Reference]:
-    words = options.target
-    if words[:1] == ("resources",):  # as in `kubectl set resources`
-        words = words[1:]
-    references = resources.parse_references(words, any_kind=options.source.has_files, hinted="pod")
-    if len(references) > 1:
-        raise UsageError("one pod or workload can be changed at a time")
-    if not references and not options.source.has_files:
-        raise UsageError(
-            "You must provide one or more resources by argument or filename.",
-            hint="kubectl qos set pod/web-0 --limits memory=1Gi, or kubectl qos set -f pod.yaml …",
-        )
-    return references
 
 
 def check_flags(options: Options) -> None:

@@ -104,7 +104,15 @@ def _run(options: Options) -> int:
         # A node without values does not match: exit code 2, not 0.
         raise InputError(f"node {pods.node} runs Windows, which has no cgroups and no oom_score_adj")
     if options.dry_run == "client":
-        _print_commands(pods)
+        from kubectl_qos.cluster.exec import CAT, SHELL
+
+        places = [
+            f"{escape(namespace)}/{escape(pod)} container {escape(container)}"
+            for namespace, pod, container in pods.running()
+        ]
+        output.print_lines([shlex.join(SHELL), *places])
+        output.note(f"without sh: {shlex.join(CAT)}")
+        output.note(f"{len(places)} exec{'' if len(places) == 1 else 's'} would be made; nothing was run")
         return 0
     readings, levels = reader(pods)
     verified = tuple(_verify(pods, readings, levels))
@@ -207,15 +215,3 @@ def _print(pods: VerifiedPods, verified: Sequence[Verified], format_: str | None
         width = output.terminal_width() if format_ is None else None
         output.print_lines(check_lines(verified, everything=format_ == "wide", width=width))
         output.notes(notes)
-
-
-def _print_commands(pods: VerifiedPods) -> None:
-    from kubectl_qos.cluster.exec import CAT, SHELL
-
-    places = [
-        f"{escape(namespace)}/{escape(pod)} container {escape(container)}"
-        for namespace, pod, container in pods.running()
-    ]
-    output.print_lines([shlex.join(SHELL), *places])
-    output.note(f"without sh: {shlex.join(CAT)}")
-    output.note(f"{len(places)} exec{'' if len(places) == 1 else 's'} would be made; nothing was run")
