@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from kubectl_qos.edit.edits import Edit, Side
+from kubectl_qos.edit.edits import Edit, PatchRequest, Side
 from kubectl_qos.edit.history import Entry, EntryState
-from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.k8s.quantity import Quantity
 
 _MADE: Final = Entry(

@@ -145,7 +145,7 @@ def test_no_other_module_names_a_method_that_changes() -> None:
         (CONNECTION, "POST"),
         (CONNECTION, "PATCH"),
         (REVIEW, "POST"),
-        ("edit/patch.py", "PATCH"),
+        ("edit/edits.py", "PATCH"),
     }
 
 

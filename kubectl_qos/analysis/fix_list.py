@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from msgspec import structs
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, current_value
+from kubectl_qos.edit.edits import FIELD_MANAGER, POD_LEVEL, Edit, Side, current_value
 from kubectl_qos.edit.findings import Finding, FindingCode, find_findings
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods, next_urgency
 from kubectl_qos.edit.fixes import (
@@ -26,7 +26,6 @@ from kubectl_qos.edit.fixes import (
     strategy_for,
 )
 from kubectl_qos.edit.kubelet_settings import KubeletFix, evicts_first
-from kubectl_qos.edit.patch import FIELD_MANAGER
 from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, plan_nodes, priority_of
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import InputError

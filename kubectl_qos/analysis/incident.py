@@ -1,6 +1,6 @@
 """An incident report (`report`): kills, next deaths and fixes of a node, pod, workload or namespace.
 
-Not here: the words (present/report.py), and the JSON (present/values/report.py).
+Not here: the words (present/report.py), and the JSON (present/values/fixes.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

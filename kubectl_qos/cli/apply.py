@@ -19,10 +19,10 @@ from kubectl_qos.cluster.source import writer_of
 from kubectl_qos.config import config_file
 from kubectl_qos.config.state import HistoryFile, history_path
 from kubectl_qos.edit.apply import Apply, ConflictError, DryRunResult, Phase, Step
+from kubectl_qos.edit.edits import PatchRequest
 from kubectl_qos.edit.findings import Severity
 from kubectl_qos.edit.goals import RankGoal
 from kubectl_qos.edit.history import Entry
-from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.server_response import with_group

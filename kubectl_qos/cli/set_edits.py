@@ -20,14 +20,17 @@ from kubectl_qos.edit.edits import (
     Edit,
     Side,
     apply_edits,
+    build_manifest,
+    build_patch,
     format_amounts,
+    kubectl_command,
+    kustomize_patch,
     own_edits,
     parse_amounts,
     select_containers,
 )
 from kubectl_qos.edit.findings import FindingCode, Severity, find_findings
 from kubectl_qos.edit.goals import Goal, RankGoal, outlive, rank_at_least, reach_class
-from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command, kustomize_patch
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.strategy import topmost_workload
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError

@@ -21,7 +21,7 @@ from kubectl_qos.cli import output
 from kubectl_qos.cli.options import TableFormat, TableOptions
 from kubectl_qos.cli.resources import Reference, not_found, with_limit_ranges
 from kubectl_qos.cli.sources import ResolvedSource
-from kubectl_qos.cli.watch import TableView
+from kubectl_qos.cli.tables import TableView
 from kubectl_qos.errors import ApiError, UsageError
 from kubectl_qos.k8s.kinds import belongs_to
 from kubectl_qos.k8s.objects import NodeObject

@@ -38,8 +38,7 @@ from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapsho
 from kubectl_qos.qos.process_order import with_largest
 
 if TYPE_CHECKING:
-    from kubectl_qos.edit.edits import Edit
-    from kubectl_qos.edit.patch import FileEdit
+    from kubectl_qos.edit.edits import Edit, FileEdit
     from kubectl_qos.edit.related import RelatedObjects
 
 
@@ -244,7 +243,7 @@ class FileSource(Source):
     def change_file(self, pod: Pod, edits: Sequence[Edit], *, dry_run: bool = False) -> FileEdit:
         """Make edits in an object's file. Raises InputError if it is gone or not writable."""
         from kubectl_qos.cluster.yaml_patch import patch_object
-        from kubectl_qos.edit.patch import FileEdit
+        from kubectl_qos.edit.edits import FileEdit
 
         matches = [
             (content, document, numbers)

@@ -18,8 +18,7 @@ from typing import Any, Final, NamedTuple
 from kubectl_qos.cluster.documents import Document, metadata_text, plain_documents
 from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
 from kubectl_qos.cluster.yaml_patch import patch_document
-from kubectl_qos.edit.edits import POD_LEVEL, Edit
-from kubectl_qos.edit.patch import edit_object
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, edit_object
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import dotted, object_name, spec_path
 from kubectl_qos.k8s.objects import Json, Pod, nested

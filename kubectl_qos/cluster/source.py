@@ -18,7 +18,7 @@ from kubectl_qos.k8s.snapshot import Arrived, Missing, Scope, Snapshot
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.writer import Writer
-    from kubectl_qos.edit.patch import PatchRequest
+    from kubectl_qos.edit.edits import PatchRequest
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.qos.kills.report import KernelLog
 

@@ -26,8 +26,7 @@ from kubectl_qos.cluster.kustomize import (
     options_in,
     with_options,
 )
-from kubectl_qos.edit.edits import Edit, effective_edits
-from kubectl_qos.edit.patch import FileEdit, WriteBack, edit_object
+from kubectl_qos.edit.edits import Edit, FileEdit, WriteBack, edit_object, effective_edits
 from kubectl_qos.edit.related import decode_pod
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import CustomWorkload, object_name, pods_from_custom

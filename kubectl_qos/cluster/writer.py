@@ -1,7 +1,7 @@
 """The only module that changes a cluster: a dry run, then the same request once, recorded before and after.
 
 Nothing is sent twice. If it is unknown whether a write was done, the object is read once, and the result is
-reported. edit/patch.py makes the requests.
+reported. edit/edits.py makes the requests.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from kubectl_qos.cluster.http import UNDECODABLE, decode_body, decode_error, rea
 from kubectl_qos.cluster.kube_api import KubeApi, check_object, read_object
 from kubectl_qos.edit.apply import DRY_RUN_AGAIN, ApplyResult, ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.compare import to_pods
-from kubectl_qos.edit.edits import Edit, value_now
+from kubectl_qos.edit.edits import CONTENT_TYPE, Edit, PatchRequest, value_now
 from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, find_conflicts
-from kubectl_qos.edit.patch import CONTENT_TYPE, PatchRequest
 from kubectl_qos.edit.related import decode_pod, is_managed_by_us
 from kubectl_qos.edit.status import Progress, Stage, check_progress, with_scheduler_reason
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable

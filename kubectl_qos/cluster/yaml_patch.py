@@ -12,8 +12,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]  # what json.l
 from typing import Any, Final, TypeAlias
 
 from kubectl_qos.cluster.documents import Document, json_value, yaml_value
-from kubectl_qos.edit.edits import Edit
-from kubectl_qos.edit.patch import edit_object
+from kubectl_qos.edit.edits import Edit, edit_object
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.yaml_loader import yaml_loader

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from urllib3 import BaseHTTPResponse, HTTPResponse
 
-from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, RESIZE
+from kubectl_qos.edit.edits import CONTENT_TYPE, METHOD, RESIZE
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import LIMIT_RANGES, QUOTAS, RelatedObjects, convert_all, decode_pod
 from kubectl_qos.edit.server_response import ChangedObject, ServerRefusal, change_refusal

@@ -12,10 +12,9 @@ from enum import Enum, auto
 from typing import Final
 
 from kubectl_qos.edit.compare import node_of, usage_of, with_admitted_values
-from kubectl_qos.edit.edits import Edit
+from kubectl_qos.edit.edits import Edit, PatchRequest
 from kubectl_qos.edit.findings import Finding, find_findings
 from kubectl_qos.edit.history import Entry, ValueConflict, find_conflicts
-from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.status import NO_TRIAL, Progress, Stage, Trial, TrialPlan

@@ -8,8 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubectl_qos.edit.edits import POD_LEVEL, Side
-from kubectl_qos.edit.patch import FIELD_MANAGER
+from kubectl_qos.edit.edits import FIELD_MANAGER, POD_LEVEL, Side
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.server_response import (

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from kubectl_qos.edit.edits import Edit, Side, value_now
-from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.edits import Edit, PatchRequest, Side, value_now
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod

@@ -9,8 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from kubectl_qos.edit.edits import Edit, Side
-from kubectl_qos.edit.patch import FIELD_MANAGER, PatchRequest
+from kubectl_qos.edit.edits import FIELD_MANAGER, Edit, PatchRequest, Side
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_controller, is_workload, pod_from_workload
 from kubectl_qos.k8s.managers import (

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubectl_qos.edit.edits import Edit, apply_edits, effective_edits, own_edits
-from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.edits import Edit, PatchRequest, apply_edits, effective_edits, own_edits
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.k8s.allocation import desired_pod

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, value_now
-from kubectl_qos.edit.patch import PatchRequest
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, PatchRequest, Side, value_now
 from kubectl_qos.edit.related import decode_pod
 from kubectl_qos.k8s.allocation import low_pod_limit, other_pod_limit
 from kubectl_qos.k8s.objects import (

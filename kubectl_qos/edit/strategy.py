@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubectl_qos.edit.edits import Edit, effective_edits, own_edits
-from kubectl_qos.edit.patch import PatchRequest, build_request
+from kubectl_qos.edit.edits import Edit, PatchRequest, build_request, effective_edits, own_edits
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import OWNER, Owner, RelatedObjects
 from kubectl_qos.edit.status import is_on_delete, number, read_partition, read_replicas, unchanged_pods_note

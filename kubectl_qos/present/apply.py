@@ -8,9 +8,8 @@ from typing import Final
 from urllib.parse import urlencode
 
 from kubectl_qos.edit.apply import Apply
-from kubectl_qos.edit.edits import Edit, as_flags
+from kubectl_qos.edit.edits import CONTENT_TYPE, METHOD, Edit, FileEdit, PatchRequest, WriteBack, as_flags
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
-from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD, FileEdit, PatchRequest, WriteBack
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import Condition, ContainerOutcome, Progress, Stage, Trial

@@ -6,15 +6,15 @@ Not here: the sections of a preview (effects.py), and how they look (tui/).
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from kubectl_qos.analysis.change_steps import (
+from kubectl_qos.analysis.pod_table import PodRow
+from kubectl_qos.edit.compare import (
+    NodeReplicas,
     RankChange,
     cheapest_changes,
     deaths_at_moments,
     is_reached,
     moments,
 )
-from kubectl_qos.analysis.pod_table import PodRow
-from kubectl_qos.edit.compare import NodeReplicas
 from kubectl_qos.edit.preview import Effects, When
 from kubectl_qos.edit.strategy import replaced_pods, rollout_plan
 from kubectl_qos.k8s.objects import Json, Pod

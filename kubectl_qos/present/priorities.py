@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from kubectl_qos.analysis.fix_list import MoveRow, Plans
-from kubectl_qos.edit.patch import build_patch, kubectl_command
+from kubectl_qos.edit.edits import build_patch, kubectl_command
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, Unsolved, priority_of
 from kubectl_qos.errors import first_few

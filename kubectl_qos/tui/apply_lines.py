@@ -10,9 +10,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from kubectl_qos.edit.apply import Apply, Blocked, ConflictError, Phase, UnknownOutcome
-from kubectl_qos.edit.edits import value_now
+from kubectl_qos.edit.edits import PatchRequest, value_now
 from kubectl_qos.edit.history import ValueConflict
-from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.server_response import expected_response
 from kubectl_qos.edit.status import TrialPlan
 from kubectl_qos.errors import ApiError, QosError

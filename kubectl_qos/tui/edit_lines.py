@@ -11,8 +11,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from kubectl_qos.analysis.change_steps import DeathsAt, LadderRow, ladder
-from kubectl_qos.edit.compare import NodeReplicas
+from kubectl_qos.edit.compare import DeathsAt, LadderRow, NodeReplicas, ladder
 from kubectl_qos.edit.preview import Effects
 from kubectl_qos.k8s.objects import Json
 from kubectl_qos.present.effects import cgroup_sections

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from kubectl_qos.cli import output, sources, watch
+from kubectl_qos.cli import output, sources, tables
 from kubectl_qos.cli.commands import next as next_command
 from kubectl_qos.cli.options import SourceOptions, TableFormat, TableOptions
 from kubectl_qos.cli.top_tables import PodTable
@@ -55,7 +55,7 @@ def follow_next(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run `next -w` in a pipe on these updates."""
     demo = stream.demo
     monkeypatch.setattr(demo, "follow", lambda _: stream)
-    monkeypatch.setattr(watch, "REDRAW_SECONDS", 0)
+    monkeypatch.setattr(tables, "REDRAW_SECONDS", 0)
     monkeypatch.setattr(sources, "resolve_source", lambda *_: sources.ResolvedSource(demo, Scope()))
     options = next_command.Options(
         SourceOptions(demo=True), target=(), all=False, watch=True, headers=True, output=None
@@ -120,11 +120,11 @@ def test_first_rows_are_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(output, "show_first_rows", shown.append)
     snapshot = Stepped().snapshot(Scope())
     table = PodTable(TableOptions(), [], is_fleet=False)
-    assert watch.first_rows(table.view, TableFormat()) is None
+    assert tables.first_rows(table.view, TableFormat()) is None
     monkeypatch.setattr(output, "terminal_width", lambda: 80)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert watch.first_rows(table.view, TableFormat("json")) is None
-    show = watch.first_rows(table.view, TableFormat())
+    assert tables.first_rows(table.view, TableFormat("json")) is None
+    show = tables.first_rows(table.view, TableFormat())
     assert show is not None
     show(replace(snapshot, pods=()), Arrived(1, None, 1))
     assert shown == []

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from kubectl_qos.cluster.working_tree import WorkingTree
-from kubectl_qos.edit.patch import WriteBack
+from kubectl_qos.edit.edits import WriteBack
 from kubectl_qos.edit.related import pod_reference
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.managers import Manager, ManagerKind

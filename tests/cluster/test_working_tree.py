@@ -17,8 +17,7 @@ from kubectl_qos.cluster import working_tree
 from kubectl_qos.cluster.files import replace_manifest
 from kubectl_qos.cluster.inputs import read_kustomization
 from kubectl_qos.cluster.working_tree import WorkingTree
-from kubectl_qos.edit.edits import Edit, Side, current_value, parse_amounts
-from kubectl_qos.edit.patch import WriteBack
+from kubectl_qos.edit.edits import Edit, Side, WriteBack, current_value, parse_amounts
 from kubectl_qos.edit.related import pod_reference
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import pod_from_workload

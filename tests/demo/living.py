@@ -10,9 +10,8 @@ from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.edit.apply import ApplyResult
-from kubectl_qos.edit.edits import Edit, Side
+from kubectl_qos.edit.edits import Edit, PatchRequest, Side, build_request
 from kubectl_qos.edit.history import undo_edits
-from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.edit.related import decode_pod
 from kubectl_qos.edit.status import Progress
 from kubectl_qos.k8s.kinds import is_named

@@ -10,9 +10,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kubectl_qos.demo.api import patched
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits, value_now
+from kubectl_qos.edit.edits import (
+    POD_LEVEL,
+    Edit,
+    PatchRequest,
+    Side,
+    build_request,
+    effective_edits,
+    value_now,
+)
 from kubectl_qos.edit.history import Entry, ValueConflict, find_conflicts, undo_edits
-from kubectl_qos.edit.patch import PatchRequest, build_request
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert

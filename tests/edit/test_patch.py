@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits
-from kubectl_qos.edit.patch import build_manifest, build_patch, edit_object, kubectl_command
+from kubectl_qos.edit.edits import (
+    POD_LEVEL,
+    Edit,
+    Side,
+    apply_edits,
+    build_manifest,
+    build_patch,
+    edit_object,
+    kubectl_command,
+)
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert

@@ -13,8 +13,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from kubectl_qos.edit.edits import Edit, Side
-from kubectl_qos.edit.patch import PatchRequest, build_request
+from kubectl_qos.edit.edits import Edit, PatchRequest, Side, build_request
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.server_response import (

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, value_now
-from kubectl_qos.edit.patch import PatchRequest, build_request
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, PatchRequest, Side, build_request, value_now
 from kubectl_qos.edit.related import decode_pod
 from kubectl_qos.edit.status import Progress, Stage, check_progress
 from kubectl_qos.k8s.kinds import pod_from_workload

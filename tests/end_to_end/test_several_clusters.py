@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cli.fleet import merged_notes, read_clusters
 from kubectl_qos.cli.options import SourceOptions
+from kubectl_qos.cli.tables import merged_notes, read_clusters
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport import ConnectionOptions
 from tests.cluster.cluster_objects import metrics, node, pod

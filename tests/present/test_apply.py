@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, parse_quantity
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, PatchRequest, Side, parse_quantity
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
-from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.preview import StrategyKind, preview
 from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import Progress, Stage

@@ -1,6 +1,6 @@
 import pytest
 
-from kubectl_qos.analysis.change_steps import deaths_at_moments, ladder, moments
+from kubectl_qos.edit.compare import deaths_at_moments, ladder, moments
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.preview import Effects, StrategyKind, When, preview
 from kubectl_qos.present.moments import deaths_section, heading, moment_table

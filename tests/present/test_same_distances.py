@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from kubectl_qos.analysis.change_steps import deaths_at_moments
 from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.fix_list import fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.cluster.files import DemoSource
-from kubectl_qos.edit.compare import recreate_all
+from kubectl_qos.edit.compare import deaths_at_moments, recreate_all
 from kubectl_qos.edit.fixes import FixKind
 from kubectl_qos.edit.preview import preview
 from kubectl_qos.k8s.kinds import find_workload

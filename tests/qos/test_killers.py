@@ -40,10 +40,9 @@ from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos import killers
 from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.killers import KILLERS, OOM_KILLERS, Killer, Mechanism, daemon_on, parse_assumed
-from kubectl_qos.qos.killers.earlyoom import EARLYOOM, NOHANG, Earlyoom
+from kubectl_qos.qos.killers.daemons import EARLYOOM, NOHANG, SYSTEMD_OOMD, Earlyoom
 from kubectl_qos.qos.killers.kernel import FULL_NODE
 from kubectl_qos.qos.killers.killer import Candidate
-from kubectl_qos.qos.killers.systemd_oomd import SYSTEMD_OOMD
 from kubectl_qos.qos.killers.talos import TALOS
 from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.prediction import predict_running

@@ -19,8 +19,8 @@ from kubectl_qos.analysis.group_table import cluster_row
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
+from kubectl_qos.edit.edits import RESIZE, PatchRequest
 from kubectl_qos.edit.history import Entry
-from kubectl_qos.edit.patch import RESIZE, PatchRequest
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.events import Event, EventList

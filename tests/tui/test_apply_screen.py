@@ -16,9 +16,8 @@ from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.edit import apply
 from kubectl_qos.edit.apply import ConflictError, DryRunResult
-from kubectl_qos.edit.edits import Side
+from kubectl_qos.edit.edits import PatchRequest, Side
 from kubectl_qos.edit.history import EntryState, ValueConflict
-from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.status import Progress, Stage, TrialPlan
 from kubectl_qos.errors import ApiError, ServerUnreachable

@@ -10,11 +10,9 @@ import pytest
 import yaml
 from textual.widgets import Input, Label, Static
 
-from kubectl_qos.analysis.change_steps import DeathsAt
 from kubectl_qos.cluster.files import DemoSource
-from kubectl_qos.edit.compare import recreate_all
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, parse_quantity
-from kubectl_qos.edit.patch import build_manifest, build_patch
+from kubectl_qos.edit.compare import DeathsAt, recreate_all
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, build_manifest, build_patch, parse_quantity
 from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.quantity import Quantity

@@ -20,9 +20,8 @@ from textual.filter import Monochrome
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.config.settings import ContextSettings, Settings
 from kubectl_qos.edit.apply import ConflictError, DryRunResult
-from kubectl_qos.edit.edits import Side
+from kubectl_qos.edit.edits import PatchRequest, Side
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
-from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.events import Event, EventList

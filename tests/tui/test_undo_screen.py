@@ -12,8 +12,8 @@ import pytest
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.edit import apply
+from kubectl_qos.edit.edits import PatchRequest
 from kubectl_qos.edit.history import Entry, EntryState
-from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError
 from kubectl_qos.k8s.objects import Pod

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.writer import Writer
 from kubectl_qos.edit.apply import ApplyResult, DryRunResult, UnknownOutcome
-from kubectl_qos.edit.edits import Edit, Side, parse_quantity
+from kubectl_qos.edit.edits import Edit, PatchRequest, Side, parse_quantity
 from kubectl_qos.edit.history import Entry, EntryState, HistoryStore
-from kubectl_qos.edit.patch import PatchRequest
 from kubectl_qos.edit.related import Owner, RelatedObjects
 from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.errors import QosError

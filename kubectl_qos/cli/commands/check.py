@@ -197,10 +197,10 @@ def _refuse_with_policy(source: SourceOptions, paths: Iterable[str], options: Op
 
 def _run_fleet(source: SourceOptions, settings_of: Callable[[str], Settings], options: Options) -> int:
     from kubectl_qos.check.settings import Level
-    from kubectl_qos.cli import fleet
+    from kubectl_qos.cli import tables
     from kubectl_qos.present.check import Place, Report
 
-    answers, errors = fleet.read_clusters(
+    answers, errors = tables.read_clusters(
         source.without_usage(), lambda cluster: _check(sources.resolve_source(cluster), settings_of, options)
     )
     reports = [report for report, _ in answers.values()]
@@ -211,8 +211,8 @@ def _run_fleet(source: SourceOptions, settings_of: Callable[[str], Settings], op
         Level(options.fail_on),
         [(str(error), Place(name)) for name, error in errors.items()],
     )
-    notes = fleet.merged_notes({name: notes for name, (_, notes) in answers.items()})
-    _print(whole, options.output, notes, fleet.clusters(answers, errors))
+    notes = tables.merged_notes({name: notes for name, (_, notes) in answers.items()})
+    _print(whole, options.output, notes, tables.clusters(answers, errors))
     if errors:
         return EXIT_TROUBLE
     return EXIT_FAILED if whole.has_failed else 0

@@ -29,7 +29,7 @@ from kubectl_qos.errors import InputError, QosError, UsageError
 if TYPE_CHECKING:
     from kubectl_qos.analysis.fix_list import FixList, Plans
     from kubectl_qos.cli.set_edits import PlannedEdits
-    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.cli.tables import TableView
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -200,15 +200,15 @@ def _run_fleet(
     options: Options, node: str | None, reference: resources.Reference | None, given: Iterable[str]
 ) -> int:
     """Print the fixes of several clusters, each with its number there; a fix is applied to one cluster."""
-    from kubectl_qos.cli import fleet
+    from kubectl_qos.cli import tables
 
     of_one = {"--apply": options.number, "--priorities": options.priorities, "--growth": options.growth}
     of_one |= {f"-o {name}": options.output == name for name in ("patch", KUSTOMIZE, KUBELET_CONFIG)}
-    fleet.refuse(options.source, {**of_one, **dict.fromkeys(given, True)})
+    tables.refuse_for_several(options.source, {**of_one, **dict.fromkeys(given, True)})
 
     def read(source: SourceOptions) -> TableView[FixRow]:
         from kubectl_qos.analysis.fix_list import FixList
-        from kubectl_qos.cli.watch import TableView
+        from kubectl_qos.cli.tables import TableView
         from kubectl_qos.edit.fixes import order_of_fixes
         from kubectl_qos.present import fixes as present
         from kubectl_qos.present.list_notes import missing_sentence
@@ -232,7 +232,7 @@ def _run_fleet(
         )
 
     format_ = TableFormat(options.output, options.headers)
-    return fleet.print_tables(options.source, format_, "Fix", read, {"unfixed": [], "kubelet": None})
+    return tables.print_tables(options.source, format_, "Fix", read, {"unfixed": [], "kubelet": None})
 
 
 def _check_flags(options: Options, node: str | None, reference: resources.Reference | None) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kubectl_qos.cli.options import SourceOptions, TableFormat
-    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.cli.tables import TableView
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.qos.process_order import HostView, PodNames, ProcessRow
 
@@ -83,7 +83,7 @@ def run(options: Options) -> int:
     """Print the processes. Raises QosError."""
     import msgspec
 
-    from kubectl_qos.cli.watch import print_table, watch_reads
+    from kubectl_qos.cli.tables import print_table, watch_reads
 
     _check(options)
     names, notes = _read_names(options)
@@ -126,7 +126,7 @@ def _read(options: Options, names: dict[str, PodNames]) -> HostView:
 
 
 def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
-    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.cli.tables import TableView
     from kubectl_qos.present.host import host_columns, host_notes
     from kubectl_qos.qos.process_order import Spared, build_process_rows, formula_in_use, process_order
 

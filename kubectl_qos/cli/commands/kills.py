@@ -15,7 +15,7 @@ from kubectl_qos.present.format import UNKNOWN
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableFormat
-    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.cli.tables import TableView
     from kubectl_qos.k8s.events import EventList
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -120,10 +120,12 @@ def add_death_flags(parser: argparse.ArgumentParser, since_help: str) -> None:
 def run(options: Options) -> int:
     """Print the deaths; exit code 1 if a document could not be read or a named object was not found."""
     if options.source.is_fleet:
-        from kubectl_qos.cli import fleet
+        from kubectl_qos.cli import tables
 
-        fleet.refuse(options.source, {"--kernel-log": options.kernel_logs, "--local": options.local})
-        return fleet.print_tables(
+        tables.refuse_for_several(
+            options.source, {"--kernel-log": options.kernel_logs, "--local": options.local}
+        )
+        return tables.print_tables(
             options.source, options.format, "Kill", lambda source: _view(replace(options, source=source))
         )
     from kubectl_qos.present.pod_history import hidden_note
@@ -158,7 +160,7 @@ def _without_kill(options: Options, facts: Facts, kills: Sequence[Kill]) -> Iter
 
 def _view(options: Options) -> TableView[Kill]:
     """Return the deaths of one of several clusters."""
-    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.cli.tables import TableView
     from kubectl_qos.present.kill_columns import HIDDEN_FIRST, columns
     from kubectl_qos.present.kills import nothing_sentence
     from kubectl_qos.present.values.incidents import kill_values

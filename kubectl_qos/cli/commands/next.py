@@ -15,7 +15,7 @@ from kubectl_qos.present.format import count
 if TYPE_CHECKING:
     from kubectl_qos.analysis.deaths import DeathRow, Deaths
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.cli.tables import TableView
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
     from kubectl_qos.present.output import Column
 
@@ -74,10 +74,10 @@ def run(options: Options) -> int:
 
     format_ = TableFormat(options.output, options.headers)
     if options.source.is_fleet:
-        from kubectl_qos.cli import fleet
+        from kubectl_qos.cli import tables
 
-        fleet.refuse(options.source, {"-w": options.watch})
-        return fleet.print_tables(
+        tables.refuse_for_several(options.source, {"-w": options.watch})
+        return tables.print_tables(
             options.source,
             format_,
             "Death",
@@ -85,7 +85,7 @@ def run(options: Options) -> int:
         )
     command = NextTable(options)
     if options.watch:
-        from kubectl_qos.cli.watch import watch
+        from kubectl_qos.cli.tables import watch
 
         return watch(command, command.resolved, format_)
     deaths, now = command.read(), command.resolved.source.now()
@@ -117,7 +117,7 @@ class NextTable:
 
     def __init__(self, options: Options) -> None:
         from kubectl_qos.cli.options import TableFormat
-        from kubectl_qos.cli.watch import first_rows
+        from kubectl_qos.cli.tables import first_rows
 
         references = resources.parse_references_or_names(options.target)
         references = [reference for reference in references if reference.name]
@@ -186,7 +186,7 @@ def _view(
     deaths: Deaths, now: datetime, columns: Sequence[Column[DeathRow]] | None = None
 ) -> TableView[DeathRow]:
     """Return the deaths as a table, with all columns that have values unless some are given."""
-    from kubectl_qos.cli.watch import TableView
+    from kubectl_qos.cli.tables import TableView
     from kubectl_qos.present.list_notes import old_usage_notes
     from kubectl_qos.present.next_death import columns as all_columns
     from kubectl_qos.present.next_death import nothing

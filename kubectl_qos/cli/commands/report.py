@@ -200,7 +200,7 @@ def _write(contents: Contents, path: str, *, anonymize: bool) -> None:
 
 def _print(incident: Incident, format_: str | None) -> None:
     if format_ not in {None, "markdown", "html"}:
-        from kubectl_qos.present.values.report import incident_values
+        from kubectl_qos.present.values.fixes import incident_values
 
         output.print_document(incident_values(incident), str(format_))
         return

@@ -13,8 +13,8 @@ from kubectl_qos.errors import EXIT_ERROR, ApiError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableOptions
+    from kubectl_qos.cli.tables import TableView
     from kubectl_qos.cli.top_tables import GroupTable, NodeTable, PodTable
-    from kubectl_qos.cli.watch import TableView
 
 OUTPUTS: Final = ("wide", "json", "yaml", "csv", "name")
 RISKS: Final = ("none", "low", "medium", "high", "next")
@@ -104,16 +104,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     """Print the table; exit code 1 if a document could not be read or a named object was not found."""
-    from kubectl_qos.cli.watch import print_table, watch
+    from kubectl_qos.cli.tables import print_table, watch
 
     group = resources.parse_group(options.names)
     references = [] if group else resources.parse_references_or_names(options.names)
     if options.source.is_fleet:
-        from kubectl_qos.cli import fleet
+        from kubectl_qos.cli import tables
 
-        fleet.refuse(options.source, {"-w": options.table.watch})
+        tables.refuse_for_several(options.source, {"-w": options.table.watch})
         kind = f"{group}Rank" if group else "NodeMemory" if _is_of_nodes(references) else "PodRank"
-        return fleet.print_tables(
+        return tables.print_tables(
             options.source,
             options.table.format,
             kind,
@@ -147,8 +147,8 @@ def _workloads(references: Iterable[resources.Reference]) -> list[resources.Refe
 def _resolve(
     options: Options, group: str | None, references: Sequence[resources.Reference]
 ) -> tuple[GroupTable | PodTable | NodeTable, sources.ResolvedSource]:
+    from kubectl_qos.cli.tables import first_rows
     from kubectl_qos.cli.top_tables import GroupTable, NodeTable, PodTable
-    from kubectl_qos.cli.watch import first_rows
 
     source, names = options.source, [reference.name for reference in references if reference.name]
     of_nodes = _is_of_nodes(references)

@@ -7,11 +7,10 @@ from urllib.parse import urlencode
 from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.edit.apply import Apply
 from kubectl_qos.edit.compare import Comparison, NodeReplicas
-from kubectl_qos.edit.edits import Edit, Side, current_value
+from kubectl_qos.edit.edits import CONTENT_TYPE, METHOD, Edit, Side, current_value
 from kubectl_qos.edit.findings import Finding, Severity
 from kubectl_qos.edit.goals import RankGoal
 from kubectl_qos.edit.history import Entry, EntryState
-from kubectl_qos.edit.patch import CONTENT_TYPE, METHOD
 from kubectl_qos.edit.preview import (
     ContainerEffects,
     Effects,

@@ -1,4 +1,4 @@
-"""Changes that put off a coming death, and those with which priorities hold: `fix`."""
+"""Changes that put off a coming death, those with which priorities hold: `fix`; and an incident: `report`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from msgspec import UNSET, UnsetType
 
 from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.fix_list import FixList, Plans
+from kubectl_qos.analysis.incident import Death, Incident
 from kubectl_qos.edit.edits import Edit, current_value
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
 from kubectl_qos.edit.goals import Obstacle, ObstacleReason
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.priorities import Inversion, Move, priority_of
 from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.present import next_death
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.fixes import (
     basis_notes,
@@ -23,7 +25,17 @@ from kubectl_qos.present.fixes import (
     unfixed_sentence,
     unmeasured,
 )
+from kubectl_qos.present.output import row_values
+from kubectl_qos.present.pod_columns import VALUE_COLUMNS
 from kubectl_qos.present.priorities import move_sentence, notes
+from kubectl_qos.present.report import (
+    TimelineEntry,
+    clock,
+    others_sentence,
+    prevention_sentence,
+    summary,
+    timeline,
+)
 from kubectl_qos.present.values import ClusterValues, Document, OfCluster, TextChange, Values, copied
 from kubectl_qos.present.values.changes import (
     EditValues,
@@ -34,7 +46,7 @@ from kubectl_qos.present.values.changes import (
     fit_values,
     rank_values,
 )
-from kubectl_qos.present.values.incidents import DeathValues, death_values
+from kubectl_qos.present.values.incidents import DeathValues, KillValues, death_values, kill_values
 from kubectl_qos.qos.killers import Mechanism
 
 
@@ -265,4 +277,77 @@ def _inversion(inversion: Inversion, obstacle: Obstacle | None = None) -> Invers
         lower_pod=inversion.lower[1],
         reason=obstacle.reason if obstacle is not None else None,
         message=obstacle_sentence(obstacle) if obstacle is not None else None,
+    )
+
+
+class IncidentDeath(Values, frozen=True, kw_only=True):
+    """A death; `kills` are its places in `kills`, the newest first, from 0: a container may die repeatedly.
+
+    `others` says whom the killer chose among, `rivals` are those pods in its order at `stateTime`, null for
+    now, as in `top`; `before` is the pod itself a minute before, null without a history. `fix` is the first
+    change against it in the state of `fixTime`, null for now, and where its pod has ended.
+    """
+
+    kills: tuple[int, ...]
+    others: str | None
+    rivals: tuple[dict[str, Any], ...]
+    state_time: str | None
+    before: dict[str, Any] | None
+    fix: FixValues | None
+    unfixed: UnfixedValues | None
+    fix_time: str | None
+    prevention: str | None
+
+
+class IncidentReportValues(Document, frozen=True, kw_only=True, tag="IncidentReport"):
+    """What happened over a time: `report`. `object` is null for all namespaces, `sinceTime` for all times.
+
+    `kills` are all deaths, `deaths` the newest ones in detail, `next` and `fixes` what stands now.
+    """
+
+    object: ObjectValues | None
+    cluster: str
+    time: str
+    since_time: str | None
+    summary: str
+    timeline: tuple[TimelineEntry, ...]
+    kills: tuple[KillValues, ...]
+    deaths: tuple[IncidentDeath, ...]
+    next: tuple[DeathValues, ...]
+    fixes: tuple[FixValues, ...]
+    unfixed: tuple[UnfixedValues, ...]
+    notes: tuple[str, ...]
+
+
+def incident_values(incident: Incident) -> IncidentReportValues:
+    """Return a report."""
+    (kind, namespace, name), (coming, fixes) = incident.about, incident.coming
+    return IncidentReportValues(
+        object=ObjectValues(kind, namespace or None, name, None) if name else None,
+        cluster=incident.source,
+        time=clock(incident.now),
+        since_time=clock(incident.since) if incident.since is not None else None,
+        summary=" ".join(summary(incident)),
+        timeline=timeline(incident),
+        kills=tuple(map(kill_values, incident.kills)),
+        deaths=tuple(_death(death, incident) for death in incident.deaths),
+        next=tuple(map(death_values, coming.rows)),
+        fixes=tuple(fix_values(number, fix) for number, fix in enumerate(fixes.fixes, start=1)),
+        unfixed=tuple(map(unfixed_values, fixes.unfixed)),
+        notes=tuple(dict.fromkeys((*incident.missing_evidence, *incident.notes, *next_death.notes(coming)))),
+    )
+
+
+def _death(death: Death, incident: Incident) -> IncidentDeath:
+    before = row_values(death.row, VALUE_COLUMNS) if death.state_time and death.row is not None else None
+    return IncidentDeath(
+        kills=tuple(map(incident.kills.index, (death.kill, *death.earlier))),
+        others=others_sentence(death) or None,
+        rivals=tuple(row_values(row, VALUE_COLUMNS) for row in death.rivals),
+        state_time=death.state_time or None,
+        before=before,
+        fix=fix_values(1, death.fix) if death.fix is not None else None,
+        unfixed=unfixed_values(death.unfixed) if death.unfixed is not None else None,
+        fix_time=death.fix_time or None,
+        prevention=prevention_sentence(death) or None,
     )

@@ -12,11 +12,10 @@ from typing import Final, Self
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import USERSPACE_OOM_KILLER, NodeOverride
-from kubectl_qos.qos.killers.earlyoom import EARLYOOM, NOHANG
+from kubectl_qos.qos.killers.daemons import EARLYOOM, NOHANG, OOMD, SYSTEMD_OOMD
 from kubectl_qos.qos.killers.eviction import EVICTION
 from kubectl_qos.qos.killers.kernel import CONTAINER_LIMIT, FULL_NODE, KUBEPODS_LIMIT, POD_LIMIT
 from kubectl_qos.qos.killers.killer import Killer as Killer
-from kubectl_qos.qos.killers.systemd_oomd import OOMD, SYSTEMD_OOMD
 from kubectl_qos.qos.killers.talos import TALOS
 
 KILLERS: Final[tuple[Killer, ...]] = (

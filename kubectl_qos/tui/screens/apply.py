@@ -21,7 +21,7 @@ from textual.widgets import Static
 
 from kubectl_qos.cluster.source import Source, objects_of
 from kubectl_qos.edit.apply import Blocked, Phase
-from kubectl_qos.edit.patch import build_manifest, build_patch, kubectl_command
+from kubectl_qos.edit.edits import build_manifest, build_patch, kubectl_command
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.status import TrialPlan
 from kubectl_qos.edit.strategy import Strategy

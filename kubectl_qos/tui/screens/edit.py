@@ -14,9 +14,9 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.analysis.change_steps import deaths_at_moments
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.source import related_to
+from kubectl_qos.edit.compare import deaths_at_moments
 from kubectl_qos.edit.edits import Edit, apply_edits
 from kubectl_qos.edit.goals import Goal, edits_for_step
 from kubectl_qos.edit.preview import Preview
