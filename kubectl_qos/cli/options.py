@@ -195,6 +195,7 @@ def parse_options(options_type: type[OptionsT], namespace: argparse.Namespace) -
     """Make options from a parsed command line, each field from the value of its name.
 
     The fields in `_GROUPS` are options themselves; `flags` are the shared flags as they were given.
+    Raises UsageError for --template without the -o that it belongs to.
     """
     values: dict[str, Any] = {}
     for option in fields(options_type):
