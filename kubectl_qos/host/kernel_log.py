@@ -394,7 +394,10 @@ class _LogReader:
         ):
             return
         of_unit = OF_UNIT.match(record.message)
-        if of_unit is not None and any(report.add_unit(record, *of_unit.groups()) for report in self._open):
+        is_only = len(self._open) == 1
+        if of_unit is not None and any(
+            report.add_unit(record, *of_unit.groups(), is_only=is_only) for report in self._open
+        ):
             return
         is_daemon = bool(record.program) or (not record.is_kernel and is_daemon_line(record.message))
         kind = DaemonKill if is_daemon else ReportBuilder

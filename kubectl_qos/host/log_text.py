@@ -123,7 +123,9 @@ _OF_DETECTOR: Final = re.compile(
     r".{0,200} Timestamp:(\S{10} \S{8,18}) ([+-]\d{4}) .{0,60} Reason:OOMKilling Message:(.{1,2000}?)\}\].*"
 )
 """A line of node-problem-detector, which repeats one of the kernel."""
-_OF_EVENT: Final = re.compile(r".{0,300}\bOOMKilling:?\s+(?=(?:Memory cgroup out|Out) of memory)", re.ASCII)
+_OF_EVENT: Final = re.compile(
+    r".{0,2000}\bOOMKilling\b(?:,Message)?:?\s*(?=(?:Memory cgroup out|Out) of memory)", re.ASCII
+)
 """What stands before its message in a copy of an event."""
 _EXPORT_BEGINS: Final = ("__CURSOR=", "__REALTIME_TIMESTAMP=")
 _VERBOSE_BEGINS: Final = re.compile(r"[A-Z]\w\w \d{4}-\d\d-\d\d [\d:.]{8,16} [A-Z+\-\d:]{1,9} \[s=")

@@ -57,7 +57,8 @@ def _container_text(kill: Kill) -> str:
 
 def _victim_text(kill: Kill) -> str:
     victim = kill.report.dead if kill.report is not None else None
-    return escape(f"{victim.comm}/{victim.pid}") if victim is not None else UNKNOWN
+    names = ", ".join(kill.report.names) if kill.report is not None else ""
+    return escape(f"{victim.comm}/{victim.pid}" if victim is not None else names) or UNKNOWN
 
 
 def _place_text(kill: Kill) -> str:

@@ -27,7 +27,7 @@ from kubectl_qos.qos.kills.choice import (
     memory_users,
 )
 from kubectl_qos.qos.kills.evidence import RUNTIME_INIT, Need
-from kubectl_qos.qos.kills.report import Constraint, OomReport, OomTask, Outcome
+from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome
 from kubectl_qos.qos.oom_score import (
     BEST_EFFORT_ADJ,
     GUARANTEED_ADJ,
@@ -38,6 +38,7 @@ from kubectl_qos.qos.oom_score import (
     least_request,
 )
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.reason import Confidence
 
 _WIDTH: Final = 110
 _LEAST_WIDTH: Final = 20
@@ -96,7 +97,8 @@ def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
     yield from _wrapped(map(evidence_sentence, diagnosis.evidence), width)
     if diagnosis.needs is not None:
         yield ""
-        yield from _wrapped([f"to be certain: {need_sentence(diagnosis.needs, kill.node)}"], width)
+        for_what = "to know its pod" if diagnosis.confidence is Confidence.CERTAIN else "to be certain"
+        yield from _wrapped([f"{for_what}: {need_sentence(diagnosis.needs, kill.node)}"], width)
     sentences = [*victim_sentences(kill.report), *choice_sentences(kill)] if kill.report is not None else []
     if sentences:
         yield ""
@@ -193,6 +195,8 @@ def mechanism_sentence(kill: Kill) -> str:
         text = text.replace("killed by the kernel", "nothing was killed, as no process may be,")
     if report.outcome is Outcome.PANIC and report.is_manual:
         text = text.replace("as memory ran out", "on request (SysRq f)")
+    if not report.line:
+        text = text.replace(_OF_LOG, "the event does not say which")
     if report.oom_memcg:
         qos = class_of_path(report.oom_memcg)
         text = text.replace(_OF_ANY_PODS, f"of all {qos.value} pods together" if qos else "of all pods")
@@ -204,6 +208,7 @@ def mechanism_sentence(kill: Kill) -> str:
 
 
 _OF_ANY_PODS: Final = "of all pods, or of those of a class"
+_OF_LOG: Final = "the log does not say which (the line that names it is missing or cut)"
 
 
 def need_sentence(need: Need, node: str) -> str:
@@ -240,7 +245,7 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
             yield f"the kernel chose process {report.chosen}: a parent of this one, or one of its threads"
         if victim.is_only_chosen:
             yield "up to kernel 5.0 a child of it may have died in its place: the log lacks that line"
-        yield from _of_this_name(victim.comm, row)
+        yield from _of_this_name(victim.comm, is_of_sandbox=report.is_of_sandbox)
         beside = ", ".join(map(str, adjs_beside_own(report)))
         if beside:
             yield f"it set its own oom_score_adj of {adj}: the others have {beside} from the kubelet"
@@ -256,9 +261,9 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
         yield "the log has only part of the kernel's report: journalctl -k on the node has the rest"
 
 
-def _of_this_name(name: str, row: OomTask | None) -> Iterator[str]:
+def _of_this_name(name: str, *, is_of_sandbox: bool) -> Iterator[str]:
     """Yield what the name of the victim says about its death."""
-    if row is not None and (row.name, row.adj) == ("pause", SANDBOX_ADJ):
+    if is_of_sandbox:
         yield "pause is the pod's sandbox, which holds hardly any memory; its end ends the whole pod"
     if RUNTIME_INIT.match(name) is not None:
         yield f"{escape(name)} is the runtime as it starts a container, or a command in one (exec, probe)"

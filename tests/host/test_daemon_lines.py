@@ -179,6 +179,13 @@ def test_what_systemd_says_of_a_kill_by_the_kernel() -> None:
     assert "systemd then ended" not in text_of(kill)
     assert kill_of([line.replace("04:40", "04:38"), *kernel]).report == kill.report, "it may come first"
     assert len(kills_of([line.replace("04:40", "02:38"), *kernel])) == 2
+    alone = kernel[-1]
+    kill = kill_of([alone, line])
+    assert (kill.diagnosis.mechanism, kill.container_id) == (Mechanism.MEMORY_LIMIT, ID)
+    assert "if it was not, the container went on" in text_of(kill)
+    late = kills_of([alone, line.replace("04:40", "04:49")])
+    others = kills_of([alone, alone.replace("4711", "4712"), line])
+    assert {kill.container_id for kill in (*late, *others)} == {""}, "it may be of another one"
     failed = line.replace(said, f"{unit}: Failed with result 'oom-kill'.")
     for lines in ([*kernel, line, failed], [*kernel, failed], [line, failed]):
         assert f"systemd then ended all of {unit}: OOMPolicy=continue" in text_of(kill_of(lines))

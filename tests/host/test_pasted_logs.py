@@ -350,6 +350,17 @@ def test_a_victim_whose_number_a_person_has_left_out() -> None:
     assert "the kernel killed leaky: CONSTRAINT_MEMCG (line 1)" in text
     assert "the task table is not in the log" in text
     assert report_of([SUMMARY, line]) == report_of([SUMMARY]), "it has the number"
+    for mask in ("...", "<pid>", "XXXX", "…"):
+        masked = [OLD_KILLED.replace("4711", mask), f"Killed process {mask} (leaky) total-vm:9kB"]
+        assert "the kernel killed leaky: CONSTRAINT_MEMCG (line 1)" in text_of(kill_of(masked))
+        assert text_of(kill_of([masked[0], f"Killed process {mask} total-vm:9kB"])) == text_of(
+            kill_of(masked)
+        )
+        assert [
+            kill.report.names
+            for kill in kills_of([masked[0], masked[1].replace("leaky", "web")])
+            if kill.report is not None
+        ] == [("leaky",)]
     other = kills_of([SUMMARY, line.replace("leaky", "web")])
     assert [kill.report.names for kill in other if kill.report is not None] == [(), ("web",)]
 
@@ -450,7 +461,14 @@ def test_a_group_outside_pods_is_no_container() -> None:
     assert "kubelet" not in text
 
 
-@pytest.mark.parametrize("form", ["1 OOMKilling: {}", "kernel-monitor, node-a\t\tWarning\t\tOOMKilling\t{}"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "1 OOMKilling: {}",
+        "kernel-monitor, node-a\t\tWarning\t\tOOMKilling\t{}",
+        "I0225 17:35:11.1613 20814 ooms.go:284] OOM: &Event{{Name:n,Reason:OOMKilling,Message:{},Source:x}}",
+    ],
+)
 def test_the_message_of_an_event(form: str) -> None:
     assert kill_of([form.format(KILLED)]).diagnosis.mechanism is Mechanism.MEMORY_LIMIT
 
@@ -799,6 +817,12 @@ def test_what_the_name_of_a_victim_shows() -> None:
     assert "swapoff is always killed first, as it fills the memory with what is in swap" in swapoff
     runtime = text_of(kill_of([line.replace("leaky", "runc:[2:INIT]") for line in LINES]))
     assert "runc:[2:INIT] is the runtime as it starts a container, or a command in one" in runtime
+    sandbox = OLD_KILLED.replace("leaky", "pause")
+    for lines in ([sandbox], [sandbox, "Killed process 4711 (pause) total-vm:9kB, anon-rss:4kB"]):
+        text = text_of(kill_of(lines))
+        assert "pause is the pod's sandbox" in text
+        assert "container went on" not in text, "it belongs to none"
+    assert "sandbox" not in text_of(kill_of([KILLED.replace("leaky", "pause")])), "it has another adj"
 
 
 def test_the_likely_victim_of_a_report_without_one() -> None:
@@ -809,6 +833,7 @@ def test_the_likely_victim_of_a_report_without_one() -> None:
     assert "has the most points" not in text_of(
         kill_of(rows((1, 9000, 5, "a"), (2, 50, 990, "b"), killed=2)[1:-1])
     )
+    assert "has the most points" not in text_of(kill_of(LINES[: MESSAGES.index(HEADER) + 2])), "a sandbox"
 
 
 def test_the_limit_of_all_pods_is_not_a_full_machine() -> None:

@@ -51,7 +51,9 @@ def test_the_event_of_node_problem_detector_alone() -> None:
     assert (kill.node, kill.time, kill.freed_bytes) == ("n1", AT, (58776 + 29400) << 10)
     assert kill.diagnosis.needs is Need.KERNEL_LOG
     text = text_of(kill)
-    assert "at a memory limit; the log does not say which" in text
+    assert "at a memory limit; the event does not say which" in text
+    assert "to know its pod: the kernel log of n1: " in text
+    assert "to be certain" not in text, "it is"
     assert "the victim was kubectl, process 350, uid 0, oom_score_adj 999, 86.1Mi in memory" in text
     assert "oom_score_adj 999 means a Burstable pod that requests less than 0.2 % of its node's" in text
     assert "only part of" not in text

@@ -191,14 +191,18 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
 
 
 def first_of_table(report: OomReport) -> OomTask | None:
-    """Return the process with the most points by every possible formula and total; None for a tie."""
+    """Return the process with the most points by every possible formula and total; None for a tie.
+
+    A sandbox has the fewest: where it is the first, rows are missing.
+    """
     rankings = [
         _ranked_tasks(report.tasks, total, None, report.page_bytes, kernel)
         for kernel in _formulas(report)
         for total in _possible_totals(report)
     ]
     firsts = {scored.task for ranking in rankings for scored in ranking if scored.place == 1}
-    return firsts.pop() if len(firsts) == 1 else None
+    first = firsts.pop() if len(firsts) == 1 else None
+    return first if first is not None and first.adj != SANDBOX_ADJ else None
 
 
 def _possible_totals(report: OomReport) -> list[int]:

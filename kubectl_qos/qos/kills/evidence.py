@@ -27,7 +27,7 @@ from kubectl_qos.k8s.objects import (
     all_containers,
 )
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.qos.cgroup.names import CUT, PathLevel, path_level, pod_cgroup
+from kubectl_qos.qos.cgroup.names import CUT, PathLevel, container_of_unit, path_level, pod_cgroup
 from kubectl_qos.qos.killers import BY_ID, BY_RANK, EVICTING, KILLERS, Killer, Mechanism
 from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome, seconds_between
 from kubectl_qos.qos.prediction import predict_running
@@ -152,7 +152,7 @@ def ended_evidence(end: ContainerStateTerminated, state: str, limit: int = 0) ->
 def event_evidence(event: Event) -> Evidence:
     """Quote an event."""
     involved = event.involved_object
-    about = f"{involved.kind}/{involved.name}"
+    about = "/".join(filter(None, (involved.kind, involved.name)))
     details = {"reason": event.reason, "message": event.message, "object": about, "times": event.times}
     return Evidence(Fact.EVENT, details, event.last)
 
@@ -232,20 +232,23 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
     if report.oom_memcg and path_level(report.oom_memcg) is PathLevel.PODS:
         yield Evidence(Fact.ALL_PODS)
     pod = pod_cgroup(report.cgroup)
+    is_in_container = pod is not None or bool(container_of_unit(report.cgroup))
     if pod is not None and pod.is_mixed:
         yield Evidence(Fact.MIXED_DRIVERS, {"runtime": pod.runtime})
     if report.group_kill:
         is_own = report.group_kill == report.cgroup
         yield Evidence(Fact.GROUP, {"path": report.group_kill, "is_own": is_own})
-    elif report.is_alone and (pod is not None or not report.cgroup):
+    elif report.is_of_sandbox:
+        pass
+    elif report.is_alone and (is_in_container or not report.cgroup):
         older = report.oldest if pod_cgroup(report.oom_memcg) is not None else None
         is_other = older is not None and victim is not None and older.pid not in {victim.pid, report.chosen}
         went_on = {"pid": older.pid, "command": older.name} if older and is_other else {}
-        yield Evidence(Fact.ALONE, {"is_in_container": pod is not None, **went_on})
+        yield Evidence(Fact.ALONE, {"is_in_container": is_in_container, **went_on})
     elif (
         victim is not None
         and report.constraint is Constraint.MEMCG
-        and (pod is not None or not report.cgroup)
+        and (is_in_container or not report.cgroup)
     ):
         yield Evidence(Fact.MAYBE_ALONE)
 

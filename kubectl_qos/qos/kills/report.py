@@ -279,6 +279,15 @@ class OomReport:
         return replace(victim, pid=row.tgid or row.pid, comm=row.name)
 
     @property
+    def is_of_sandbox(self) -> bool:
+        """Whether the victim is the pause container, which belongs to no container of its pod."""
+        dead = self.dead
+        if dead is None or dead.comm != "pause":
+            return False
+        row = self.row(dead)
+        return {dead.adj, row.adj if row is not None else None} <= {None, SANDBOX_ADJ}
+
+    @property
     def processes(self) -> tuple[Killed, ...]:
         """Every killed process once: the first of a group is printed twice."""
         by_pid: dict[int, Killed] = {}

@@ -103,7 +103,7 @@ TABLE broken_row \[ *\d{0,10}\]? *(?:…|$)
 SUMMARY summary oom-kill: ?constraint=(?P<constraint>[A-Z_]*)(?P<rest>.*)
 KILLED killed WHY Kill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)?
      ?(?:\(|(?=total-vm:))(?P<rest>.*)
-KILLED unnumbered WHY Killed process \((?P<comm>[^()]{1,64})\)
+KILLED unnumbered WHY Kill(?:ed)? process (?:[^\s()\d]{1,12} )?(?:\((?P<comm>[^()]{1,64})\)|total-vm:)
 KILLED skipped WHY OOM victim (?P<pid>\d{1,10}) \(.{0,64}?\) is already exiting
 KILLED unit (?P<unit>\S{1,255}): (?:A process of this unit has been killed by the OOM killer
     |The kernel OOM killer killed some processes in this unit|(?P<ended>Failed with result 'oom-kill'))
@@ -257,12 +257,17 @@ class ReportBuilder:
         self.note_continuation()
         return True
 
-    def add_unit(self, record: LogRecord, unit: str, ended: str | None) -> bool:
-        """Add systemd's line about its unit, if it is about this kill; else return False."""
+    def add_unit(self, record: LogRecord, unit: str, ended: str | None, *, is_only: bool) -> bool:
+        """Add systemd's line about its unit, if it is about this kill; else return False.
+
+        `is_only`: no other report is open, so that of one without a path it is the cgroup.
+        """
         path = self._report.task_memcg or self._report.group_kill
         if not self._is_followed_by(record) or (path and unit not in path and CUT not in path):
             return False
         self._set(ended_unit=unit if ended else self._report.ended_unit)
+        if not path and is_only and self._is_close(record, _APART_SECONDS):
+            self._set(task_memcg=unit)
         return True
 
     def note_continuation(self) -> None:
@@ -487,10 +492,12 @@ class ReportBuilder:
         self._set(took_the_allocating=is_allocating)
         return True
 
-    def _parse_unnumbered(self, why: str | None, comm: str) -> bool:
-        """Parse a victim whose process ID a person has left out."""
-        is_other = self._report.names or any(killed.comm != comm for killed in self._dead)
-        if not why or is_other or not self._constrain(_constraint_of(why)):
+    def _parse_unnumbered(self, why: str | None, comm: str | None) -> bool:
+        """Parse a victim whose process ID a person has left out, or the sizes of one that is known."""
+        names = {*self._report.names, *(killed.comm for killed in self._dead)}
+        if not why:
+            return bool(names) and comm in {None, *names}
+        if not comm or self._report.names or names - {comm} or not self._constrain(_constraint_of(why)):
             return False
         self._set(names=() if self._dead else (comm,))
         return True
