@@ -32,6 +32,7 @@ from kubectl_qos.edit.fixes import (
     least_units,
     memory_value,
     order_of_fixes,
+    order_of_named,
     same_death,
     same_of_pod,
     strategy_for,
@@ -116,7 +117,8 @@ def fixes_of_pods(
         for search, death in sorted(deaths, key=lambda pair: pair[0].missing(pair[1]), reverse=True):
             worst.setdefault((death.mechanism, death.container, death.grace_seconds), (search, death))
         deaths = list(worst.values())
-    return _collect(deaths, searches)
+    collected = _collect(deaths, searches)
+    return replace(collected, fixes=tuple(sorted(collected.fixes, key=order_of_named)))
 
 
 def _loops(

@@ -20,6 +20,7 @@ from kubectl_qos.edit.fixes import (
     Unfixed,
     friendly,
     limit_in_force,
+    order_of_fixes,
 )
 from kubectl_qos.edit.kubelet_settings import RESERVE_PERCENT, KubeletFix
 from kubectl_qos.edit.preview import StrategyKind, When
@@ -371,8 +372,9 @@ def first_fix(fixes: Fixes | FixList, shown: str = "") -> str:
     `shown` is another death, above which a process of another size would put this pod: the first is named.
     """
     first = min(fixes.unfixed, key=_urgency, default=None)
-    if fixes.fixes and (first is None or fixes.fixes[0].death.urgency <= _urgency(first)):
-        return fix_summary(fixes.fixes[0])
+    fix = min(fixes.fixes, key=order_of_fixes, default=None)
+    if fix is not None and (first is None or fix.death.urgency <= _urgency(first)):
+        return fix_summary(fix)
     if first is None:
         return ""
     killer = killer_words(first.death)
@@ -470,6 +472,10 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
         yield f"and {' and '.join(left_out)}, for deaths that come later: --all"
     shown = ((number, finding) for number, finding in fixes.refusals if number <= (most or number))
     yield from (f"{number}: {finding_line(finding)}" for number, finding in shown)
+    of_node = [str(number) for number, fix in numbered(fixes)[:most] if fix.death.killer.is_node_wide]
+    is_of_one = len({fix_object(fix) for fix in fixes.fixes}) == 1
+    if is_of_one and 0 < len(of_node) < len(fixes.fixes[:most]):
+        yield f"{', '.join(of_node)}: for when the node fills up, so that others are ended before it"
     yield from unfixed_lines(fixes)
     unknown = unmeasured(fixes) if fixes.fixes or fixes.unfixed else ""
     yield from filter(None, [unknown])

@@ -233,8 +233,13 @@ def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> N
         assert fix_sentence(fix).startswith("shop/deployment/api ")
         assert fix_how(fix) == "through deployment/api"
         assert fix.strategy is StrategyKind.TEMPLATE
+    assert of_workload.fixes[0].kind is FixKind.LIMIT, "it was killed there"
+    others = [str(number + 1) for number in range(1, len(of_workload.fixes))]
+    assert f"{', '.join(others)}: for when the node fills up, so that others are ended before it" in notes(
+        of_workload
+    )
     texts = [fix_requests(fix) for fix in of_workload.fixes]
-    assert texts[0] == "+418Mi for 2 pods of 1.6Gi free", "both are on one node"
+    assert texts[1] == "+418Mi for 2 pods of 1.6Gi free", "both are on one node"
     assert "unchanged" in texts, "a limit"
     assert [fix.fits for fix in of_workload.fixes] == [": no room" not in text for text in texts]
     assert not all(fix.fits for fix in of_workload.fixes)
