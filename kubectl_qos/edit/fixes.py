@@ -329,7 +329,7 @@ def order_of_fixes(fix: Fix) -> tuple[Urgency, bool, bool, bool, int, int]:
 
 
 def order_of_named(fix: Fix) -> tuple[bool, tuple[object, ...]]:
-    """Return a sort key for fixes of pods that were named: what keeps them from being killed again is first."""
+    """Return a sort key for fixes of named pods: first what keeps them from being killed again."""
     return fix.death.killer.is_node_wide or fix.evidence.kind not in KILLED, order_of_fixes(fix)
 
 
