@@ -1,7 +1,7 @@
 """How often the next death is the one that comes: recorded and simulated nodes, and the orders of deaths.
 
 The recorded ones are nine deaths of a real node (tests/recordings/node-1.36-d), at each of which one pod
-grew. They are foreseen from its first sample, and half-way to the death from how fast it has grown.
+or a process of the node grew. They are foreseen from its first sample, and half-way from its samples.
 
 Simulated containers live as real ones do (KINDS): two hours without being watched, then WATCHED seconds in
 which samples are taken as the UI does, then FORESEEN seconds, whose first death on each node is the truth.
@@ -21,7 +21,7 @@ from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.simulation.next_death import NextDeath, next_deaths
-from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, NodeState, state_of_node
+from kubectl_qos.qos.simulation.node_state import Growth, NodeState, state_of_node
 from tests.qos.recorded import state_d
 from tests.qos.test_simulation import container, node_state
 
@@ -54,48 +54,92 @@ LIMITED: Final = {
 
 
 class Recorded(NamedTuple):
-    """A death: what grew, by how many Mi from `first` until `half` of the `seconds`, and who died."""
+    """A death: what grew, how many Mi it used at equal steps until half of the `seconds`, and who died."""
 
     label: str
     grew: str
-    first: int
-    half: int
+    """Empty: a process of the node."""
+    used: tuple[int, ...]
     seconds: float
     died: str
     node: Callable[[int], NodeState] | None = None
-    """The node while that pod uses so many Mi; None: the death was at its limit."""
+    """The node while what grew uses so many Mi; None: the death was at its limit."""
+
+    @property
+    def speed(self) -> float:
+        """Growth half-way in bytes per second, as the UI finds it; samples have whole seconds."""
+        trends, key, step = Trends(), ("", ""), self.seconds / 2 / (len(self.used) - 1)
+        for number, mebibytes in enumerate(self.used):
+            sizes = {"c": ContainerUsage(mebibytes << 20)}
+            trends.add({key: PodUsage.of_containers(sizes, timestamp=_stamp(100 * number))})
+        return trends.rates()([key]).get((key, "c"), 0.0) * 100 / step
 
 
 def _filling(kubelet: str, reserved: int, over: str, used: Mapping[str, int]) -> Callable[[int], NodeState]:
     return lambda mebibytes: state_d(kubelet, reserved, {**used, "grow": mebibytes}, over)
 
 
+def _filled_by_the_node(mebibytes: int) -> NodeState:
+    state = state_d("full", 1, {"grow": 20})
+    return replace(state, own_bytes=(state.own_bytes or 0) + (mebibytes << 20))
+
+
 BESIDE: Final = {"be-a": 253, "bu-over": 401}
 RECORDED: Final = (
-    Recorded("D1", "lim2", 20, 50, 11.5, "lim2"),
-    Recorded("D3", "plim", 60, 90, 11.1, "plim"),
-    Recorded("D5", "side", 12, 38, 9.5, "side"),
-    Recorded("D7", "kids", 55, 83, 10.9, "kids"),
-    Recorded("F1", "lim1", 20, 92, 16.9, "lim1"),
-    Recorded("D9", "grow", 20, 525, 56.2, "bu-over", _filling("evict", 600, "100Mi", BESIDE)),
-    Recorded("D11", "grow", 20, 1538, 86.8, "grow", _filling("full", 1, "100Mi", BESIDE)),
-    Recorded("D14", "grow", 20, 357, 14.2, "be-a", _filling("kubepods", 1300, "153Mi", BESIDE)),
-    Recorded("D16", "grow", 20, 2185, 297.9, "pr-hi", _filling("full", 1, "153Mi", {})),
+    Recorded("D1", "lim2", (20, 24, 28, 32, 36, 41, 45, 50), 11.5, "lim2"),
+    Recorded("D3", "plim", (60, 64, 68, 72, 76, 81, 85, 90), 11.1, "plim"),
+    Recorded("D5", "side", (12, 14, 18, 22, 26, 30, 34, 36), 9.5, "side"),
+    Recorded("D7", "kids", (55, 59, 63, 67, 71, 75, 77, 81), 10.9, "kids"),
+    Recorded("F1", "lim1", (20, 30, 39, 51, 60, 69, 81, 90), 16.9, "lim1"),
+    Recorded(
+        "D9",
+        "grow",
+        (20, 61, 157, 229, 301, 373, 445, 517),
+        56.2,
+        "bu-over",
+        _filling("evict", 600, "100Mi", BESIDE),
+    ),
+    Recorded(
+        "D11",
+        "grow",
+        (20, 291, 661, 964, 1284, 1402, 1476, 1535),
+        86.8,
+        "grow",
+        _filling("full", 1, "100Mi", BESIDE),
+    ),
+    Recorded(
+        "D14",
+        "grow",
+        (20, 52, 84, 137, 180, 228, 268, 324),
+        14.2,
+        "be-a",
+        _filling("kubepods", 1300, "153Mi", BESIDE),
+    ),
+    Recorded("D16", "", (20, 1992, 2043, 2061, 2071, 2136, 2162, 2181), 297.9, "pr-hi", _filled_by_the_node),
 )
 
 
 def recorded() -> None:
-    """Print how often each order was right about the recorded deaths, and how far their times were off."""
+    """Print how often each order was right about the recorded deaths, and how far their times were off.
+
+    Also how often the first answer names who died, be it under a condition.
+    """
     hits: dict[tuple[str, str], list[int]] = {}
     errors: dict[str, float] = {}
     for death in RECORDED:
-        for how, mebibytes in (("its first sample", death.first), ("half-way", death.half)):
-            speed = 2 * (mebibytes - death.first) / death.seconds * (1 << 20)
+        for how, mebibytes in (("its first sample", death.used[0]), ("half-way", death.used[-1])):
+            speed = death.speed if mebibytes == death.used[-1] else 0.0
             namespace = "oom" if death.node is not None else "x"
             key = namespace, death.grew
-            growth = Growth(speed, {key: speed}, {(key, "c"): speed}) if speed else NO_GROWTH
-            deaths = next_deaths(replace(_recorded_node(death, mebibytes), growth=growth))
-            _count(hits, how, deaths, (namespace, death.died))
+            of_pod = ({key: speed}, {(key, "c"): speed}) if speed and death.grew else ()
+            state = replace(_recorded_node(death, mebibytes), growth=Growth(speed, *of_pod))
+            deaths, died = next_deaths(state, contests=True), (namespace, death.died)
+            _count(hits, how, deaths, died)
+            first = deaths[0]
+            others = (first.rival, first.earlier, first.earlier and first.earlier.rival, *first.growing)
+            named = {first.key, *(other.key for other in others if other is not None)}
+            hits.setdefault((how, "named"), [0, 0, 0])[0] += died in named
+            hits[how, "named"][1:] = hits[how, "named"][0], hits[how, "named"][2] + 1
             foreseen = [one.seconds for one in deaths if one.key[1] == death.died and one.seconds]
             if foreseen:
                 errors[death.label] = min(foreseen) - death.seconds / 2
