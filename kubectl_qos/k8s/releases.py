@@ -141,7 +141,7 @@ class Gate(StrEnum):
     SIDECAR_CONTAINERS = "SidecarContainers", 28, 29, 33
     MEMORY_QOS = "MemoryQoS", 22, 37
     NODE_SWAP = "NodeSwap", 22, 30, 34
-    NO_QUOTA_WITH_EXCLUSIVE_CPUS = "DisableCPUQuotaWithExclusiveCPUs", 33, 33
+    NO_QUOTA_WITH_EXCLUSIVE_CPUS = "DisableCPUQuotaWithExclusiveCPUs", 33, 33, 37
     CUSTOM_CFS_QUOTA_PERIOD = "CustomCPUCFSQuotaPeriod", 12, 36
     QOS_RESERVED = "QOSReserved", 11
     DRA_NODE_ALLOCATABLE = "DRANodeAllocatableResources", 36

@@ -48,6 +48,9 @@ def test_gates_can_be_set_but_not_against_a_lock_or_unknown() -> None:
     assert not release.enabled(Gate.POD_LEVEL_RESOURCES)
     assert Release.of("1.31").ignored_gates({"PodLevelResources": True}) == {"PodLevelResources": "unknown"}
     assert release.ignored_gates(gates) == {"InPlacePodVerticalScaling": "locked", "Nonsense": "unknown"}
+    quota = {"DisableCPUQuotaWithExclusiveCPUs": False}
+    assert Release.of("1.36").ignored_gates(quota) == {}
+    assert Release.of("1.37").ignored_gates(quota) == {"DisableCPUQuotaWithExclusiveCPUs": "locked"}
 
 
 def test_a_change_can_come_with_a_patch_release() -> None:
