@@ -25,13 +25,12 @@ from kubectl_qos.present.values import (
     fixes,
     incidents,
     pods,
-    report,
 )
 from kubectl_qos.qos.process_order import HostView
 
 FOLDER: Final = Path(__file__).parent / "schema"
 SITE: Final = "https://kubectl-qos.github.io/kubectl-qos/schema"
-MODULES: Final = (changes, facts, fixes, incidents, pods, report)
+MODULES: Final = (changes, facts, fixes, incidents, pods)
 TABLES: Final[Mapping[str, tuple[str, Iterable[Column[Any]]]]] = {
     "PodRank": ("A pod or container by OOM kill priority: `top`", pod_columns.VALUE_COLUMNS),
     "NodeMemory": ("A node by memory: `top nodes`", node_columns.NODE_COLUMNS.values()),
