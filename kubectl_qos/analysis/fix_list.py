@@ -244,7 +244,7 @@ def _lost_resources(pod: Pod) -> bool:
     """Return whether the pod ended because it ran out of a resource."""
     kill = kubelet_kill(pod, ()) if pod.is_terminal else None
     if kill is not None:
-        return kill.is_for_resources
+        return kill.mechanism not in {Mechanism.SHUTDOWN, Mechanism.PREEMPTION}
     return pod.is_terminal and any(status.was_oom_killed for status in pod.status.every_container)
 
 

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
 from kubectl_qos.edit.fixes import (
     KILLED,
-    LEAST_AT_START,
     NEVER,
     Claim,
     Evidence,
@@ -37,30 +36,21 @@ from kubectl_qos.edit.fixes import (
     same_of_pod,
     strategy_for,
 )
-from kubectl_qos.edit.goals import (
-    UNIT_BYTES,
-    drop_redundant,
-    keep_burstable,
-    raise_request,
-    reach_class,
-)
+from kubectl_qos.edit.goals import UNIT_BYTES, drop_redundant, reach_class
 from kubectl_qos.edit.preview import StrategyKind
-from kubectl_qos.edit.related import recommended_edits
 from kubectl_qos.k8s.allocation import is_resizing, low_pod_limit, resize_condition
-from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
-from kubectl_qos.k8s.quantity import ZERO, in_bytes
-from kubectl_qos.k8s.releases import Gate
+from kubectl_qos.k8s.objects import MEMORY, Pod
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.oom_score import is_critical, is_mirror, is_static, most_adj
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.resize import ResizeStatus
-from kubectl_qos.qos.restart import is_refused, oom_loops, was_killed_since_resize
-from kubectl_qos.qos.simulation.ceiling import Scope
+from kubectl_qos.qos.restart import oom_loops, was_killed_since_resize
+from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario, Scope
 from kubectl_qos.qos.simulation.engine import Ended, Run, simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_of, next_deaths, own_deaths
-from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, SimulatedContainer
+from kubectl_qos.qos.simulation.node_state import NodeState, SimulatedContainer
 
 MOST_GUARANTEED_EDITS: Final = 2
 """A pod that is further from Guaranteed is left in its class."""
@@ -210,7 +200,6 @@ class _Search:
         # The edits that are offered are among those that were tried.
         self._tried: dict[tuple[PodKey, tuple[Edit, ...]], NodeState] = {}
         self._later: dict[tuple[object, ...], NextDeath | None] = {}
-        self._evidence: dict[tuple[PodKey, str], Evidence] = {}
 
     @cached_property
     def _next_deaths(self) -> list[NextDeath]:
@@ -284,22 +273,8 @@ class _Search:
         """Return the need of the container, or of the whole pod if the pod is limited or evicted."""
         pod = self.pods[death.key]
         if death.container and death.killer.scope is not Scope.POD:
-            return self._evidence_of(pod, death.container)
-        evidences = [self._evidence_of(pod, container.name) for container in all_containers(pod)]
-        most = max(evidences, key=lambda evidence: evidence.peak_bytes)
-        grows = any(evidence.grows_without_end for evidence in evidences)
-        peak = sum(evidence.peak_bytes for evidence in evidences)
-        if most.kind in KILLED and death.limit_bytes:
-            # All of them together were killed there at the latest.
-            never_started = any(is_refused(pod, container.name) for container in all_containers(pod))
-            peak = min(peak, max(death.limit_bytes, LEAST_AT_START if never_started else 0))
-        return Evidence(most.kind, peak, grows)
-
-    def _evidence_of(self, pod: Pod, container: str) -> Evidence:
-        key = pod.key, container
-        if key not in self._evidence:
-            self._evidence[key] = self.model.evidence(pod, container)
-        return self._evidence[key]
+            return self.model.evidence(pod, death.container)
+        return self.model.pod_evidence(pod, death.limit_bytes)
 
     def _wanted_room(self, death: NextDeath) -> int:
         containers = self._containers_of(death.key)
@@ -314,19 +289,10 @@ class _Search:
 
     def _recommended(self, death: NextDeath) -> Fix | None:
         """Return the values that a VerticalPodAutoscaler would set; they claim nothing."""
-        autoscaler = self.model.recommending.get(death.key)
-        if autoscaler is None:
-            return None
         pod = self.pods[death.key]
-        edits = list(recommended_edits(pod, autoscaler))
-        names = {container.name for container in all_containers(pod)}
-        target = lower = upper = 0
-        for advice in autoscaler.recommended:
-            if advice.container_name in names:
-                target += advice.target.get(MEMORY, ZERO).value()
-                lower += advice.lower_bound.get(MEMORY, ZERO).value()
-                upper += advice.upper_bound.get(MEMORY, ZERO).value()
-        evidence = Evidence(EvidenceKind.RECOMMENDED, target, lower_bytes=lower, upper_bytes=upper)
+        edits, evidence = self.model.recommended(pod)
+        if evidence is None:
+            return None
         outcome = self._outcome(death, death.key, self._state_after(death, edits))
         return self._build(FixKind.RECOMMENDED, death, _Change(pod, edits, edits, Claim(), evidence), outcome)
 
@@ -336,13 +302,13 @@ class _Search:
         now = memory_value(self.model.recreated(pod), owner, Side.LIMITS)
 
         def holds(units: int) -> bool:
-            return self._holds(death, self._limit(pod, owner, units * UNIT_BYTES), claim)
+            return self._holds(death, self.model.limit_edits(pod, owner, units * UNIT_BYTES), claim)
 
         high = -(-(now + self.missing(death)) // UNIT_BYTES) + 1
         least = least_units(now // UNIT_BYTES, high, holds, high - 1) if now else None
         if least is None:
             return None
-        minimal = self._limit(pod, owner, least * UNIT_BYTES)
+        minimal = self.model.limit_edits(pod, owner, least * UNIT_BYTES)
         sizes = [friendly(least * UNIT_BYTES), least * UNIT_BYTES]
         kind, offered = self.evidence(death).kind, self.model.offers.get((death.key, owner), 0)
         if kind is EvidenceKind.KILLED_EACH_TIME:
@@ -350,30 +316,16 @@ class _Search:
         elif kind not in KILLED and offered > now:
             # A number that changes with each sample is not trusted: half of the headroom may be used up.
             half = claim._replace(room_bytes=claim.room_bytes // 2)
-            edits = self._limit(pod, owner, offered)
+            edits = self.model.limit_edits(pod, owner, offered)
             least_edits = minimal if offered > least * UNIT_BYTES else edits
             fix = self._offer(FixKind.LIMIT, death, half, edits, least_edits)
             if fix is not None:
                 return fix
         for size in sizes:
-            fix = self._offer(FixKind.LIMIT, death, claim, self._limit(pod, owner, size), minimal)
+            fix = self._offer(FixKind.LIMIT, death, claim, self.model.limit_edits(pod, owner, size), minimal)
             if fix is not None:
                 return fix
         return None
-
-    def _limit(self, pod: Pod, owner: str, size: int) -> list[Edit]:
-        """Return the edit of a limit, with that of the pod's own limit if it is lower.
-
-        A Guaranteed pod also gets requests that equal the limits.
-        """
-        counts = self.model.setup.release.enabled(Gate.POD_LEVEL_RESOURCES)
-        of_pod = memory_value(pod, POD_LEVEL, Side.LIMITS) if counts else 0
-        owners = [owner, POD_LEVEL] if owner != POD_LEVEL and 0 < of_pod < size else [owner]
-        edits = [Edit(owner, Side.LIMITS, MEMORY, in_bytes(size)) for owner in owners]
-        if self.model.qos_class(pod) is QosClass.GUARANTEED:
-            written = [owner for owner in owners if memory_value(pod, owner, Side.REQUESTS)]
-            edits += [Edit(owner, Side.REQUESTS, MEMORY, in_bytes(size)) for owner in written]
-        return edits
 
     def _raised_requests(self, death: NextDeath) -> Iterator[Fix | None]:
         """Yield the least requests with which one more pod dies before, and as many as the room allows."""
@@ -389,8 +341,8 @@ class _Search:
         share = room // len(owners) // max(len(self._group), 1)
         requests = {owner: memory_value(running, owner, Side.REQUESTS) for owner in owners}
         sizes = {owner: (request + share) // UNIT_BYTES for owner, request in requests.items()}
-        later = self._death_after(death, self._requests(pod, sizes))
-        for before in dict.fromkeys((death.before + 1, (later.before if later is not None else NEVER))):
+        later = self._death_after(death, self.model.request_edits(pod, sizes))
+        for before in dict.fromkeys((death.before + 1, later.before if later is not None else NEVER)):
             claim = Claim(before=before)
             edits = self._least_requests(death, claim, most) if before > death.before else None
             if edits:
@@ -401,7 +353,7 @@ class _Search:
         pod, sizes = self.pods[death.key], dict[str, int]()
 
         def is_late(sizes: Mapping[str, int], container: str = "") -> bool:
-            after = self._state_after(death, self._requests(pod, sizes))
+            after = self._state_after(death, self.model.request_edits(pod, sizes))
             return _is_after(claim.before, after, death, container)
 
         def least(owner: str, high: int, container: str = "", guess: int | None = None) -> int | None:
@@ -425,7 +377,7 @@ class _Search:
                 sizes[owner] = least(owner, size, guess=size) or size
                 if is_late({other: units for other, units in sizes.items() if other != owner}):
                     del sizes[owner]
-        edits = self._requests(pod, self._for_growth(death, claim, sizes, most))
+        edits = self.model.request_edits(pod, self._for_growth(death, claim, sizes, most))
         release, qos = self.model.setup.release, self.model.qos_class(pod, edits)
 
         def suffice(some: Sequence[Edit]) -> bool:
@@ -442,7 +394,7 @@ class _Search:
         pod = self.pods[death.key]
 
         def holds(owner: str, units: int) -> bool:
-            return self._holds(death, self._requests(pod, {**sizes, owner: units}), claim)
+            return self._holds(death, self.model.request_edits(pod, {**sizes, owner: units}), claim)
 
         for owner, _ in self._request_owners(death) if self.model.growth.containers else ():
             now = (
@@ -493,15 +445,6 @@ class _Search:
 
         return [(max((container.name for container in running.containers), key=excess), "")]
 
-    def _requests(self, pod: Pod, sizes: Mapping[str, int]) -> list[Edit]:
-        """Return the edits with these requests in Mi, in the pod's class unless it is BestEffort."""
-        edits: list[Edit] = []
-        for owner, units in sizes.items():
-            edits += raise_request(self.model.recreated(pod, edits), owner, units * UNIT_BYTES)
-        if not edits or self.model.qos_class(pod) is QosClass.GUARANTEED:
-            return edits
-        return keep_burstable(pod, edits, self.model.setup.release)
-
     def _guaranteed(self, death: NextDeath) -> Fix | None:
         """Make the pod Guaranteed if that takes few edits and no number that nobody wrote."""
         goal = reach_class(self.pods[death.key], QosClass.GUARANTEED, self.model.setup.release)
@@ -516,14 +459,14 @@ class _Search:
             return None
         index, container, key = neighbour
         pod = self.pods[key]
-        evidence, used = self._evidence_of(pod, container), self.state.containers[index].used_bytes
+        evidence, used = self.model.evidence(pod, container), self.state.containers[index].used_bytes
         to_bytes = used + max(death.distance_bytes, 0) + UNIT_BYTES
         evicts = death.killer.evicts
         if not evidence.peak_bytes or not _ends(self.state, index, to_bytes, death.key, evicts=evicts):
             return None
         wanted = max(evidence.wanted_bytes, memory_value(pod, container, Side.REQUESTS))
         least = -(-wanted // UNIT_BYTES) * UNIT_BYTES
-        minimal = self._limit(pod, container, least)
+        minimal = self.model.limit_edits(pod, container, least)
 
         def limited(edits: Sequence[Edit]) -> tuple[NodeState, int]:
             after = self.model.state({key}, edits)
@@ -533,7 +476,7 @@ class _Search:
         # The limit was chosen for memory alone: swap is additional room.
         claim = Claim(room_bytes=after.containers[place].most_bytes - used)
         for size in dict.fromkeys((friendly(least), least)):
-            edits = self._limit(pod, container, size)
+            edits = self.model.limit_edits(pod, container, size)
             after, place = limited(edits)
             own = next((own for own in own_deaths(after, key) if own.container == container), None)
             is_kept = own is not None and claim.is_kept(own)

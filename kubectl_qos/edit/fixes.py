@@ -17,17 +17,18 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from kubectl_qos.edit.edits import Edit, Side, apply_edits, current_value, own_edits
-from kubectl_qos.edit.goals import UNIT_BYTES
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value, own_edits
+from kubectl_qos.edit.goals import UNIT_BYTES, keep_burstable, raise_request
 from kubectl_qos.edit.preview import Effects, Preview, RankedPods, StrategyKind, When, as_recreated, preview
+from kubectl_qos.edit.related import recommended_edits
 from kubectl_qos.k8s.allocation import desired_pod, other_pod_limit, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
-from kubectl_qos.k8s.quantity import ZERO
-from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.quantity import ZERO, in_bytes
+from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import pod_level_limits, pod_requests
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
@@ -303,8 +304,18 @@ class NodeModel:
         """Return the effects of edits on one of the node's pods."""
         return preview(pod, edits, self.setup, usage=self.usage, ranked=self._ranked)
 
+    @cached_property
+    def _evidence(self) -> dict[tuple[PodKey, str], Evidence]:
+        return {}
+
     def evidence(self, pod: Pod, container: str) -> Evidence:
         """Return a container's need: from its history, unless it was killed above that, or from its usage."""
+        key = pod.key, container
+        if key not in self._evidence:
+            self._evidence[key] = self._evidence_of(pod, container)
+        return self._evidence[key]
+
+    def _evidence_of(self, pod: Pod, container: str) -> Evidence:
         history = self.history.get((pod.key, container))
         limit = limit_in_force(pod, container, self.setup.release)
         was_killed = limit and was_killed_since_resize(pod, container)
@@ -320,6 +331,55 @@ class NodeModel:
             kind = EvidenceKind.KILLED_EACH_TIME if is_unknown else EvidenceKind.OOM_KILLED
             return Evidence(kind, max(peak, limit), history is not None and history.grows_without_end)
         return Evidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
+
+    def pod_evidence(self, pod: Pod, limit_bytes: int | None) -> Evidence:
+        """Return the need of a whole pod: all of its containers were killed at its limit at the latest."""
+        evidences = [self.evidence(pod, container.name) for container in all_containers(pod)]
+        most = max(evidences, key=lambda evidence: evidence.peak_bytes)
+        grows = any(evidence.grows_without_end for evidence in evidences)
+        peak = sum(evidence.peak_bytes for evidence in evidences)
+        if most.kind in KILLED and limit_bytes:
+            never_started = any(is_refused(pod, container.name) for container in all_containers(pod))
+            peak = min(peak, max(limit_bytes, LEAST_AT_START if never_started else 0))
+        return Evidence(most.kind, peak, grows)
+
+    def recommended(self, pod: Pod) -> tuple[list[Edit], Evidence | None]:
+        """Return the values that a VerticalPodAutoscaler would set, and its bounds; None without one."""
+        autoscaler = self.recommending.get(pod.key)
+        if autoscaler is None:
+            return [], None
+        names = {container.name for container in all_containers(pod)}
+        target = lower = upper = 0
+        for advice in autoscaler.recommended:
+            if advice.container_name in names:
+                target += advice.target.get(MEMORY, ZERO).value()
+                lower += advice.lower_bound.get(MEMORY, ZERO).value()
+                upper += advice.upper_bound.get(MEMORY, ZERO).value()
+        evidence = Evidence(EvidenceKind.RECOMMENDED, target, lower_bytes=lower, upper_bytes=upper)
+        return [*recommended_edits(pod, autoscaler)], evidence
+
+    def limit_edits(self, pod: Pod, owner: str, size_bytes: int) -> list[Edit]:
+        """Return the edit of a limit, and of the pod's own limit if that is lower.
+
+        A Guaranteed pod also gets requests that equal the limits.
+        """
+        counts = self.setup.release.enabled(Gate.POD_LEVEL_RESOURCES)
+        of_pod = memory_value(pod, POD_LEVEL, Side.LIMITS) if counts else 0
+        owners = [owner, POD_LEVEL] if owner != POD_LEVEL and 0 < of_pod < size_bytes else [owner]
+        edits = [Edit(owner, Side.LIMITS, MEMORY, in_bytes(size_bytes)) for owner in owners]
+        if self.qos_class(pod) is QosClass.GUARANTEED:
+            written = [owner for owner in owners if memory_value(pod, owner, Side.REQUESTS)]
+            edits += [Edit(owner, Side.REQUESTS, MEMORY, in_bytes(size_bytes)) for owner in written]
+        return edits
+
+    def request_edits(self, pod: Pod, sizes: Mapping[str, int]) -> list[Edit]:
+        """Return the edits with these requests in Mi, in the pod's class unless it is BestEffort."""
+        edits: list[Edit] = []
+        for owner, units in sizes.items():
+            edits += raise_request(self.recreated(pod, edits), owner, units * UNIT_BYTES)
+        if not edits or self.qos_class(pod) is QosClass.GUARANTEED:
+            return edits
+        return keep_burstable(pod, edits, self.setup.release)
 
 
 def order_of_fixes(fix: Fix) -> tuple[Urgency, bool, bool, bool, int, int]:

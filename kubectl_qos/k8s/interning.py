@@ -62,7 +62,9 @@ class Interner:
                 creation_timestamp=shared(metadata.creation_timestamp),
                 annotations=shared(metadata.annotations),
                 owner_references=shared(metadata.owner_references),
-                managed_fields=tuple([entry for entry in metadata.managed_fields or () if entry.is_resize]),
+                managed_fields=tuple(
+                    [entry for entry in metadata.managed_fields or () if entry.subresource == "resize"]
+                ),
             ),
             spec=msgspec.structs.replace(
                 spec,

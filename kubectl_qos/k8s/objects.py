@@ -128,11 +128,6 @@ class FieldsEntry(ApiStruct, frozen=True):
     subresource: str = ""
     time: str | None = None
 
-    @property
-    def is_resize(self) -> bool:
-        """Return whether it has changed the resources of a pod in place."""
-        return self.subresource == "resize"
-
 
 class ObjectMeta(ApiStruct, frozen=True):
     """Names and identity; timestamps are RFC 3339 texts, as the server sends them."""
@@ -152,7 +147,8 @@ class ObjectMeta(ApiStruct, frozen=True):
     @property
     def resized_at(self) -> str:
         """Return when a pod was last resized in place, empty if it was not or that is unknown."""
-        return max((entry.time or "" for entry in self.managed_fields or () if entry.is_resize), default="")
+        entries = (entry for entry in self.managed_fields or () if entry.subresource == "resize")
+        return max((entry.time or "" for entry in entries), default="")
 
 
 class ResourceRequirements(ApiStruct, frozen=True):
@@ -317,12 +313,6 @@ class ContainerStatus(ApiStruct, frozen=True):
     def has_processes(self) -> bool:
         """Return whether it neither waits nor has ended; a container without a state counts."""
         return self.state is None or (self.state.terminated is None and self.state.waiting is None)
-
-    @property
-    def has_stopped(self) -> bool:
-        """Return whether it does not run now, or its previous run has ended."""
-        has_ended = self.last_state is not None and self.last_state.terminated is not None
-        return has_ended or not self.has_processes
 
     @property
     def ends(self) -> list[ContainerStateTerminated]:

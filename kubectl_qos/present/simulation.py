@@ -21,16 +21,10 @@ from kubectl_qos.present.next_death import (
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fitted_table, text_columns
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.restart import Restart
-from kubectl_qos.qos.simulation.ceiling import MemoryLevel
+from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, MemoryLevel, Scenario
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
 from kubectl_qos.qos.simulation.next_death import NextDeath
-from kubectl_qos.qos.simulation.node_state import (
-    ContainerGrowth,
-    Importance,
-    ImportanceReason,
-    NodeState,
-    Scenario,
-)
+from kubectl_qos.qos.simulation.node_state import Importance, ImportanceReason, NodeState
 
 NO_USAGE: Final = "without memory usage nothing can be freed and nothing grows"
 BUDGETS_NOT_READ: Final = "PodDisruptionBudgets are read only from manifests (-f FILE.yaml)"

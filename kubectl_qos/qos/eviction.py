@@ -18,13 +18,18 @@ from kubectl_qos.k8s.kubelet import (
     threshold_bytes,
 )
 from kubectl_qos.k8s.objects import DISRUPTION_TARGET, EMPTY_RESOURCES, MEMORY, Pod
-from kubectl_qos.k8s.quantity import ZERO, Quantity, parse_time
+from kubectl_qos.k8s.quantity import ZERO, Quantity, parse_duration, parse_time
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import admission_count, pod_limits, pod_requests
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, has_processes
+from kubectl_qos.qos.ranking import (
+    ContainerKind,
+    RankedPod,
+    Ranking,
+    has_processes,
+)
 
 EvictionKey = tuple[int, int, int]
 """Sort key of a pod; the smallest is evicted first."""
@@ -319,3 +324,38 @@ def _requests_and_limits(row: RankedPod, release: Release) -> tuple[int, int]:
     if not limit and any(container.limit_bytes for container in profile.containers):
         limit = pod_limits(pod, release).get(MEMORY, ZERO).value()
     return profile.request_bytes, limit
+
+
+class Thresholds(NamedTuple):
+    """Available memory below which the kubelet evicts (None: never)."""
+
+    node_bytes: int | None
+    kubepods_bytes: int | None
+    reclaim_bytes: int
+    """What the kubelet frees in addition (minimum reclaim)."""
+    hugepages_bytes: int = 0
+    """Subtracted from available memory (1.37 and later)."""
+    soft_bytes: int | None = None
+    soft_grace_seconds: int = 0
+    """How long the soft threshold must be crossed."""
+
+
+def thresholds_on(setup: NodeSetup, capacity: int, kubepods: int | None) -> Thresholds:
+    """Return the hard thresholds of both signals, memory.available and allocatableMemory.available.
+
+    The second signal copies both from the first; percentages are of its own capacity.
+    Source: pkg/kubelet/eviction/helpers.go (ParseThresholdConfig, addAllocatableThresholds).
+    """
+    kubelet = setup.kubelet
+    text = kubelet.eviction_hard.get(MEMORY_AVAILABLE)
+    reclaim = kubelet.eviction_minimum_reclaim.get(MEMORY_AVAILABLE)
+    evictable = evictable_capacity(setup) or 0
+    grace = kubelet.eviction_soft_grace_period.get(MEMORY_AVAILABLE)
+    return Thresholds(
+        memory_threshold(text, evictable),
+        memory_threshold(text, kubepods) if kubepods is not None else None,
+        memory_threshold(reclaim, evictable) or 0,
+        capacity - evictable,
+        memory_threshold(kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable),
+        parse_duration(grace) // 10**9 if grace else 0,
+    )

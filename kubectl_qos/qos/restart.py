@@ -123,9 +123,13 @@ def is_refused(pod: Pod, container: str) -> bool:
 
 
 def _stopped(pod: Pod, container: str) -> list[ContainerStatus]:
-    """Return the container's statuses that tell of an end; most containers have none."""
-    statuses = pod.status.every_container
-    return [status for status in statuses if status.name == container and status.has_stopped]
+    """Return the container's status if it has ended now or before; most have not."""
+    statuses = (status for status in pod.status.every_container if status.name == container)
+    return [
+        status
+        for status in statuses
+        if not status.has_processes or (status.last_state is not None and status.last_state.terminated)
+    ]
 
 
 def was_killed_since_resize(pod: Pod, container: str) -> bool:

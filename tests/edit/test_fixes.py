@@ -58,16 +58,10 @@ from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.present.fixes import basis_notes, fix_effect, fix_evidence, notes, unfixed_sentence
 from kubectl_qos.present.moments import deaths_section
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import own_deaths
-from kubectl_qos.qos.simulation.node_state import (
-    ContainerGrowth,
-    Growth,
-    NodeProcess,
-    NodeState,
-    Scenario,
-    ranked_node_state,
-)
+from kubectl_qos.qos.simulation.node_state import Growth, NodeProcess, NodeState, ranked_node_state
 from tests.edit.test_edit_laws import Cluster, clusters, edits_of
 from tests.edit.test_rank_goals import pod, using
 from tests.node_states import build_node_state

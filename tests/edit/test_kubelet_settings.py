@@ -14,8 +14,8 @@ from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import MEMORY, ResourceList
 from kubectl_qos.k8s.quantity import in_bytes
 from kubectl_qos.present.fixes import kubelet_notes
+from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import ContainerGrowth, Scenario
 from tests.edit.test_edit_laws import Cluster, clusters
 from tests.edit.test_fixes import model_of
 from tests.edit.test_rank_goals import pod, using

@@ -43,8 +43,9 @@ from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.pods import explanation_values
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
 from kubectl_qos.qos.ranking import Flag
+from kubectl_qos.qos.simulation.ceiling import Scenario
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import Scenario, state_of_node
+from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.screens.browse import list_definitions

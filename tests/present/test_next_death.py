@@ -34,9 +34,10 @@ from kubectl_qos.present.values.incidents import death_list_values
 from kubectl_qos.qos.eviction import Due, lacks_stats
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.ceiling import Scenario
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, Precedent
-from kubectl_qos.qos.simulation.node_state import Scenario, state_of_node
+from kubectl_qos.qos.simulation.node_state import state_of_node
 
 MIB = 1 << 20
 DEATH = NextDeath("node", 100 * MIB, ("shop", "api"), "c", QosClass.BURSTABLE, 30 * MIB)

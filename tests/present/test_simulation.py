@@ -17,16 +17,11 @@ from kubectl_qos.present.simulation import (
 )
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.incidents import simulation_values
+from kubectl_qos.qos.eviction import Thresholds
+from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import next_deaths
-from kubectl_qos.qos.simulation.node_state import (
-    ContainerGrowth,
-    NodeProcess,
-    NodeState,
-    Scenario,
-    SimulatedContainer,
-    Thresholds,
-)
+from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, SimulatedContainer
 from tests.qos.test_simulation import GIB, MIB, container, node_state
 
 TWO: list[tuple[str, SimulatedContainer]] = [("a", container(1000, 300)), ("b", container(900, 200, 250))]

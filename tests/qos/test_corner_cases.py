@@ -22,8 +22,8 @@ from kubectl_qos.qos.cgroup.values import milli_to_shares, shares_to_weight_line
 from kubectl_qos.qos.oom_score import Kernel, badness, proc_oom_score
 from kubectl_qos.qos.prediction import ContainerPrediction, Prediction, predict
 from kubectl_qos.qos.process_order import HostProcess, process_order
+from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import ContainerGrowth, Scenario
 from tests.node_states import build_node_state
 from tests.qos.corner import GI, MACHINE, UID, UID_, adj, file_of, pod_file, spec
 

@@ -48,14 +48,10 @@ from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.restart import Restart
+from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import Run, SimulationStep, simulate
 from kubectl_qos.qos.simulation.next_death import deaths_of, next_deaths
-from kubectl_qos.qos.simulation.node_state import (
-    ContainerGrowth,
-    NodeState,
-    Scenario,
-    state_of_node,
-)
+from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 from tests.node_states import build_node_state
 
 

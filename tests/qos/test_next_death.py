@@ -9,18 +9,13 @@ from msgspec import structs
 
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
 from kubectl_qos.present.next_death import killed_by
+from kubectl_qos.qos.eviction import Thresholds
 from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
+from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, first_deaths, next_deaths
-from kubectl_qos.qos.simulation.node_state import (
-    ContainerGrowth,
-    Growth,
-    NodeState,
-    Scenario,
-    SimulatedContainer,
-    Thresholds,
-)
+from kubectl_qos.qos.simulation.node_state import Growth, NodeState, SimulatedContainer
 from tests.node_states import build_node_state
 from tests.qos.test_simulation import MIB, container, node_state, node_states
 

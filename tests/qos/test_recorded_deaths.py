@@ -14,9 +14,10 @@ from kubectl_qos.present.next_death import death_condition, killed_by, victim_no
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import NO_AGES
 from kubectl_qos.qos.process_order import with_largest
+from kubectl_qos.qos.simulation.ceiling import Scenario
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
-from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, Scenario, state_of_node
+from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, state_of_node
 from tests.qos.recorded import cadvisor_b, host_d, snapshot_of, state_d
 from tests.qos.test_simulation import MIB, container, node_state
 

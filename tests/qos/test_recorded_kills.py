@@ -17,13 +17,9 @@ from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN
+from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
-from kubectl_qos.qos.simulation.node_state import (
-    ContainerGrowth,
-    NodeProcess,
-    NodeState,
-    Scenario,
-)
+from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState
 from tests.node_states import build_node_state
 from tests.qos.recorded import Json
 from tests.recordings.files import read_json

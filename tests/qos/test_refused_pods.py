@@ -21,8 +21,8 @@ from kubectl_qos.qos.cgroup.tree import cgroup_tree
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.resize import node_fit, resize_outcome, resize_refusals
+from kubectl_qos.qos.simulation.ceiling import Scenario
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import Scenario
 from tests.node_states import build_node_state
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)

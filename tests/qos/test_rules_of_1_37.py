@@ -18,8 +18,8 @@ from kubectl_qos.qos.eviction import evictable_capacity, to_hard_eviction, to_so
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.resize import ResizeStatus, resize_outcome
+from kubectl_qos.qos.simulation.ceiling import Scenario
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import Scenario
 from tests.node_states import build_node_state
 from tests.qos.corner import GI, MACHINE, TIERED, on, one
 

@@ -17,24 +17,21 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.qos.eviction import eviction_ranks
+from kubectl_qos.qos.eviction import Thresholds, eviction_ranks
 from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerKind, rank_node
 from kubectl_qos.qos.restart import Restart, restart_after_kill
-from kubectl_qos.qos.simulation.ceiling import GROWN_PROCESS, LimitHit, MemoryLevel
+from kubectl_qos.qos.simulation.ceiling import GROWN_PROCESS, ContainerGrowth, LimitHit, MemoryLevel, Scenario
 from kubectl_qos.qos.simulation.engine import Run, Simulation, simulate
 from kubectl_qos.qos.simulation.node_state import (
-    ContainerGrowth,
     Importance,
     ImportanceRules,
     NodeProcess,
     NodeState,
-    Scenario,
     SimulatedContainer,
     SimulatedPod,
-    Thresholds,
 )
 from tests.node_states import build_node_state
 

@@ -17,8 +17,9 @@ from kubectl_qos.k8s.snapshot import Missing, Snapshot
 from kubectl_qos.present.killers import killer_name
 from kubectl_qos.present.output import NO_AGES, Column
 from kubectl_qos.present.simulation import REACH_COLUMNS, STEP_COLUMNS, simulation_summary, step_note
+from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, state_of_node
+from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 from kubectl_qos.tui.screens import simulation as simulation_screen
 from kubectl_qos.tui.screens.explain import ExplainScreen
 from kubectl_qos.tui.screens.main import MainScreen

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.qos.simulation.ceiling import Scenario
     from kubectl_qos.qos.simulation.engine import Simulation
-    from kubectl_qos.qos.simulation.node_state import ImportanceRules, NodeState, Scenario
+    from kubectl_qos.qos.simulation.node_state import ImportanceRules, NodeState
 
 DESCRIPTION: Final = (
     "Simulate kills by the kernel and evictions by the kubelet on a node: the victims in order, the memory"
@@ -182,7 +183,7 @@ def _parse_node(words: Sequence[str]) -> str:
 
 
 def _parse_request(options: Options) -> _Request:
-    from kubectl_qos.qos.simulation.node_state import Scenario
+    from kubectl_qos.qos.simulation.ceiling import Scenario
 
     modes = {
         "--free": options.free,
@@ -243,8 +244,9 @@ def _simulate(
 ) -> _Outcome:
     """Simulate the request for these pods. Raises InputError if its pod is not among them."""
     from kubectl_qos.present.simulation import NO_USAGE
+    from kubectl_qos.qos.simulation.ceiling import ContainerGrowth
     from kubectl_qos.qos.simulation.engine import simulate
-    from kubectl_qos.qos.simulation.node_state import ContainerGrowth, state_of_node
+    from kubectl_qos.qos.simulation.node_state import state_of_node
 
     state = state_of_node(snapshot, node, rules, pods).require_capacity()
     growth = []

@@ -296,11 +296,6 @@ class KubeletKill:
     evidence: tuple[Evidence, ...]
     is_stated: bool = False
 
-    @property
-    def is_for_resources(self) -> bool:
-        """Whether the pod itself used too much; a shutdown and a critical pod end others."""
-        return self.mechanism not in {Mechanism.SHUTDOWN, Mechanism.PREEMPTION}
-
     def has_ended(self, end: ContainerStateTerminated, *, runs_once: bool) -> bool:
         """Return whether a container ended by it: not before, and not a completed init container.
 

@@ -5,6 +5,7 @@ All growth is linear and reaches its target at the same moment: usage is `used +
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from typing import Final, NamedTuple
@@ -12,8 +13,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.qos.eviction import Due
-from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, Scenario
+from kubectl_qos.qos.eviction import (
+    Due,
+)
+from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState
 
 GROWN_PROCESS: Final = "a process that has grown"
 """Name of the process that holds the node's own growth."""
@@ -30,6 +33,32 @@ class Scope(Enum):
     def __init__(self, owner: str) -> None:
         self.is_wide = owner in {"all pods of a node", "the whole node"}
         """Whether all pods of a node are bounded."""
+
+
+class ContainerGrowth(NamedTuple):
+    """Growth of a container, by its index in `NodeState.containers`.
+
+    None is the node itself: an additional process with oom_score_adj 0 holds its growth.
+    """
+
+    container: int | None
+    to_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What to simulate: at most one of the first four; without any, only evictions that are due.
+
+    With `eviction`, the kubelet evicts before the kernel kills. With `restarts`, a restarted container uses
+    its memory again at once, so its death frees nothing.
+    """
+
+    free_bytes: int | None = None
+    growth: tuple[ContainerGrowth, ...] = ()
+    until_oom: bool = False
+    all_at_limit: bool = False
+    eviction: bool = False
+    restarts: bool = False
 
 
 class Ceiling(NamedTuple):

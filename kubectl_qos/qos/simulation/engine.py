@@ -27,15 +27,10 @@ from kubectl_qos.qos.simulation.ceiling import (
     LimitHit,
     MemoryLevel,
     MemoryTimeline,
+    Scenario,
     Scope,
 )
-from kubectl_qos.qos.simulation.node_state import (
-    Importance,
-    ImportanceReason,
-    NodeProcess,
-    NodeState,
-    Scenario,
-)
+from kubectl_qos.qos.simulation.node_state import Importance, ImportanceReason, NodeProcess, NodeState
 
 
 class SimulationStep(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,16 +23,9 @@ from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, Killer
 from kubectl_qos.qos.killers.killer import Choice, Contender
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.ceiling import Ceiling, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, ContainerGrowth, Scenario, Scope
 from kubectl_qos.qos.simulation.engine import Run
-from kubectl_qos.qos.simulation.node_state import (
-    ContainerGrowth,
-    Growth,
-    NodeProcess,
-    NodeState,
-    Scenario,
-    state_of_node,
-)
+from kubectl_qos.qos.simulation.node_state import Growth, NodeProcess, NodeState, state_of_node
 
 
 class Precedent(StrEnum):

@@ -18,9 +18,9 @@ from msgspec import structs
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import running_pod
-from kubectl_qos.k8s.kubelet import ENFORCE_PODS, MEMORY_AVAILABLE, NodeSetup, hugepages_bytes
+from kubectl_qos.k8s.kubelet import ENFORCE_PODS, NodeSetup, hugepages_bytes
 from kubectl_qos.k8s.objects import Container, Pod
-from kubectl_qos.k8s.quantity import Quantity, parse_duration, parse_time
+from kubectl_qos.k8s.quantity import Quantity, parse_time
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
@@ -28,11 +28,11 @@ from kubectl_qos.qos.cgroup.pod import sets_oom_group
 from kubectl_qos.qos.cgroup.values import container_swap
 from kubectl_qos.qos.eviction import (
     Due,
-    evictable_capacity,
+    Thresholds,
     eviction_due,
     evicts_for_memory,
     is_without_stats,
-    memory_threshold,
+    thresholds_on,
 )
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, is_critical, kernel_formula
 from kubectl_qos.qos.qos_class import QosClass
@@ -47,32 +47,6 @@ from kubectl_qos.qos.restart import (
 
 IMPORTANT_PRIORITY: Final = 1_000_000_000
 """Highest priority that users can set (HighestUserDefinablePriority); system priorities are higher."""
-
-
-class ContainerGrowth(NamedTuple):
-    """Growth of a container, by its index in `NodeState.containers`.
-
-    None is the node itself: an additional process with oom_score_adj 0 holds its growth.
-    """
-
-    container: int | None
-    to_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """What to simulate: at most one of the first four; without any, only evictions that are due.
-
-    With `eviction`, the kubelet evicts before the kernel kills. With `restarts`, a restarted container uses
-    its memory again at once, so its death frees nothing.
-    """
-
-    free_bytes: int | None = None
-    growth: tuple[ContainerGrowth, ...] = ()
-    until_oom: bool = False
-    all_at_limit: bool = False
-    eviction: bool = False
-    restarts: bool = False
 
 
 class Importance(StrEnum):
@@ -229,20 +203,6 @@ def _starting(pod: Pod, usage: PodUsage | None) -> Iterator[ContainerKey]:
             continue
         if sampled < started or not was_killed_since_resize(pod, status.name):
             yield pod.key, status.name
-
-
-class Thresholds(NamedTuple):
-    """Available memory below which the kubelet evicts (None: never)."""
-
-    node_bytes: int | None
-    kubepods_bytes: int | None
-    reclaim_bytes: int
-    """What the kubelet frees in addition (minimum reclaim)."""
-    hugepages_bytes: int = 0
-    """Subtracted from available memory (1.37 and later)."""
-    soft_bytes: int | None = None
-    soft_grace_seconds: int = 0
-    """How long the soft threshold must be crossed."""
 
 
 class MemoryUse(NamedTuple):
@@ -497,7 +457,7 @@ def ranked_node_state(
         total_bytes=capacity + node.swap_capacity_bytes if capacity else 0,
         capacity_bytes=capacity,
         kubepods_bytes=kubepods,
-        thresholds=_thresholds(setup, capacity, kubepods),
+        thresholds=thresholds_on(setup, capacity, kubepods),
         has_oom_group=sets_oom_group(setup),
         without_usage=ranking.without_usage,
         by_working_set=any(usage.rss_bytes is None for usage in usages),
@@ -636,24 +596,3 @@ def _left_bytes(row: RankedPod) -> int:
     details, volumes = row.usage.details, row.pod.memory_volumes
     in_memory = sum(size for name, size in details.volumes if name in volumes)
     return max(min(details.working_set_bytes - row.usage.working_set_bytes, in_memory), 0)
-
-
-def _thresholds(setup: NodeSetup, capacity: int, kubepods: int | None) -> Thresholds:
-    """Return the hard thresholds of both signals, memory.available and allocatableMemory.available.
-
-    The second signal copies both from the first; percentages are of its own capacity.
-    Source: pkg/kubelet/eviction/helpers.go (ParseThresholdConfig, addAllocatableThresholds).
-    """
-    kubelet = setup.kubelet
-    text = kubelet.eviction_hard.get(MEMORY_AVAILABLE)
-    reclaim = kubelet.eviction_minimum_reclaim.get(MEMORY_AVAILABLE)
-    evictable = evictable_capacity(setup) or 0
-    grace = kubelet.eviction_soft_grace_period.get(MEMORY_AVAILABLE)
-    return Thresholds(
-        memory_threshold(text, evictable),
-        memory_threshold(text, kubepods) if kubepods is not None else None,
-        memory_threshold(reclaim, evictable) or 0,
-        capacity - evictable,
-        memory_threshold(kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable),
-        parse_duration(grace) // 10**9 if grace else 0,
-    )

@@ -27,8 +27,9 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present import simulation as present
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.list_notes import missing_sentence, no_usage_reason
+from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
-from kubectl_qos.qos.simulation.node_state import ContainerGrowth, NodeState, Scenario, state_of_node
+from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import Built, QosScreen
 from kubectl_qos.tui.screens.search import Finder
