@@ -46,11 +46,11 @@ from kubectl_qos.qos.restart import (
 )
 
 IMPORTANT_PRIORITY: Final = 1_000_000_000
-"""Highest priority that users can set (HighestUserDefinablePriority); system priorities are higher."""
+"""Highest priority that users can set; system priorities are higher."""
 
 
 class Importance(StrEnum):
-    """Criterion by which a pod is important."""
+    """Criterion by which a pod is important. Source of priorities: pkg/apis/scheduling/types.go."""
 
     PRIORITY = "priority"
     STATIC = "static pod"
