@@ -253,7 +253,7 @@ def cgroup_sections(effects: Effects) -> Iterator[Section]:
 def same_effect_sentence(files: Iterable[FileChange]) -> str:
     """Name the files that change without effect, because the kernel's default is the same; or ""."""
     names = ", ".join(sorted({file.file for file in files if file.same_effect}))
-    return f"written without effect: {names}" if names else ""
+    return f"no effect: {names} written with the kernel's default" if names else ""
 
 
 def _below(pod_path: str, path: str) -> str:
@@ -367,7 +367,11 @@ def _owner(preview: Preview) -> Iterator[str]:
 def comparison_subject(comparison: Comparison, overrides: Iterable[NodeOverride]) -> str:
     """Name the node and the difference: `node worker-2, kubelet 1.34 → 1.36, cgroupVersion=1`."""
     before, after = comparison.before.release, comparison.after.release
-    words = [f"node {escape(comparison.before.node.name)}" if comparison.before.node.name else "a node"]
+    words = [
+        f"node {escape(comparison.before.node.name)}"
+        if comparison.before.node.name
+        else "pods without a node"
+    ]
     words.append(f"kubelet {before}" if str(before) == str(after) else f"kubelet {before} {ARROW} {after}")
     return ", ".join([*words, *(escape(str(override)) for override in overrides)])
 

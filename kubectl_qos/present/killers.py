@@ -39,7 +39,7 @@ _BY_SCORE: Final = "the kernel kills the highest oom_score first"
 
 WORDS: Final[Mapping[str, Words]] = {
     "container limit": Words(
-        "killed by the kernel at the container's memory limit",
+        f"killed by the kernel at its {OWN_LIMIT} (the container's memory limit)",
         name="the container limit",
         by=OWN_LIMIT,
         order="no other container: at a container's limit the kernel chooses among its processes",

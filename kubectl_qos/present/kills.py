@@ -12,7 +12,7 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, full_name, in_mi
-from kubectl_qos.present.killers import WORDS
+from kubectl_qos.present.killers import OWN_LIMIT, WORDS
 from kubectl_qos.present.output import cell_table
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
 from kubectl_qos.qos.killers import Mechanism
@@ -187,6 +187,8 @@ def mechanism_sentence(kill: Kill) -> str:
     """Say what killed, and at a limit if it was not for memory alone."""
     killer, report = kill.diagnosis.killer, kill.report
     text = WORDS[kill.diagnosis.mechanism].killed
+    if kill.is_own:
+        text = text.replace("the pod's memory limit", f"its {OWN_LIMIT} (the pod's memory limit)")
     if report is None:
         return text
     if report.memory.full is not None and report.memory.full[0] != "memory":

@@ -182,7 +182,9 @@ def test_explain_says_of_a_death_what_kills_says() -> None:
     demo = Stepped(FULL_AT + SAMPLE_SECONDS)
     explained = explain_pod(demo.pod(), demo.snapshot(Scope()), demo.now(), logs=demo.kernel_logs())
     (history,) = (section for section in explained.sections if section.title == "History")
-    assert [line.note for line in history.lines] == ["killed by the kernel at the pod's memory limit"]
+    assert [line.note for line in history.lines] == [
+        "killed by the kernel at its own limit (the pod's memory limit)"
+    ]
 
 
 def test_between_two_samples_nothing_is_another_object() -> None:

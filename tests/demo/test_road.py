@@ -54,7 +54,9 @@ async def test_a_death_is_seen_explained_fixed_and_the_fix_undone(monkeypatch: p
         await pilot.until(lambda: [row.restarts for row in pilot.main.table.rows] == [1])
         # Who died, and why.
         await pilot.go_to("kills")
-        await pilot.seen("certain: killed by the kernel at the pod's memory limit, 2026-11-20T12:00:41Z")
+        await pilot.seen(
+            "certain: killed by the kernel at its own limit (the pod's memory limit), 2026-11-20T12:00:41Z"
+        )
         assert "why this process the victim was importer" in pilot.words
         # The fix.
         await pilot.keys("enter", "e")

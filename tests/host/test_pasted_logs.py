@@ -743,7 +743,7 @@ def test_a_limit_of_memory_and_swap_is_not_the_memory_limit() -> None:
         KILLED,
     ]
     text = text_of(kill_of(lines))
-    assert "killed by the kernel at the container's limit of memory and swap together" in text
+    assert "killed by the kernel at its own limit (the container's limit of memory and swap together)" in text
     assert "its memory limit of 3276.8Mi was not reached: it used 2929.7Mi" in text
     assert "2708.1Mi are shared memory" in text
     assert "only this process was killed" in text, "cgroup v1 has no groups"

@@ -15,7 +15,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "explain": "why this class, score, cgroup values and eviction rank",
     "tree": "the cgroup tree of a node, with the values written to it",
     "check": "rules for manifests before they run, in CI and in the API server",
-    "compare": "what a node upgrade or another setting would change",
+    "compare": "what an upgrade of Kubernetes or a setting would change",
     "edit": "the terminal UI, opened on the edit screen",
     "set": "change requests and limits, after a preview",
     "undo": "revert what set or the UI changed",

@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 DESCRIPTION: Final = (
-    "Compare the pods of a node as they are with what an upgrade (--to) or another setting (--assume,"
-    " --feature-gates) would change."
+    "Show what an upgrade of Kubernetes (--to) or another setting (--assume, --feature-gates) would change"
+    " for the pods of a node, or of every node."
 )
 
 
 EXAMPLES: Final = """\
 examples:
-  kubectl qos compare node/worker-2 --to 1.37                    # what an upgrade of its kubelet changes
+  kubectl qos compare --to 1.37                                  # what an upgrade to 1.37 changes
+  kubectl qos compare node/worker-2 --to 1.37                    # the same of one node
   kubectl qos compare pod/db-0 -n data --assume cgroupVersion=1  # every value of one pod
   kubectl qos compare -n shop --to 1.37 --feature-gates MemoryQoS=true
 """
@@ -152,6 +153,7 @@ def _print_nodes(
     comparisons: Iterable[Comparison], settings: Sequence[NodeOverride], scope: Scope, *, is_wide: bool
 ) -> None:
     from kubectl_qos.present import effects as present
+    from kubectl_qos.present.format import count
 
     changed: list[list[str]] = []
     same: dict[str, FileChange] = {}
@@ -166,7 +168,11 @@ def _print_nodes(
     if changed:
         width = output.terminal_width() if not is_wide else None
         output.print_lines(["", *present.comparison_table(changed, width)])
-    if pods > len(changed):
+    if pods and not changed:
+        output.note(
+            f"nothing changes for {count(pods, 'pod')}: class, scores, rank and cgroup files stay the same"
+        )
+    elif pods > len(changed):
         output.note(f"{pods - len(changed)} of {pods} pods stay as they are")
     sentence = present.same_effect_sentence(same.values())
     output.notes([f"cgroups of pods: {sentence}"] if sentence else [])
