@@ -415,6 +415,7 @@ class _LogReader:
             for report in near[:1]:
                 report.move_last_victim_to(begun)
             self._open.append(begun)
+            self._open = begun.merge(self._open)
             if len(self._open) > _MOST_OPEN:
                 yield self._close()
         elif not record.program and _RELEVANT.search(record.message) is not None:

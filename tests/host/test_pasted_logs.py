@@ -601,6 +601,18 @@ def test_another_report_may_have_begun_where_lines_are_left_out() -> None:
     assert report_of([*LINES[:9], "-----", *LINES[9:]]).memory.limit_kb == 131072
 
 
+def test_parts_of_a_report_without_times_are_one_where_ids_agree() -> None:
+    for parts in (
+        [MESSAGES[:2], MESSAGES[3:5], MESSAGES[9:]],
+        [MESSAGES[:2], MESSAGES[3:9], MESSAGES[-2:]],
+        [MESSAGES[:2], MESSAGES[9:-2], MESSAGES[-1:]],
+    ):
+        lines = [line for part in parts for line in ("...", *part)]
+        assert report_of(lines) == report_of([line for line in lines if line != "..."])
+        unlike = [line.replace("PID: 4711", "PID: 99") for line in lines]
+        assert [report.invoker for report in read_log(unlike, NOW).reports if report.victim] == [None]
+
+
 @pytest.mark.parametrize("below", [("",), (f"/{ID}",), ("", f"/{ID}", f"/{'a3' * 32}")])
 def test_statistics_of_cgroup_v1_name_no_limit(below: tuple[str, ...]) -> None:
     """They are of every cgroup below the one that ran out too, and a person may have left out the first."""

@@ -278,9 +278,36 @@ class ReportBuilder:
         """Return the reports without those that turn out to be about this kill.
 
         A group is known by the second kill of its first process, after a report for each of the others. A
-        journal may have systemd's line about its unit before the kernel's.
+        journal may have systemd's line about its unit before the kernel's. In a log without times a person
+        may have left lines out before this part.
         """
-        return deque(report for report in reports if report is self or not self._merge(report))
+        is_end = self._kind in {"summary", "killed"} and not (self._last.has_time or self._report.invoker)
+        before = list(filter(self._may_continue, reports)) if is_end else []
+        begin = next((place for place, part in enumerate(before) if self._is_of_invoker(part)), len(before))
+        for part in reversed(before[begin:]):
+            self._prepend(part)
+        others = (report for report in reports if report not in before[begin:])
+        return deque(report for report in others if report is self or not self._merge(report))
+
+    def _may_continue(self, part: ReportBuilder) -> bool:
+        """Return whether a part without times may belong to the report that this one ends."""
+        is_before = self._last.part == part._last.part and self._report.line > part._report.line
+        constraints = {self._report.constraint, part._report.constraint} - {None}
+        return is_before and len(constraints) < 2 and not (part._last.has_time or part._dead)
+
+    def _is_of_invoker(self, part: ReportBuilder) -> bool:
+        """Return whether the process that a part begins with is among those of this one."""
+        tasks = (pid for task in self._table.tasks for pid in (task.pid, task.tgid))
+        invoker = part._report.invoker
+        return invoker is not None and invoker.pid in {*tasks, *(killed.pid for killed in self._dead)}
+
+    def _prepend(self, part: ReportBuilder) -> None:
+        """Take over what an earlier part of this report says."""
+        self._memory = part._memory if self._memory.is_empty else self._memory
+        self._table = self._table if self._table.tasks else part._table
+        names = ("invoker", "kernel", "task_memcg", "oom_memcg", "constraint", "is_manual", "is_certain")
+        fields = {name: getattr(self._report, name) or getattr(part._report, name) for name in names}
+        self._set(**fields, line=part._report.line)
 
     def _merge(self, other: ReportBuilder) -> bool:
         """Take over what a report has, if it is only about this unit or victims of this group."""
