@@ -86,9 +86,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError in pflag's words if it has any, else in argparse's."""
-        lacking = _MISSING_ARGUMENT.fullmatch(message)
-        if lacking is not None:
-            names = lacking[1].split("/")
+        without_value = _MISSING_ARGUMENT.fullmatch(message)
+        if without_value is not None:
+            names = without_value[1].split("/")
             flag = next((word for word in self._words[-1:] if word in names), names[-1])
             is_short = not flag.startswith("--")
             message = f"flag needs an argument: {f'{flag[1]!r} in ' if is_short else ''}{flag}"
@@ -210,10 +210,12 @@ def _fitted_sections(epilog: str, width: int | None) -> Iterator[str]:
             yield "\n".join([title, *texts])
         else:
             text = re.sub(r"\n {4,}", " ", "\n".join(lines))
-            yield "\n".join([title, *(line for row in text.split("\n") for line in _hanging(row, width))])
+            yield "\n".join(
+                [title, *(line for row in text.split("\n") for line in _with_hanging_indent(row, width))]
+            )
 
 
-def _hanging(row: str, width: int) -> list[str]:
+def _with_hanging_indent(row: str, width: int) -> list[str]:
     """Return a name and its text, broken with a hanging indent."""
     label = re.match(r" *\S.*? {2,}", row)
     name = label[0] if label else ""

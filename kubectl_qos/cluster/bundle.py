@@ -25,7 +25,7 @@ import msgspec
 from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.cluster.inputs import existing, is_url, read_path
-from kubectl_qos.cluster.source import ReportScope, Source, has_budgets, origin_of, related_to
+from kubectl_qos.cluster.source import ReportScope, Source, is_from_files, origin_of, related_to
 from kubectl_qos.edit.related import AUTOSCALERS, LIMIT_RANGES, QUOTAS, SCALERS, RelatedKind
 from kubectl_qos.errors import InputError, QosError, without_secrets
 from kubectl_qos.k8s.events import NODE_EVENTS_NAMESPACE, Event, EventList
@@ -118,7 +118,7 @@ class _Written(msgspec.Struct, frozen=True):
 
 
 class Facts(_Written, frozen=True, kw_only=True):
-    """bundle.json. With `from_files` the source was not a cluster, so templates are ranked too."""
+    """bundle.json. With `from_files` the source was no cluster: templates are ranked, and budgets known."""
 
     title: str
     report: ReportScope
@@ -176,7 +176,7 @@ def collect(
             about[1], scope.namespace, scope.node, scope.selector_text, since_seconds, about[0]
         ),
         taken=taken,
-        from_files=has_budgets(source),
+        from_files=is_from_files(source),
         namespace=scope.namespace or source.default_namespace,
         server_version=snapshot.server_version,
         at=snapshot.at,
@@ -290,7 +290,7 @@ class BundleSource(FileSource):
         self._facts = _read_facts(self._members[_FACTS], path)
         self.default_namespace = self._facts.namespace
         self.origin, self.report = self._facts.title, self._facts.report
-        self.has_budgets = self._facts.from_files
+        self.is_from_files = self._facts.from_files
         super().__init__([path], **options)
         own, stored = self._overrides, self._facts.overrides
         memory_bytes = own.memory_bytes or stored.memory_bytes
@@ -443,7 +443,7 @@ _VOCABULARY: Final = {
 """The words that stay in messages."""
 _ANNOTATION: Final = re.compile(r"api|file|http|Guaranteed|Burstable|BestEffort|[0-9a-fTZ.:+-]+")
 """Values of annotations that are not a person's text."""
-_KEPT: Final = (
+_UNCHANGED_WORDS: Final = (
     *("kube", "system", "default", "public", "node", "critical", "cluster", "memory", "container"),
     *("the", "log", "of"),
 )
@@ -461,7 +461,7 @@ class Redactor:
     """
 
     def __init__(self, *, names: bool) -> None:
-        self._words = {word: word for word in _KEPT}
+        self._words = {word: word for word in _UNCHANGED_WORDS}
         self._names: dict[str, str] | None = {} if names else None
 
     def __call__(self, value: Any, key: str = "") -> Any:
@@ -511,4 +511,4 @@ class Redactor:
         return match[0] if is_known else self._name(match[0])
 
     def _word(self, match: re.Match[str]) -> str:
-        return self._words.setdefault(match[0], f"x{len(self._words) - len(_KEPT) + 1}")
+        return self._words.setdefault(match[0], f"x{len(self._words) - len(_UNCHANGED_WORDS) + 1}")

@@ -293,14 +293,15 @@ class ParsedObjects:
     """Names of the objects of which a later one counts, by kind, namespace and name."""
     interner: Interner = field(default_factory=Interner)
     objects: list[ReadObject] | None = None
-    is_walked: bool = False
+    is_of_folder: bool = False
+    """Files of a folder are read, some of which are no manifests: these are skipped."""
     skipped: int = 0
 
     def add_file(self, content: bytes, name: str) -> None:
         """Add every object of a file; problems of documents are collected."""
-        if not self.is_walked and not content.removeprefix(BYTE_ORDER_MARK).strip():
+        if not self.is_of_folder and not content.removeprefix(BYTE_ORDER_MARK).strip():
             self.problems.append(InputError(f"{name}: empty", _NO_OBJECTS).at(name))
-        elif self.is_walked and not (_kind_by_name(name) or any(word in content for word in _OF_OBJECTS)):
+        elif self.is_of_folder and not (_kind_by_name(name) or any(word in content for word in _OF_OBJECTS)):
             self.skipped += 1
         elif _is_json(content) and not (_OF_END.search(content) and b'"kind"' not in content):
             for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
@@ -309,7 +310,7 @@ class ParsedObjects:
             self._add_text(content, name)
 
     def _add_text(self, content: bytes, name: str) -> None:
-        described = [] if self.is_walked else described_objects(content)
+        described = [] if self.is_of_folder else described_objects(content)
         for raw in described:
             if "containers" in raw.get("spec", "containers"):
                 self._add(raw, DocumentLocation(name))
@@ -378,7 +379,7 @@ class ParsedObjects:
         of_kubelet = _SUMMARY if {"node", "pods"} <= words else _CONFIGZ if _CONFIGZ in words else ""
         of_kubelet = of_kubelet if self.objects is None else ""
         looks_like_object = bool(of_kubelet) or (not words.isdisjoint(needed) and "$patch" not in words)
-        if self.is_walked and not (default_kind or location.path or looks_like_object):
+        if self.is_of_folder and not (default_kind or location.path or looks_like_object):
             self.skipped += 1
             return
         if not isinstance(raw, Mapping):

@@ -331,7 +331,7 @@ class FileSource(Source):
         parsed = ParsedObjects(objects=self.objects if self._keeps else None)
         names = []
         for name, content in self._contents(parsed.problems if self._keeps else None):
-            parsed.is_walked = Path(name) in self._walked
+            parsed.is_of_folder = Path(name) in self._walked
             names.append(name)
             if self._keeps:
                 self.texts[name] = content

@@ -182,7 +182,7 @@ def _with_values(place: ValuePlace, files: Files, values: Any) -> Files | InputE
     content = files.read(place.path)
     documents = list(plain_documents(content, files.name(place.path)))
     if not documents:
-        return files.with_(place.path, yaml.safe_dump(values, sort_keys=False).encode())
+        return files.with_content(place.path, yaml.safe_dump(values, sort_keys=False).encode())
     document = documents[place.number]
     text = get(document.value, place.keys)
     if isinstance(text, str):
@@ -191,7 +191,7 @@ def _with_values(place: ValuePlace, files: Files, values: Any) -> Files | InputE
             return inner
         values = inner.decode()
     new = replaced(content, document, put(document.value, place.keys, values))
-    return new if isinstance(new, InputError) else files.with_(place.path, new)
+    return new if isinstance(new, InputError) else files.with_content(place.path, new)
 
 
 def build(chart: Chart, files: Files) -> bytes:

@@ -56,7 +56,7 @@ class Files:
         """Return the objects of a file that can be read, Lists as their items."""
         return list(_parse(self.read(path), self.name(path)))
 
-    def with_(self, path: Path, content: bytes) -> Files:
+    def with_content(self, path: Path, content: bytes) -> Files:
         """Return a copy with other content of a file. Raises InputError if its path leaves the folder."""
         if not path.resolve().is_relative_to(self.root):
             raise InputError(f"{self.name(path)} leads out of {self.root}", "change that file itself")
@@ -137,12 +137,12 @@ class Target(NamedTuple):
         """Return kind and name, with what kustomize adds to it."""
         return f"{self.pod.kind.lower()}/{object_name(self.pod)}"
 
-    def may_be(self, raw: Json) -> bool:
+    def may_come_from(self, raw: Json) -> bool:
         """Return whether a manifest may become it: names get prefixes and suffixes."""
         name = metadata_text(raw, "name")
         return raw.get("kind") == self.pod.kind and bool(name) and name in object_name(self.pod)
 
-    def may_be_selected(self, item: Any) -> bool:
+    def may_be_selected_by(self, item: Any) -> bool:
         """Return whether an entry of a list of patches may select it, by the name pattern in its target."""
         try:
             return bool(re.search(str(nested(item, "target").get("name") or ""), object_name(self.pod)))
@@ -165,7 +165,7 @@ def changes_in(path: Path, item: Any, files: Files, target: Target, edit: Edit, 
     """
     changes = list(_edited(files.read(path), files.name(path), item, target, edit, add=add))
     return [
-        Change(where, new if isinstance(new, InputError) else files.with_(path, new))
+        Change(where, new if isinstance(new, InputError) else files.with_content(path, new))
         for where, new in reversed(changes)
     ]
 
@@ -173,11 +173,11 @@ def changes_in(path: Path, item: Any, files: Files, target: Target, edit: Edit, 
 def _edited(
     content: bytes, name: str, item: Any, target: Target, edit: Edit, *, add: bool
 ) -> Iterator[tuple[str, bytes | InputError]]:
-    is_any = nested(item, "target") and target.may_be_selected(item)
+    is_any = nested(item, "target") and target.may_be_selected_by(item)
     for document in plain_documents(content, name):
         is_list = isinstance(document.value, list)
         for numbers, raw in [((), document.value)] if is_list else document.objects():
-            if is_any or (not is_list and target.may_be(raw)):
+            if is_any or (not is_list and target.may_come_from(raw)):
                 keys = tuple(step for number in numbers for step in ("items", number))
                 for new in _values(raw, target, edit, add=add):
                     wanted = put(document.value, keys, new)
@@ -261,7 +261,7 @@ def changes_with_patch(chain: Sequence[Layer], files: Files, target: Target, edi
     own, pod = chain[0], target.pod
     path = own.folder / f"qos-{target.name.replace('/', '-')}.yaml"
     paths = (path for layer in chain for path in layer.manifests)
-    raws = [raw for path in paths for raw in files.objects(path) if target.may_be(raw)]
+    raws = [raw for path in paths for raw in files.objects(path) if target.may_come_from(raw)]
     ours = files.objects(path)
     for raw in ours or (*raws, target.raw):
         metadata = {key: text for key in ("name", "namespace") if (text := metadata_text(raw, key))}
@@ -289,7 +289,7 @@ def _with_value(path: Path, files: Files, value: Any) -> Files | InputError:
     content: bytes | InputError = yaml.safe_dump(value, sort_keys=False).encode()
     for document in plain_documents(files.read(path), files.name(path)):
         content = replaced(files.read(path), document, value)
-    return content if isinstance(content, InputError) else files.with_(path, content)
+    return content if isinstance(content, InputError) else files.with_content(path, content)
 
 
 def _text(edit: Edit) -> str | None:

@@ -235,7 +235,7 @@ class Bundled(Protocol):
     """The title of that source."""
     report: ReportScope
     """The report that it was written with."""
-    has_budgets: bool
+    is_from_files: bool
 
 
 def objects_of(source: Source) -> StoredObjects:
@@ -267,9 +267,9 @@ def origin_of(source: Source) -> str:
     return source.origin if isinstance(source, Bundled) else source.title
 
 
-def has_budgets(source: Source) -> bool:
-    """Return whether all PodDisruptionBudgets are known: those in files are."""
-    return source.has_budgets if isinstance(source, Bundled) else not source.is_live
+def is_from_files(source: Source) -> bool:
+    """Return whether the source is files, also by way of a bundle: then all that is there is known."""
+    return source.is_from_files if isinstance(source, Bundled) else not source.is_live
 
 
 def changed_pods(source: Source, request: PatchRequest) -> Snapshot:

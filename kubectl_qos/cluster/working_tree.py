@@ -239,7 +239,7 @@ class WorkingTree:
         if namespace and target.pod.namespace not in {"", namespace}:
             return False
         return any(layer.fetches for layer in chain) or any(
-            kind in files.read(path) and any(map(target.may_be, files.objects(path)))
+            kind in files.read(path) and any(map(target.may_come_from, files.objects(path)))
             for path in source.reads(files)
         )
 

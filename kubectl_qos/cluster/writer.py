@@ -18,7 +18,7 @@ from kubectl_qos.cluster.documents import metadata_text
 from kubectl_qos.cluster.http import UNDECODABLE, decode_body, decode_error, read_body
 from kubectl_qos.cluster.kube_api import KubeApi, check_object, read_object
 from kubectl_qos.edit.apply import DRY_RUN_AGAIN, ApplyResult, ConflictError, DryRunResult, UnknownOutcome
-from kubectl_qos.edit.compare import to_pods
+from kubectl_qos.edit.compare import scope_of_pods
 from kubectl_qos.edit.edits import CONTENT_TYPE, Edit, PatchRequest, value_now
 from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, find_conflicts
 from kubectl_qos.edit.related import decode_pod, is_managed_by_us
@@ -142,7 +142,7 @@ class Writer:
 
     def _pending_pods(self, request: PatchRequest, workload: Json) -> list[Pod]:
         """Return the pods of a workload that do not run yet, as far as they may be listed."""
-        scope = to_pods(decode_pod(request.kind, workload), Scope(request.namespace))
+        scope = scope_of_pods(decode_pod(request.kind, workload), Scope(request.namespace))
         try:
             return self._api.pods(
                 namespace=request.namespace,

@@ -205,7 +205,7 @@ class ObjectApi:
         if stored is None:
             return refusal(404, "NotFound", f'{resource_at(path)} "{last_segment(path)}" not found')
         patch = json.loads(body)
-        stale = _stale(path, stored, patch.get("metadata", {}))
+        stale = _conflict(path, stored, patch.get("metadata", {}))
         if stale:
             return refusal(409, "Conflict", stale)
         new = patched(stored, {key: value for key, value in patch.items() if key != "metadata"})
@@ -255,7 +255,9 @@ class ObjectApi:
         new = copy.deepcopy(new)
         if new.get("spec") != stored.get("spec"):
             new["metadata"]["generation"] = stored["metadata"].get("generation", 1) + 1
-        _manage(new["metadata"], patch, {"manager": manager, "subresource": subresource, "time": self.now})
+        _record_manager(
+            new["metadata"], patch, {"manager": manager, "subresource": subresource, "time": self.now}
+        )
         return new if dry else self._put(path, new)
 
     def _put(self, path: str, new: dict[str, Any]) -> dict[str, Any]:
@@ -347,7 +349,7 @@ def _without_nulls(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-def _stale(path: str, stored: Json, metadata: Json) -> str:
+def _conflict(path: str, stored: Json, metadata: Json) -> str:
     """Return the conflict message if a patch is for another object or an older version, or ""."""
     cannot = f'Operation cannot be fulfilled on {resource_at(path)} "{stored["metadata"]["name"]}": '
     if metadata.get("uid") not in {None, stored["metadata"]["uid"]}:
@@ -361,11 +363,12 @@ def _stale(path: str, stored: Json, metadata: Json) -> str:
     return ""
 
 
-def _manage(metadata: dict[str, Any], patch: Json, by: Json) -> None:
+def _record_manager(metadata: dict[str, Any], patch: Json, by: Json) -> None:
     """Record a manager as the only owner of the patch's fields (managedFields)."""
-    fields = _fields({key: value for key, value in patch.items() if key != "metadata"})
+    fields = _managed_fields({key: value for key, value in patch.items() if key != "metadata"})
     entries = [
-        entry | {"fieldsV1": _less(entry["fieldsV1"], fields)} for entry in metadata.get("managedFields", [])
+        entry | {"fieldsV1": _fields_without(entry["fieldsV1"], fields)}
+        for entry in metadata.get("managedFields", [])
     ]
     who = "manager", "subresource"
     same: Json = next((old for old in entries if all(old.get(key, "") == by[key] for key in who)), {})
@@ -375,28 +378,28 @@ def _manage(metadata: dict[str, Any], patch: Json, by: Json) -> None:
     metadata["managedFields"] = [*(old for old in entries if old is not same), entry]
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def _managed_fields(value: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for key, inner in value.items() if isinstance(value, Mapping) else ():
         if key in _BY_NAME and isinstance(inner, list):
             fields[f"f:{key}"] = {
-                f"k:{json.dumps({'name': item['name']}, separators=(',', ':'))}": _fields(
+                f"k:{json.dumps({'name': item['name']}, separators=(',', ':'))}": _managed_fields(
                     {name: part for name, part in item.items() if name != "name"}
                 )
                 for item in inner
             }
         elif inner is not None:
-            fields[f"f:{key}"] = _fields(inner)
+            fields[f"f:{key}"] = _managed_fields(inner)
     return fields
 
 
-def _less(fields: Json, taken: Json) -> dict[str, Any]:
+def _fields_without(fields: Json, taken: Json) -> dict[str, Any]:
     """Return the fields without the leaves in `taken`."""
     left: dict[str, Any] = {}
     for key, value in fields.items():
         if key not in taken:
             left[key] = value
-        elif value and (rest := _less(value, taken[key])):
+        elif value and (rest := _fields_without(value, taken[key])):
             left[key] = rest
     return left
 

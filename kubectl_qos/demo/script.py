@@ -53,8 +53,8 @@ _UNKNOWN: Final = 24 * _MIB
 """Usage of a container that the replaced pod did not have."""
 
 
-class Creep(NamedTuple):
-    """Memory growth in bytes: `rate` per second from `least` to `most`, then again from `least`.
+class RepeatedGrowth(NamedTuple):
+    """Memory that grows by `rate` bytes per second from `least` to `most`, then again from `least`.
 
     `since` is the second of the demo in which it begins.
     """
@@ -65,13 +65,13 @@ class Creep(NamedTuple):
     since: int = 0
 
 
-CREEPS: Final[Mapping[tuple[str, str], Creep]] = {
-    ("data", "importer"): Creep(70 * _KIB, 106 * _MIB, 130 * _MIB),
-    ("shop", "promo"): Creep(25 * _KIB, 58 * _MIB, 80 * _MIB),
-    ("shop", "api"): Creep(180 * _KIB, 640 * _MIB, 2000 * _MIB),
-    ("batch", "crunch"): Creep(400 * _KIB, 1240 * _MIB, 1330 * _MIB),
-    ("ml", "notebook"): Creep(120 * _KIB, 1090 * _MIB, 1180 * _MIB),
-    ("batch", "thumbs"): Creep(60 * _MIB, 96 * _MIB, 12 * _GIB, since=100),
+GROWTHS: Final[Mapping[tuple[str, str], RepeatedGrowth]] = {
+    ("data", "importer"): RepeatedGrowth(70 * _KIB, 106 * _MIB, 130 * _MIB),
+    ("shop", "promo"): RepeatedGrowth(25 * _KIB, 58 * _MIB, 80 * _MIB),
+    ("shop", "api"): RepeatedGrowth(180 * _KIB, 640 * _MIB, 2000 * _MIB),
+    ("batch", "crunch"): RepeatedGrowth(400 * _KIB, 1240 * _MIB, 1330 * _MIB),
+    ("ml", "notebook"): RepeatedGrowth(120 * _KIB, 1090 * _MIB, 1180 * _MIB),
+    ("batch", "thumbs"): RepeatedGrowth(60 * _MIB, 96 * _MIB, 12 * _GIB, since=100),
 }
 """By namespace and first part of the pod's name. importer and promo need more than their limits, thumbs more
 than its node has."""
@@ -92,9 +92,9 @@ class Container(NamedTuple):
     name: str
 
     @property
-    def creep(self) -> Creep | None:
+    def growth(self) -> RepeatedGrowth | None:
         """Growth of its memory, if any."""
-        return CREEPS.get((self.namespace, self.pod.partition("-")[0]))
+        return GROWTHS.get((self.namespace, self.pod.partition("-")[0]))
 
 
 class Script:
@@ -105,7 +105,7 @@ class Script:
         self._kernels = Kernels(self.world)
         self.logs = self._kernels.logs
         """Lines of the kernel log by node."""
-        self._own: dict[str, int] = {}
+        self._host_bytes: dict[str, int] = {}
         """Bytes that the host process uses, by node."""
         self.version = (0, 0)
         """Changes with every object and sample."""
@@ -124,8 +124,8 @@ class Script:
         """Second in which a container that waits starts."""
         self._backoff: dict[Container, tuple[int, int]] = {}
         """Seconds of the next delay, and second of the last start."""
-        self._pressed: dict[str, int] = {}
-        """Second of the last shortage, by node."""
+        self._short_at: dict[str, int] = {}
+        """The second of the last memory shortage, by node."""
         self._capacities = {
             raw["metadata"]["name"]: Quantity.parse(raw["status"]["capacity"]["memory"]).value()
             for raw in self.world.api.nodes
@@ -159,19 +159,19 @@ class Script:
 
     def _grow(self) -> None:
         for container, used in list(self._used.items()):
-            creep = container.creep
+            growth = container.growth
             if container in self._starts:
                 if self.world.second >= self._starts[container]:
                     self._start(container)
-            elif creep is not None and self.world.second >= creep.since:
-                grown = used + creep.rate
+            elif growth is not None and self.world.second >= growth.since:
+                grown = used + growth.rate
                 limit = self._limit(container)
                 if limit is not None and grown >= limit:
                     raw = self._pod(container)
                     self._kernels.at_limit(raw, _status_of(raw, container.name), limit)
                     self._kill(container)
-                    grown = min(creep.least, limit * 9 // 10)
-                self._used[container] = creep.least if grown >= creep.most else grown
+                    grown = min(growth.least, limit * 9 // 10)
+                self._used[container] = growth.least if grown >= growth.most else grown
 
     def _limit(self, container: Container) -> int | None:
         """Return the limit in force in bytes: from the status, or a lower one that the kubelet kept."""
@@ -196,28 +196,28 @@ class Script:
     def _watch_nodes(self) -> None:
         """Kill on full nodes, and evict on those above the threshold."""
         second = self.world.second
-        if second == BACKUP_AT or BACKUP_NODE in self._own:
-            self._own[BACKUP_NODE] = self._own.get(BACKUP_NODE, 0) + _BACKUP_RATE
+        if second == BACKUP_AT or BACKUP_NODE in self._host_bytes:
+            self._host_bytes[BACKUP_NODE] = self._host_bytes.get(BACKUP_NODE, 0) + _BACKUP_RATE
         for name, containers in self._by_node().items():
-            pods, own = sum(self._used[container] for container in containers), self._own.get(name, 0)
+            pods, own = sum(self._used[container] for container in containers), self._host_bytes.get(name, 0)
             capacity = self._capacities[name]
             if pods + own >= capacity:
-                self._fill(name, containers)
+                self._kill_on_full_node(name, containers)
             elif pods + own > capacity * 19 // 20 and second % EVICTING.delay_seconds == _CHECK_AT:
                 left = to_hard_eviction(self.world.snapshot().setup(name), pods, pods + own)
                 if left is not None and left <= 0:
                     self._evict(name, left)
-            if self._pressed.get(name) == second - PRESSURE_SECONDS:
+            if self._short_at.get(name) == second - PRESSURE_SECONDS:
                 self._report_pressure(name, is_low=False)
 
-    def _next(self, node: str, killer: Killer) -> NextDeath | None:
+    def _next_death(self, node: str, killer: Killer) -> NextDeath | None:
         """Return the next death by this killer, according to the last sample."""
         state = state_of_node(self.world.snapshot(), node)
         return next((death for death in next_deaths(state) if death.killer is killer), None)
 
-    def _fill(self, node: str, containers: list[Container]) -> None:
+    def _kill_on_full_node(self, node: str, containers: list[Container]) -> None:
         """Kill a container because the node is full; the host process ends then."""
-        victim = self._next(node, BY_RANK)
+        victim = self._next_death(node, BY_RANK)
         killed = Container(*victim.key, victim.container) if victim is not None else None
         if killed not in containers:  # it has ended since the last sample
             return
@@ -226,7 +226,7 @@ class Script:
             raw = self._pod(container)
             status = _status_of(raw, container.name)
             processes[container] = self._kernels.process(raw, status, self._used[container])
-        process, own = processes[killed], self._own.pop(node, 0)
+        process, own = processes[killed], self._host_bytes.pop(node, 0)
         invoker = Process(_BACKUP, self._kernels.pid(_BACKUP), 0, own) if own else process
         self._kernels.node_full(node, invoker, process, processes.values())
         message = f"System OOM encountered, victim process: {process.name}, pid: {process.pid}"
@@ -237,7 +237,7 @@ class Script:
     def _evict(self, node: str, left: int) -> None:
         """Evict a pod; `left` is negative, the bytes below the threshold."""
         self._report_pressure(node, is_low=True)
-        victim = self._next(node, EVICTING)
+        victim = self._next_death(node, EVICTING)
         if victim is None:
             return
         raw, amount = self._pod(Container(*victim.key, "")), max(100 * _MIB + left, 0) // _KIB
@@ -253,12 +253,12 @@ class Script:
         disrupted = {"type": DISRUPTION_TARGET, "status": "True", "reason": BY_KUBELET, "message": message}
         disrupted["lastTransitionTime"] = self.world.now
         raw["status"].setdefault("conditions", []).append(disrupted)
-        self._fail(raw, {"exitCode": 143, "reason": "Error"}, {"reason": EVICTED, "message": message})
+        self._end_pod(raw, {"exitCode": 143, "reason": "Error"}, {"reason": EVICTED, "message": message})
         self.world.event(raw, EVICTED, message)
         for name in [container["name"] for container in raw["spec"]["containers"]]:
             self.world.event(raw, "Killing", f"Stopping container {name}", container=name)
 
-    def _fail(self, raw: dict[str, Any], end: Json, why: Json) -> None:
+    def _end_pod(self, raw: dict[str, Any], end: Json, why: Json) -> None:
         """End a pod; its containers do not restart."""
         pod = key_of(raw)
         raw["status"] |= {"phase": "Failed", **why}
@@ -276,10 +276,10 @@ class Script:
 
     def _report_pressure(self, name: str, *, is_low: bool) -> None:
         """Set the condition MemoryPressure, with events if it changes."""
-        was_low = name in self._pressed
-        self._pressed.pop(name, None)
+        was_low = name in self._short_at
+        self._short_at.pop(name, None)
         if is_low:
-            self._pressed[name] = self.world.second
+            self._short_at[name] = self.world.second
             self.world.event(self._node(name), "EvictionThresholdMet", "Attempting to reclaim memory")
         if was_low == is_low:
             return
@@ -297,7 +297,7 @@ class Script:
         pods: dict[tuple[str, str], list[Json]] = {}
         for container in [container for container in self._used if container not in self._starts]:
             digest = int(self.world.digest(container, self.world.second)[:4], 16)
-            if container.creep is None and digest % 4 == 0:
+            if container.growth is None and digest % 4 == 0:
                 self._used[container] = self._baseline[container] * (1000 + digest // 4 % 21 - 10) // 1000
             usage = {"cpu": "12m", "memory": f"{self._used[container] // _KIB}Ki"}
             pods.setdefault(container[:2], []).append({"name": container.name, "usage": usage})
@@ -312,7 +312,7 @@ class Script:
             for (namespace, name), containers in sorted(pods.items())
         ]
         whole = {
-            node: self._own.get(node, 0) + sum(self._used[container] for container in containers)
+            node: self._host_bytes.get(node, 0) + sum(self._used[container] for container in containers)
             for node, containers in self._by_node().items()
         }
         self.world.api.node_metrics = [
@@ -331,7 +331,7 @@ class Script:
             for status in [status for _, status in container_statuses(new) if "running" in status["state"]]:
                 begun = Container(*key_of(new), status["name"])
                 now, self._baseline[begun] = used.get(begun.name, (_UNKNOWN, _UNKNOWN))
-                self._used[begun] = begun.creep.least if begun.creep is not None else now * 7 // 10
+                self._used[begun] = begun.growth.least if begun.growth is not None else now * 7 // 10
         self._controllers.replaced.clear()
 
     def _kill(self, container: Container) -> None:
@@ -339,7 +339,7 @@ class Script:
         world, raw = self.world, self._pod(container)
         end = {"exitCode": 137, "reason": OOM_KILLED}
         if raw["spec"].get("restartPolicy") == "Never":
-            self._fail(raw, end, {})
+            self._end_pod(raw, end, {})
             return
         status = _status_of(raw, container.name)
         self.killed_at[container] = nested(status, "resources", "limits").get("memory", "")
@@ -410,19 +410,19 @@ class Process(NamedTuple):
         return self._pages * 8 // _PAGE * _PAGE
 
     @property
-    def task(self) -> str:
+    def task_row(self) -> str:
         """Its line in the task list."""
         pages = f"{self._pages + 512:8} {self._pages - 64:8} {self._tables:8}"
         return f"[{self.pid:7}]     0 {self.pid:5} {pages}        0 {self.adj:13} {self.name}"
 
-    def invoked(self) -> Iterator[str]:
+    def invoked_lines(self) -> Iterator[str]:
         """Yield the first lines of a report that this process invokes."""
         yield (
             f"{self.name} invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj={self.adj}"
         )
         yield f"CPU: 0 PID: {self.pid} Comm: {self.name} {_VERSION}"
 
-    def chosen(self, constraint: str, invoker: Process, where: str) -> str:
+    def chosen_line(self, constraint: str, invoker: Process, where: str) -> str:
         """Return the line that names it as the victim."""
         scope = invoker.path.rpartition("/")[2] or "/"
         return (
@@ -430,7 +430,7 @@ class Process(NamedTuple):
             f"{where},task_memcg={self.path},task={self.name},pid={self.pid},uid=0"
         )
 
-    def killed(self, what: str) -> Iterator[str]:
+    def killed_lines(self, what: str) -> Iterator[str]:
         """Yield the last lines of a report: all processes of the container are killed."""
         kib = self.used_bytes // _KIB
         line = (
@@ -478,27 +478,27 @@ class Kernels:
         full = process.pod_path if of_pod else process.path
         self._print(
             pod.node_name,
-            *process.invoked(),
+            *process.invoked_lines(),
             f"memory: usage {kib}kB, limit {kib}kB, failcnt 18",
             "swap: usage 0kB, limit 0kB, failcnt 0",
             f"Memory cgroup stats for {full}:",
             *_HEADER,
             *([_PAUSE] if of_pod else []),
-            process.task,
-            process.chosen("CONSTRAINT_MEMCG", process, f"oom_memcg={full}"),
-            *process.killed("Memory cgroup out of memory"),
+            process.task_row,
+            process.chosen_line("CONSTRAINT_MEMCG", process, f"oom_memcg={full}"),
+            *process.killed_lines("Memory cgroup out of memory"),
         )
 
     def node_full(self, node: str, invoker: Process, victim: Process, others: Iterable[Process]) -> None:
         """Log a kill on a full node."""
         self._print(
             node,
-            *invoker.invoked(),
+            *invoker.invoked_lines(),
             "Mem-Info:",
             *_HEADER,
-            *(process.task for process in sorted({invoker, victim, *others}, key=lambda item: item.pid)),
-            victim.chosen("CONSTRAINT_NONE", invoker, "global_oom"),
-            *victim.killed("Out of memory"),
+            *(process.task_row for process in sorted({invoker, victim, *others}, key=lambda item: item.pid)),
+            victim.chosen_line("CONSTRAINT_NONE", invoker, "global_oom"),
+            *victim.killed_lines("Out of memory"),
         )
 
     def _print(self, node: str, *lines: str) -> None:

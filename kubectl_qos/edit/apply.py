@@ -160,9 +160,9 @@ class Apply:
         undoes: the id of the history entry that the change reverts, else empty.
         conflicts: values that someone else has changed since that entry.
         read_only: why nothing may be sent, None where it may.
-        usage: what it uses, and `history` what a store of metrics has of its containers.
+        usage: what the object uses, and `history` what a store of metrics has of its containers.
         wanted: the kind of strategy that is chosen at first, if it is among them.
-        plan: how it is looked after once it is sent, None where it is not on `trial`.
+        plan: how it is watched once it is sent, None where it is not on `trial`.
         related: None before they are read.
         strategies: the possible ones first; empty before the related objects are read.
         chosen: the index of the chosen strategy.
@@ -171,7 +171,7 @@ class Apply:
         keeps_mine: whether the same change is tried again on the object as it is now.
         seen: the stages so far, each once.
         seconds: how long after the request was sent it was checked last.
-        checks: how often the object was checked; `failed_checks` is how many of the last have failed.
+        checks: how often the object was checked; `failed_checks` is how many failed since one succeeded.
         error: what went wrong last.
     """
 

@@ -319,8 +319,8 @@ def _memory(
             facts["restarts"] = is_new_pod or after.name in preview.restarts
             yield Finding(Severity.WARNING, subject, code, facts=facts)
         if past is not None and not is_below and limit.value() < past.peak_bytes:
-            of_past = {"used": past.peak_bytes, "limit": limit.value(), "over": past.over}
-            yield Finding(Severity.WARNING, subject, FindingCode.LIMIT_BELOW_PEAK, facts=of_past)
+            history_facts = {"used": past.peak_bytes, "limit": limit.value(), "over": past.over}
+            yield Finding(Severity.WARNING, subject, FindingCode.LIMIT_BELOW_PEAK, facts=history_facts)
     used = usage.working_set_bytes if usage is not None else 0
     old_request, request = (eviction_request(pod, release, MEMORY).value() for pod in (old, new))
     if request < used <= old_request:
@@ -330,8 +330,8 @@ def _memory(
     histories = [seen[container.name] for container in _lasting(new, release) if container.name in seen]
     used = sum(history.p99_bytes or 0 for history in histories)
     if request != old_request and request < used:
-        of_past = {"used": used, "request": request, "over": histories[0].over}
-        yield Finding(Severity.NOTE, "memory request", FindingCode.REQUEST_BELOW_P99, facts=of_past)
+        history_facts = {"used": used, "request": request, "over": histories[0].over}
+        yield Finding(Severity.NOTE, "memory request", FindingCode.REQUEST_BELOW_P99, facts=history_facts)
 
 
 def _no_room(preview: Preview, kind: StrategyKind, target: ChangedObject) -> Iterator[Finding]:

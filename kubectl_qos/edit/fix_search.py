@@ -261,7 +261,7 @@ class _Search:
         return all(self._is_safe(key, own_deaths(after, key)) for key in self._group & self.pods.keys())
 
     def subsumes(self, fix: Fix, other: Fix) -> bool:
-        """Return whether a fix of another death of the same pod does what the other one would do."""
+        """Return whether a fix for one death of a pod keeps the claim of `other`, for another death of it."""
         if fix.pod is not other.pod or fix.edits == other.edits:
             return fix.pod is other.pod
         if fix.kind is not other.kind or fix.kind in {FixKind.LIMIT, FixKind.NEIGHBOUR}:

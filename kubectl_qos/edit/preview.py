@@ -396,10 +396,11 @@ _ANSWERED: Final = {
 
 
 def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeStatus) -> Effects:
+    """Return the effects with the times that they have in place, by the kubelet's expected answer."""
     when, pod, rank = _ANSWERED[answer], effects.before.pod, effects.rank_before
     later = When.NEVER if when is When.NEVER else When.RESTART
     waiting = resize.waiting_containers(pod) if when is When.NOW else set()
-    of_pod = when
+    pod_files_when = when
     pairs = zip(effects.before.containers, effects.after.containers, strict=True)
     limited = [old.name for old, new in pairs if old.container.limits != new.container.limits]
     if waiting and waiting.issuperset(limited):
@@ -408,15 +409,15 @@ def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeSt
         is_assumed = setup.node.origin("kubelet_version") is Origin.ASSUMED
         is_known = setup.release.patch is not None or not is_assumed
         has_fix = is_known and setup.release.has(Change.RESIZE_OF_STARTING_CONTAINER)
-        of_pod = When.RESTART if has_fix else When.RECREATED
+        pod_files_when = When.RESTART if has_fix else When.RECREATED
     if when is When.NOW and restarts:
         restarted = (container for container in effects.containers if container.name in restarts)
         adj = {container.name: container.oom_score_adj.after for container in restarted}
         rank = next(row.rank for row in with_adj(effects.ranking_before, pod, adj).pods if row.pod is pod)
-    of_scores = dict.fromkeys(restarts, when)
-    changes = [structs.replace(item, when=of_scores.get(item.name, later)) for item in effects.containers]
-    of_files: dict[str | None, When] = {None: of_pod, **dict.fromkeys(waiting, When.RESTART)}
-    files = [structs.replace(file, when=of_files.get(file.container, when)) for file in effects.files]
+    scores_when = dict.fromkeys(restarts, when)
+    changes = [structs.replace(item, when=scores_when.get(item.name, later)) for item in effects.containers]
+    files_when: dict[str | None, When] = {None: pod_files_when, **dict.fromkeys(waiting, When.RESTART)}
+    files = [structs.replace(file, when=files_when.get(file.container, when)) for file in effects.files]
     return replace(effects, when=when, rank_now=rank, containers=tuple(changes), files=tuple(files))
 
 

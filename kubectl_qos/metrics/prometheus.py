@@ -30,7 +30,7 @@ MAX_POINTS: Final = 11_000
 """The most points of one series: Prometheus refuses range queries for more."""
 MAX_BYTES: Final = 128 << 20
 """The most bytes of an answer, unzipped: the usage of 150,000 containers takes 100 MB."""
-_EXACTLY: Final = {"nocache": "1"}
+_UNCACHED: Final = {"nocache": "1"}
 """Without this VictoriaMetrics rounds times to steps, beyond the end; others ignore it."""
 _MAX_QUOTED: Final = 200
 _SELECTOR: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*={1,2}\s*([^,=]+?)\s*")
@@ -131,7 +131,7 @@ class Prometheus:
     def query_range(self, expression: str, start: float, end: float, step: float) -> list[Series]:
         """Return the values from start to end; the step grows until a server allows it. Raises QosError."""
         step = max(step, math.ceil((end - start) / (MAX_POINTS - 1)), 1)
-        times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}", **_EXACTLY}
+        times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}", **_UNCACHED}
         series = self._result("query_range", {"query": expression, **times})
         numbered = ((item, [(at, _number(text)) for at, text in item.values]) for item in series)
         return [
@@ -177,12 +177,12 @@ class Prometheus:
             return QosError(f"{self.name} does not answer as Prometheus does ({status}): {why}", hint=hint)
         is_much = re.search(r"too many (samples|points)|limit|exceed|max(Samples|Series)", why)
         is_late = answer.error_type in {"timeout", "canceled"} or "timeout" in why or "deadline" in why
-        hint = _LESS if is_much or is_late else ""
+        hint = _SMALLER_QUERY if is_much or is_late else ""
         return QosError(f"{self.name} refuses the query ({status} {answer.error_type}): {why}".rstrip(), hint)
 
 
-_LESS: Final = "a shorter --over, or fewer series with --prometheus-selector"
-_HINT: Final = "--prometheus URL names one"
+_SMALLER_QUERY: Final = "a shorter --over, or fewer series with --prometheus-selector"
+_NAME_ONE: Final = "--prometheus URL names one"
 
 
 def _read_body(response: BaseHTTPResponse, server: str, name: str) -> bytearray:
@@ -197,7 +197,7 @@ def _read_body(response: BaseHTTPResponse, server: str, name: str) -> bytearray:
         raise unreachable_error(error, server) from error
     if len(body) > MAX_BYTES:
         response.close()
-        raise QosError(f"{name} answers with more than {MAX_BYTES >> 20} MiB", hint=_LESS)
+        raise QosError(f"{name} answers with more than {MAX_BYTES >> 20} MiB", hint=_SMALLER_QUERY)
     response.release_conn()
     return body
 
@@ -267,7 +267,7 @@ def find_store(connection: Connection, matchers: str = "", service: str = "auto"
         why = f"service {elsewhere} is labelled as a store of metrics, but a tenant may have labelled it"
         raise QosError(why, hint=f"--prometheus {elsewhere} takes it nevertheless")
     what = "service of this cluster" if service == "auto" else f"service {service}"
-    raise QosError(f"no {what} is labelled as Prometheus, Thanos or VictoriaMetrics", hint=_HINT)
+    raise QosError(f"no {what} is labelled as Prometheus, Thanos or VictoriaMetrics", hint=_NAME_ONE)
 
 
 def _list_services(connection: Connection) -> list[Json]:
@@ -275,8 +275,10 @@ def _list_services(connection: Connection) -> list[Json]:
     body = _read_body(response, connection.server, "the API server")
     if response.status == HTTPStatus.FORBIDDEN:
         grant = "grant list on services and get on services/proxy, as docs/rbac/history.yaml does"
-        raise QosError("services may not be listed, which finding Prometheus needs", hint=f"{grant}; {_HINT}")
+        raise QosError(
+            "services may not be listed, which finding Prometheus needs", hint=f"{grant}; {_NAME_ONE}"
+        )
     try:
         return nested_list(msgspec.json.decode(body), "items")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise QosError(f"the list of services cannot be read ({response.status})", hint=_HINT) from None
+        raise QosError(f"the list of services cannot be read ({response.status})", hint=_NAME_ONE) from None

@@ -8,7 +8,7 @@ from kubectl_qos.present.format import NONE, count, escape
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column
 from kubectl_qos.present.pod_columns import rank_text
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula
-from kubectl_qos.qos.process_order import HostView, ProcessRow, Spared
+from kubectl_qos.qos.process_order import HostView, NotRanked, ProcessRow
 
 _SHORT_UID: Final = 8
 _SHORT_ID: Final = 12
@@ -175,13 +175,13 @@ def _sysctl_notes(sysctls: Mapping[str, int]) -> Iterable[str]:
 
 
 def _unranked(rows: list[ProcessRow], *, all_shown: bool) -> Iterable[str]:
-    immune = sum(row.ranked.spared is Spared.ADJ for row in rows)
+    immune = sum(row.ranked.not_ranked is NotRanked.ADJ for row in rows)
     if immune and not all_shown:
         yield f"{_processes(immune)} with an oom_score_adj of -1000 cannot be killed (--all shows them)"
-    for spared in (Spared.INIT, Spared.VFORK, Spared.SCORE):
-        pids = [str(row.process.pid) for row in rows if row.ranked.spared is spared]
+    for not_ranked in (NotRanked.INIT, NotRanked.VFORK, NotRanked.SCORE):
+        pids = [str(row.process.pid) for row in rows if row.ranked.not_ranked is not_ranked]
         if pids:
-            yield f"not ranked: {first_few(pids, 5)} ({spared.value})"
+            yield f"not ranked: {first_few(pids, 5)} ({not_ranked.value})"
 
 
 def _processes(number: int) -> str:

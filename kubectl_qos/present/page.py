@@ -40,7 +40,7 @@ class Grid(NamedTuple):
     right: frozenset[int] = frozenset()
 
 
-class Mark(NamedTuple):
+class LaneMark(NamedTuple):
     """A moment in a lane; `place` is from 0, where the axis begins, to 1. Deaths stand out."""
 
     place: float
@@ -53,7 +53,7 @@ class Lanes(NamedTuple):
 
     begin: str
     end: str
-    lanes: Sequence[tuple[str, Sequence[Mark]]]
+    lanes: Sequence[tuple[str, Sequence[LaneMark]]]
 
 
 Block = Heading | Paragraph | Bullets | Grid | Lanes

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Inputs = Mapping[str, Any]
 
 
-class Mark(NamedTuple):
+class ClassSign(NamedTuple):
     """How a class looks; colour is never the only sign. `token` is a theme colour, not a colour."""
 
     letter: str
@@ -42,9 +42,9 @@ class Mark(NamedTuple):
 
 
 CLASSES: Final = {
-    QosClass.GUARANTEED: Mark("G", "●", "G", "success"),
-    QosClass.BURSTABLE: Mark("B", "◐", "B", "calm"),
-    QosClass.BEST_EFFORT: Mark("E", "○", "E", "warning"),
+    QosClass.GUARANTEED: ClassSign("G", "●", "G", "success"),
+    QosClass.BURSTABLE: ClassSign("B", "◐", "B", "calm"),
+    QosClass.BEST_EFFORT: ClassSign("E", "○", "E", "warning"),
 }
 
 FLAG_MEANINGS: Final = {

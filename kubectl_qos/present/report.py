@@ -34,7 +34,7 @@ from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.list_notes import missing_sentence, usage_sentence
 from kubectl_qos.present.next_death import columns, foretold, notes, nothing
 from kubectl_qos.present.output import NO_AGES, Align, Column
-from kubectl_qos.present.page import Block, Bullets, Grid, Heading, Lanes, Mark, Paragraph
+from kubectl_qos.present.page import Block, Bullets, Grid, Heading, LaneMark, Lanes, Paragraph
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.present.pod_history import event_text
 from kubectl_qos.present.reasons import assumption_sentence
@@ -205,11 +205,11 @@ def _lanes(lines: Sequence[TimelineEntry]) -> Iterator[Lanes]:
     if not timed or min(moments) == max(moments):
         return
     begin, whole = min(moments), max(moments) - min(moments)
-    lanes = dict[str, list[Mark]]()
+    lanes = dict[str, list[LaneMark]]()
     for moment, entry in timed:
         name, is_death = entry.about.partition(", container ")[0], entry.what in DEATHS
         text = f"{clock(moment)} {entry.what}: {entry.message}"
-        lanes.setdefault(name, []).append(Mark((moment - begin) / whole, text, is_death))
+        lanes.setdefault(name, []).append(LaneMark((moment - begin) / whole, text, is_death))
     ordered = sorted(lanes.items(), key=lambda lane: not any(mark.is_death for mark in lane[1]))
     yield Lanes(clock(begin), clock(max(moments)), ordered[:_MOST_LANES])
 

@@ -86,7 +86,7 @@ class HostView(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_fi
         return total // self.page_size
 
 
-class Spared(Enum):
+class NotRanked(Enum):
     """Why the kernel skips a process."""
 
     ADJ = "oom_score_adj is -1000"
@@ -107,13 +107,13 @@ class RankedProcess:
     is_tied: bool
     points: int
     expected: int
-    spared: Spared | None
+    not_ranked: NotRanked | None
 
     @property
     def differs(self) -> bool:
         """Whether the score in /proc differs from the formula's."""
         score = self.process.score
-        return self.spared is None and score is not None and abs(score - self.expected) > SCORE_SLACK
+        return self.not_ranked is None and score is not None and abs(score - self.expected) > SCORE_SLACK
 
 
 def process_order(
@@ -129,16 +129,16 @@ def process_order(
         pages = counted_pages(process, page)
         points = badness(pages, process.adj, total_pages, kernel, admin=process.admin)
         expected = proc_oom_score(points, total_pages, kernel)
-        spared = _spared(process, expected, is_whole=is_whole)
-        rows.append(RankedProcess(process, None, False, points, 0 if spared else expected, spared))
-    candidates = [row for row in rows if row.spared is None]
+        not_ranked = _why_not_ranked(process, expected, is_whole=is_whole)
+        rows.append(RankedProcess(process, None, False, points, 0 if not_ranked else expected, not_ranked))
+    candidates = [row for row in rows if row.not_ranked is None]
     candidates.sort(key=lambda row: (-row.points, row.process.pid))
     counts = Counter(row.points for row in candidates)
     first: dict[int, int] = {}
     for place, row in enumerate(candidates, start=1):
         first.setdefault(row.points, place)
     ranked = [replace(row, rank=first[row.points], is_tied=counts[row.points] > 1) for row in candidates]
-    others = sorted((row for row in rows if row.spared is not None), key=lambda row: row.process.pid)
+    others = sorted((row for row in rows if row.not_ranked is not None), key=lambda row: row.process.pid)
     return (*ranked, *others)
 
 
@@ -190,15 +190,15 @@ def formula_in_use(processes: Sequence[HostProcess], release: str, total_pages: 
     return Kernel.FLOORED if by_version is Kernel.SIGNED else by_version
 
 
-def _spared(process: HostProcess, expected: int, *, is_whole: bool) -> Spared | None:
+def _why_not_ranked(process: HostProcess, expected: int, *, is_whole: bool) -> NotRanked | None:
     if process.adj == OOM_SCORE_ADJ_MIN:
-        return Spared.ADJ
+        return NotRanked.ADJ
     if process.pid == 1 and is_whole:
-        return Spared.INIT
+        return NotRanked.INIT
     if process.borrows:
-        return Spared.VFORK
+        return NotRanked.VFORK
     if process.score == 0 and expected > SCORE_SLACK:
-        return Spared.SCORE
+        return NotRanked.SCORE
     return None
 
 
@@ -230,11 +230,13 @@ def build_process_rows(
 ) -> list[ProcessRow]:
     """Return a row for each process; `names` by pod UID, `oom_groups` are cgroups that are killed whole."""
     processes = list(order)
-    groups = [oom_group(row.process.cgroup, oom_groups) if row.spared is None else None for row in processes]
+    groups = [
+        oom_group(row.process.cgroup, oom_groups) if row.not_ranked is None else None for row in processes
+    ]
     rows = []
     for ranked, group in zip(processes, groups, strict=True):
         pod = pod_cgroup(ranked.process.cgroup)
         named = names.get(pod.pod_uid) if pod is not None else None
-        killed_together = groups.count(group) if group is not None else int(ranked.spared is None)
+        killed_together = groups.count(group) if group is not None else int(ranked.not_ranked is None)
         rows.append(ProcessRow(ranked, pod, named, killed_together))
     return rows

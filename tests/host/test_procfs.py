@@ -24,8 +24,8 @@ from kubectl_qos.qos.oom_score import Kernel
 from kubectl_qos.qos.process_order import (
     HostProcess,
     HostView,
+    NotRanked,
     RankedProcess,
-    Spared,
     build_process_rows,
     formula_in_use,
     process_order,
@@ -79,8 +79,8 @@ def test_a_recorded_node_has_the_recorded_order_and_scores(a_recorded_node: Reco
     scores = [recorded[row.process.pid]["oom_score"] for row in ranked]
     for before, after in pairwise(scores):
         assert after <= before + 2, "the kernel's own scores fall as RANK rises, apart from its approximation"
-    assert {row.spared for row in rows if row.rank is None} <= {Spared.ADJ, Spared.INIT}
-    assert all(row.process.score == 0 for row in rows if row.spared)
+    assert {row.not_ranked for row in rows if row.rank is None} <= {NotRanked.ADJ, NotRanked.INIT}
+    assert all(row.process.score == 0 for row in rows if row.not_ranked)
 
 
 def test_a_recorded_node_has_the_recorded_pods_and_containers(a_recorded_node: Recorded) -> None:
@@ -148,8 +148,8 @@ def test_a_child_of_vfork_is_skipped(node: FakeNode) -> None:
     node.process(30, "idle", status={"State": "S (sleeping)"}, **alike)
     node.process(31, "forked", ppid=30, **alike)
     assert {one.pid for one in read(node).processes if one.borrows} == {21}
-    spared = {row.process.pid: row.spared for row in order(read(node))}
-    assert spared == {20: None, 21: Spared.VFORK, 30: None, 31: None}
+    spared = {row.process.pid: row.not_ranked for row in order(read(node))}
+    assert spared == {20: None, 21: NotRanked.VFORK, 30: None, 31: None}
 
 
 def test_all_of_its_memory_counts(node: FakeNode) -> None:

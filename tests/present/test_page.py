@@ -17,8 +17,8 @@ from kubectl_qos.present.page import (
     Bullets,
     Grid,
     Heading,
+    LaneMark,
     Lanes,
-    Mark,
     Paragraph,
     html_page,
     markdown,
@@ -90,7 +90,7 @@ def test_a_page_shows_what_it_is_given_and_nothing_else(one: str, other: str) ->
     assert [one.strip(" \t\n") for one in page.texts] == expected
     assert page.tags <= {"h1", "p", "strong", "code", "ul", "li", "div", "table", "tr", "th", "td"}
 
-    lanes = [*blocks, Lanes(more, text, [(text, [Mark(0.5, more, is_death=True)])])]
+    lanes = [*blocks, Lanes(more, text, [(text, [LaneMark(0.5, more, is_death=True)])])]
     assert markdown(lanes) == markdown(blocks), "the table below has the same"
     page = Texts()
     page.feed(html_page(text, lanes[-1:]).partition("<body>")[2])
@@ -108,9 +108,9 @@ def test_commands_flags_fields_and_known_names_are_code() -> None:
 
 def test_times_are_places_on_one_axis_and_deaths_are_drawn_last() -> None:
     marks = [
-        Mark(1, "died", is_death=True),
-        Mark(0, "began", is_death=False),
-        Mark(1, "ended", is_death=False),
+        LaneMark(1, "died", is_death=True),
+        LaneMark(0, "began", is_death=False),
+        LaneMark(1, "ended", is_death=False),
     ]
     page = html_page("", [Lanes("10:00", "11:00", [("pod shop/web-0", marks)])])
     assert [float(x) for x in re.findall(r'cx="(\d+)"', page)] == [310, 890]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, badness, proc_oom_score, restrict_adj
 from kubectl_qos.qos.process_order import (
     HostProcess,
+    NotRanked,
     RankedProcess,
-    Spared,
     counted_pages,
     formula_in_use,
     oom_group,
@@ -68,12 +68,12 @@ def test_those_that_are_never_killed_come_last_without_a_rank() -> None:
         seen(6, 500, score=0),
         seen(7, borrows=True),
     )
-    assert [(row.process.pid, row.rank, row.spared) for row in found] == [
+    assert [(row.process.pid, row.rank, row.not_ranked) for row in found] == [
         (5, 1, None),
-        (1, None, Spared.INIT),
-        (4, None, Spared.ADJ),
-        (6, None, Spared.SCORE),
-        (7, None, Spared.VFORK),
+        (1, None, NotRanked.INIT),
+        (4, None, NotRanked.ADJ),
+        (6, None, NotRanked.SCORE),
+        (7, None, NotRanked.VFORK),
     ]
     assert order(seen(1, score=666), is_whole=False)[0].rank == 1
 

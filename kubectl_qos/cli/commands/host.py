@@ -128,7 +128,7 @@ def _read(options: Options, names: dict[str, PodNames]) -> HostView:
 def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
     from kubectl_qos.cli.tables import TableView
     from kubectl_qos.present.host import host_columns, host_notes
-    from kubectl_qos.qos.process_order import Spared, build_process_rows, formula_in_use, process_order
+    from kubectl_qos.qos.process_order import NotRanked, build_process_rows, formula_in_use, process_order
 
     kernel = formula_in_use(host.processes, host.kernel_release, host.total_pages, host.page_size)
     order = process_order(host.processes, host.total_pages, host.page_size, kernel, is_whole=host.is_whole)
@@ -136,7 +136,7 @@ def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
     rows = build_process_rows(order, host.names, groups)
     return TableView(
         kind="ProcessRank",
-        rows=[row for row in rows if options.everything or row.ranked.spared is not Spared.ADJ],
+        rows=[row for row in rows if options.everything or row.ranked.not_ranked is not NotRanked.ADJ],
         columns=host_columns(every=options.format.has_every_column or options.format.output == "wide"),
         notes=tuple(host_notes(host, rows, kernel, all_shown=options.everything)),
         key=lambda row: row.process.pid,

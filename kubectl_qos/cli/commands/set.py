@@ -234,7 +234,7 @@ def _scope(
     references: Sequence[resources.Reference], resolved: sources.ResolvedSource, options: Options
 ) -> Scope:
     """Return the scope of the named object; for a workload the pods with the labels of its template."""
-    from kubectl_qos.edit.compare import to_pods
+    from kubectl_qos.edit.compare import scope_of_pods
     from kubectl_qos.k8s.kinds import WORKLOADS
 
     if options.source.reads_store:
@@ -243,7 +243,7 @@ def _scope(
     scope = resolved.named(*(reference.name for reference in references))
     if not (resolved.source.is_live and references and references[0].kind in WORKLOADS):
         return scope
-    return to_pods(resolved.source.find(references[0].kind, scope.namespace, references[0].name), scope)
+    return scope_of_pods(resolved.source.find(references[0].kind, scope.namespace, references[0].name), scope)
 
 
 def check_flags(options: Options) -> None:

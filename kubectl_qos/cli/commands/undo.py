@@ -171,7 +171,7 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
     from kubectl_qos.cli.set_edits import effect_sections, preview_notes
     from kubectl_qos.cluster.source import related_to
     from kubectl_qos.edit.apply import Apply
-    from kubectl_qos.edit.compare import recreate_all, to_pods
+    from kubectl_qos.edit.compare import recreate_all, scope_of_pods
     from kubectl_qos.edit.history import find_conflicts, undo_edits
     from kubectl_qos.edit.related import pod_from_raw, pod_reference
     from kubectl_qos.k8s.objects import nested
@@ -190,7 +190,7 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
     edits = undo_edits(entry, pod, uid=str(nested(related.raw, "metadata").get("uid", "")))
     _check_conflicts(entry, find_conflicts(entry, pod), shell.options)
     scope = Scope(namespace=entry.namespace, names=frozenset({entry.name}))
-    snapshot = shell.source.snapshot(scope if pod.kind == "Pod" else to_pods(pod, scope))
+    snapshot = shell.source.snapshot(scope if pod.kind == "Pod" else scope_of_pods(pod, scope))
     change = replace(Apply.of(pod, edits, snapshot).as_undo(entry), wanted=entry.strategy)
     effects = change.preview
     if is_requested:
