@@ -84,7 +84,7 @@ class FileSource(Source):
         """Sentences about what folders have and is not read, and how to check it."""
         self._any_files = any_files
         """Paths whose documents may be something else than objects, as in a folder."""
-        self._walked: set[Path] = set()
+        self._in_folders: set[Path] = set()
         self._keeps = keep_objects
         self._paths = tuple(paths)
         self._kustomize = kustomize
@@ -303,7 +303,7 @@ class FileSource(Source):
             elif file.name.endswith(PACKED) and file not in map(Path, self._any_files):
                 folders.setdefault(_PACKED, {})[str(file)] = None
             else:
-                self._walked.add(file)
+                self._in_folders.add(file)
                 continue
             names.add(file)
         self.skipped |= {f"{text}: {first_few([*paths])}": None for text, paths in folders.items()}
@@ -331,7 +331,7 @@ class FileSource(Source):
         parsed = ParsedObjects(objects=self.objects if self._keeps else None)
         names = []
         for name, content in self._contents(parsed.problems if self._keeps else None):
-            parsed.is_of_folder = Path(name) in self._walked
+            parsed.is_of_folder = Path(name) in self._in_folders
             names.append(name)
             if self._keeps:
                 self.texts[name] = content
