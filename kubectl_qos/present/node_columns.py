@@ -8,7 +8,14 @@ from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.group_table import NodeRow, percent, worst_node_first
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape, eta, full_name
-from kubectl_qos.present.next_death import AT_MOST, distance, killed_by, victim
+from kubectl_qos.present.next_death import (
+    AT_MOST,
+    death_condition,
+    distance,
+    killed_by,
+    killer_words,
+    victim,
+)
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, Needs, column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES
@@ -86,8 +93,8 @@ def _death_text(row: NodeRow) -> str:
     death = row.death
     if death is None:
         return _no_victim(row)
-    when = filter(None, (killed_by(death), eta(death.seconds)))
-    return f"{distance(death)} {victim(death)}, {', '.join(when)}"
+    when = ", ".join(filter(None, (killer_words(death), eta(death.seconds))))
+    return f"{distance(death)} {victim(death)}, {when}{death_condition(death, names_other=False)}"
 
 
 _COLUMNS: Final[tuple[NodeColumn, ...]] = (

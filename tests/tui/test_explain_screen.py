@@ -265,6 +265,10 @@ async def test_the_graph_marks_deaths_that_were_seen() -> None:
         mark = next(line for line in lines if line.strip() == "✗")
         below = lines[lines.index(mark) - 1]
         assert below[mark.index("✗") - 1] != below[mark.index("✗")], "memory fell there"
+        await pilot.resize_terminal(120, 40)
+        await pilot.keys("escape", "K")
+        await pilot.seen("killed by")
+        await pilot.until(lambda: "✗ died 12:00:15" in pilot.words)
 
 
 async def test_the_graph_is_that_of_the_node_if_it_kills_first() -> None:

@@ -30,7 +30,14 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, escape, eta, shortened
 from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
 from kubectl_qos.present.list_notes import no_usage_reason, node_table_notes, pod_table_notes
-from kubectl_qos.present.next_death import distance, foretold, killer_words, short_victim, victim
+from kubectl_qos.present.next_death import (
+    death_condition,
+    distance,
+    foretold,
+    killer_words,
+    short_victim,
+    victim,
+)
 from kubectl_qos.present.node_columns import (
     NODE_COLUMNS,
     RESERVED,
@@ -179,7 +186,7 @@ _ON_A_LINE: Final = 2
 _LEAST_NAME: Final = 9
 _LAST_IS_EMPTY: Final = 3
 """Rows of more lines than this have an empty one between them."""
-_LEAST_GRAPH: Final = 3
+_LEAST_GRAPH: Final = 2
 """The lines that make a graph."""
 
 
@@ -195,10 +202,10 @@ def _bar_column(cells: int) -> NodeColumn:
 
 
 def _death_column(whole: NodeColumn, cells: int) -> NodeColumn:
-    """Return the column with names and clauses that are cut rather than the killer."""
+    """Return the column with names and clauses that are cut rather than the killer and the time."""
 
     def cell(row: NodeRow, now: datetime) -> str:
-        text = whole.cell(row, now)
+        text = whole.cell(row, now).removesuffix(death_condition(row.death, names_other=False))
         name = victim(row.death) if row.death is not None else ""
         room = cells - cell_len(text) + len(name)
         shorter = text.replace(name, shortened(name, room), 1) if room >= _LEAST_NAME else text
@@ -252,7 +259,8 @@ class NodeList(ListDefinition[NodeRow]):
         is_narrow = width - column < _MIN_DEATH
         spans: Spans = ()
         first = 1 + is_narrow
-        graph = self._graph(row, height - 1 - first, (width if is_narrow else column) - GUTTER - GAP)
+        room = min(height, shown) - first
+        graph = self._graph(row, room, (width if is_narrow else column) - GUTTER - GAP)
         if graph and number >= first:
             spans = ((" " * GUTTER, ""), *graph[number - first])
         elif number == first and "memory" in starts and row.memory.used_bytes is not None:
@@ -272,7 +280,7 @@ class NodeList(ListDefinition[NodeRow]):
         room = width // _ON_A_LINE if is_narrow else width - column
         for death in deaths:
             far, name = f"{distance(death)} ", short_victim(death) if is_narrow else victim(death)
-            ends_by = f", {killer_words(death)}  {eta(death.seconds)}".rstrip()
+            ends_by = "".join(f", {words}" for words in (killer_words(death), eta(death.seconds)) if words)
             who = shortened(name, max(room - GAP - len(far + ends_by), GAP))
             spans += ((" " * before, ""), (far + who, ""), (ends_by, "muted"))
             before = GAP

@@ -19,6 +19,7 @@ from textual.widgets import Static
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import EventList
+from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.kill_columns import aged_columns
@@ -32,6 +33,7 @@ from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import Detail, FollowStatus
 from kubectl_qos.tui.view_model import ViewModel, pod_named
+from kubectl_qos.tui.widgets.graph import pod_graph
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.table import Layout, fitting_columns
 from kubectl_qos.tui.widgets.text_view import (
@@ -51,6 +53,8 @@ _IMPORTANCE: Final = "pod by sure time pod namespace container node node exit re
 _LEFT_OUT: Final = frozenset({"score", "freed", "victim", "place"})
 """Only the kernel's log has these."""
 _SQUEEZED: Final = {"pod": 16, "node": 8}
+_DRAWN: Final = 30
+"""The lines that a screen needs for a graph."""
 _TOKENS: Final = {Confidence.CERTAIN: "success", Confidence.LIKELY: "", Confidence.POSSIBLE: "muted"}
 
 
@@ -222,10 +226,22 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
             subject, blank, diagnosis, *others = detail_lines(kill, width)
             lines += [TextLine(text, "answer") for text in wrapped(subject, width)]
             lines += [TextLine(text, "changed") for text in wrapped(diagnosis, width)]
-            lines += [TextLine(blank), *map(TextLine, others)]
+            lines += [TextLine(blank), *self._graph(kill, width), *map(TextLine, others)]
         elif self._loaded is not None:
             lines += [TextLine(text, "muted") for text in wrapped(LATER, width, hanging="")]
         return lines
+
+    def _graph(self, kill: Kill, width: int) -> list[TextLine]:
+        """Draw the memory of a pod around its death, if that was watched."""
+        key, died, trends = (kill.namespace, kill.pod), parse_time(kill.time), self.qos.trends
+        times, ranked = trends.times(key), self._view_model.rows.nodes.get(kill.node)
+        row = next((row for row in ranked.rows if row.pod.key == key), None) if ranked is not None else None
+        if row is None or died is None or not times or self.app.size.height < _DRAWN:
+            return []
+        if died.timestamp() < times[0]:
+            return []
+        lines = pod_graph(trends.of(key), row.limit, width, times, [died])
+        return [*lines, TextLine("")] if lines else []
 
     def _notes_layout(self, width: int) -> list[TextLine]:
         key = self.qos.keys.first("kills.notes")

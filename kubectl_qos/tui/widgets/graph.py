@@ -19,7 +19,7 @@ from kubectl_qos.present.format import binary, mebibytes, rounded
 from kubectl_qos.present.node_columns import FILLS
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.tui.widgets.text_view import TextLine
+from kubectl_qos.tui.widgets.text_view import TextLine, wrapped
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 _CEILING: Final = "┄"
@@ -117,7 +117,8 @@ def pod_graph(
         row = "".join(_DEATH if cell in marks else " " for cell in range(max(marks) + 1))
         shown.append(TextLine(f"{' ' * column} {row}", "error"))
         seen += f"; {_DEATH} died {', '.join(f'{time:%H:%M:%S}' for time in died)}"
-    return [*shown, TextLine(f"{' ' * column} {seen}", "muted")]
+    indent = " " * (column + 1)
+    return [*shown, *(TextLine(line, "muted") for line in wrapped(seen, width, indent, ""))]
 
 
 def node_graph(

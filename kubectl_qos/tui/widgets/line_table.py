@@ -374,7 +374,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             if part < 0:
                 spans = self.heading(row, width)
             else:
-                spans = self.further(row, part, self.height, self.columns, width)
+                room = self.scrollable_content_region.width
+                spans = self.further(row, part, self.height, self.columns, room)
             return _PaintedSpans(spans, at_cursor, self.has_focus)
         key = self._key(row)
         return _PaintedRow(
