@@ -117,10 +117,11 @@ def is_since(kill: Kill, moment: datetime) -> bool:
     return when is None or when >= moment
 
 
-def newest_first(kill: Kill) -> tuple[bool, float, str, str, str]:
-    """Return a sort key: newest first, unknown times last."""
-    when = parse_time(kill.time)
-    return when is None, -(when.timestamp() if when else 0), kill.namespace, kill.pod, kill.container
+def newest_first(kill: Kill) -> tuple[bool, float, float, str, str, str]:
+    """Return a sort key: newest first, in a second by the kernel's clock, unknown times last."""
+    when, uptime = parse_time(kill.time), kill.report.uptime if kill.report is not None else None
+    moment = when.timestamp() if when is not None else 0
+    return when is None, -moment, -(uptime or 0), kill.namespace, kill.pod, kill.container
 
 
 @dataclass(frozen=True, slots=True)
