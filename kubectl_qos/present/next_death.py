@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths
+from kubectl_qos.analysis.deaths import FAR_PERCENT, DeathRow, Deaths, NodeDeaths
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.k8s.usage import PodKey, PodUsage
@@ -67,6 +67,8 @@ def notes(deaths: Deaths) -> Iterator[str]:
         if first:
             names = [full_name(pod.namespace, pod.name) for pod in first]
             yield f"the kubelet evicts {first_few(names)} before all others, which frees nothing: {NO_STATS}"
+        if deaths.state is not None and not any(map(_is_expected, deaths.rows)):
+            yield f"nothing is {FAR_PERCENT} % full, and no growth is known: what grows first dies first"
         yield from victim_notes(deaths.rows)
         yield from _late_kubelet(deaths)
         is_assumed = {
@@ -82,6 +84,13 @@ def notes(deaths: Deaths) -> Iterator[str]:
         if starting:
             names = [f"{full_name(*pod)}:{escape(name)}" for pod, name in sorted(starting)]
             yield f"{first_few(names)}: growth in the first minutes after a start is not a trend"
+
+
+def _is_expected(row: DeathRow) -> bool:
+    """Return whether more speaks for a death than that its ceiling is the fullest."""
+    death = row.death
+    is_full = death.fullness * 100 >= FAR_PERCENT
+    return is_full or death.distance_bytes <= 0 or row.seconds is not None or death.precedent is not None
 
 
 def _late_kubelet(deaths: Deaths) -> Iterator[str]:
@@ -323,6 +332,8 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
         far, when = "", "at any moment"
     elif death.seconds is not None:
         when = f"in {eta(death.seconds)}"
+    elif is_first and DeathRow(node, death).is_far:
+        when = "next if it grows"
     elif not is_first:
         far, when = turn(death), f"at {bounded(death)}"
     by = f": {killer_words(death)}"

@@ -54,6 +54,8 @@ def test_a_line_that_is_cut_keeps_the_distance_and_what_is_due_holds_in_the_past
     full: dict[str, Any] = {**IN_USE, "mechanism": "pod limit", "is_own": True}
     own = DEATH._replace(precedent=Precedent.KILLED, **full)
     assert foretold(own) == "shop/api:c dies next: own limit 75%, +100Mi, killed there before"
+    only_fullest = own._replace(precedent=None)
+    assert foretold(only_fullest) == "shop/api:c dies next if it grows: own limit 75%, +100Mi"
     bound = own._replace(is_upper_bound=True, precedent=None)
     assert foretold(bound, is_first=False) == "shop/api:c dies at +100Mi at most: own limit 75%"
     assert how(own) == "own limit 75%, +100Mi, killed there before"
@@ -318,6 +320,12 @@ def test_without_the_nodes_own_memory_distances_are_upper_bounds(snapshot: Snaps
     assert any(note.startswith(unknown) for note in next_death.notes(bare))
 
 
+def test_where_only_fullness_orders_the_deaths_of_a_node_it_is_said(snapshot: Snapshot) -> None:
+    words = "nothing is 80 % full, and no growth is known: what grows first dies first"
+    for node, is_said in (("control-1", True), ("worker-2", False)):
+        assert (words in [*next_death.notes(deaths_on_nodes(snapshot, [node]))]) is is_said
+
+
 def test_a_node_says_what_growth_the_kubelet_may_notice_too_late(snapshot: Snapshot) -> None:
     """As measured: with 100Mi between them the kubelet evicted at 3 MiB/s, and the kernel killed at 38."""
     words = "the kubelet checks every 10 s: where memory grows by more than 10Mi a second, the kernel may"
@@ -325,7 +333,8 @@ def test_a_node_says_what_growth_the_kubelet_may_notice_too_late(snapshot: Snaps
     assert [note for note in alone if "checks every" in note] == [f"{words} kill before it evicts"]
     evicted = DEATH._replace(mechanism="kubelet eviction", container="")
     for mechanism, is_said in (("node", True), ("systemd-oomd", False)):
-        row = DeathRow("worker-3", evicted._replace(earlier=DEATH._replace(mechanism=mechanism)))
+        earlier = DEATH._replace(mechanism=mechanism)
+        row = DeathRow("worker-3", evicted._replace(earlier=earlier, seconds=9.0))
         raced = next_death.notes(replace(deaths_on_nodes(snapshot, ["worker-3"]), rows=(row,)))
         assert any("so fast that it may run out in between" in note for note in raced) is is_said
     of_two = DeathRow("worker-2", evicted), DeathRow("worker-3", DEATH._replace(distance_bytes=900 * MIB))
