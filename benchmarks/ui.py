@@ -31,8 +31,8 @@ import msgspec
 from benchmarks import cluster
 from benchmarks.first_frame import demo, first_frame, written
 from kubectl_qos.cluster.files import DEMO_TIME
+from kubectl_qos.cluster.informer import Store
 from kubectl_qos.cluster.source import Source, StaticStream, UpdateStream
-from kubectl_qos.cluster.store import Store
 from kubectl_qos.cluster.writer import Writer
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError

@@ -19,13 +19,13 @@ from kubectl_qos.present.format import duration
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.files import FileSource
+    from kubectl_qos.cluster.kube_api import UsageReader
     from kubectl_qos.cluster.source import Bundled, PastSource, Source, StoredObjects
-    from kubectl_qos.cluster.usage import UsageReader
     from kubectl_qos.config.settings import Settings
     from kubectl_qos.k8s.interning import Ids
     from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.k8s.snapshot import Arrived, NodeOverrides, Scope, Snapshot
-    from kubectl_qos.metrics.deaths import Track
+    from kubectl_qos.metrics.past import Track
     from kubectl_qos.metrics.prometheus import Prometheus
     from kubectl_qos.qos.kills.analyze import Kill
     from kubectl_qos.transport.client import Connection
@@ -122,8 +122,8 @@ def resolve_source(
         return ResolvedSource(files, scope, files.notes, bool(files.problems), failed, has_flag)
     else:
         from kubectl_qos.analysis.trends import Trends
+        from kubectl_qos.cluster.kube_api import UsageChoice
         from kubectl_qos.cluster.live import LiveSource
-        from kubectl_qos.cluster.usage import UsageChoice
 
         seconds = options.watch_seconds
         doing = f"watching what grows for {duration(seconds)}: " if seconds else ""
@@ -303,7 +303,7 @@ class Past:
 
     def older_deaths(self, now: datetime, *, is_past: bool) -> tuple[Sequence[Kill], int]:
         """Return the store's deaths, if a store is named or the time is past, and their range in seconds."""
-        from kubectl_qos.metrics.deaths import read_kills
+        from kubectl_qos.metrics.past import read_kills
 
         seconds, end = self._options.over_seconds, now.timestamp()
         if self._options.prometheus is None and not is_past:
@@ -312,7 +312,7 @@ class Past:
 
     def track(self) -> Track:
         """Return the last hours that the store has, and who died in them."""
-        from kubectl_qos.metrics.deaths import read_track
+        from kubectl_qos.metrics.past import read_track
 
         return read_track(self._opened[0], self.present().timestamp())
 

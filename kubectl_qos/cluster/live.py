@@ -21,14 +21,17 @@ from kubectl_qos.cluster.informer import POLL_SECONDS, Informer, no_capacity, no
 from kubectl_qos.cluster.kube_api import (
     KubeApi,
     KubeletConfigs,
+    UsageChoice,
+    UsageReader,
     list_path,
     read_events,
     read_log,
     read_object,
     read_pod_events,
+    read_usage,
+    with_shortages,
 )
 from kubectl_qos.cluster.source import Source, UpdateStream
-from kubectl_qos.cluster.usage import UsageChoice, UsageReader, read_usage, with_shortages
 from kubectl_qos.edit.related import (
     AUTOSCALERS,
     BUDGETS,

@@ -179,8 +179,8 @@ class LivingDemo(Source):
 
     def _cluster(self) -> LiveSource:
         with self._lock:  # two threads that import the same modules may see them half initialised
+            from kubectl_qos.cluster.kube_api import UsageChoice
             from kubectl_qos.cluster.live import LiveSource
-            from kubectl_qos.cluster.usage import UsageChoice
             from kubectl_qos.demo.api import MemoryConnection
 
         def reply(*request: Any) -> Reply:

@@ -1,7 +1,7 @@
 """The permissions that the program can use, tier by tier.
 
 `kubectl qos can-i` checks them, docs/rbac grants them, docs/rights.md lists them. cluster/kube_api.py reviews
-access, present/rbac.py has tables and sentences.
+access, present/list_notes.py has tables and sentences.
 """
 
 from collections.abc import Mapping

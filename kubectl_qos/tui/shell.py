@@ -30,7 +30,7 @@ from kubectl_qos.tui.write_service import WriteService
 
 if TYPE_CHECKING:
     from kubectl_qos.edit.edits import Edit
-    from kubectl_qos.metrics.deaths import Track
+    from kubectl_qos.metrics.past import Track
     from kubectl_qos.qos.kills.analyze import Kill
 
 

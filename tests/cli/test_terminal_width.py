@@ -7,7 +7,7 @@ import pytest
 from kubectl_qos.cli import output
 from kubectl_qos.cli.main import build_parsers, run
 from kubectl_qos.k8s.rbac import PERMISSIONS, AccessReview
-from kubectl_qos.present.rbac import tier_lines
+from kubectl_qos.present.list_notes import tier_lines
 
 TABLES = [
     "top -A",

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster import reflector
 from kubectl_qos.cluster.informer import Informer
+from kubectl_qos.cluster.kube_api import UsageChoice
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.source import LIVE, Update, UpdateStream
-from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.transport.client import Connection

@@ -9,9 +9,8 @@ from contextlib import suppress
 import pytest
 
 from kubectl_qos.cluster.exec import read_container
-from kubectl_qos.cluster.kube_api import REVIEWS_AT_ONCE, review_access
+from kubectl_qos.cluster.kube_api import REVIEWS_AT_ONCE, UsageChoice, review_access
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.edit.edits import build_request
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import WORKLOADS, api_path

@@ -13,10 +13,9 @@ import pytest
 
 from kubectl_qos.cluster import informer, reflector
 from kubectl_qos.cluster.http import RestClient
-from kubectl_qos.cluster.informer import Informer
-from kubectl_qos.cluster.store import PODS as PODS_WATCH
-from kubectl_qos.cluster.store import Store
-from kubectl_qos.cluster.usage import UsageChoice
+from kubectl_qos.cluster.informer import PODS as PODS_WATCH
+from kubectl_qos.cluster.informer import Informer, Store
+from kubectl_qos.cluster.kube_api import UsageChoice
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.snapshot import Scope
 from tests.cluster.certificates import Authority

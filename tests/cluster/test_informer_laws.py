@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster import reflector
+from kubectl_qos.cluster.kube_api import UsageChoice
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect

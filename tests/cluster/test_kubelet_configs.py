@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.kube_api import MAX_CONFIGZ_NODES
+from kubectl_qos.cluster.kube_api import MAX_CONFIGZ_NODES, UsageChoice
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.kubelet import CgroupDriver, Origin
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from tests.cluster.cluster_objects import node, pod

@@ -9,8 +9,8 @@ import pytest
 
 from kubectl_qos.analysis.pod_table import PodRows, build_rows
 from kubectl_qos.analysis.trends import Trends
+from kubectl_qos.cluster.kube_api import UsageChoice
 from kubectl_qos.cluster.live import MAX_NODES_ONE_BY_ONE, LiveSource
-from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError, InputError, ServerUnreachable
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Arrived, NodeOverrides, Scope, Snapshot

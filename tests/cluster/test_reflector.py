@@ -11,10 +11,9 @@ import pytest
 
 from kubectl_qos.cluster import informer, reflector
 from kubectl_qos.cluster.http import RestClient
-from kubectl_qos.cluster.informer import Informer
+from kubectl_qos.cluster.informer import Informer, Store
+from kubectl_qos.cluster.kube_api import UsageChoice
 from kubectl_qos.cluster.reflector import EventHandler, Reflector
-from kubectl_qos.cluster.store import Store
-from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope

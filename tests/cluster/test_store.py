@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from kubectl_qos.cluster.informer import NODES, PODS, Store
 from kubectl_qos.cluster.source import LIVE
-from kubectl_qos.cluster.store import NODES, PODS, Store
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s import interning as sharing
 from kubectl_qos.k8s.interning import Interner

@@ -11,9 +11,8 @@ import pytest
 from kubectl_qos.analysis.group_table import build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME
-from kubectl_qos.cluster.kube_api import KubeApi
+from kubectl_qos.cluster.kube_api import KubeApi, UsageChoice, read_usage
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.usage import UsageChoice, read_usage
 from kubectl_qos.k8s.objects import JsonDecoder
 from kubectl_qos.k8s.snapshot import NO_USAGE, Scope, Snapshot, Usage
 from kubectl_qos.k8s.usage import (

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kubectl_qos.k8s.rbac import TIERS, Tier
-from kubectl_qos.present.rbac import gives, phrases
+from kubectl_qos.present.list_notes import gives, phrases
 
 ROOT = Path(__file__).parents[2]
 TIER = pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.name)

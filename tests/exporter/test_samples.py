@@ -14,8 +14,8 @@ from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.group_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DemoSource
-from kubectl_qos.cluster.store import NODES, PODS, Store
-from kubectl_qos.cluster.usage import UsageChoice
+from kubectl_qos.cluster.informer import NODES, PODS, Store
+from kubectl_qos.cluster.kube_api import UsageChoice
 from kubectl_qos.exporter import collector
 from kubectl_qos.exporter.collector import FAMILIES, KILLS, ClusterSamples, labels, node_samples
 from kubectl_qos.k8s.node_overrides import NodeOverride

@@ -8,7 +8,7 @@ import pytest
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.metrics.deaths import read_kills, with_older
+from kubectl_qos.metrics.past import read_kills, with_older
 from kubectl_qos.metrics.prometheus import Prometheus, Sample, Series
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.qos.killers import Mechanism

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kubectl_qos.cluster.kube_api import UsageChoice
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.source import LIVE, Update
-from kubectl_qos.cluster.usage import UsageChoice
 from kubectl_qos.k8s.rbac import TIERS
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.transport import ConnectionOptions

@@ -18,7 +18,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, ContainerUsage, History, PodUsage
-from kubectl_qos.metrics.deaths import Track
+from kubectl_qos.metrics.past import Track
 from kubectl_qos.metrics.series import rfc3339
 from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill

@@ -41,7 +41,7 @@ def run(options: Options) -> int:
         raise UsageError("--demo and files need no permissions", hint=hint)
     from kubectl_qos.cluster.kube_api import review_access
     from kubectl_qos.k8s.rbac import PERMISSIONS, TIERS
-    from kubectl_qos.present.rbac import permission_lines, permission_notes, tier_lines
+    from kubectl_qos.present.list_notes import permission_lines, permission_notes, tier_lines
 
     connection, source = open_connection(options.source), options.source
     namespace = None if source.all_namespaces else source.namespace or connection.namespace

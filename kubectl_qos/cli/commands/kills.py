@@ -222,7 +222,7 @@ def find_shown(
     if source.prometheus is not None or source.at is not None:
         try:
             # The store may have deaths that nothing else has any more.
-            from kubectl_qos.metrics.deaths import read_kills, with_older
+            from kubectl_qos.metrics.past import read_kills, with_older
 
             seconds = since_seconds or source.over_seconds
             pods = {pod.name for pod in facts.snapshot.pods if references and is_referenced(pod, references)}

@@ -84,7 +84,7 @@ def load_kills(
         outside_pods=False,
     )
     if older:
-        from kubectl_qos.metrics.deaths import with_older
+        from kubectl_qos.metrics.past import with_older
 
         kills = with_older(kills, older, seconds)
     kills = with_seen(kills, view_model.kills)

@@ -1,6 +1,6 @@
 """Another time of the cluster: a track of the last hours with a node's memory and deaths, and a knob on it.
 
-cluster/source.py has the cluster of a time, metrics/deaths.py reads the track.
+cluster/source.py has the cluster of a time, metrics/past.py reads the track.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from textual.widgets import Label, Static
 from kubectl_qos.cluster.source import PastTime
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.metrics.deaths import Track
+from kubectl_qos.metrics.past import Track
 from kubectl_qos.present.format import duration, escape, full_name, rounded
 from kubectl_qos.present.kill_columns import by_text
 from kubectl_qos.qos.kills.analyze import Kill
