@@ -55,7 +55,7 @@ _ONE_SPACE: Final = re.compile(
 """The rows of pods from a page that shows one space for many."""
 _MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s*$)", re.MULTILINE)
 """Not an object of JSON that a person has cut."""
-_END_WORD: Final = re.compile(r"\b(?:[eE]xitCode|Evicted)\b")
+_END_WORD: Final = re.compile(r"\b(?:[eE]xitCode|Evicted|Preempting|OutOfmemory)\b")
 _OF_RUNTIME: Final = re.compile(
     r'\bio\.kubernetes\.(container\.name|pod\.\w{3,9})"?: ?"?([^"\s,]{1,253})'
     r'|\b([iI]d)"?: ?"?([\da-f]{64})\b'
@@ -71,7 +71,11 @@ _LOW: Final = re.compile(
     r"(?:which exceeds its request of \S+\.|request is \S+, has larger consumption of [\w-]+\.))*"
 )
 """What a kubelet says of a pod that it evicts: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
-_SAID: Final = (("Evicted", _LOW), ("Preempting", re.compile("Preempted in order to admit critical pod")))
+_SAID: Final = (
+    ("Evicted", _LOW),
+    ("Preempting", re.compile("Preempted in order to admit critical pod")),
+    ("OutOfmemory", re.compile(r"Node didn't have enough resource: memory(?:, \w+: \d+)*")),
+)
 _WORDS_OF_LOW: Final = frozenset(re.findall(r"[A-Za-z]{2,}:?", re.sub(r"\[.*?\]|\\S", "", _LOW.pattern)))
 _END: Final = re.compile(
     r"\b(?:lastState\W{1,6}terminated|state\W{1,6}terminated|State\W{1,6}Status|terminated:map"
@@ -97,7 +101,7 @@ _MAY_BE_EMPTY: Final = frozenset({"SUBOBJECT", "SUBOBJECTPATH"})
 """The column of get events -o wide, and of older descriptions, that most events leave empty."""
 _TITLES: Final = ({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME"}, {"NAME", "READY"})
 """The headings of events, conditions, the pods of a node, and of any pods."""
-_LISTED: Final = frozenset({"OOMKilled", "Init:OOMKilled", "Evicted"})
+_LISTED: Final = frozenset({"OOMKilled", "Init:OOMKilled", "Evicted", "OutOfmemory"})
 _OF_POD: Final = frozenset({"Containers", "Init Containers", "State", "Last State", "Node"})
 _KINDS: Final = {"po": "Pod", "pod": "Pod", "no": "Node", "node": "Node"}
 

@@ -448,6 +448,11 @@ def test_what_a_runtime_says_of_a_container(inspected: Any, *, is_named: bool) -
         assert (kill.namespace, kill.pod, kill.container) == names
 
 
+REFUSED: Final = (
+    "Node didn't have enough resource: memory, requested: 2254438400, used: 573025, capacity: 576395"
+)
+
+
 def test_what_is_left_of_what_a_runtime_says() -> None:
     (kill,) = kills('{\n"state": "CONTAINER_EXITED",\n"reason": "OOMKilled",\n}')
     assert (kill.exit_code, kill.reason, kill.diagnosis.mechanism) == (None, "OOMKilled", Mechanism.KERNEL)
@@ -464,8 +469,14 @@ def test_what_is_left_of_what_a_runtime_says() -> None:
             "CannotStartContainerError: OCI runtime create failed: container init was OOM-killed: unknown",
             Mechanism.START_LIMIT,
         ),
+        (f"OutOfmemory: Pod {REFUSED}", Mechanism.REJECTION),
+        ("status:\n  phase: Failed\n  reason: OutOfmemory\n", Mechanism.REJECTION),
+        (
+            "NAME        READY   STATUS       RESTARTS  AGE\n<unknown>   0/1     OutOfmemory  0         7s",
+            Mechanism.REJECTION,
+        ),
     ],
-    ids=["of Spark", "of docker"],
+    ids=["of Spark", "of docker", "a refusal", "the status of a refusal", "a refusal in a list"],
 )
 def test_what_a_kubelet_or_a_runtime_said_alone(text: str, mechanism: Mechanism) -> None:
     (kill,) = kills(text)

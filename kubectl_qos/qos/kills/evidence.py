@@ -275,6 +275,8 @@ _REJECTED: Final = re.compile(
     r"The node had condition|didn't have enough resource|\[memorymanager\]|^Pod was rejected"
     r"|^Resources cannot be allocated with Topology|^SMT Alignment Error"
 )
+_OUT_OF: Final = "OutOf"
+"""How the reasons of refused pods begin: pkg/kubelet/lifecycle/predicate.go, as OutOfmemory."""
 _CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
 _SHUTDOWN: Final = re.compile(r"imminent node shutdown|^Node is shutting")
 MESSAGE_PATTERNS: Final = (
@@ -333,7 +335,8 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
     kubelet_events = [event for event in events if event.reason in {EVICTED, PREEMPTING}]
     evidence, messages, times = [], [], [event.last for event in kubelet_events]
     has_ended = status.reason in {EVICTED, PREEMPTING}
-    if has_ended or _SHUTDOWN.search(status.message) or _REJECTED.search(status.message):
+    is_refused = status.reason.startswith(_OUT_OF) or _REJECTED.search(status.message) is not None
+    if has_ended or is_refused or _SHUTDOWN.search(status.message):
         evidence.append(Evidence(Fact.POD_ENDED, {"reason": status.reason, "message": status.message}))
         messages.append(status.message)
     for condition in status.conditions or ():
@@ -373,7 +376,7 @@ def _kubelet_mechanism(
         return Mechanism(EVICTING.id) if resource == MEMORY else Mechanism.OTHER_EVICTION
     if own is not None:
         return Mechanism.VOLUME_LIMIT if own["volume"] else Mechanism.STORAGE_LIMIT
-    if any(map(_REJECTED.search, messages)):
+    if pod.status.reason.startswith(_OUT_OF) or any(map(_REJECTED.search, messages)):
         return Mechanism.REJECTION
     return Mechanism.UNKNOWN_EVICTION if pod.status.reason == EVICTED and not any(messages) else None
 
