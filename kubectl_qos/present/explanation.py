@@ -26,7 +26,7 @@ from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import eviction_request, is_sidecar
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import MemoryParts, PodUsage, Pressure, Sampled, UsageOrigin
+from kubectl_qos.k8s.usage import MemoryParts, PodUsage, Pressure, Sampled, UsageOrigin, memory_psi
 from kubectl_qos.k8s.validation import kubelet_refusals
 from kubectl_qos.present import reasons
 from kubectl_qos.present.format import (
@@ -55,6 +55,9 @@ from kubectl_qos.qos.qos_class import QosClass, steps_by_class
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, Basis, ContainerKind, has_processes
 from kubectl_qos.qos.reason import Rule
 from kubectl_qos.qos.restart import Restart, restart_after_kill
+
+_NEAR: Final = 0.9
+"""The fullness of a limit at which it matters that tasks do not wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def explain_pod(  # noqa: PLR0913 - what is known beside a snapshot
     deaths = deaths_of_pod(facts.state, pod)
     prediction, row, rows, replicas = facts.prediction, facts.row, facts.rows, facts.replicas
     sections = (
-        dies_next(deaths),
+        _dies_next(deaths, facts.usage, events),
         _class(prediction),
         _oom(prediction, row, rows, facts.usage, replicas, deaths),
         _cgroup(prediction),
@@ -138,6 +141,26 @@ def text_lines(explanation: Explanation) -> Iterable[str]:
     """Yield the explanation as plain text."""
     yield explanation.subject
     yield from spaced_lines(explanation.sections)
+
+
+def _dies_next(
+    deaths: NodeDeaths | None, usage: PodUsage | None, events: Mapping[str, Mapping[str, int]]
+) -> Section | None:
+    """Return what ends a pod, and how hard it is on the limit that ends it first, as far as that is known."""
+    section, first = dies_next(deaths), next(iter(deaths.deaths if deaths is not None else ()), None)
+    if section is None or first is None or usage is None or not first.limit_bytes:
+        return section
+    lines, used = [], usage.of(first.container) if first.is_own else None
+    waits = memory_psi(used.pressure if used is not None else usage.details.pressure).avg60
+    if stalls := next(reasons.stalls(waits), ""):
+        lines.append(f"{stalls}: the kernel already has to reclaim")
+    elif waits is not None and first.fullness >= _NEAR:
+        lines.append(
+            "tasks hardly waited for memory in the last minute (PSI): the kernel need not reclaim yet"
+        )
+    if reached := events.get(first.container, {}).get("max", 0) if first.is_own else 0:
+        lines.append(f"it has reached this limit {count(reached, 'time')} since it started (memory.events)")
+    return replace(section, lines=(*map(Line, lines), *section.lines))
 
 
 def _class(prediction: Prediction) -> Section:

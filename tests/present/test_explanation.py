@@ -14,7 +14,7 @@ from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import Container, NodeObject, Pod, PodStatus, Volume, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
-from kubectl_qos.k8s.usage import ContainerUsage, MemoryParts, PodUsage
+from kubectl_qos.k8s.usage import ContainerUsage, MemoryParts, PodUsage, Pressure, Psi, PsiData
 from kubectl_qos.present.explanation import _cgroup, _parts_text, explain_pod, text_lines, with_fix
 from kubectl_qos.present.output import to_json, to_yaml
 from kubectl_qos.present.reasons import class_sentence, formula, score_formula, sentence
@@ -580,3 +580,38 @@ def test_it_begins_with_the_killer_that_comes_first_and_what_puts_it_off() -> No
         "  fix: container c: memory limit 117.7Mi → 144Mi, now, in place",
         "  kubelet evicts, after 5 other deaths, +3.3Gi",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "waits", "said"),
+    [
+        (
+            "importer-",
+            12.3,
+            "tasks waited for memory in 12.3% of the last minute (PSI): the kernel already has",
+        ),
+        ("importer-", 0.0, "tasks hardly waited for memory in the last minute (PSI): the kernel need not"),
+        ("importer-", None, ""),
+        ("db-0", 0.0, ""),
+        ("crunch-", 12.3, ""),
+    ],
+)
+def test_stalls_say_whether_the_kernel_reclaims_at_the_limit(
+    name: str, waits: float | None, said: str
+) -> None:
+    pod = next(pod for pod in DEMO.pods if pod.name.startswith(name))
+    pressure = Pressure(None, Psi(PsiData(avg60=waits)), None)
+    seen = DEMO.usage[pod.key]
+    amounts = {own: (seen.of(own) or ContainerUsage(0))._replace(pressure=pressure) for own in seen.names}
+    usage = {**DEMO.usage, pod.key: PodUsage.of_containers(amounts)}
+    text = explained(pod.name, replace(DEMO, usage=usage))
+    assert said in text
+    assert ("tasks" in text.partition("Class")[0]) is bool(said)
+
+
+def test_how_often_a_limit_was_reached_is_said_of_the_container_that_dies_there() -> None:
+    pod = next(pod for pod in DEMO.pods if pod.name.startswith("importer-"))
+    for counts, is_said in (({"high": 2, "max": 3}, True), ({"high": 2, "max": 0}, False)):
+        section, *_ = explain_pod(pod, DEMO, DEMO_TIME, events={"c": counts}).sections
+        said = "it has reached this limit 3 times since it started (memory.events)"
+        assert (said in [line.text for line in section.lines]) is is_said
