@@ -1,5 +1,6 @@
 """The next deaths in words and as a table; timeline.py has the picture of how far away they are."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -91,6 +92,21 @@ def _is_expected(row: DeathRow) -> bool:
     death = row.death
     is_full = death.fullness * 100 >= FAR_PERCENT
     return is_full or death.distance_bytes <= 0 or row.seconds is not None or death.precedent is not None
+
+
+def first_of_named(deaths: Deaths) -> Iterator[str]:
+    """Say which of several named pods each killer of their node takes first."""
+    on_nodes = Counter(pod.node_name for pod in deaths.pods if deaths.rows)
+    for node in [name for name, pods in on_nodes.items() if pods > 1]:
+        firsts = dict[str, NextDeath]()
+        for death in (row.death for row in deaths.rows if row.node == node):
+            if death.killer.is_node_wide and death.unless is None and death.grown_bytes is None:
+                firsts.setdefault(killer_words(death), death)
+        texts = (f"{by}: {victim(death)}{death_condition(death)}" for by, death in firsts.items())
+        if firsts:
+            yield f"first of these on {escape(node) or 'the node'}: {'; '.join(texts)}"
+    if len(on_nodes) > 1:
+        yield "pods on different nodes do not compete for memory"
 
 
 def _late_kubelet(deaths: Deaths) -> Iterator[str]:
@@ -230,6 +246,9 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
     without = sum(state.without_usage for state in states.values() if not state.is_unmeasured)
     if without:
         yield f"{count(without, 'pod')} {WITHOUT_USAGE}"
+    swap = next((state.use.may_swap for state in states.values()), 0) if len(states) == 1 else 0
+    if swap:
+        yield f"the distances to the kubepods limit and to a full node include {binary(swap)} of swap, what containers may use"
     never = [
         escape(name) or "the node"
         for name, state in states.items()

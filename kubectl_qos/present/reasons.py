@@ -367,7 +367,9 @@ def rank_sentence(row: PodRow, node: RankedNode, where: str = "") -> str:
     if row.rank is not None:
         shared = " (shared)" if row.tied else ""
         score = row.score if row.score is not None else "unknown"
-        return f"rank {row.rank}{shared} of {node.ranked}{where}, oom_score {score}"
+        is_alone = node.ranked == 1
+        rank = "no other pod to compare with" if is_alone else f"rank {row.rank}{shared} of {node.ranked}"
+        return f"{rank}{where}, oom_score {score}"
     if not row.node:
         return NOT_SCHEDULED
     if node.basis is Basis.NOTHING and has_processes(row.pod):

@@ -359,3 +359,26 @@ def test_how_many_die_before_is_a_column_only_where_some_do(snapshot: Snapshot) 
     assert "before" not in keys(deaths_on_nodes(snapshot, ["worker-2"]))
     pods = [pod for pod in snapshot.pods if pod.name == "api-7d9c5b6f8-x2mzq"]
     assert keys(deaths_of_pods(snapshot, pods))[-1] == "before"
+
+
+def test_swap_that_containers_may_use_is_part_of_distances(snapshot: Snapshot) -> None:
+    for behavior, is_said in (("NoSwap", False), ("LimitedSwap", True)):
+        texts = ("swap=4Gi", f"memorySwap.swapBehavior={behavior}")
+        given = NodeOverrides(settings=tuple(map(NodeOverride.parse, texts)))
+        on_node = deaths_on_nodes(replace(snapshot, overrides=given), ["worker-2"])
+        assert (
+            any("of swap, what containers may use" in note for note in next_death.notes(on_node)) is is_said
+        )
+
+
+def test_of_several_named_pods_each_killer_takes_one_first(snapshot: Snapshot) -> None:
+    def first_of(*names: str) -> str:
+        named = [pod for pod in snapshot.pods if pod.name in names]
+        return "\n".join(next_death.first_of_named(deaths_of_pods(snapshot, named)))
+
+    said = first_of("api-7d9c5b6f8-x2mzq", "crunch-x2k9f")
+    assert said.startswith(
+        "first of these on worker-2: kubelet evicts: batch/crunch-x2k9f; kubepods limit: shop/api"
+    )
+    assert first_of("db-0", "db-1") == "pods on different nodes do not compete for memory"
+    assert first_of("db-0") == ""

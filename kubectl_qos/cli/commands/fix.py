@@ -27,6 +27,8 @@ from kubectl_qos.cli.options import KUSTOMIZE, ApplyOptions, SetOptions, SourceO
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from kubectl_qos.analysis.fix_list import FixList, Plans
     from kubectl_qos.cli.set_edits import PlannedEdits
     from kubectl_qos.cli.tables import TableView
@@ -158,7 +160,7 @@ def run(options: Options) -> int:
     answer, snapshot = _find(reference, node, resolved, options)
     of_patch = answer if options.output in {"patch", KUSTOMIZE} and isinstance(answer, FixList) else None
     if options.number is None and of_patch is None:
-        _print(answer, snapshot, options)
+        _print(answer, snapshot, options, resolved.source.now())
         return resolved.print_notes()
     planned, strategy = _planned(answer, options.number or 1, snapshot, resolved)
     if of_patch is not None:
@@ -335,11 +337,11 @@ def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | Non
         return None
 
 
-def _print(answer: FixList | Plans, snapshot: Snapshot, options: Options) -> None:
+def _print(answer: FixList | Plans, snapshot: Snapshot, options: Options, now: datetime) -> None:
     from kubectl_qos.analysis.fix_list import FixList
     from kubectl_qos.present import fixes as present
     from kubectl_qos.present import priorities
-    from kubectl_qos.present.list_notes import missing_notes, missing_sentence
+    from kubectl_qos.present.list_notes import missing_notes, missing_sentence, old_usage_notes
 
     if isinstance(answer, FixList) and options.output == KUBELET_CONFIG:
         if answer.kubelet is not None:
@@ -364,7 +366,8 @@ def _print(answer: FixList | Plans, snapshot: Snapshot, options: Options) -> Non
         output.print_lines(printed)
         notes = list(more)
         nothing = [present.nothing_sentence(answer)] if isinstance(answer, FixList) else []
-        output.notes([*missing_notes(snapshot.missing, [*nothing, *notes]), *notes])
+        ages = old_usage_notes(snapshot, now)
+        output.notes([*missing_notes(snapshot.missing, [*nothing, *notes]), *notes, *ages])
         return
     from kubectl_qos.present.values.fixes import fix_list_values, priority_values
 

@@ -96,6 +96,7 @@ def run(options: Options) -> int:
     else:
         from kubectl_qos.present import timeline
         from kubectl_qos.present.list_notes import old_usage_notes
+        from kubectl_qos.present.next_death import first_of_named
         from kubectl_qos.present.output import hidden_note
 
         width = output.terminal_width()
@@ -108,7 +109,8 @@ def run(options: Options) -> int:
         shown = timeline.table_columns(near, width) if is_fitted else every
         output.print_lines(timeline.lines(near, shown, width or WIDTH, headers=options.headers))
         hidden = hidden_note(every, shown, width or WIDTH)
-        output.notes((*far, *hidden, *old_usage_notes(deaths.snapshot, now), *_notes(near, shown)))
+        firsts = first_of_named(near) if command.is_of_pods else ()
+        output.notes((*firsts, *far, *hidden, *old_usage_notes(deaths.snapshot, now), *_notes(near, shown)))
     return command.resolved.print_notes()
 
 
@@ -132,6 +134,11 @@ class NextTable:
         namespace = resolved.scope.namespace if self._of_pods else options.source.namespace
         self._wanted = replace(resolved.scope, namespace=namespace, node=node, names=frozenset())
         self._options, self.resolved = options, resolved
+
+    @property
+    def is_of_pods(self) -> bool:
+        """Whether pods or workloads are named."""
+        return bool(self._of_pods)
 
     def scope(self, resolved: sources.ResolvedSource) -> Scope:
         """Return the scope to read."""

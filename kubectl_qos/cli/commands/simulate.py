@@ -163,10 +163,11 @@ def run(options: Options) -> int:
     _print(now, then, options.output, snapshot.at)
     if options.output in {None, "wide"}:
         from kubectl_qos.cluster.source import is_from_files
-        from kubectl_qos.present.list_notes import missing_sentence
+        from kubectl_qos.present.list_notes import missing_sentence, old_usage_notes
         from kubectl_qos.present.simulation import BUDGETS_NOT_READ, simulation_notes
 
-        notes = [*map(missing_sentence, snapshot.missing), *simulation_notes(*now)]
+        ages = old_usage_notes(snapshot, resolved.source.now())
+        notes = [*map(missing_sentence, snapshot.missing), *ages, *simulation_notes(*now)]
         output.notes(notes if is_from_files(resolved.source) else [*notes, BUDGETS_NOT_READ])
     output.notes(problems)
     return resolved.print_notes()
