@@ -248,7 +248,8 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
         yield f"{count(without, 'pod')} {WITHOUT_USAGE}"
     swap = next((state.use.may_swap for state in states.values()), 0) if len(states) == 1 else 0
     if swap:
-        yield f"the distances to the kubepods limit and to a full node include {binary(swap)} of swap, what containers may use"
+        what = f"{binary(swap)} of swap, what containers may use"
+        yield f"the distances to the kubepods limit and to a full node include {what}"
     never = [
         escape(name) or "the node"
         for name, state in states.items()

@@ -116,7 +116,7 @@ def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below(
         " unless systemd-oomd kills first"
     )
     assert how(contested._replace(before=2)) == "kernel: node full, after 2 other deaths, +100Mi"
-    evicted = DEATH._replace(mechanism="kubelet eviction", container="")
+    evicted = DEATH._replace(mechanism="kubelet eviction", container="", seconds=60)
     assert killed_by(DEATH._replace(earlier=evicted)) == "kernel: node full, unless the kubelet evicts first"
     assert foretold(DEATH._replace(earlier=evicted, seconds=5)) == (
         "shop/api:c dies in ~5 s: kernel: node full, +100Mi, unless the kubelet evicts shop/api first"
@@ -331,7 +331,7 @@ def test_a_node_says_what_growth_the_kubelet_may_notice_too_late(snapshot: Snaps
     words = "the kubelet checks every 10 s: where memory grows by more than 10Mi a second, the kernel may"
     alone = [*next_death.notes(deaths_on_nodes(snapshot, ["worker-3"]))]
     assert [note for note in alone if "checks every" in note] == [f"{words} kill before it evicts"]
-    evicted = DEATH._replace(mechanism="kubelet eviction", container="")
+    evicted = DEATH._replace(mechanism="kubelet eviction", container="", seconds=60)
     for mechanism, is_said in (("node", True), ("systemd-oomd", False)):
         earlier = DEATH._replace(mechanism=mechanism)
         row = DeathRow("worker-3", evicted._replace(earlier=earlier, seconds=9.0))
