@@ -323,9 +323,10 @@ def _change_sentence(death: Death) -> str:
         return ""  # The evidence says which requests would have kept the pod.
     fix, at = death.fix, f"; by the state of {clock(death.fix_time)}" if death.fix_time else ""
     if fix is not None:
+        now = ""
         if not at and fix.death.killer.is_node_wide:
-            at = "; this is for the node as it is now: kubectl qos fix begins with the nearest death"
-        return f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}{at}"
+            now = "against that killer, by the node of now (kubectl qos fix begins with the nearest death): "
+        return f"{now}{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}{at}"
     if death.unfixed is not None:
         why = of_fixes.no_fix_sentence(death.unfixed)
         if not at and death.unfixed.evidence is not None:

@@ -54,7 +54,7 @@ def test_every_statement_is_that_of_kills_next_and_fix(run: Run, about: tuple[st
             ]
             assert death["fix"]["message"] in death["prevention"]
         if death["fix"] is not None and kill["mechanism"] == "node":
-            assert death["prevention"].endswith("now: kubectl qos fix begins with the nearest death")
+            assert death["prevention"].startswith("against that killer, by the node of now (kubectl qos fix")
     text = run("report", "--demo", *about).out
     lines = " ".join(one.content for one in PARSER.parse(text) if one.type == "inline").replace("\\", "")
     said = [report["summary"], *(one["message"] for kill in kills for one in kill["evidence"])]
