@@ -319,7 +319,7 @@ _PIECE: Final = re.compile(
             r"(?P<kmsg>\d{1,5},\d{1,20},\d{1,18},[^;\s]{1,64});",
             r"(?P<source>kernel): ?",
             rf"(?P<facility>{_FACILITY}) {{0,6}}: {{0,8}}[a-z]{{3,7}} {{0,6}}: ",
-            rf"(?P<wrapper>\[{_CLOCK}\]|{_WRAPPER})[ \t]+",
+            rf"(?P<wrapper>\[(?:[A-Z][a-z]{{2}} )?{_CLOCK}\]|{_WRAPPER})[ \t]+",
         )
     ),
     re.ASCII,

@@ -324,8 +324,9 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
         for user in users[:_USERS]:
             place = ", outside pods" if is_node and not user.is_in_pod else ""
             largest.append(f"{escape(user.name)} ({user.pid}{place}) {in_mi(user.rss_bytes)}")
-        yield f"most resident memory: {', '.join(largest)}"
-    if len(users) > 1 and is_node:
+        rows = "" if report.is_table_whole else " of the rows that the log has"
+        yield f"most resident memory{rows}: {', '.join(largest)}"
+    if len(users) > 1 and is_node and report.is_table_whole:
         of_pods = in_mi(sum(user.rss_bytes for user in users if user.is_in_pod))
         total = in_mi(sum(user.rss_bytes for user in users))
         yield f"by oom_score_adj, pods had {of_pods} of {total} of the memory of processes"
@@ -347,8 +348,9 @@ def _immune_user(choice: VictimChoice, users: Iterable[MemoryUser], *, is_node: 
 def largest_user(kill: Kill) -> MemoryUser | None:
     """Return the process with the most resident memory when the node was full; None if unknown."""
     report = kill.report
-    is_of_node = report is not None and report.daemon is None and report.constraint is Constraint.NONE
-    return next(iter(memory_users(report)), None) if report is not None and is_of_node else None
+    if report is None or report.daemon is not None or not report.is_table_whole:
+        return None
+    return next(iter(memory_users(report)), None) if report.constraint is Constraint.NONE else None
 
 
 def _ranking(choice: VictimChoice) -> Iterator[str]:

@@ -14,7 +14,7 @@ from kubectl_qos.host.kernel_log import read_file, read_log
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.kills import detail_lines
+from kubectl_qos.present.kills import detail_lines, largest_user
 from kubectl_qos.qos.cgroup.names import pod_cgroup
 from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
@@ -496,6 +496,7 @@ def test_the_message_of_an_event(form: str) -> None:
         "Nov 20 12:00:07 ... kernel: ",
         "Nov 20 12:00:07 n4.*** kernel: ",
         "Nov 20 12:00:07 worker-a kernel:  [ 8523.300000] ",
+        "[Fri 12:00:07] kernel: ",
         "I1120 12:00:07.446437   13604 utils.go:240] > [  +0.000036] ",
         "2026-11-20T12:00:07.400Z In(05) vcpu-5 - Guest: <6>[ 8523.300000] ",
     ],
@@ -503,7 +504,7 @@ def test_the_message_of_an_event(form: str) -> None:
 def test_what_stands_before_a_line(prefix: str) -> None:
     report = report_of([f"{prefix}{message}" for message in MESSAGES])
     assert (report.is_table_whole, len(report.tasks), report.incomplete) == (True, 3, False)
-    assert bool(report.time) == ("12:00:07" in prefix and "I1120" not in prefix)
+    assert bool(report.time) == ("12:00:07" in prefix and prefix[:5] not in {"I1120", "[Fri "})
     assert report.node in {"worker-a", "worker-a.example", "dmesg-x9k", "n4.***", ""}
 
 
@@ -1035,6 +1036,10 @@ def test_the_largest_processes_inside_and_outside_pods() -> None:
     text = text_of(kill)
     assert "most resident memory: mysqld (254, outside pods) 2200Mi, leaky (4711) 98Mi" in text
     assert "pods had 98.1Mi of 2309.6Mi of the memory of processes" in text
+    part = kill_of(lines[8:])
+    assert "most resident memory of the rows that the log has: mysqld (254" in text_of(part)
+    assert "pods had" not in text_of(part), "the rows of others may be missing"
+    assert (largest_user(part), largest_user(kill) is None) == (None, False)
     assert "1562.5Mi are shared memory" in text
     assert "counts as 100 % of the memory that ran out, 3890.8Mi, so its 98.3Mi hardly matter: mysqld" in text
     assert kill.report is not None
