@@ -108,7 +108,7 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]")
 _ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&nbsp;", " "), ("&amp;", "&"))
 _QUOTED: Final = re.compile(r"^(?:[ \t]*(?:>|\|(?!__GFP))[ \t]?){1,8}")
-_ITEM: Final = re.compile(r"^\s*(?:(?:[-*+]|\d{1,5}[.):])\s+(?=\S)|(?:#+|//) )")
+_ITEM: Final = re.compile(r"^[\s`]*(?:(?:[-*+]|\d{1,5}[.):])\s+(?=\S)|(?:#+|//) )")
 _MOST_OF_LIST: Final = 0.8
 _FIRST_LINES: Final = 1_000
 _MARKUP: Final = re.compile(r"<[^<>]{1,40}>$")

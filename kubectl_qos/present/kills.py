@@ -326,7 +326,8 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
             largest.append(f"{escape(user.name)} ({user.pid}{place}) {in_mi(user.rss_bytes)}")
         rows = "" if report.is_table_whole else " of the rows that the log has"
         yield f"most resident memory{rows}: {', '.join(largest)}"
-    if len(users) > 1 and is_node and report.is_table_whole:
+    has_pods = any(task.adj == SANDBOX_ADJ for task in report.tasks)
+    if len(users) > 1 and is_node and report.is_table_whole and has_pods:
         of_pods = in_mi(sum(user.rss_bytes for user in users if user.is_in_pod))
         total = in_mi(sum(user.rss_bytes for user in users))
         yield f"by oom_score_adj, pods had {of_pods} of {total} of the memory of processes"

@@ -279,6 +279,7 @@ FORMS: dict[str, Callable[[list[str]], list[str]]] = {
     "a quoted quotation": lambda lines: [f">  > {line}" for line in lines],
     "quoted by a bar": lambda lines: [f" | {line}" for line in lines],
     "a list": lambda lines: [f"- {line}" for line in lines],
+    "a list of code": lambda lines: [part for line in lines for part in (f"`- {line}`", "")],
     "a comment of C": lambda lines: [f" * \t{line}" for line in lines],
     "HTML": lambda lines: [line.replace("<", "&lt;").replace("(", "(") for line in lines],
     "grep -n": lambda lines: [f"{number}:{line}" for number, line in enumerate(lines, 7)],
@@ -1036,6 +1037,9 @@ def test_the_largest_processes_inside_and_outside_pods() -> None:
     text = text_of(kill)
     assert "most resident memory: mysqld (254, outside pods) 2200Mi, leaky (4711) 98Mi" in text
     assert "pods had 98.1Mi of 2309.6Mi of the memory of processes" in text
+    desktop = text_of(kill_of([line.replace("-998", "   0") for line in lines]))
+    assert "mysqld (254, outside pods)" in desktop
+    assert "pods had" not in desktop, "no kubelet runs there"
     part = kill_of(lines[8:])
     assert "most resident memory of the rows that the log has: mysqld (254" in text_of(part)
     assert "pods had" not in text_of(part), "the rows of others may be missing"
