@@ -1,7 +1,5 @@
 """Replace a file atomically: a reader sees either the old or the new content."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

@@ -4,8 +4,6 @@ PyYAML composes the nodes. This module constructs their values, since PyYAML's c
 parser, expands aliases without a bound, and yields types that JSON lacks.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache

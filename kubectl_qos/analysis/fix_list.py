@@ -4,8 +4,6 @@ Their words are in present/fixes.py and present/priorities.py.
 Not here: how a change is found (edit/fix_search.py, edit/priorities.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeVar

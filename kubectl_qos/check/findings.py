@@ -3,8 +3,6 @@
 Not here: the rules (rules.py), and reading settings and manifests from files.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ expression fails. The functions of quantities are in apiserver/pkg/cel/library/q
 variables and messageExpression need 1.30.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product

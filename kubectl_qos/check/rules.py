@@ -6,8 +6,6 @@ plugin/pkg/admission/limitranger and resourcequota (k8s/quota.py), pkg/apis/core
 (qos/qos_class.py), pkg/kubelet/qos/policy.go (qos/oom_score.py).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 config/check_settings.py reads them from a file. Not here: the rules (rules.py) and their words (present/).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

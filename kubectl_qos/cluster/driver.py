@@ -3,8 +3,6 @@
 Shells subclass `Driver` and implement run, show and confirm. The steps are in edit/apply.py.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace

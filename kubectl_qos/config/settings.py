@@ -3,8 +3,6 @@
 msgspec checks the types of a file's values. Its own errors have no lines, and leave out the keys of mappings.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ pod the steps of a change: when values change, the kill order around the pod, an
 the template itself (preview.py), and the rollout that recreates pods (strategy.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Edits of requests and limits: the edited pod, and the same as flags, as a request, and as a manifest."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Findings: what refuses a change, would revert it, or makes it do something else. present/ has the words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

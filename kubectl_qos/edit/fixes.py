@@ -5,8 +5,6 @@ same death is looked up. Bytes throughout. Not here: the search (fix_search.py),
 (preview.py), and the words (present/fixes.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum

@@ -4,8 +4,6 @@ A later place needs larger memory requests: the kernel goes by usage and oom_sco
 computes for Burstable containers from their memory requests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

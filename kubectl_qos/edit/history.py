@@ -1,7 +1,5 @@
 """Recorded writes to clusters as values, and the edits that revert them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum

@@ -5,8 +5,6 @@ pkg/kubelet/kubelet.go (evictionMonitoringPeriod); threshold_notifier_linux.go: 
 registers nothing on cgroup v2, and is not counted on elsewhere. Bytes throughout. Not here: words (present/).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter

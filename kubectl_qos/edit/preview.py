@@ -1,7 +1,5 @@
 """The effects of edits on one pod: class, scores, kill rank, cgroup files, and how the change is applied."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum

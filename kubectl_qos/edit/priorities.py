@@ -10,8 +10,6 @@ a node cannot take its values (no room, a pod of higher priority overtaken, anot
 words (present/).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The objects that matter for a change of a pod, as values; cluster/related.py reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

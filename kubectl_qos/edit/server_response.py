@@ -1,7 +1,5 @@
 """The expected response of an API server to the request that makes a change."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple

@@ -3,8 +3,6 @@
 Not here: the effects of a change (preview.py), findings (findings.py), sending it (cluster/writer.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The evidence of a death in words: one sentence for each fact that a diagnosis rests on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """One pod explained: sections for people, plain values for programs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Fixes in words: the table, one fix in a sentence, and why a death has none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain
 from math import inf

@@ -1,7 +1,5 @@
 """Kills in words: the evidence of each kill, and why this process was chosen."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final

@@ -3,8 +3,6 @@
 Not here: its content (analysis/incident.py), and Markdown and HTML (page.py).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One open page and the process behind it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The process behind one page: the whole program, with a browser as its terminal."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import sys

@@ -13,8 +13,6 @@ k8s.io/kubectl/pkg/cmd/plugin/plugin_completion.go (getPluginCompletions).
 # argparse keeps its actions to itself.
 # ruff: noqa: SLF001
 
-from __future__ import annotations
-
 import argparse
 import gc
 import os

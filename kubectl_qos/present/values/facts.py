@@ -1,7 +1,5 @@
 """Findings, `check`; measured values, `verify`; permissions, `can-i`; versions, `version`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Changes that put off a coming death, those with which priorities hold: `fix`; and an incident: `report`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import UNSET, UnsetType

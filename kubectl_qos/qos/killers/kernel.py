@@ -4,8 +4,6 @@ Sources: Linux mm/memcontrol.c (mem_cgroup_out_of_memory), mm/oom_kill.c (out_of
 constrained_alloc).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final

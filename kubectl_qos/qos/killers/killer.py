@@ -1,7 +1,5 @@
 """The interface of a killer: when it acts, and its victims."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import ClassVar, Final, NamedTuple, Protocol

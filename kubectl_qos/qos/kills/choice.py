@@ -3,8 +3,6 @@
 Source: Linux mm/oom_kill.c (oom_badness, select_bad_process). Not here: the report's values (report.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum

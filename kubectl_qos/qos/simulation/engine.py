@@ -4,8 +4,6 @@ qos/killers/ decides who acts, and on whom. Bytes throughout. Not here: growth (
 (present/simulation.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
