@@ -102,10 +102,7 @@ _ADDED: Final = {
     _INSTRUMENTATION: ("opentelemetry-auto-instrumentation", "", ""),
     "the Jaeger operator": ("jaeger-agent", "", ""),
     _GKE: ("gke-gcsfuse-sidecar", "gke-gcsfuse/", _AMOUNTS),
-    "App Mesh": (
-        *("envoy proxyinit", "appmesh.k8s.aws/"),
-        "cpuRequest cpuLimit memoryRequest memoryLimit",
-    ),
+    "App Mesh": (*("envoy proxyinit", "appmesh.k8s.aws/"), "cpuRequest cpuLimit memoryRequest memoryLimit"),
     "Open Service Mesh": ("envoy osm-init", "", ""),
     _KNATIVE: (
         *("queue-proxy", "queue.sidecar.serving.knative.dev/"),

@@ -44,12 +44,7 @@ from kubectl_qos.present.apply import commit_message, diff_lines, write_back_lin
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
 from kubectl_qos.present.list_notes import capacity_sentence, missing_sentence
-from kubectl_qos.present.moments import (
-    deaths_section,
-    goal_limits,
-    replicas_section,
-    rollout_section,
-)
+from kubectl_qos.present.moments import deaths_section, goal_limits, replicas_section, rollout_section
 from kubectl_qos.present.output import Section, marked_lines, to_yaml
 from kubectl_qos.present.reasons import pod_subject, step_sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass

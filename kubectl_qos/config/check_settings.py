@@ -17,8 +17,7 @@ from kubectl_qos.k8s.validation import memory_bytes
 _LEVEL: Final = Meta(description="off, note, warning or error")
 _Level = bool | Literal["off", "note", "warning", "error"]
 _Class = Annotated[
-    Literal["Guaranteed", "Burstable", "BestEffort"],
-    Meta(description="Guaranteed, Burstable or BestEffort"),
+    Literal["Guaranteed", "Burstable", "BestEffort"], Meta(description="Guaranteed, Burstable or BestEffort")
 ]
 _Resources = Annotated[tuple[Literal["cpu", "memory"], ...], Meta(min_length=1)]
 _AtLeastOne = Annotated[int, Meta(ge=1)]

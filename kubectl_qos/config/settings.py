@@ -266,10 +266,7 @@ _Keys = Annotated[
     Annotated[str, Meta(min_length=1)] | Annotated[tuple[str, ...], Meta(min_length=1)],
     Meta(description="a key or a list of keys"),
 ]
-_Store = Annotated[
-    str | dict[str, Any],
-    Meta(description="auto, a URL, a service, or a mapping with url"),
-]
+_Store = Annotated[str | dict[str, Any], Meta(description="auto, a URL, a service, or a mapping with url")]
 
 
 class _Scope(StrictStruct, frozen=True):

@@ -14,13 +14,7 @@ from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import Condition, ContainerOutcome, Progress, Stage, Trial
 from kubectl_qos.edit.strategy import Strategy, revert_obstacle
-from kubectl_qos.present.effects import (
-    class_change,
-    edits_text,
-    later_sentence,
-    rank_change,
-    value_name,
-)
+from kubectl_qos.present.effects import class_change, edits_text, later_sentence, rank_change, value_name
 from kubectl_qos.present.findings import answer_sentence
 from kubectl_qos.present.format import NONE, UNKNOWN, age, binary, count, duration, escape, quantity_text
 from kubectl_qos.present.output import ARROW, aligned, to_yaml

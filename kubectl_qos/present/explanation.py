@@ -15,11 +15,7 @@ from kubectl_qos.edit.preview import Effects
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.allocation import desired_pod, resize_condition
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import (
-    MEMORY,
-    Pod,
-    all_containers,
-)
+from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import eviction_request, is_sidecar

@@ -8,14 +8,7 @@ from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.group_table import NodeRow, percent, worst_node_first
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape, eta, full_name
-from kubectl_qos.present.next_death import (
-    AT_MOST,
-    death_condition,
-    distance,
-    killed_by,
-    killer_words,
-    victim,
-)
+from kubectl_qos.present.next_death import AT_MOST, death_condition, distance, killed_by, killer_words, victim
 from kubectl_qos.present.output import BYTES, NUMBER, PERCENT, Column, Needs, column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES

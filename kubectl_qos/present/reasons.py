@@ -11,14 +11,7 @@ from kubectl_qos.k8s.kubelet import Node
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity, truncating_div
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage, UsageOrigin
-from kubectl_qos.present.format import (
-    binary,
-    cpu,
-    escape,
-    full_name,
-    psi_text,
-    quantity_text,
-)
+from kubectl_qos.present.format import binary, cpu, escape, full_name, psi_text, quantity_text
 from kubectl_qos.qos.cgroup.values import MIN_QUOTA_US
 from kubectl_qos.qos.oom_score import Kernel, badness, kernel_formula
 from kubectl_qos.qos.qos_class import ClassStep, ClassStepKind, QosClass

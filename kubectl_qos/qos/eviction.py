@@ -24,12 +24,7 @@ from kubectl_qos.k8s.resources import admission_count, pod_limits, pod_requests
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.oom_score import is_critical
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.ranking import (
-    ContainerKind,
-    RankedPod,
-    Ranking,
-    has_processes,
-)
+from kubectl_qos.qos.ranking import ContainerKind, RankedPod, Ranking, has_processes
 
 EvictionKey = tuple[int, int, int]
 """Sort key of a pod; the smallest is evicted first."""

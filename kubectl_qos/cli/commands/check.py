@@ -156,8 +156,7 @@ def _run(options: Options) -> int:
     if source.is_fleet:
         return _run_fleet(source, settings_of, options)
     resolved = sources.resolve_source(
-        source.without_usage(),
-        sources.SourceNeeds(ids="pods", keep_objects=True, any_files=options.paths),
+        source.without_usage(), sources.SourceNeeds(ids="pods", keep_objects=True, any_files=options.paths)
     )
     report, notes = _check(resolved, settings_of, options)
     _print(report, options.output, notes)

@@ -15,14 +15,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from kubectl_qos.qos.cgroup.names import CUT
-from kubectl_qos.qos.kills.report import (
-    Constraint,
-    Invoker,
-    Killed,
-    OomReport,
-    Outcome,
-    seconds_between,
-)
+from kubectl_qos.qos.kills.report import Constraint, Invoker, Killed, OomReport, Outcome, seconds_between
 from kubectl_qos.qos.logs.memory_lines import MemoryLines, TaskTable, is_within
 from kubectl_qos.qos.logs.record import LogRecord
 

@@ -13,9 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.qos.eviction import (
-    Due,
-)
+from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState
 
 GROWN_PROCESS: Final = "a process that has grown"
