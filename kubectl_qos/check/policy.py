@@ -237,6 +237,10 @@ def _variables(settings: Settings, release: Release, template: str) -> dict[str,
     own = f"has({spec}.resources)"
     if release.enabled(Gate.POD_LEVEL_FIX_QOS_CLASS):
         own = _expand(" || ".join(f"?{amount}" for amount in _AMOUNTS), "variables.shared")
+    classes = ""
+    for pattern, qos in settings.classes.items():
+        form = f"^{'.*'.join(map(re.escape, pattern.split('*')))}$"
+        classes += f"request.namespace.matches({_text(form)}) ? {_text(qos)} : "
     return {
         **{
             name: f"has({where}) ? {where}.map(c, {_owner(f'{label} + c.name', 'c.name', 'c')}) : []"
@@ -253,7 +257,7 @@ def _variables(settings: Settings, release: Release, template: str) -> dict[str,
             f"variables.deciding.all(d, !({_expand(_COUNTS, 'd')})) ? 'BestEffort' :"
             f" variables.deciding.all(d, {_expand(_GUARANTEED, 'd')}) ? 'Guaranteed' : 'Burstable'"
         ),
-        "required": _marked(CLASS_MARK, template, _required(settings)),
+        "required": _marked(CLASS_MARK, template, f"{classes}''"),
         "waiver": _marked(WAIVER_MARK, template, "''"),
         # One list for each rule, with a map of facts for each violation.
         RuleId.ODD_SIZE.lower(): _odd_sizes(),
@@ -266,14 +270,6 @@ def _variables(settings: Settings, release: Release, template: str) -> dict[str,
         RuleId.BEST_EFFORT_WITH_PRIORITY.lower(): _best_effort(settings.priority, spec),
         RuleId.INIT_COSTS_CLASS.lower(): _init_costs(),
     }
-
-
-def _required(settings: Settings) -> str:
-    classes = ""
-    for pattern, qos in settings.classes.items():
-        form = f"^{'.*'.join(map(re.escape, pattern.split('*')))}$"
-        classes += f"request.namespace.matches({_text(form)}) ? {_text(qos)} : "
-    return f"{classes}''"
 
 
 def _map(**facts: str) -> str:

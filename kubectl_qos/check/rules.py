@@ -512,8 +512,12 @@ def _quotas(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
         raw = nested(case.subject.raw, *template_path(case.pod.kind), "spec")
         best_effort = qos_class(case.created, case.release) is QosClass.BEST_EFFORT
         claim = QuotaPod(case.created, best_effort, is_terminating(raw), crosses_namespaces(raw))
+        job = ("jobTemplate", "spec") if case.pod.kind == "CronJob" else ()
+        spec = nested(case.subject.raw, "spec", *job)
+        number = spec.get("replicas", spec.get("parallelism", 1))  # of a DaemonSet 1: its nodes are unknown
+        replicas = min(number, _MOST_REPLICAS) if isinstance(number, int) else 1
         for key in keys:
-            for _ in range(_replicas(case)):
+            for _ in range(replicas):
                 quota = quotas[key]
                 refusal = next(quota_refusals(claim, [quota], case.release), None)
                 if refusal is not None:
@@ -529,14 +533,6 @@ def _quotas(cases: Sequence[Case]) -> Iterator[tuple[Case, Hit]]:
 
 _MOST_REPLICAS: Final = 1000
 """Cap on the replicas that are counted."""
-
-
-def _replicas(case: Case) -> int:
-    """Return how many pods run at once; 1 for a DaemonSet, whose nodes are unknown."""
-    job = ("jobTemplate", "spec") if case.pod.kind == "CronJob" else ()
-    spec = nested(case.subject.raw, "spec", *job)
-    number = spec.get("replicas", spec.get("parallelism", 1))
-    return min(number, _MOST_REPLICAS) if isinstance(number, int) else 1
 
 
 _REFUSALS: Final = (RuleId.REFUSED, RuleId.REQUEST_ABOVE_LIMIT, RuleId.LIMIT_RANGE_REFUSES)

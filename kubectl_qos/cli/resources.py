@@ -173,7 +173,7 @@ def _near_hint(name: str, snapshot: Snapshot, namespace: str | None) -> str:
     from kubectl_qos.k8s.kinds import find_workload
 
     if name in snapshot.nodes:
-        return _node_hint(name)
+        return did_you_mean(f"node/{name}")
     references: dict[str, Reference] = {}
     for pod in snapshot.pods:
         if namespace in {None, pod.namespace}:
@@ -341,11 +341,7 @@ def not_found(
     """Return an error for each missing name; `kinds` is a plural such as pods, `nodes` are existing nodes."""
     existing = set(existing_names)
     return tuple(
-        ApiError.not_found(kinds, name, hint=_node_hint(name) if name in nodes else "")
+        ApiError.not_found(kinds, name, hint=did_you_mean(f"node/{name}") if name in nodes else "")
         for name in names
         if name not in existing
     )
-
-
-def _node_hint(name: str) -> str:
-    return did_you_mean(f"node/{name}")

@@ -114,26 +114,22 @@ def parse_edit_request(options: SetOptions) -> EditRequest:
     target = next((qos for qos in QosClass if qos.value.lower() == options.target_class), None)
     kill_rank = None
     if options.outlive is not None:
-        kill_rank = RankGoal(_parse_outlived(options.outlive))
+        before, slash, name = options.outlive.rpartition("/")
+        kind = parse_kind(before) or "Pod"
+        if kind != "Pod":
+            raise UsageError(
+                f"--outlive {options.outlive}: --outlive takes a pod, not a {kind.lower()}",
+                hint="name a pod of the same node",
+            )
+        if not name or "/" in before or bool(slash) != bool(before):
+            raise UsageError(
+                f"--outlive {options.outlive!r} does not name a pod",
+                hint="write web-0, pod/web-0 or shop/web-0",
+            )
+        kill_rank = RankGoal(("" if parse_kind(before) else before, name))
     elif options.rank_below is not None:
         kill_rank = RankGoal(rank=options.rank_below)
     return EditRequest(amounts, options.containers, options.pod_level, target, kill_rank)
-
-
-def _parse_outlived(text: str) -> PodKey:
-    """Return the namespace, "" if not given, and the name of a pod."""
-    before, slash, name = text.rpartition("/")
-    kind = parse_kind(before) or "Pod"
-    if kind != "Pod":
-        raise UsageError(
-            f"--outlive {text}: --outlive takes a pod, not a {kind.lower()}",
-            hint="name a pod of the same node",
-        )
-    if not name or "/" in before or bool(slash) != bool(before):
-        raise UsageError(
-            f"--outlive {text!r} does not name a pod", hint="write web-0, pod/web-0 or shop/web-0"
-        )
-    return "" if parse_kind(before) else before, name
 
 
 def build_edits(request: EditRequest, pod: Pod, snapshot: Snapshot) -> list[Edit]:

@@ -29,7 +29,6 @@ from kubectl_qos.transport.net_errors import is_silence, unreachable_error
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
-    from kubectl_qos.transport.websocket import BoundedWebSocket
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 SECONDS: Final = 15.0
@@ -187,7 +186,18 @@ def _converse(
         while not hasattr(inner, "fp"):
             inner = inner._fp  # noqa: SLF001 - urllib3 has no public way to it
         sock: Any = getattr(response.connection, "sock", None)
-        return _read_result(BoundedWebSocket(inner.fp.read1, sock, deadline=deadline, max_bytes=MAX_BYTES))
+        socket = BoundedWebSocket(inner.fp.read1, sock, deadline=deadline, max_bytes=MAX_BYTES)
+        outputs = {_STDOUT: bytearray(), _STDERR: bytearray()}
+        for message in socket.messages():
+            channel, data = message[0] if message else 0, message[1:]
+            if channel in outputs:
+                outputs[channel] += data
+            elif channel == _ERROR and data:
+                # An empty message only says that the channel is open.
+                socket.send_close()
+                out, err = (output.decode(errors="replace") for output in outputs.values())
+                return _CommandResult(out, err, _error_message(data))
+        raise ServerUnreachable("Unable to connect to the server: the exec ended without a status")
     except OSError as error:
         raise unreachable_error(error, server) from error
     finally:
@@ -199,20 +209,6 @@ def _no_websocket(why: str) -> ServerUnreachable:
         f"Unable to connect to the server: {why}",
         hint="a proxy between here and the API server may block websockets",
     )
-
-
-def _read_result(socket: BoundedWebSocket) -> _CommandResult:
-    outputs = {_STDOUT: bytearray(), _STDERR: bytearray()}
-    for message in socket.messages():
-        channel, data = message[0] if message else 0, message[1:]
-        if channel in outputs:
-            outputs[channel] += data
-        elif channel == _ERROR and data:
-            # An empty message only says that the channel is open.
-            socket.send_close()
-            out, err = (output.decode(errors="replace") for output in outputs.values())
-            return _CommandResult(out, err, _error_message(data))
-    raise ServerUnreachable("Unable to connect to the server: the exec ended without a status")
 
 
 def _error_message(data: bytes) -> str:

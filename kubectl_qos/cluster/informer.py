@@ -356,7 +356,18 @@ class Informer:
         self._read_now = threading.Event()
         self._ending = threading.Event()
         self._watch_pods(None)
-        self._watch_nodes()
+        handler = EventHandler(
+            replace=self._replace_nodes,
+            put=self._store.put_node,
+            drop=self._store.drop_node,
+            heard=self._store.heard,
+            synced=partial(self._store.synced, NODES),
+            out_of_sync=self._nodes_failed,
+            listing=partial(self._store.listing, NODES),
+            polled=partial(self._polled, NODES),
+            refused=self._nodes_refused,
+        )
+        self._reflect(list_path("nodes"), "metadata.name", NodeObject, self._interner.node, handler)
         _start(self._keep_reading_usage)
         _start(self._keep_probing)
 
@@ -429,20 +440,6 @@ class Informer:
             arrive=self._store.arrive,
         )
         self._reflect(list_path("pods", namespace), "spec.nodeName", Pod, self._interner.pod, handler)
-
-    def _watch_nodes(self) -> None:
-        handler = EventHandler(
-            replace=self._replace_nodes,
-            put=self._store.put_node,
-            drop=self._store.drop_node,
-            heard=self._store.heard,
-            synced=partial(self._store.synced, NODES),
-            out_of_sync=self._nodes_failed,
-            listing=partial(self._store.listing, NODES),
-            polled=partial(self._polled, NODES),
-            refused=self._nodes_refused,
-        )
-        self._reflect(list_path("nodes"), "metadata.name", NodeObject, self._interner.node, handler)
 
     def _reflect(
         self, path: str, field: str, item_type: type[T], keep: Callable[[T], T], handler: EventHandler[T]

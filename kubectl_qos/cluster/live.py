@@ -233,7 +233,25 @@ class LiveSource(Source):
 
     def related(self, pod: Pod) -> RelatedObjects:
         """Read the object, its owners, and the limits of its namespace."""
-        return read_related(self._api.client, pod)
+        client = self._api.client.without_retries()
+        end = time.monotonic() + SECONDS
+        kinds = (LIMIT_RANGES, QUOTAS, AUTOSCALERS, SCALERS, BUDGETS)
+        lists = _Lists(client, pod.namespace, end, kinds)
+        raw = read_object(client, pod.kind, pod.namespace, pod.name)
+        chain = _OwnerChain(client, pod.namespace)
+        done = Future(lambda: chain.read(raw)).wait(end - time.monotonic())
+        if not done:
+            chain.miss(f"the server did not answer within {SECONDS:g} seconds")
+        return RelatedObjects(
+            raw=raw,
+            owners=tuple(chain.owners),
+            limit_ranges=lists.take(LIMIT_RANGES),
+            quotas=lists.take(QUOTAS),
+            autoscalers=lists.take(AUTOSCALERS),
+            scalers=lists.take(SCALERS),
+            budgets=lists.take(BUDGETS),
+            missing=(*chain.missing, *lists.missing),
+        )
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
         """Add the autoscalers that the server has."""
@@ -380,29 +398,6 @@ SECONDS: Final = 5.0
 """How long to wait for everything but the object itself."""
 
 T = TypeVar("T")
-
-
-def read_related(client: RestClient, pod: Pod) -> RelatedObjects:
-    """Read the objects for a pod or a workload of that template. Raises QosError without the object."""
-    client = client.without_retries()
-    end = time.monotonic() + SECONDS
-    kinds = (LIMIT_RANGES, QUOTAS, AUTOSCALERS, SCALERS, BUDGETS)
-    lists = _Lists(client, pod.namespace, end, kinds)
-    raw = read_object(client, pod.kind, pod.namespace, pod.name)
-    chain = _OwnerChain(client, pod.namespace)
-    done = Future(lambda: chain.read(raw)).wait(end - time.monotonic())
-    if not done:
-        chain.miss(f"the server did not answer within {SECONDS:g} seconds")
-    return RelatedObjects(
-        raw=raw,
-        owners=tuple(chain.owners),
-        limit_ranges=lists.take(LIMIT_RANGES),
-        quotas=lists.take(QUOTAS),
-        autoscalers=lists.take(AUTOSCALERS),
-        scalers=lists.take(SCALERS),
-        budgets=lists.take(BUDGETS),
-        missing=(*chain.missing, *lists.missing),
-    )
 
 
 class _Lists:

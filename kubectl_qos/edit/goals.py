@@ -256,7 +256,13 @@ class _RankSearch:
             return _impossible(ObstacleReason.NO_USAGE)
         if self._is_reached(ranked):
             return Goal(())
-        highest = self._highest_adj(ranked)
+        node = self._setup.node
+        page, kernel = node.page_size_bytes, oom_score.kernel_formula(node.kernel)
+        total = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page
+        highest = {}
+        for score in ranked.alive:
+            pages = score.usage.scored_bytes // page if score.usage else 0
+            highest[score.name] = oom_score.most_adj(pages, self._points - 1, total, kernel)
         name, needed = min(highest.items(), key=lambda item: item[1])
         qos = computed_class(self._recreated, self._release)
         fixed = oom_score.PodAdj(self._recreated, qos, self._capacity, self._release).fixed
@@ -294,17 +300,6 @@ class _RankSearch:
     def _is_reached(self, ranked: RankedPod) -> bool:
         points = ranked.worst.points if ranked.worst is not None else None
         return points is not None and points < self._points
-
-    def _highest_adj(self, ranked: RankedPod) -> dict[str, int]:
-        """Return the highest oom_score_adj that is low enough, for each container with processes."""
-        node = self._setup.node
-        page, kernel = node.page_size_bytes, oom_score.kernel_formula(node.kernel)
-        total = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // page
-        highest = {}
-        for score in ranked.alive:
-            pages = score.usage.scored_bytes // page if score.usage else 0
-            highest[score.name] = oom_score.most_adj(pages, self._points - 1, total, kernel)
-        return highest
 
     def _raise_pod(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
         """Raise the pod's request: containers share equally what none of them requests."""

@@ -392,22 +392,18 @@ class _PlanSearch:
             # With as few edits, the earliest place binds other pods least.
             return len(reached.edits), -(reached.exposure.points or 0), reached.more_bytes
 
-        raised = filter(suffices, self._raised_to_use(pod, edits))
+        running = self.model.recreated(pod, edits)
+        sidecars = (init for init in running.init_containers if is_sidecar(init, self._release))
+        owners = [container.name for container in (*running.containers, *sidecars)]
+        if is_decided_at_pod_level(running, self._release):
+            owners = [POD_LEVEL]
+        raised = filter(suffices, filter(None, (self._raised(pod, edits, owner) for owner in owners)))
         candidates = [self._reached_by(pod, drop_redundant(some, suffices)) for some in raised]
         return min(candidates, key=cost) if candidates else Obstacle(ObstacleReason.NOT_BY_REQUESTS)
 
     def _reached_by(self, pod: Pod, edits: Sequence[Edit]) -> _Reached:
         more_bytes = self.model.more_bytes(pod, edits)
         return _Reached(effective_edits(pod, edits), exposure(self.model, pod, edits), more_bytes)
-
-    def _raised_to_use(self, pod: Pod, edits: Sequence[Edit]) -> Iterator[list[Edit]]:
-        """Raise one request until the pod does not exceed what it requests."""
-        running = self.model.recreated(pod, edits)
-        sidecars = (init for init in running.init_containers if is_sidecar(init, self._release))
-        owners = [container.name for container in (*running.containers, *sidecars)]
-        if is_decided_at_pod_level(running, self._release):
-            owners = [POD_LEVEL]
-        return filter(None, (self._raised(pod, edits, owner) for owner in owners))
 
     def _raised(self, pod: Pod, edits: Sequence[Edit], owner: str) -> list[Edit]:
         running = self.model.recreated(pod, edits)

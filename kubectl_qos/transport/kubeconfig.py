@@ -256,16 +256,12 @@ def _entries(config: Mapping[str, Any], kind: str, file: Path) -> _Entries:
         entry = {key: value for key, value in (item.get(kind[:-1]) or {}).items() if value is not None}
         for key in _PATH_FIELDS[kind]:
             if entry.get(key):
-                entry[key] = _beside(file, entry[key])
+                entry[key] = os.path.normpath(file.absolute().parent / entry[key])
         command = (entry.get("exec") or {}).get("command") or ""
         if os.sep in command:
-            entry["exec"] = {**entry["exec"], "command": _beside(file, command)}
+            entry["exec"] = {**entry["exec"], "command": os.path.normpath(file.absolute().parent / command)}
         entries[name] = entry
     return entries
-
-
-def _beside(file: Path, path: str) -> str:
-    return os.path.normpath(file.absolute().parent / path)
 
 
 def validate_context(context: ResolvedContext) -> None:

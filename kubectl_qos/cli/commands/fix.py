@@ -144,7 +144,16 @@ def run(options: Options) -> int:
         return _run_fleet(options, node, reference, given)
     if options.number is None and given:
         raise UsageError(f"{given[0]} needs --apply N", hint="--apply 1 applies the first fix")
-    _check_flags(options, node, reference)
+    if options.priorities and reference is not None:
+        raise UsageError(
+            "--priorities takes a node, not a pod or workload", hint="it compares all pods of a node"
+        )
+    if options.priorities and options.output == KUSTOMIZE and options.number is None:
+        raise UsageError("--priorities -o kustomize needs --apply N", hint="-o patch prints all patches")
+    of_kubelet = ["--growth"] if options.growth is not None else []
+    of_kubelet += [f"-o {KUBELET_CONFIG}"] if options.output == KUBELET_CONFIG else []
+    if of_kubelet and (node is None or options.priorities or options.number is not None):
+        raise UsageError(f"{of_kubelet[0]} needs a single node", hint=f"fix node/worker-1 {of_kubelet[0]} …")
     set_command.check_flags(like_set)
     shell = None
     if options.number is not None and like_set.applies:
@@ -235,20 +244,6 @@ def _run_fleet(
 
     format_ = TableFormat(options.output, options.headers)
     return tables.print_tables(options.source, format_, "Fix", read, {"unfixed": [], "kubelet": None})
-
-
-def _check_flags(options: Options, node: str | None, reference: resources.Reference | None) -> None:
-    """Raise UsageError for flags that do not go with the named target."""
-    if options.priorities and reference is not None:
-        raise UsageError(
-            "--priorities takes a node, not a pod or workload", hint="it compares all pods of a node"
-        )
-    if options.priorities and options.output == KUSTOMIZE and options.number is None:
-        raise UsageError("--priorities -o kustomize needs --apply N", hint="-o patch prints all patches")
-    of_kubelet = ["--growth"] if options.growth is not None else []
-    of_kubelet += [f"-o {KUBELET_CONFIG}"] if options.output == KUBELET_CONFIG else []
-    if of_kubelet and (node is None or options.priorities or options.number is not None):
-        raise UsageError(f"{of_kubelet[0]} needs a single node", hint=f"fix node/worker-1 {of_kubelet[0]} …")
 
 
 def _find(

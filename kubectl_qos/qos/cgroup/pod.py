@@ -61,11 +61,6 @@ class PodTotals(NamedTuple):
         return self.requests.get(CPU, ZERO).milli_value()
 
     @property
-    def cpu_limit_milli(self) -> int:
-        """Total CPU limit in millicores, 0 for none."""
-        return self.limits.get(CPU, ZERO).milli_value()
-
-    @property
     def memory_request(self) -> int:
         """Total memory request in bytes."""
         return self.requests.get(MEMORY, ZERO).value()
@@ -98,7 +93,9 @@ def pod_settings(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -
             period = kubelet.cpu_cfs_quota_period_us
             quota = -1
             if kubelet.cpu_cfs_quota and not totals.exclusive_cpus:
-                quota = values.milli_to_quota(totals.cpu_limit_milli, _cfs_period_us(setup))
+                quota = values.milli_to_quota(
+                    totals.limits.get(CPU, ZERO).milli_value(), _cfs_period_us(setup)
+                )
         if qos is QosClass.GUARANTEED or totals.declared.memory:
             memory = totals.memory_limit
     # The smaller of podPidsLimit and the pod's own limit counts
@@ -253,7 +250,7 @@ def pod_reasons(
             "curve": "linear",
         },
         quota={
-            "cpu_milli": totals.cpu_limit_milli,
+            "cpu_milli": totals.limits.get(CPU, ZERO).milli_value(),
             "declared": totals.declared.cpu,
             "period_us": kubelet.cpu_cfs_quota_period_us,
             "enforced": kubelet.cpu_cfs_quota,

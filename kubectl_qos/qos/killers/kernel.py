@@ -96,20 +96,16 @@ class BadnessOrder(Order):
             elif self._scope is Scope.POD:
                 within = [index for index in memory.pod_containers[owner] if index in memory.living]
             indices = [index for index in within if index not in memory.immune]
-            points = self._badness(indices, self._total(owner))
+            every, page, usages = self._state.containers, self._page, self._memory.usages(indices)
+            pairs = [(every[index], used) for index, used in zip(indices, usages, strict=True)]
+            if self._scope.is_wide:
+                sizes = [(item.adj, used // page - item.beside_bytes // page) for item, used in pairs]
+            else:
+                sizes = [(item.adj, (used - item.beside_bytes) // page) for item, used in pairs]
+            points = [badness(pages, adj, self._total(owner), self._kernel) for adj, pages in sizes]
             order = sorted(zip(points, indices, strict=True), key=itemgetter(0), reverse=True)
         self._orders[owner] = order
         return order
-
-    def _badness(self, indices: Sequence[int], total: int) -> Iterable[int]:
-        """Return the points of containers: pages plus the constant points of oom_score_adj."""
-        every, page, usages = self._state.containers, self._page, self._memory.usages(indices)
-        pairs = [(every[index], used) for index, used in zip(indices, usages, strict=True)]
-        if self._scope.is_wide:
-            sizes = [(item.adj, used // page - item.beside_bytes // page) for item, used in pairs]
-        else:
-            sizes = [(item.adj, (used - item.beside_bytes) // page) for item, used in pairs]
-        return [badness(pages, adj, total, self._kernel) for adj, pages in sizes]
 
 
 class ContainerLimit(Killer):
