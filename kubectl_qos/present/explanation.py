@@ -51,7 +51,7 @@ from kubectl_qos.qos.reason import Rule
 from kubectl_qos.qos.restart import Restart, restart_after_kill
 
 _NEAR: Final = 0.9
-"""The fullness of a limit at which it matters that tasks do not wait."""
+"""The fullness of a limit from which on tasks wait, or not, because of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +146,10 @@ def _dies_next(
         return section
     lines, used = [], usage.of(first.container) if first.is_own else None
     waits = memory_psi(used.pressure if used is not None else usage.details.pressure).avg60
-    if stalls := next(reasons.stalls(waits), ""):
-        lines.append(f"{stalls}: the kernel already has to reclaim")
-    elif waits is not None and first.fullness >= _NEAR:
+    is_near, stalls = first.fullness >= _NEAR, next(reasons.stalls(waits), "")
+    if stalls:
+        lines.append(stalls + ": the kernel already has to reclaim" * is_near)
+    elif waits is not None and is_near:
         lines.append(
             "tasks hardly waited for memory in the last minute (PSI): the kernel need not reclaim yet"
         )

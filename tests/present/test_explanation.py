@@ -593,6 +593,7 @@ def test_it_begins_with_the_killer_that_comes_first_and_what_puts_it_off() -> No
         ("importer-", 0.0, "tasks hardly waited for memory in the last minute (PSI): the kernel need not"),
         ("importer-", None, ""),
         ("db-0", 0.0, ""),
+        ("db-0", 12.3, "tasks waited for memory in 12.3% of the last minute (PSI)\n"),
         ("crunch-", 12.3, ""),
     ],
 )

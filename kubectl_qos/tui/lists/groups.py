@@ -255,8 +255,9 @@ class NodeList(ListDefinition[NodeRow]):
         column, keys = starts.get("next_death", width), view_model.pod_keys(row.name)
         node_deaths = view_model.deaths(row.name)
         shown = max(height - 1, _LAST_IS_EMPTY)
-        deaths = most_important(node_deaths.deaths, shown) if node_deaths is not None else []
         is_narrow = width - column < _MIN_DEATH
+        most = shown * _ON_A_LINE if is_narrow and height > _LAST_IS_EMPTY else shown
+        deaths = most_important(node_deaths.deaths, most) if node_deaths is not None else []
         spans: Spans = ()
         first = 1 + is_narrow
         room = min(height, shown) - first
@@ -271,8 +272,8 @@ class NodeList(ListDefinition[NodeRow]):
             spans = ((" " * GUTTER, ""), (trend.ljust(before), full), (ticks, "faint"))
         if not is_narrow:
             deaths = deaths[number : number + 1]
-        elif number == 1:
-            begin = int("next_death" in starts)
+        elif number == 1 or (number > first and not graph):
+            begin = int("next_death" in starts) + _ON_A_LINE * max(number - first, 0)
             deaths = deaths[begin : begin + _ON_A_LINE]
         else:
             deaths = []

@@ -134,7 +134,7 @@ def node_graph(
     """
     label = f"{binary(row.capacity or 0)} "
     room = width - len(label) - len(" kubelet evicts")
-    wide = max(room // (2 * MOST), 1) if later else room // MOST
+    wide = max(room // (2 * MOST if len(classes) > 1 and later else MOST), 1)
     if not row.capacity or len(classes) + len(later) < _CHANGES or room < MOST:
         return []
     past = classes[-min(MOST, room // 2 // wide if later else MOST) :]
