@@ -285,6 +285,8 @@ class ParsedObjects:
     refused: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
+    generated: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """How many objects have a kind, namespace and generateName."""
     made_by_controllers: Counter[str] = field(default_factory=Counter)
     """Custom resources with requests or limits, but without a pod template, by kind."""
     priorities: dict[str, int] = field(default_factory=dict)
@@ -399,7 +401,7 @@ class ParsedObjects:
         name = metadata_text(raw, "name")
         subject = f"{kind.lower()}/{name}" if name else kind
         try:
-            pods = self._add_object(kind, raw)
+            pods = self._add_object(kind, raw if name else self._generate_name(kind, raw))
         except (msgspec.ValidationError, QosError) as error:
             self.problems += _bad_fields(location, subject, raw, error)
             return
@@ -412,6 +414,15 @@ class ParsedObjects:
         for mistake in chain.from_iterable(manifest_mistakes(raw, pod) for pod in pods):
             texts = self.refused if mistake.is_refused else self.warnings
             texts.append(f"{location.field(mistake.path)}: {subject}: {mistake.message}")
+
+    def _generate_name(self, kind: str, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return an object with a generateName as a server names it, but with a number at the end."""
+        prefix = metadata_text(raw, "generateName")
+        if not prefix:
+            return raw
+        key = kind, metadata_text(raw, "namespace"), prefix
+        self.generated[key] += 1
+        return {**raw, "metadata": {**nested(raw, "metadata"), "name": f"{prefix}{self.generated[key]}"}}
 
     def _add_of_kubelet(self, kind: str, raw: Mapping[str, Any]) -> None:
         if kind != _SUMMARY:

@@ -388,8 +388,11 @@ def _counted(kinds: Counter[str]) -> str:
 
 
 def _is_object_of(raw: Mapping[str, Any], pod: Pod) -> bool:
-    key = raw.get("kind"), metadata_text(raw, "name"), metadata_text(raw, "namespace")
-    return key == (pod.kind, object_name(pod), pod.namespace)
+    name, prefix = metadata_text(raw, "name"), metadata_text(raw, "generateName")
+    own = object_name(pod)
+    # The name of an object with a generateName ends in a number.
+    is_named = name == own if name or not prefix else own.rstrip("0123456789") == prefix.rstrip("0123456789")
+    return is_named and (raw.get("kind"), metadata_text(raw, "namespace")) == (pod.kind, pod.namespace)
 
 
 def manifests_of(source: Source) -> FileSource | None:

@@ -215,7 +215,9 @@ def test_of_equal_objects_the_last_one_counts(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(f"{nameless}---\n{nameless}")
     source = FileSource([str(tmp_path)])
     web, db, *jobs = source.snapshot(Scope()).pods
-    assert (web.name, db.name, len(jobs)) == ("web", "db", 2)
+    assert (web.name, db.name) == ("web", "db")
+    assert [job.name for job in jobs] == ["job-1", "job-2"], "each has a rank of its own"
+    assert source.raw(jobs[0])["metadata"]["generateName"] == "job-"
     assert str(web.containers[0].limits["memory"]) == "2Gi"
     assert source.raw(web)["spec"]["containers"][0]["resources"]["limits"] == {"memory": "2Gi"}
     note = "Warning: shop/pod/web: there more than once; the last one counts, as for kubectl apply"
