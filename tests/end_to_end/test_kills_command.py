@@ -49,8 +49,8 @@ def test_a_log_from_a_pipe_and_whose_it_is(run: Run, dump: Path) -> None:
 FULL = "kernel: node full"
 ROWS = f"""\
 TIME                   NAMESPACE   POD           CONTAINER   {"BY":<17}   SURE      OOM_SCORE   FREED   NODE
-2026-11-20T21:23:13Z   default     oa-bu-small   c           {FULL}   certain        1333    16Mi   node1
 2026-11-20T21:23:13Z   default     oa-bu-under   c           {FULL}   certain        1209   300Mi   node1
+2026-11-20T21:23:13Z   default     oa-bu-small   c           {FULL}   certain        1333    16Mi   node1
 2026-11-20T21:23:07Z   default     oa-be-100     c           {FULL}   certain        1350   100Mi   node1
 2026-11-20T21:22:57Z   default     oa-be-200     c           {FULL}   certain        1367   200Mi   node1
 2026-11-20T21:22:40Z   default     oa-bu-over    c           {FULL}   certain        1390   400Mi   node1

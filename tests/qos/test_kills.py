@@ -60,7 +60,7 @@ def diagnosed(kill: Kill) -> tuple[Mechanism, Confidence]:
     return kill.diagnosis.mechanism, kill.diagnosis.confidence
 
 
-def test_of_one_second_the_kernels_clock_says_which_kill_was_later() -> None:
+def test_of_one_second_the_log_says_which_kill_was_later() -> None:
     """Both containers ended at 21:23:13 by their statuses, 1.1 s apart by the log."""
     kills = find_kills(*recorded("global-A"), [log_of("global-A")])
     assert [kill.pod for kill in kills if kill.time == "2026-11-20T21:23:13Z"] == [

@@ -118,10 +118,13 @@ def is_since(kill: Kill, moment: datetime) -> bool:
 
 
 def newest_first(kill: Kill) -> tuple[bool, float, float, str, str, str]:
-    """Return a sort key: newest first, in a second by the kernel's clock, unknown times last."""
-    when, uptime = parse_time(kill.time), kill.report.uptime if kill.report is not None else None
+    """Return a sort key: newest first, in one second by the clock of the log, unknown times last."""
+    when, by_log = parse_time(kill.time), 0.0
+    if kill.report is not None:
+        at, line = parse_time(kill.report.time), kill.report.line if when is not None else 0
+        by_log = kill.report.uptime or (at.timestamp() if at is not None else line)
     moment = when.timestamp() if when is not None else 0
-    return when is None, -moment, -(uptime or 0), kill.namespace, kill.pod, kill.container
+    return when is None, -moment, -by_log, kill.namespace, kill.pod, kill.container
 
 
 @dataclass(frozen=True, slots=True)
