@@ -213,7 +213,7 @@ def _without_list(lines: Iterator[str]) -> Iterator[str]:
     items = sum(_ITEM.match(text) is not None for text in texts)
     is_list = items > 1 and items >= _MOST_OF_LIST * len(texts)
     if is_list:
-        return (_ITEM.sub("", line).strip("`") for line in chain(head, lines))
+        return (_ITEM.sub("", line).strip("`") or line for line in chain(head, lines))
     foreign = sum(_FOREIGN.match(text) is not None and _is_unread(text) for text in texts)
     if foreign > 1 and foreign >= _MOST_OF_LIST * len(texts):
         return (_FOREIGN.sub(r"\g<time>", line, count=1) for line in chain(head, lines))

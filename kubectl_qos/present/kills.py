@@ -150,14 +150,15 @@ def when(kill: Kill) -> str:
 
 def subject(kill: Kill) -> str:
     """Return what died: `pod shop/web-0, container app on worker-2`."""
-    node = f" on {escape(kill.node)}" if kill.node else ""
+    node = f" on {escape(kill.node)}" if kill.node not in {"", UNKNOWN} else ""
     short_id = f"{escape(kill.container_id[:12])}…"
     if kill.pod:
-        container = f", container {escape(kill.container)}" if kill.container else ""
+        container = f", container {escape(kill.container)}" if kill.container not in {"", UNKNOWN} else ""
         if not kill.container and kill.container_id:
             container = f", earlier container {short_id}"
         namespace = f"{escape(kill.namespace)}/" if kill.namespace else ""
-        return f"pod {namespace}{escape(kill.pod)}{container}{node}"
+        pod = f"pod {namespace}{escape(kill.pod)}" if kill.pod != UNKNOWN else "a pod without its name"
+        return f"{pod}{container}{node}"
     if kill.pod_uid:
         container = f", container {short_id}" if kill.container_id else ""
         listed = " that is not in the list" if kill.is_unlisted else ""

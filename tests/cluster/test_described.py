@@ -446,6 +446,10 @@ def test_what_a_runtime_says_of_a_container(inspected: Any, *, is_named: bool) -
         assert (kill.time, kill.exit_code, kill.reason) == ("2026-11-20T12:00:00Z", 137, "OOMKilled")
         assert (kill.container_id == "7f" * 32) == is_named
         assert (kill.namespace, kill.pod, kill.container) == names
+        head = (
+            "pod pod.namespace/pod.name, container container.name" if is_named else "a pod without its name"
+        )
+        assert next(detail_lines(kill)) == head
 
 
 REFUSED: Final = (
