@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from textual import events
 from textual._compositor import ChopsUpdate, LayoutUpdate
@@ -19,6 +20,7 @@ from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import LIVE, Source
 from kubectl_qos.config.settings import Settings
 from kubectl_qos.config.state import HistoryFile, UiState
+from kubectl_qos.edit.edits import Edit
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload
 from kubectl_qos.k8s.objects import Pod
@@ -58,11 +60,6 @@ from kubectl_qos.tui.view import (
 )
 from kubectl_qos.tui.view_model import ViewModel, newest
 from kubectl_qos.tui.write_service import WriteService
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from kubectl_qos.edit.edits import Edit
 
 NO_SETTINGS: Final = Settings()
 NO_STATE: Final = UiState()
@@ -141,10 +138,7 @@ class QosApp(Shell):
         return [*super().get_line_filters(), *self._more_filters]
 
     def get_default_screen(self) -> MainScreen:
-        """Return the first screen.
-
-        It is not a mode: from Python 3.12 on, Textual composes those too early.
-        """
+        """Return the first screen, no mode: from Python 3.12 on, Textual composes those too early."""
         return MainScreen(self.trends, self.navigation.location.view)
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
@@ -222,12 +216,6 @@ class QosApp(Shell):
             return
         self.status = replace(self.status, loading=False, health=message.health)
 
-    def watch_view_model(self) -> None:
-        self.show_title()
-
-    def watch_status(self) -> None:
-        self.show_title()
-
     def _show_age(self) -> None:
         before, self._health = self._health, self._follower.health()
         if self._health != before:
@@ -246,6 +234,8 @@ class QosApp(Shell):
                 line.show(words, state)
             if not screen.is_modal:  # it covers those below
                 break
+
+    watch_view_model = watch_status = show_title
 
     def exit(self, *arguments: Any, **options: Any) -> None:
         self._save_state()
@@ -535,8 +525,7 @@ class QosApp(Shell):
         self.register_theme(theme)
         self.theme = name
 
-    def action_suspend(self) -> None:
-        self.action_suspend_process()
+    action_suspend = Shell.action_suspend_process
 
     def action_command_palette(self) -> None:
         def run(command: Command | None) -> None:
