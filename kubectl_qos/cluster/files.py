@@ -91,7 +91,10 @@ class FileSource(Source):
         self._built_name = without_secrets(f"kustomize {kustomize}")
         self._recursive = recursive
         self._overrides = overrides
-        self._stdin = sys.stdin.buffer.read() if STANDARD_INPUT in paths else b""
+        self._piped: dict[str, tuple[str, bytes]] = {}
+        """What cannot be read again: standard input, and pipes as of <(kubectl get …)."""
+        if STANDARD_INPUT in paths:
+            self._piped[STANDARD_INPUT] = "standard input", sys.stdin.buffer.read()
         self._parsed = self._parse()
 
     @property
@@ -272,10 +275,13 @@ class FileSource(Source):
             try:
                 if folder is not None:
                     yield name, read_kustomization(folder)
-                elif name == STANDARD_INPUT:
-                    yield "standard input", self._stdin
+                elif name in self._piped:
+                    yield self._piped[name]
                 else:
-                    yield from read_path(name, recursive=self._recursive, left_out=self._left_out)
+                    for content in read_path(name, recursive=self._recursive, left_out=self._left_out):
+                        if Path(name).is_fifo():
+                            self._piped[name] = content
+                        yield content
             except InputError as error:
                 if problems is None:
                     raise

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -465,6 +466,18 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode())))
     source = FileSource(["-"])
     assert source.title == "standard input"
+    (found,) = source.snapshot(Scope()).pods
+    assert source.raw(found)["metadata"] == {"name": found.name}
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    """As of `-f <(kubectl get pods -o json)`."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=(GOOD,))
+    writer.start()
+    source = FileSource([str(path)])
+    writer.join()
     (found,) = source.snapshot(Scope()).pods
     assert source.raw(found)["metadata"] == {"name": found.name}
 
