@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
+from math import inf
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -557,7 +558,9 @@ class _Search:
         if seen.before.qos_class is not seen.after.qos_class and kind is not FixKind.RECOMMENDED:
             kind = FixKind.CLASS
         after = outcome.after
-        first = min(outcome.deaths, key=attrgetter("urgency"), default=None)
+        limit = inf if after is None else after.distance_bytes
+        nearer = (other for other in outcome.deaths if other.distance_bytes <= limit)
+        first = min(nearer, key=attrgetter("urgency"), default=None)
         is_first = first is None or (after is not None and after.urgency <= first.urgency)
         sooner = None if is_first else first
         fix = Fix(kind, pod, edits, minimal, claim, death, after, evidence, seen, strategy, workload, sooner)
