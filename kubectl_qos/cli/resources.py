@@ -236,12 +236,17 @@ def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: 
     if not nodes and snapshot.overrides.memory_bytes is not None and any(map(scope.matches, snapshot.pods)):
         return [""]
     if not nodes and not is_fleet:
-        if not snapshot.pods:
-            hint = "kubectl get pods,nodes -A -o json has them; kubectl qos kills takes a status alone too"
-            raise InputError("no pods whose requests are known", hint)
+        require_requests(snapshot)
         hint = "pods need spec.nodeName; --node-memory 16Gi puts the others on a node of that size"
         raise InputError("no pods that are on a node", hint)
     return nodes
+
+
+def require_requests(snapshot: Snapshot) -> None:
+    """Raise InputError if files have no pod, or only parts of some."""
+    if not snapshot.pods:
+        hint = "kubectl get pods,nodes -A -o json has them; kubectl qos kills takes a status alone too"
+        raise InputError("no pods whose requests are known", hint)
 
 
 def with_limit_ranges(

@@ -83,7 +83,7 @@ _END: Final = re.compile(
     r"(?:(?!\b[sS]tate\W{1,6}\w+\W{1,6}|\blastState\b).){0,600}"
 )
 _END_FIELD: Final = re.compile(
-    r"\b([eE]xit ?[cC]ode|[rR]eason|[fF]inishedAt|OOMKilled)\W{1,4}(?=([\w.:+-]{1,64}))"
+    r"\b([eE]xit ?[cC]ode|[rR]eason|[fF]inishedAt|OOMKilled)\W{1,4}(?:Time\(time=)?(?=([\w.:+-]{1,64}))"
 )
 _COUNTED: Final = frozenset({"true", "exit"})
 """What follows `OOMKilled` of docker, and of Argo: `OOMKilled (exit code 137)`."""
@@ -233,7 +233,10 @@ def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
 
 def _end(text: str) -> dict[str, Any] | None:
     """Return how a container ended, None if a text has neither its exit code nor that it was OOMKilled."""
-    fields = {name.lower().replace(" ", ""): value for name, value in _END_FIELD.findall(text)[::-1]}
+    pairs = (
+        (name.lower().replace(" ", ""), value.strip(".")) for name, value in _END_FIELD.findall(text)[::-1]
+    )
+    fields = {name: value for name, value in pairs if value != "null"}
     code, reason = _number(fields.get("exitcode", "")), fields.get("reason", "Error")
     reason = "OOMKilled" if fields.get("oomkilled") in _COUNTED else reason
     if code is None and reason != "OOMKilled":

@@ -360,6 +360,12 @@ def test_what_the_kubelet_says_of_an_eviction_is_enough(text: str, name: str) ->
         ("Error in container build: exit code: 137, reason: 'OOMKilled'", "OOMKilled", Mechanism.KERNEL),
         ("[a0-n0-0] terminated with exit code (137). Reason [Error].", "Error", Mechanism.UNKNOWN),
         ("main: OOMKilled (exit code 137)", "OOMKilled", Mechanism.KERNEL),
+        (
+            """exit code 137.\nThe API gave this brief reason: null\nterminated=ContainerStateTerminated(
+            exitCode=137, finishedAt=Time(time=2020-01-10T00:51:06Z), reason=OOMKilled)""",
+            "OOMKilled",
+            Mechanism.KERNEL,
+        ),
     ],
     ids=[
         "a status",
@@ -373,6 +379,7 @@ def test_what_the_kubelet_says_of_an_eviction_is_enough(text: str, name: str) ->
         "of GitLab",
         "of Flyte",
         "of Argo",
+        "of Spark",
     ],
 )
 def test_a_part_of_a_status_says_how_its_container_ended(
@@ -381,6 +388,7 @@ def test_a_part_of_a_status_says_how_its_container_ended(
     (kill,) = kills(f"restartCount: 3\n{text}")
     assert (kill.exit_code, kill.reason, kill.diagnosis.mechanism) == (137, reason, mechanism)
     assert (kill.pod, kill.container) == ("<unknown>", "<unknown>")
+    assert kill.time == ("2020-01-10T00:51:06Z" if "00:51:06" in text else "")
 
 
 OWN_STORAGE: Final = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. "

@@ -67,6 +67,14 @@ containers: [{name: db, usage: {memory: 3900Mi}}]
 """
 
 
+def test_a_text_without_requests_needs_them(run: Run) -> None:
+    (run.home / "ended.txt").write_text("Last State:     Terminated\n  Reason:       OOMKilled\n")
+    for command in ("explain", "fix", "next"):
+        error = run(command, "-f", "ended.txt").err
+        assert "no pods whose requests are known" in error
+        assert "kubectl qos kills takes a status alone too" in error
+
+
 def test_the_hint_for_pods_without_a_node_leads_on(run: Run) -> None:
     """Pods of manifests are on one such node, in the order of oom_score_adj where usage is unknown."""
     (run.home / "x.yaml").write_text(THREE)

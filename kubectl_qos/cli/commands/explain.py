@@ -101,6 +101,7 @@ def _explain(
         pods = [pod for pod in snapshot.pods if scope.matches(pod)]
         if not pods:
             require_places(resolved, snapshot)
+            resources.require_requests(snapshot)
             raise InputError("no pods to explain", hint="look at the namespace and the selector")
     if options.source.at is not None or options.source.has_history:
         snapshot = _with_parts(snapshot, pods, options.source)
