@@ -305,10 +305,12 @@ def _race(eviction: NextDeath, kill: NextDeath) -> bool:
     """
     if not eviction.killer.evicts or kill.killer.evicts:
         return False
+    is_soft, is_due = eviction.grace_seconds is not None, eviction.distance_bytes <= 0
+    apart = abs(kill.distance_bytes - eviction.distance_bytes)
+    if not is_soft and not is_due and apart < SAMPLE_ERROR * kill.ceiling_bytes:
+        return True
     if eviction.seconds is None or kill.seconds is None:
-        room = abs(kill.distance_bytes - eviction.distance_bytes)
-        is_soft, is_due = eviction.grace_seconds is not None, eviction.distance_bytes <= 0
-        return not is_soft and not is_due and room < SAMPLE_ERROR * kill.ceiling_bytes
+        return False
     return 0 <= kill.seconds - eviction.seconds < eviction.killer.delay_seconds
 
 
