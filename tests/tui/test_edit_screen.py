@@ -597,3 +597,19 @@ def test_a_value_that_is_wider_than_the_preview_is_wrapped_also_where_it_stays(a
     words = " ".join(" ".join(lines).split())
     assert row.before in words
     assert row.after in words
+
+
+async def test_a_tall_screen_draws_memory_below_the_limit_that_is_typed(pilot: Run) -> None:
+    for more in range(5):
+        pilot.qos.trends.add(with_usage(demo(), API, (1000 + 100 * more) << 20).usage)
+    screen = await edit(pilot, API)
+    await pilot.resize_terminal(200, 50)
+    await pilot.settled()
+    assert "2Gi ▆▆┄" in pilot.text
+    field(screen, "c", Side.LIMITS, "memory").value = "4Gi"
+    await pilot.settled()
+    assert "4Gi ┄┄┄" in pilot.text
+    assert "the last 6 samples, 1000Mi to 1.9Gi" in pilot.words
+    await pilot.resize_terminal(200, 40)
+    await pilot.settled()
+    assert "samples" not in pilot.words

@@ -48,6 +48,7 @@ from kubectl_qos.present.node_columns import (
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES, stalls
+from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
@@ -281,7 +282,8 @@ class NodeList(ListDefinition[NodeRow]):
         room = width // _ON_A_LINE if is_narrow else width - column
         for death in deaths:
             far, name = f"{distance(death)} ", short_victim(death) if is_narrow else victim(death)
-            ends_by = "".join(f", {words}" for words in (killer_words(death), eta(death.seconds)) if words)
+            by = killer_words(death._replace(due=Due.NO))
+            ends_by = "".join(f", {words}" for words in (by, eta(death.seconds)) if words)
             who = shortened(name, max(room - GAP - len(far + ends_by), GAP))
             spans += ((" " * before, ""), (far + who, ""), (ends_by, "muted"))
             before = GAP

@@ -22,7 +22,8 @@ from kubectl_qos.edit.goals import Goal, edits_for_step
 from kubectl_qos.edit.preview import Preview
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.objects import MEMORY, Pod
+from kubectl_qos.k8s.resources import declared_limits, pod_limits
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.effects import apply_sections, goal_section
 from kubectl_qos.present.explanation import fix_text
@@ -44,8 +45,10 @@ from kubectl_qos.tui.screens.dialogs import LeaveDialog, NumberDialog
 from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
+from kubectl_qos.tui.widgets.graph import pod_graph
 from kubectl_qos.tui.widgets.resource_form import ResourceForm
 from kubectl_qos.tui.widgets.text_view import (
+    TextLayout,
     TextScroll,
     TextView,
     effects_layout,
@@ -63,6 +66,8 @@ _FEW_RUNGS: Final = 5
 _MOST_RUNGS: Final = 60
 _BORDERS: Final = 2
 _UNSAVED: Final = "  * not saved"
+_DRAWN: Final = 45
+"""The lines that a screen needs for a graph."""
 _LINES_OF_REST: Final = 4 + 3 * _BORDERS
 """Lines of a wide screen without the values, the ladder's rungs and the next deaths: its gap is one."""
 
@@ -107,6 +112,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
                 with TextScroll(id="before", can_focus=False) as before:
                     before.border_title = "Before you apply it"
                     yield TextView(classes="before")
+                yield _panel("memory", "Memory below its limit")
             with TextScroll(id="preview", can_focus=False):
                 yield _panel("values", "Effect")
                 yield _panel("deaths-narrow", _DEATHS, "narrow")
@@ -222,9 +228,12 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         spare = self.app.size.height - _LINES_OF_REST - 3 * len(deaths) - len(stacked(*values)(width))
         spare -= _BORDERS + 1 if has_files else 0
         rungs = _FEW_RUNGS if is_narrow else max(_FEW_RUNGS, min(spare, _MOST_RUNGS))
+        memory = self._graph(effects.after.pod)
+        has_memory = not is_narrow and self.app.size.height >= _DRAWN and bool(memory(width // 2))
         for query, layout in (
             ("#values", stacked(paragraphs(*warnings), *values)),
             ("#ladder", ladder_layout(effects, rungs)),
+            ("#memory", memory),
             (".before", before),
             ("#deaths, #deaths-narrow", deaths_layout(deaths, effects)),
             ("#files", files),
@@ -232,6 +241,14 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             for view in self.query(query).results(TextView):
                 view.show(layout)
         self.query_one("#files").display = has_files
+        self.query_one("#memory").display = has_memory
+
+    def _graph(self, pod: Pod) -> TextLayout:
+        """Draw what the pod was seen to use, below its limit after the change."""
+        release, trends = self._view_model.snapshot.setup(pod.node_name).release, self.qos.trends
+        bounded = pod_limits(pod, release) if declared_limits(pod, release).memory else {}
+        limit = bounded[MEMORY].value() if MEMORY in bounded else None
+        return lambda width: pod_graph(trends.of(pod.key), limit, width, trends.times(pod.key))
 
     def action_files(self) -> None:
         """Fold or unfold the cgroup files; unfolded ones come into sight."""
