@@ -50,9 +50,10 @@ IMPORTANT_PRIORITY: Final = 1_000_000_000
 
 
 class Importance(StrEnum):
-    """Criterion by which a pod is important. Source of priorities: pkg/apis/scheduling/types.go."""
+    """Criterion by which a pod is important."""
 
     PRIORITY = "priority"
+    """Source of priorities: pkg/apis/scheduling/types.go."""
     STATIC = "static pod"
     LABELS = "labels"
     BUDGET = "disruption budget"
