@@ -1,7 +1,7 @@
 """Input of a simulation: a node's pods and containers with memory and limits, and the scenario.
 
 Building a NodeState evaluates every rule for every pod; simulating on it (engine.py) is fast enough to follow
-a slider. Bytes throughout.
+a slider. Bytes throughout. Source of priorities: pkg/apis/scheduling/types.go.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class Importance(StrEnum):
     """Criterion by which a pod is important."""
 
     PRIORITY = "priority"
-    """Source of priorities: pkg/apis/scheduling/types.go."""
     STATIC = "static pod"
     LABELS = "labels"
     BUDGET = "disruption budget"
