@@ -9,10 +9,9 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
-from kubectl_qos.edit.fixes import limit_in_force
 from kubectl_qos.edit.preview import Effects, preview
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.allocation import is_resizing
+from kubectl_qos.k8s.allocation import is_resizing, limit_in_force
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot

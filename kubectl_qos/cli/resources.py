@@ -254,13 +254,14 @@ def with_limit_ranges(
 ) -> tuple[Snapshot, dict[tuple[str, str, str], str]]:
     """Apply LimitRanges of files to pods that no server has stored; return also their names."""
     from kubectl_qos.cluster.files import FileSource
-    from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
-    from kubectl_qos.edit.server_response import as_created
-    from kubectl_qos.k8s.validation import pod_refusals
 
     source, snapshot = resolved.source, resolved.source.snapshot(scope)
     if not isinstance(source, FileSource) or all(pod.metadata.uid for pod in snapshot.pods):
         return snapshot, {}
+    from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
+    from kubectl_qos.edit.server_response import as_created
+    from kubectl_qos.k8s.validation import pod_refusals
+
     ranges, pods, names = convert_all([*source.raw_objects()], LIMIT_RANGES), [*snapshot.pods], {}
     for index, pod in enumerate(pods):
         if pod.metadata.uid:

@@ -19,15 +19,15 @@ from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_v
 from kubectl_qos.edit.goals import UNIT_BYTES, keep_burstable, raise_request
 from kubectl_qos.edit.preview import Effects, Preview, RankedPods, StrategyKind, When, as_recreated, preview
 from kubectl_qos.edit.related import recommended_edits
-from kubectl_qos.k8s.allocation import desired_pod, other_pod_limit, running_pod
+from kubectl_qos.k8s.allocation import desired_pod, limit_in_force, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO, in_bytes
-from kubectl_qos.k8s.releases import Gate, Release
-from kubectl_qos.k8s.resources import pod_level_limits, pod_requests
+from kubectl_qos.k8s.releases import Gate
+from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Profiles, rank_node, with_pods
@@ -406,18 +406,6 @@ def memory_value(pod: Pod, owner: str, side: Side) -> int:
         return 0
     quantity = current_value(pod, owner, side, MEMORY)
     return quantity.value() if quantity is not None else 0
-
-
-def limit_in_force(pod: Pod, container: str, release: Release) -> int:
-    """Return the bytes at which a container is killed alone: its limit or the pod's, 0 without either.
-
-    A status may be of a container that the pod does not have.
-    """
-    if all(spec.name != container for spec in all_containers(pod)):
-        return 0
-    low, of_pod = other_pod_limit(pod), pod_level_limits(pod, release).get(MEMORY, ZERO).value()
-    limits = (memory_value(pod, container, Side.LIMITS), of_pod if low is None else low.value())
-    return min(filter(None, limits), default=0)
 
 
 def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> NodeModel:

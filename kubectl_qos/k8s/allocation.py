@@ -26,7 +26,7 @@ from kubectl_qos.k8s.objects import (
 )
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.resources import declared_limits, pod_limits
+from kubectl_qos.k8s.resources import declared_limits, pod_level_limits, pod_limits
 
 RESIZE_PENDING = "PodResizePending"
 RESIZE_IN_PROGRESS = "PodResizeInProgress"
@@ -119,6 +119,18 @@ def low_pod_limit(pod: Pod) -> Quantity | None:
     pod = desired_pod(pod)
     limit, own = other_pod_limit(pod), pod_limits(pod, _WITH_POD_STATUS).get(MEMORY, ZERO)
     return limit if limit is not None and limit < own and resize_condition(pod) is None else None
+
+
+def limit_in_force(pod: Pod, container: str, release: Release) -> int:
+    """Return the bytes at which a container is killed alone: its limit or the pod's, 0 without either.
+
+    A status may be of a container that the pod does not have.
+    """
+    own = [item.limits.get(MEMORY, ZERO).value() for item in all_containers(pod) if item.name == container]
+    if not own:
+        return 0
+    low, of_pod = other_pod_limit(pod), pod_level_limits(pod, release).get(MEMORY, ZERO).value()
+    return min(filter(None, (own[0], of_pod if low is None else low.value())), default=0)
 
 
 def running_pod(pod: Pod, release: Release) -> Pod:

@@ -17,7 +17,6 @@ from kubectl_qos.edit.fixes import (
     NoFixReason,
     Unfixed,
     friendly,
-    limit_in_force,
     order_of_fixes,
 )
 from kubectl_qos.edit.kubelet_settings import RESERVE_PERCENT, KubeletFix
@@ -25,7 +24,7 @@ from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.edit.strategy import loop_obstacles
 from kubectl_qos.errors import first_few
-from kubectl_qos.k8s.allocation import is_resizing
+from kubectl_qos.k8s.allocation import is_resizing, limit_in_force
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Node, Origin
 from kubectl_qos.k8s.objects import Pod, all_containers

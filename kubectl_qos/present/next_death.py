@@ -19,7 +19,6 @@ from kubectl_qos.present.list_notes import (
     unmeasured_notes,
 )
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
-from kubectl_qos.present.pod_history import loop_notes
 from kubectl_qos.present.reasons import cache_text
 from kubectl_qos.qos.eviction import Due, evicts_for_memory, lacks_stats
 from kubectl_qos.qos.killers import EVICTING
@@ -47,6 +46,8 @@ NO_STATS: Final = "no container runs, so the kubelet has no stats of the pod"
 
 def notes(deaths: Deaths) -> Iterator[str]:
     """Yield what is unknown, why, and what distances are based on; without rows the first note says why."""
+    from kubectl_qos.present.pod_history import loop_notes
+
     snapshot, states = deaths.snapshot, deaths.states
     yield from unmeasured_notes(snapshot, states)
     yield from capacity_notes(states)

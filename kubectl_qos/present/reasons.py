@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.k8s.allocation import RESIZE_PENDING, low_pod_limit, resize_condition
 from kubectl_qos.k8s.kubelet import Node
 from kubectl_qos.k8s.objects import Pod
@@ -338,6 +337,8 @@ _RESIZES: Final = {
 
 def resize_sentence(pod: Pod) -> str:
     """Return the state of a pod's unfinished resize, in the kubelet's word for it."""
+    from kubectl_qos.edit.status import low_limit_sentence
+
     condition = resize_condition(pod)
     if condition is None:
         limit = low_pod_limit(pod)
