@@ -361,7 +361,7 @@ class Pager(Generic[T]):
         for items, page, read in self.stream(client, path, query):
             before = len(kept)
             if self._keep is not None:
-                kept.extend(item for item in map(self._keep, items) if item is not None)
+                kept.extend(filter(None, map(self._keep, items)))
             else:
                 kept.extend(items)
             size += read

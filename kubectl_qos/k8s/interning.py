@@ -4,6 +4,7 @@ Resource lists and label sets are shared already when they are decoded (objects.
 """
 
 from collections.abc import Hashable
+from sys import intern
 from typing import Final, Literal, TypeVar
 
 import msgspec
@@ -58,7 +59,7 @@ class Interner:
                 metadata,
                 uid=metadata.uid if self._uids else "",
                 resource_version="",
-                namespace=shared(metadata.namespace),
+                namespace=intern(metadata.namespace),
                 creation_timestamp=shared(metadata.creation_timestamp),
                 annotations=shared(metadata.annotations),
                 owner_references=shared(metadata.owner_references),
@@ -70,9 +71,9 @@ class Interner:
                 spec,
                 containers=self._containers(spec.containers),
                 init_containers=self._containers(spec.init_containers),
-                node_name=shared(spec.node_name),
-                priority_class_name=shared(spec.priority_class_name),
-                restart_policy=shared(spec.restart_policy),
+                node_name=intern(spec.node_name),
+                priority_class_name=intern(spec.priority_class_name),
+                restart_policy=intern(spec.restart_policy),
                 volumes=spec.volumes and shared(needed_volumes),
                 os=shared(spec.os),
                 node_selector=shared(spec.node_selector),
@@ -97,24 +98,29 @@ class Interner:
     def _pod_status(self, status: PodStatus) -> PodStatus:
         shared, has_failed = self._shared, status.phase == "Failed"
         needed = [
-            condition
-            for condition in status.conditions or ()
-            if condition.type in _CONDITIONS
-            or condition.is_unscheduled
-            or (has_failed and condition.is_unready)
+            item
+            for item in status.conditions or ()
+            if item.type in _CONDITIONS
+            or (item.status == "False" and (item.is_unscheduled or (has_failed and item.is_unready)))
         ]
-        parts = {
-            "phase": shared(status.phase),
-            "qos_class": shared(status.qos_class),
-            "conditions": status.conditions and shared(tuple(needed)),
-            "container_statuses": self._container_statuses(status.container_statuses),
-            "init_container_statuses": self._container_statuses(status.init_container_statuses),
-        }
-        interned = msgspec.structs.replace(status, **parts)
+        conditions = status.conditions and shared(tuple(needed))
+        containers = self._container_statuses(status.container_statuses)
+        init_containers = self._container_statuses(status.init_container_statuses)
+        parts = id(conditions), id(containers), id(init_containers)
+        texts = status.phase, status.qos_class, status.reason, status.message, status.resize
         others = status.ephemeral_container_statuses, status.resources, status.allocated_resources
-        if self._ids or any(others):
-            return interned
-        return shared(interned, (status.reason, status.message, status.resize, *map(id, parts.values())))
+        key = None if self._ids or any(others) else (*texts, *parts)
+        if (known := self._parts.get(key)) is not None:
+            return known  # type: ignore[return-value]
+        interned = msgspec.structs.replace(
+            status,
+            phase=intern(status.phase),
+            qos_class=intern(status.qos_class),
+            conditions=conditions,
+            container_statuses=containers,
+            init_container_statuses=init_containers,
+        )
+        return interned if key is None else shared(interned, key)
 
     def _container_statuses(
         self, statuses: tuple[ContainerStatus, ...] | None
@@ -125,17 +131,21 @@ class Interner:
         return interned if self._ids else self._shared(interned, (ContainerStatus, *map(id, interned)))
 
     def _container_status(self, status: ContainerStatus) -> ContainerStatus:
-        parts = {
-            "name": self._shared(status.name),
-            "state": self._shared(self._state(status.state)),
-            "last_state": self._shared(self._state(status.last_state)),
-            "allocated_resources": status.allocated_resources,
-            "resources": self._resources(status.resources),
-        }
-        if self._ids:
-            return msgspec.structs.replace(status, **parts)
-        interned = msgspec.structs.replace(status, **parts, container_id="")
-        return self._shared(interned, (status.restart_count, *map(id, parts.values())))
+        shared, resources = self._shared, self._resources(status.resources)
+        state, last_state = self._state(status.state), self._state(status.last_state)
+        lists = id(status.allocated_resources), id(resources)
+        key = None if self._ids else (status.name, status.restart_count, state, last_state, *lists)
+        if (known := self._parts.get(key)) is not None:
+            return known  # type: ignore[return-value]
+        interned = msgspec.structs.replace(
+            status,
+            name=intern(status.name),
+            state=shared(state),
+            last_state=shared(last_state),
+            resources=resources,
+            container_id=status.container_id if self._ids else "",
+        )
+        return interned if key is None else shared(interned, key)
 
     def _state(self, state: ContainerState | None) -> ContainerState | None:
         if self._ids or state is None:
@@ -157,7 +167,7 @@ class Interner:
     def _containers(self, containers: tuple[Container, ...] | None) -> tuple[Container, ...] | None:
         if containers is None:
             return None
-        key = tuple(
+        key = [
             (
                 container.name,
                 id(container.resources.requests),
@@ -167,5 +177,5 @@ class Interner:
                 container.resize_policy,
             )
             for container in containers
-        )
-        return self._shared(containers, key)
+        ]
+        return self._shared(containers, tuple(key))

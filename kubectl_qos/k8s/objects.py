@@ -58,7 +58,7 @@ class ResourceList(dict[str, Quantity]):
     @staticmethod
     def from_json(raw: object) -> ResourceList:
         """Convert a decoded JSON object. Raises TypeError or QuantityError."""
-        return _shared(_shared_resources, raw, resource_list)
+        return _share(ResourceList, raw, resource_list)
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
@@ -72,7 +72,7 @@ class Labels(dict[str, str]):
     @staticmethod
     def from_json(raw: object) -> Labels:
         """Convert a decoded JSON object. Raises TypeError."""
-        return _shared(_shared_labels, raw, _labels)
+        return _share(Labels, raw, _labels)
 
 
 EMPTY_RESOURCES: Final = ResourceList()
@@ -322,8 +322,10 @@ class ContainerStatus(ApiStruct, frozen=True):
     @property
     def ends_by_field(self) -> dict[str, ContainerStateTerminated]:
         """Return `ends` by their fields; a kubelet that lost sight of a container fills in both."""
-        states = {"state": self.state, "lastState": self.last_state}
-        ends = {name: state.terminated for name, state in states.items() if state and state.terminated}
+        ends = dict[str, ContainerStateTerminated]()
+        for name, state in (("state", self.state), ("lastState", self.last_state)):
+            if state is not None and state.terminated is not None:
+                ends[name] = state.terminated
         if len(ends) > 1 and all(end.is_made_up and not end.finished_at for end in ends.values()):
             del ends["lastState"]
         return ends
@@ -499,26 +501,19 @@ class PodTemplate(ApiStruct, frozen=True):
 
 _SHARED_MOST: Final = 100_000
 _MAPS: Final = QUANTITY_MAPS | {"labels", "matchLabels"}
-_shared_resources: dict[tuple[tuple[str, object], ...], ResourceList] = {}
-_shared_labels: dict[tuple[tuple[str, str], ...], Labels] = {}
+_shared: dict[tuple[object, ...], Any] = {}
 
 
-def _shared(cache: dict[Any, T], raw: object, parse: Callable[[Mapping[str, Any]], T]) -> T:
-    """Return `parse(raw)`, cached by the texts of the map."""
+def _share(type_: type[T], raw: object, parse: Callable[[Mapping[str, Any]], T]) -> T:
+    """Return `parse(raw)`, which `_decode_hook` finds again by the texts of the map."""
     if not isinstance(raw, dict):
         raise TypeError(f"Expected `object`, got `{_json_type(raw)}`")
-    key = tuple(raw.items())
-    try:
-        parsed = cache.get(key)
-    except TypeError:  # A list or an object as a value has no hash; `parse` says where it is.
-        return parse(raw)
-    if parsed is None:
-        parsed = parse(raw)
-        if len(cache) >= _SHARED_MOST:
-            cache.clear()
-        # Numbers are not cached: True and 1.0 equal 1.
-        if all(type(value) is str for value in raw.values()):
-            cache[key] = parsed
+    parsed = parse(raw)
+    if len(_shared) >= _SHARED_MOST:
+        _shared.clear()
+    # Numbers are not cached: True and 1.0 equal 1.
+    if all(type(value) is str for value in raw.values()):
+        _shared[type_, *raw.items()] = parsed
     return parsed
 
 
@@ -548,8 +543,12 @@ def resource_list(raw: Mapping[str, object]) -> ResourceList:
     return ResourceList(parsed)
 
 
-def _decode_hook(type_: Any, raw: object) -> Any:
-    return type_.from_json(raw)
+def _decode_hook(type_: Any, raw: Any) -> Any:
+    try:
+        known = _shared.get((type_, *raw.items())) if type(raw) is dict else None
+    except TypeError:  # A list or an object as a value has no hash; `from_json` says where it is.
+        known = None
+    return type_.from_json(raw) if known is None else known
 
 
 class JsonDecoder(Generic[T]):
