@@ -277,14 +277,14 @@ def _rank_node(
     evicted = node_eviction_ranks(ranking)
     container_ranks = _container_ranks(ranking) if containers else {}
     rows: list[PodRow] = []
-    percents = [limit_percent(row)[0] or 0 for row in ranking.pods]
-    fullest = max(percents, default=0)
+    percents = list(map(limit_percent, ranking.pods))
+    fullest = max((percent or 0 for percent, _ in percents), default=0)
     lowest = lowest_priorities_after(ranking.pods)
     for row, after, percent in zip(ranking.pods, lowest, percents, strict=True):
         if scope.matches(row.pod):
             eviction_rank = evicted.get(row.pod.key)
-            is_nearest = percent > 0 and percent == fullest
-            pod_row = _pod_row(row, setup, after, eviction_rank, nearest=is_nearest)
+            is_nearest = 0 < fullest == percent[0]
+            pod_row = _pod_row(row, setup, after, eviction_rank, percent, nearest=is_nearest)
             if containers:
                 rows += [_container_row(pod_row, row, score, container_ranks) for score in row.containers]
             else:
@@ -306,13 +306,18 @@ def to_own_limit(row: RankedPod) -> int | None:
 
 
 def _pod_row(
-    row: RankedPod, setup: NodeSetup, lowest_after: int | None, eviction_rank: int | None, *, nearest: bool
+    row: RankedPod,
+    setup: NodeSetup,
+    lowest_after: int | None,
+    eviction_rank: int | None,
+    limit: tuple[float | None, str],
+    *,
+    nearest: bool,
 ) -> PodRow:
-    pod = row.pod
-    percent, limited = limit_percent(row)
-    scores = row.containers
-    by_adj = sorted(scores, key=lambda score: -(score.adj if score.adj is not None else 999))
-    worst = row.worst or next(iter(by_adj), None)
+    pod, (percent, limited) = row.pod, limit
+    worst = row.worst or max(
+        row.containers, key=lambda one: 999 if one.adj is None else one.adj, default=None
+    )
     statuses = pod.status.every_container
     usage = row.usage
     pod_flags = _interned(tuple(flags(row, percent, lowest_after)))

@@ -243,7 +243,7 @@ def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
     info = raw.status.node_info
     memory = capacity[MEMORY].value() if MEMORY in capacity else None
     swap = info.swap.capacity if info.swap is not None else None
-    stated = {
+    stated: dict[str, Any] = {
         "name": raw.name,
         "memory_capacity_bytes": memory,
         "swap_capacity_bytes": swap,
@@ -256,7 +256,10 @@ def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
     }
     conditions = raw.status.conditions or ()
     pressure = next((item for item in conditions if item.type == MEMORY_PRESSURE), Condition())
+    reported = {name: value for name, value in stated.items() if value is not None}
     node = Node(
+        **reported,
+        origins=dict.fromkeys(reported, Origin.API),
         reports_pressure=pressure.is_memory_pressure,
         pressure_since=pressure.last_transition_time or "",
         pressure_sent=pressure.last_heartbeat_time or "",
@@ -266,22 +269,23 @@ def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
         capacity=capacity,
         declared_features=raw.status.declared_features or (),
     )
-    reported = {name: value for name, value in stated.items() if value is not None}
-    return with_deduced(with_origin(node, Origin.API, **reported))
+    return with_deduced(node)
 
 
 def with_deduced(node: Node) -> Node:
     """Deduce cgroup version and OCI runtime from the node's kernel and container runtime."""
+    deduced, basis = dict[str, Any](), {**node.basis}
     if node.origin("oci_runtime") is Origin.ASSUMED:
         runtime = packaged_runtime(node.runtime)
-        basis = node.runtime.replace("://", " ") if runtime is not None else ""
-        node = with_origin(node, Origin.ASSUMED, basis, oci_runtime=runtime or CURRENT_RUNC)
+        deduced["oci_runtime"] = runtime or CURRENT_RUNC
+        basis["oci_runtime"] = node.runtime.replace("://", " ") if runtime is not None else ""
     if node.origin("cgroup_version") is Origin.ASSUMED:
         release = _KERNEL.match(node.kernel)
         is_old = release is not None and (int(release[1]), int(release[2])) < _FIRST_KERNEL_WITH_V2
-        basis = f"kernel {node.kernel}" if is_old else ""
-        node = with_origin(node, Origin.ASSUMED, basis, cgroup_version=1 if is_old else 2)
-    return node
+        deduced["cgroup_version"] = 1 if is_old else 2
+        basis["cgroup_version"] = f"kernel {node.kernel}" if is_old else ""
+    origins = {**node.origins, **dict.fromkeys(deduced, Origin.ASSUMED)}
+    return replace(node, **deduced, origins=origins, basis={name: why for name, why in basis.items() if why})
 
 
 _KERNEL: Final = re.compile(r"(\d+)\.(\d+)", re.ASCII)

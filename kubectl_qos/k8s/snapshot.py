@@ -170,8 +170,10 @@ class Snapshot:
         stated = info.kubelet_version if raw is not None else self.server_version or DEFAULT_RELEASE
         release = Release.of_kubelet(stated, self.server_version, gates)
         kubelet = kubelet or Kubelet.defaults(release, info.operating_system)
-        unknown = Node(name=node_name, kubelet_version=str(release))
-        node = node_from_object(raw, kubelet) if raw is not None else unknown
+        if raw is not None:
+            node = node_from_object(raw, kubelet)
+        else:
+            node = Node(name=node_name, kubelet_version=str(release))
         if node.memory_capacity_bytes is None:
             node = replace(node, memory_capacity_bytes=self.overrides.memory_bytes)
         if node_name in self.node_swap:

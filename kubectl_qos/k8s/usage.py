@@ -141,7 +141,8 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
         """Return the usage of a container, None if unknown."""
         if container not in self.names:
             return None
-        return _whole(self.amounts[self.names.index(container)])
+        amount = self.amounts[self.names.index(container)]
+        return ContainerUsage(amount) if isinstance(amount, int) else amount
 
     @property
     def has_sizes(self) -> bool:
@@ -158,12 +159,12 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
     @property
     def rss_bytes(self) -> int | None:
         """Return the sum over the containers, None unless known for each."""
-        return _sum([_whole(amount).rss_bytes for amount in self.amounts])
+        return _sum([None if isinstance(amount, int) else amount.rss_bytes for amount in self.amounts])
 
     @property
     def swap_bytes(self) -> int | None:
         """Return the sum over the containers, None unless known for each."""
-        return _sum([_whole(amount).swap_bytes for amount in self.amounts])
+        return _sum([None if isinstance(amount, int) else amount.swap_bytes for amount in self.amounts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +249,6 @@ def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> 
 def origin_of(usage: Mapping[PodKey, PodUsage]) -> UsageOrigin:
     """Return the source of this usage; the metrics API if there is none."""
     return next((pod.origin for pod in usage.values()), UsageOrigin.METRICS_API)
-
-
-def _whole(amount: ContainerUsage | int) -> ContainerUsage:
-    return ContainerUsage(amount) if isinstance(amount, int) else amount
 
 
 def _sum(amounts: list[int | None]) -> int | None:

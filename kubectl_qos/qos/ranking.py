@@ -450,9 +450,9 @@ def limit_percent(row: RankedPod) -> tuple[float | None, str]:
     percents = []
     if profile.pod_level_limit_bytes:
         percents.append((100 * usage.working_set_bytes / profile.pod_level_limit_bytes, ""))
-    for container in profile.containers:
-        used = usage.of(container.name) if container.limit_bytes else None
-        if used is not None:
+    for container, score in zip(profile.containers, row.containers, strict=True):
+        used = score.usage
+        if container.limit_bytes and used is not None:
             name = container.name if len(profile.containers) > 1 else ""
             percents.append((100 * used.working_set_bytes / container.limit_bytes, name))
     return max(percents, key=itemgetter(0), default=(None, ""))
