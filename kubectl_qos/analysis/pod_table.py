@@ -316,7 +316,7 @@ def _pod_row(
 ) -> PodRow:
     pod, (percent, limited) = row.pod, limit
     worst = row.worst or max(
-        row.containers, key=lambda one: 999 if one.adj is None else one.adj, default=None
+        row.containers, key=lambda score: 999 if score.adj is None else score.adj, default=None
     )
     statuses = pod.status.every_container
     usage = row.usage

@@ -110,8 +110,8 @@ class Interner:
         texts = status.phase, status.qos_class, status.reason, status.message, status.resize
         others = status.ephemeral_container_statuses, status.resources, status.allocated_resources
         key = None if self._ids or any(others) else (*texts, *parts)
-        if (known := self._parts.get(key)) is not None:
-            return known  # type: ignore[return-value]
+        if (shared_before := self._parts.get(key)) is not None:
+            return shared_before  # type: ignore[return-value]
         interned = msgspec.structs.replace(
             status,
             phase=intern(status.phase),
@@ -135,8 +135,8 @@ class Interner:
         state, last_state = self._state(status.state), self._state(status.last_state)
         lists = id(status.allocated_resources), id(resources)
         key = None if self._ids else (status.name, status.restart_count, state, last_state, *lists)
-        if (known := self._parts.get(key)) is not None:
-            return known  # type: ignore[return-value]
+        if (shared_before := self._parts.get(key)) is not None:
+            return shared_before  # type: ignore[return-value]
         interned = msgspec.structs.replace(
             status,
             name=intern(status.name),

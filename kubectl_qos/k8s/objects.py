@@ -545,10 +545,10 @@ def resource_list(raw: Mapping[str, object]) -> ResourceList:
 
 def _decode_hook(type_: Any, raw: Any) -> Any:
     try:
-        known = _shared.get((type_, *raw.items())) if type(raw) is dict else None
+        parsed = _shared.get((type_, *raw.items())) if type(raw) is dict else None
     except TypeError:  # A list or an object as a value has no hash; `from_json` says where it is.
-        known = None
-    return type_.from_json(raw) if known is None else known
+        parsed = None
+    return type_.from_json(raw) if parsed is None else parsed
 
 
 class JsonDecoder(Generic[T]):

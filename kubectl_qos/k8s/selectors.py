@@ -73,7 +73,7 @@ class Selector:
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
         """Return whether an object with these labels is selected."""
-        return not self.requirements or all(one.matches(labels or {}) for one in self.requirements)
+        return all(requirement.matches(labels or {}) for requirement in self.requirements)
 
 
 def field_term(field: str, value: str) -> str:
