@@ -125,6 +125,8 @@ class Context:
     quotas: Sequence[ResourceQuota] = ()
     injectors: Mapping[str, str | None] = field(default_factory=dict)
     """What adds containers to pods, by namespace."""
+    config_maps: Mapping[tuple[str, str], Json] = field(default_factory=dict)
+    """ConfigMaps by namespace and name."""
     after: Callable[[NodeSetup], NodeSetup] | None = None
     """Changes a node's setup to the release of --to."""
     _setups: dict[str, NodeSetup] = field(default_factory=dict)

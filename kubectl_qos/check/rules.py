@@ -340,9 +340,33 @@ def _runtimes(case: Case) -> Iterator[Hit]:
     """Yield heap sizes that do not fit the limit; the env of cluster pods is not read."""
     for owner, limit, raw in _written(case):
         names = [entry.get("name") for entry in nested_list(raw, "env")]
-        for source, text in runtime_problems(raw, max(limit.value(), 0)):
+        imported = [*_imported(case, raw)]
+        environment = [*imported, *(_resolved(case, entry) for entry in nested_list(raw, "env"))]
+        for source, text in runtime_problems({**raw, "env": environment}, max(limit.value(), 0)):
             field = f"env[{names.index(source)}]" if source in names else "args"
+            field = (
+                "envFrom" if field == "args" and source in {entry["name"] for entry in imported} else field
+            )
             yield case.hit(RuleId.RUNTIME_MEMORY, owner, field, text=text)
+
+
+def _imported(case: Case, raw: Json) -> Iterator[Json]:
+    """Yield the variables that envFrom takes from ConfigMaps of the input."""
+    for source in nested_list(raw, "envFrom"):
+        for key, text in _config_map(case, nested(source, "configMapRef")).items():
+            yield {"name": f"{source.get('prefix') or ''}{key}", "value": text}
+
+
+def _resolved(case: Case, entry: Json) -> Json:
+    """Return a variable with the value that a ConfigMap of the input gives it."""
+    reference = nested(entry, "valueFrom", "configMapKeyRef")
+    value = _config_map(case, reference).get(str(reference.get("key")))
+    return entry if value is None else {"name": entry.get("name"), "value": value}
+
+
+def _config_map(case: Case, reference: Json) -> Json:
+    key = case.pod.namespace, str(reference.get("name"))
+    return nested(case.context.config_maps.get(key, {}), "data")
 
 
 def _memory_volumes(case: Case) -> Iterator[Hit]:

@@ -1,4 +1,4 @@
-"""Memory settings of Java, Node.js, Go and Redis compared with the memory limit of their container.
+"""Memory settings of Java, Node.js, Go, Redis and Postgres compared with the memory limit of their container.
 
 Sources: hotspot/share/runtime/arguments.cpp (set_heap_size, and the order of variables and arguments), Node's
 doc/api/cli.md, Go's runtime/mgcpacer.go (readGOMEMLIMIT) and runtime/string.go (parseByteCount), Redis'
@@ -24,6 +24,7 @@ _REDIS_UNITS: Final = {"": 1, "b": 1} | {
     for power, unit in enumerate("kmg", 1)
     for ending, base in (("", 1000), ("b", 1024))
 }
+_POSTGRES_UNITS: Final = {"": 8192, "B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _DEFAULT_HEAP: Final = (96 << 20) * 13 // 10
 """MaxHeapSize by default. MinRAMPercentage counts if it gives less, else MaxRAMPercentage or this."""
 
@@ -32,12 +33,17 @@ _JAVA: Final = ("a Java heap", "metaspace, threads, code and buffers", 75, "-XX:
 _NODE: Final = ("an old space of Node.js", "buffers, code and stacks", 75, "--max-old-space-size={}")
 _GO: Final = ("a Go memory limit", "cgo, mapped files and the kernel", 95, "GOMEMLIMIT={}MiB")
 _REDIS: Final = ("a maxmemory of Redis", "buffers, fragmentation and a fork", 75, "--maxmemory {}mb")
+_POSTGRES: Final = (
+    *("a shared memory of Postgres", "its sessions, sorts and maintenance", 75),
+    "shared_buffers={}MB",
+)
 """Kind of setting, what else needs memory, the highest percentage of the limit, and the advice."""
 _SIZES: Final = (
     (_NODE, r"--max[-_]old[-_]space[-_]size[-_]percentage[=\s]", None),
     (_NODE, r"--max[-_]old[-_]space[-_]size[=\s]", {"": 1 << 20}),
     (_GO, "GOMEMLIMIT=", _GO_UNITS),
     (_REDIS, r"--maxmemory\s", _REDIS_UNITS),
+    (_POSTGRES, r"shared_buffers\s*=\s*", _POSTGRES_UNITS),
 )
 """Flags in order of precedence; bytes by unit, None for a percentage."""
 _ANY: Final = 1 << 40

@@ -514,7 +514,9 @@ class ParsedObjects:
     def _add_pod(self, pod: Pod) -> Pod:
         if not pod.containers:
             path = dotted((*spec_path(pod), "containers"))
-            raise InputError(f"{path}: Required value", hint="a pod needs at least one container")
+            raise InputError(
+                f"{path}: Required value", hint="kubectl qos check -k DIR reads a patch with its base"
+            )
         self.pods.append(self.interner.pod(pod if pod.metadata.uid else admitted(pod)))
         return self.pods[-1]
 

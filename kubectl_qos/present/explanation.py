@@ -14,6 +14,7 @@ from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.preview import Effects
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.allocation import desired_pod, resize_condition
+from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO, Quantity
@@ -48,6 +49,7 @@ from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Pr
 from kubectl_qos.qos.qos_class import QosClass, steps_by_class
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, Basis, ContainerKind, has_processes
 from kubectl_qos.qos.reason import Rule
+from kubectl_qos.qos.resize import pinned
 from kubectl_qos.qos.restart import Restart, restart_after_kill
 
 _NEAR: Final = 0.9
@@ -369,7 +371,9 @@ def _eviction(
     priority = f"{own.priority or 0}"
     if own.priority is None and own.priority_class_name and not prediction.critical:
         priority += f" (assumed: PriorityClass {escape(own.priority_class_name)} is unknown)"
-    lines = [Line(f"request counted for eviction: {text}, priority {priority}")]
+    is_spared = find_workload(pod).kind != "DaemonSet" or prediction.critical
+    like_others = "" if is_spared else "; being of a DaemonSet does not spare it"
+    lines = [Line(f"request counted for eviction: {text}, priority {priority}{like_others}")]
     if not (prediction.critical or evicts_for_memory(prediction.setup)):
         lines = [
             Line("the kubelet evicts no pod for memory: it has no threshold of memory.available"),
@@ -482,6 +486,9 @@ def _resize(prediction: Prediction, effects: Effects | None) -> Section:
     if why_not:
         return Section("Resize", why_not)
     lines = [Line(f"the class stays {prediction.qos_class.value}: a resize may not change it")]
+    managers = pinned(prediction.setup) if prediction.qos_class is QosClass.GUARANTEED else {}
+    for resource, manager in managers.items():
+        lines.append(Line(f"not its {resource}: the static policy of the {manager} Manager refuses that"))
     for container in prediction.containers:
         restarts = [
             policy.resource_name

@@ -215,7 +215,7 @@ def _stored(inputs: Inputs, result: object) -> str:
 _LACKS: Final = frozenset({Rule.LACKS_LIMIT, Rule.REQUEST_DIFFERS, Rule.REQUEST_ZERO})
 
 _SENTENCES: Final[Mapping[Rule, str | Callable[[Inputs, object], str]]] = {
-    Rule.CLASS_BEST_EFFORT: "no container requests or limits cpu or memory",
+    Rule.CLASS_BEST_EFFORT: "no container requests or limits cpu or memory; 0 counts as none",
     Rule.CLASS_BURSTABLE: "requests or limits are set, but not equal ones for every container",
     Rule.CLASS_GUARANTEED: "every container has cpu and memory limits, and equal requests",
     Rule.CLASS_POD_LEVEL: "spec.resources decides; the containers do not count",

@@ -262,18 +262,26 @@ def _shrinking(before: Container, after: Container, path: str) -> Iterator[Refus
         yield Refusal(path, f"Forbidden: memory limits cannot be decreased {unless}", before.name)
 
 
+def pinned(setup: NodeSetup) -> dict[str, str]:
+    """Return the resources that Guaranteed pods keep, with the manager whose static policy keeps them."""
+    kubelet, enabled = setup.kubelet, setup.release.enabled
+    managers = {}
+    if kubelet.cpu_manager_policy == "static" and not enabled(Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS):
+        managers[CPU] = "CPU"
+    if kubelet.memory_manager_policy == "Static" and not enabled(Gate.IN_PLACE_RESIZE_EXCLUSIVE_MEMORY):
+        managers[MEMORY] = "Memory"
+    return managers
+
+
 def _infeasible_reason(old: Pod, new: Pod, setup: NodeSetup) -> str:
     if setup.node.is_windows:
         return "In-place pod resize is not supported on Windows"
     kubelet, release = setup.kubelet, setup.release
     is_guaranteed = qos_class(old, release) is QosClass.GUARANTEED
     pairs = list(zip(all_containers(old), all_containers(new), strict=True))
-    for resource, manager, policy, static, gate in (
-        (CPU, "CPU", kubelet.cpu_manager_policy, "static", Gate.IN_PLACE_RESIZE_EXCLUSIVE_CPUS),
-        (MEMORY, "Memory", kubelet.memory_manager_policy, "Static", Gate.IN_PLACE_RESIZE_EXCLUSIVE_MEMORY),
-    ):
-        is_pinned = is_guaranteed and policy == static and not release.enabled(gate)
-        if is_pinned and any(_differs(before, after, resource) for before, after in pairs):
+    for resource, manager in pinned(setup).items() if is_guaranteed else ():
+        if any(_differs(before, after, resource) for before, after in pairs):
+            static = "static" if resource == CPU else "Static"
             return f'Resize is infeasible for Guaranteed Pods alongside {manager} Manager policy "{static}"'
     can_swap = kubelet.memory_swap_behavior == LIMITED_SWAP and not is_guaranteed
     if can_swap and setup.node.swap_capacity_bytes:

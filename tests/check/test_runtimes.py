@@ -92,3 +92,28 @@ def test_the_limit_may_be_that_of_the_pod_or_of_a_limit_range(gives: str, run: R
         manifests = [manifest]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
     assert "QOS020" in {one["rule"] for one in found(run, text)}
+
+
+def test_variables_may_come_from_a_config_map_of_the_input(run: Run) -> None:
+    manifest = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: jvm, namespace: NAMESPACE}
+data: {JAVA_OPTS: -Xmx1g}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec:
+  containers:
+  - {name: all, envFrom: [{configMapRef: {name: jvm}}], resources: {limits: {cpu: 1, memory: 1Gi}}}
+  - name: one
+    env: [{name: A, value: b}, {name: HEAP, valueFrom: {configMapKeyRef: {name: jvm, key: JAVA_OPTS}}}]
+    resources: {limits: {cpu: 1, memory: 1Gi}}
+"""
+    for namespace, paths in (
+        ("shop", ["spec.containers[0].envFrom", "spec.containers[1].env[1]"]),
+        ("other", []),
+    ):
+        items = found(run, manifest.replace("NAMESPACE", namespace))
+        assert [item["path"] for item in items if item["rule"] == "QOS020"] == paths

@@ -616,3 +616,14 @@ def test_how_often_a_limit_was_reached_is_said_of_the_container_that_dies_there(
         section, *_ = explain_pod(pod, DEMO, DEMO_TIME, events={"c": counts}).sections
         said = "it has reached this limit 3 times since it started (memory.events)"
         assert (said in [line.text for line in section.lines]) is is_said
+
+
+def test_what_an_owner_or_a_policy_does_not_change_is_said() -> None:
+    assert "priority 0; being of a DaemonSet does not spare it" in explained("log-agent-4kx8d")
+    assert "being of a DaemonSet" not in explained("cni-agent-bx9td"), "it is critical"
+    given = NodeOverrides(settings=(NodeOverride.parse("cpuManagerPolicy=static"),))
+    pods = {pod.name: pod for pod in DEMO.pods}
+    for name, is_kept in (("cache-0", True), ("search-0", False)):
+        lines = text_lines(explain_pod(pods[name], replace(DEMO, overrides=given), DEMO_TIME))
+        refusal = "  not its cpu: the static policy of the CPU Manager refuses that"
+        assert (refusal in lines) is is_kept

@@ -348,6 +348,12 @@ def _context(
             context,
             limit_ranges=convert_all(objects, LIMIT_RANGES),
             quotas=convert_all(objects, QUOTAS),
+            config_maps={
+                (str(metadata.get("namespace") or ""), str(metadata.get("name"))): raw
+                for raw in objects
+                if raw.get("kind") == "ConfigMap"
+                for metadata in [nested(raw, "metadata")]
+            },
             injectors={str(metadata.get("name")): injector([metadata]) for metadata in namespaces},
         )
         names = {pod.spec.priority_class_name for pod in snapshot.pods if pod.spec.priority is None}
