@@ -128,6 +128,12 @@ async def test_the_least_terminal_shows_who_dies_and_at_what_growth() -> None:
         assert "free memory   pod grows   at limits > until OOM" in pilot.text
 
 
+def test_first_a_part_of_what_is_used_is_freed() -> None:
+    assert first_options(worker_2(), None).free_bytes == GI
+    nearly_empty = state_of_node(demo(), "control-1")
+    assert first_options(nearly_empty, None).free_bytes * 8 <= nearly_empty.used_bytes < 2 * GI
+
+
 async def test_what_is_shown_is_what_the_command_says() -> None:
     async with simulating() as pilot:
         await pilot.keys(*["shift+right"] * 3)
@@ -364,7 +370,7 @@ async def test_without_the_capacity_of_the_node_it_says_so() -> None:
         await pilot.keys(*keys)
         assert isinstance(pilot.app.screen, SimulationScreen)
         await pilot.keys("r")
-        await pilot.until(lambda: requested(pilot) == "free 512Mi")
+        await pilot.until(lambda: requested(pilot) == "free 128Mi")
 
 
 async def test_what_could_not_be_read_is_a_note() -> None:

@@ -154,8 +154,9 @@ def step_bytes(node_state: NodeState) -> int:
 
 
 def first_options(node_state: NodeState, key: PodKey | None) -> SimulationOptions:
-    """Return the first options: free some memory. `key` is the pod that grows in that mode."""
-    amount = FAR * step_bytes(node_state)
+    """Return the first options: free some of what is used. `key` is the pod that grows in that mode."""
+    step = step_bytes(node_state)
+    amount = step * max(min(FAR, node_state.used_bytes // FAR // step), 1)
     return SimulationOptions(find_growing(node_state, key), amount, amount)
 
 
