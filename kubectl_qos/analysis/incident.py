@@ -38,7 +38,7 @@ DEATHS: Final = frozenset(mechanism.verb for mechanism in Mechanism)
 """Timeline words for deaths."""
 
 
-class Subject(NamedTuple):
+class IncidentSubject(NamedTuple):
     """The object of the report: kind (Node, Pod, a workload's, Namespace, Cluster), namespace and name."""
 
     kind: str
@@ -69,7 +69,7 @@ class ConditionChange(NamedTuple):
     condition: Condition
 
 
-class TimelineEntry(NamedTuple):
+class TimelineItem(NamedTuple):
     """An event at a time (RFC 3339 or ""); `what` labels it."""
 
     time: str
@@ -117,7 +117,7 @@ class Death:
 class Incident:
     """Data of a report."""
 
-    about: Subject
+    about: IncidentSubject
     source: str
     now: datetime
     since: datetime | None
@@ -209,11 +209,11 @@ class Incident:
         return Death(kill, tuple(kills[1:]), rows, time, fix, unfixed, fix_time, tried)
 
     @cached_property
-    def timeline(self) -> tuple[TimelineEntry, ...]:
+    def timeline(self) -> tuple[TimelineItem, ...]:
         """Everything that happened, newest last, then entries without a time."""
         entries = [*_ends(self._pods, self.kills), *_new_pods(self._pods)]
         entries += _conditions(self._pods, self.nodes, self.snapshot)
-        entries += [TimelineEntry(kill.time, kill.diagnosis.mechanism.verb, kill) for kill in self.kills]
+        entries += [TimelineItem(kill.time, kill.diagnosis.mechanism.verb, kill) for kill in self.kills]
         entries += _events(self.event_list.events, self._pods, self.nodes)
         since = self.since.timestamp() if self.since is not None else -inf
         times = ((parse_time(entry.time), entry) for entry in entries)
@@ -254,7 +254,7 @@ def _first_of(fixes: FixList, kill: Kill) -> tuple[Fix | None, Unfixed | None]:
     return None, next((unfixed for unfixed in fixes.unfixed if is_such(unfixed.death)), None)
 
 
-def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]:
+def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineItem]:
     """Yield failed exits that were not memory kills."""
     kills_of: dict[tuple[str, str], list[Kill]] = {}
     for kill in kills:
@@ -271,10 +271,10 @@ def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineEntry]
                 is_of_eviction = end.is_made_up and pod.status.reason == "Evicted"
                 if end.exit_code and not (is_kill or is_of_eviction):
                     evidence = next(ended_evidence(end, "state"))
-                    yield TimelineEntry(time, "ended", ContainerEnd(pod, status.name, evidence))
+                    yield TimelineItem(time, "ended", ContainerEnd(pod, status.name, evidence))
 
 
-def _new_pods(pods: Iterable[Pod]) -> Iterator[TimelineEntry]:
+def _new_pods(pods: Iterable[Pod]) -> Iterator[TimelineItem]:
     """Yield when the pods of each ReplicaSet began: a rollout, or the first pods of a workload."""
     created: dict[tuple[Workload, str], list[str]] = {}
     for pod in pods:
@@ -283,24 +283,24 @@ def _new_pods(pods: Iterable[Pod]) -> Iterator[TimelineEntry]:
                 times = created.setdefault((find_workload(pod), owner.name), [])
                 times.append(pod.metadata.creation_timestamp)
     for (workload, name), times in created.items():
-        yield TimelineEntry(min(times), "rollout", Rollout(workload, name, len(times)))
+        yield TimelineItem(min(times), "rollout", Rollout(workload, name, len(times)))
 
 
-def _conditions(pods: Iterable[Pod], nodes: Iterable[str], snapshot: Snapshot) -> Iterator[TimelineEntry]:
+def _conditions(pods: Iterable[Pod], nodes: Iterable[str], snapshot: Snapshot) -> Iterator[TimelineItem]:
     """Yield unfinished resizes, and the last changes of memory pressure and readiness of nodes."""
     for pod in pods:
         for condition in pod.status.conditions or ():
             if condition.type in {RESIZE_PENDING, RESIZE_IN_PROGRESS} and condition.status == "True":
                 change = ConditionChange(pod, condition)
-                yield TimelineEntry(condition.last_transition_time or "", "resize", change)
+                yield TimelineItem(condition.last_transition_time or "", "resize", change)
     for node in filter(None, map(snapshot.nodes.get, nodes)):
         for condition in node.status.conditions or ():
             if condition.type in {"MemoryPressure", "Ready"} and condition.last_transition_time:
                 change = ConditionChange(node, condition)
-                yield TimelineEntry(condition.last_transition_time, condition.type, change)
+                yield TimelineItem(condition.last_transition_time, condition.type, change)
 
 
-def _events(events: Iterable[Event], pods: Iterable[Pod], nodes: Sequence[str]) -> Iterator[TimelineEntry]:
+def _events(events: Iterable[Event], pods: Iterable[Pod], nodes: Sequence[str]) -> Iterator[TimelineItem]:
     """Yield events about memory, resizes and rollouts, except evidence of deaths."""
     about = {Workload("Pod", pod.namespace, pod.name) for pod in pods} | set(map(find_workload, pods))
     for event in events:
@@ -308,4 +308,4 @@ def _events(events: Iterable[Event], pods: Iterable[Pod], nodes: Sequence[str]) 
         is_here = Workload(involved.kind, involved.namespace, involved.name) in about
         is_here |= any(is_of_node_memory(event, node) for node in nodes)
         if is_here and is_of_memory(event) and event.reason not in {"Evicted", "Preempting"}:
-            yield TimelineEntry(event.last, event.reason, event)
+            yield TimelineItem(event.last, event.reason, event)

@@ -26,7 +26,7 @@ from kubectl_qos.edit.history import Entry
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.server_response import with_group
-from kubectl_qos.edit.status import Condition, TrialPlan
+from kubectl_qos.edit.status import TrialCondition, TrialPlan
 from kubectl_qos.errors import EXIT_DID_NOT_HOLD, ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.objects import Json
 from kubectl_qos.present import apply as present
@@ -209,7 +209,7 @@ class ApplyShell(Driver):
             self._print([f"{_done_words(request)} (dry run)"])
             return
         if options.for_seconds:
-            plan = TrialPlan(options.for_seconds, tuple(map(Condition, options.undo_if)))
+            plan = TrialPlan(options.for_seconds, tuple(map(TrialCondition, options.undo_if)))
             state = replace(state, plan=plan)
         if warning := present.unreverted_line(state):
             output.note(warning)

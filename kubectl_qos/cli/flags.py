@@ -434,11 +434,11 @@ def _parse_seconds(text: str) -> float:
 
 
 def _parse_conditions(text: str) -> tuple[str, ...]:
-    from kubectl_qos.edit.status import Condition
+    from kubectl_qos.edit.status import TrialCondition
 
     conditions = tuple(text.split(","))
-    if not set(conditions) <= {condition.value for condition in Condition}:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of {', '.join(Condition)}")
+    if not set(conditions) <= {condition.value for condition in TrialCondition}:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of {', '.join(TrialCondition)}")
     return conditions
 
 

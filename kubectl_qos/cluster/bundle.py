@@ -117,7 +117,7 @@ class _Written(msgspec.Struct, frozen=True):
     written_by: str = "a newer kubectl-qos"
 
 
-class Facts(_Written, frozen=True, kw_only=True):
+class BundleFacts(_Written, frozen=True, kw_only=True):
     """bundle.json. With `from_files` the source was no cluster: templates are ranked, and budgets known."""
 
     title: str
@@ -146,7 +146,7 @@ class Facts(_Written, frozen=True, kw_only=True):
 class Contents(NamedTuple):
     """The content of a bundle: its facts, and its objects as plain JSON."""
 
-    facts: Facts
+    facts: BundleFacts
     objects: Sequence[Json]
 
 
@@ -168,7 +168,7 @@ def collect(
     if scope == Scope():
         nodes |= snapshot.nodes.keys()
     pods = [pod for pod in snapshot.pods if pod.node_name in nodes or scope.matches(pod)]
-    facts = Facts(
+    facts = BundleFacts(
         version=VERSION,
         written_by=f"kubectl-qos {__version__}",
         title=origin_of(source),
@@ -389,12 +389,12 @@ def _read_members(path: str) -> dict[str, bytes]:
     return members
 
 
-def _read_facts(content: bytes, path: str) -> Facts:
+def _read_facts(content: bytes, path: str) -> BundleFacts:
     """Raise InputError if the facts are damaged or were written by a newer version."""
     try:
         written = msgspec.json.decode(content, type=_Written)
         if written.version <= VERSION:
-            return JsonDecoder(Facts).decode(content)
+            return JsonDecoder(BundleFacts).decode(content)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, QosError) as error:
         raise InputError(f"{path}: {_FACTS}: {' '.join(str(error).split())}") from None
     raise InputError(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kubectl_qos.cluster.documents import metadata_text, plain_documents
-from kubectl_qos.cluster.kustomize import Change, Files, Keys, get, has, put, replaced
+from kubectl_qos.cluster.kustomize import Files, Keys, TreeEdit, get, has, put, replaced
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import dotted
@@ -151,7 +151,9 @@ def _value_paths(chart: Chart, kind: str, edit: Edit, files: Files) -> Iterator[
             yield keys
 
 
-def changes_in_values(chart: Chart, kind: str, files: Files, edit: Edit, *, shared: bool) -> Iterator[Change]:
+def changes_in_values(
+    chart: Chart, kind: str, files: Files, edit: Edit, *, shared: bool
+) -> Iterator[TreeEdit]:
     """Yield the edit at each place that sets the value, those applied last first, then at the other places.
 
     Without `shared`, only at the places of its own release.
@@ -165,7 +167,7 @@ def changes_in_values(chart: Chart, kind: str, files: Files, edit: Edit, *, shar
             for keys in paths:
                 if has(values, keys) != add:
                     where = f"{files.name(place.path)}: {dotted((*place.keys, *keys))}"
-                    yield Change(where, _with_values(place, files, put(values, keys, text)))
+                    yield TreeEdit(where, _with_values(place, files, put(values, keys, text)))
 
 
 def _values(place: ValuePlace, files: Files) -> Any:

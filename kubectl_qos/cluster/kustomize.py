@@ -150,14 +150,16 @@ class Target(NamedTuple):
             return True
 
 
-class Change(NamedTuple):
+class TreeEdit(NamedTuple):
     """One way to make an edit: where, and the files with it, or why it cannot be made there."""
 
     where: str
     files: Files | InputError
 
 
-def changes_in(path: Path, item: Any, files: Files, target: Target, edit: Edit, *, add: bool) -> list[Change]:
+def changes_in(
+    path: Path, item: Any, files: Files, target: Target, edit: Edit, *, add: bool
+) -> list[TreeEdit]:
     """Return the edit at each document and patch of a file that sets the value, the last first.
 
     With `add`, at each that has the container. `item` is the file's entry in a list of patches: if that has a
@@ -165,7 +167,7 @@ def changes_in(path: Path, item: Any, files: Files, target: Target, edit: Edit, 
     """
     changes = list(_edited(files.read(path), files.name(path), item, target, edit, add=add))
     return [
-        Change(where, new if isinstance(new, InputError) else files.with_content(path, new))
+        TreeEdit(where, new if isinstance(new, InputError) else files.with_content(path, new))
         for where, new in reversed(changes)
     ]
 
@@ -252,7 +254,9 @@ def _value_keys(raw: Any, pod: Pod, edit: Edit) -> Keys | None:
     return None
 
 
-def changes_with_patch(chain: Sequence[Layer], files: Files, target: Target, edit: Edit) -> Iterator[Change]:
+def changes_with_patch(
+    chain: Sequence[Layer], files: Files, target: Target, edit: Edit
+) -> Iterator[TreeEdit]:
     """Yield the edit in a new patch file in the first layer, with each name that the object may have there.
 
     Kustomize finds the object by its present name, and by those in manifests and earlier layers. A merge puts
@@ -279,7 +283,7 @@ def changes_with_patch(chain: Sequence[Layer], files: Files, target: Target, edi
         listed = [*(own.value.get("patches") or ()), {"path": path.name}]
         if not isinstance(content, InputError) and path not in own.patches:
             content = _with_value(own.file, content, {**own.value, "patches": listed})
-        yield Change(files.name(path), content)
+        yield TreeEdit(files.name(path), content)
 
 
 def _with_value(path: Path, files: Files, value: Any) -> Files | InputError:

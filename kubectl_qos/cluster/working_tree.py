@@ -17,9 +17,9 @@ from kubectl_qos.cluster.files import replace_manifest
 from kubectl_qos.cluster.helm import Chart, build, changes_in_values, chart_alone, releases_in, values_read
 from kubectl_qos.cluster.inputs import EXTENSIONS, KUSTOMIZATIONS, read_kustomization
 from kubectl_qos.cluster.kustomize import (
-    Change,
     Files,
     Target,
+    TreeEdit,
     changes_in,
     changes_with_patch,
     layers,
@@ -40,7 +40,7 @@ _NO_EFFECT: Final = "its manifests and patches do not set the value"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DeployedSource:
     """A unit of deployment: a folder with a kustomization, a chart, or a plain manifest.
 
     `by` is the Argo CD or Flux object that names the folder, in `file`, with this `number` among those of the
@@ -82,7 +82,7 @@ class WorkingTree:
         chains = {path: layers(path, self._files) for path in self._kustomizations}
         read = {layer.folder for chain in chains.values() for layer in chain[1:]}
         self._tops = [
-            Source(path)
+            DeployedSource(path)
             for path, chain in chains.items()
             if path not in read and chain and chain[0].value.get("kind") != "Component"
         ]
@@ -136,7 +136,7 @@ class WorkingTree:
             if (above / ".git").exists():
                 return above
         anywhere = Files(Path(self._folder.anchor), follows_links=False)
-        return Path(os.path.commonpath([self._folder, *Source(self._folder).reads(anywhere)]))
+        return Path(os.path.commonpath([self._folder, *DeployedSource(self._folder).reads(anywhere)]))
 
     def _walk(self) -> None:
         for name, folders, files in os.walk(self._files.root):
@@ -148,7 +148,7 @@ class WorkingTree:
                 self._kustomizations.append(Path(name))
             self._manifests += (Path(name) / file for file in sorted(files) if file.endswith(EXTENSIONS))
 
-    def _find_named(self) -> Iterator[Source]:
+    def _find_named(self) -> Iterator[DeployedSource]:
         """Yield the folders that objects of Argo CD and Flux name, from the root of the repository."""
         root = self._files.root
         for path in self._manifests:
@@ -156,7 +156,7 @@ class WorkingTree:
             if b"argoproj.io/" not in content and b".toolkit.fluxcd.io/" not in content:
                 continue
             for by, chart in releases_in(path, self._files) if self._has_helm else ():
-                yield Source(chart.folder, by, namespace=chart.namespace, chart=chart)
+                yield DeployedSource(chart.folder, by, namespace=chart.namespace, chart=chart)
             named = [(raw, folder) for raw in self._files.objects(path) for folder, _ in options_in(raw)]
             for number, (raw, folder) in enumerate(named):
                 name, namespace = metadata_text(raw, "name"), metadata_text(raw, "namespace")
@@ -166,12 +166,12 @@ class WorkingTree:
                 place = (root / folder.lstrip("/")).resolve()
                 if place.is_relative_to(root) and place.is_dir() and place not in self._charts:
                     default = str(nested(raw, "spec", "destination").get("namespace") or "")
-                    yield Source(place, by, path, number, default)
+                    yield DeployedSource(place, by, path, number, default)
 
-    def _find(self, pod: Pod, managers: Collection[Manager]) -> tuple[Source, Target, list[Json]]:
+    def _find(self, pod: Pod, managers: Collection[Manager]) -> tuple[DeployedSource, Target, list[Json]]:
         """Return the source of an object, the object in it, and all objects it builds. Raises InputError."""
         what, problems = Target(pod, {}), []
-        matches: list[tuple[Source, Target, list[Json]]] = []
+        matches: list[tuple[DeployedSource, Target, list[Json]]] = []
         for source in self._candidates(pod, managers):
             if self._may_have(source, what):
                 try:
@@ -199,23 +199,23 @@ class WorkingTree:
             for name, values in values_read(chart, kind, self._files).items():
                 yield f"{name} is a Helm template: look for {', '.join(values)} in the chart's values"
 
-    def _alone(self, pod: Pod, managers: Collection[Manager]) -> Iterator[Source]:
+    def _alone(self, pod: Pod, managers: Collection[Manager]) -> Iterator[DeployedSource]:
         """If there is helm, yield the charts that nothing in the tree names, as the release of the object."""
         releases = (by.name.rpartition("/")[2] for by in managers if by.kind is ManagerKind.HELM)
         release = next(releases, "") or dict(pod.metadata.labels or ()).get("app.kubernetes.io/instance")
         named = {source.path for source in self._named}
         for path in self._charts if self._has_helm else ():
             if path not in named:
-                yield Source(path, chart=chart_alone(path, release or path.name, pod.namespace))
+                yield DeployedSource(path, chart=chart_alone(path, release or path.name, pod.namespace))
 
-    def _candidates(self, pod: Pod, managers: Collection[Manager]) -> list[Source]:
+    def _candidates(self, pod: Pod, managers: Collection[Manager]) -> list[DeployedSource]:
         """Return the sources that may deploy the object: those its manager names, or else all roots."""
         names = {(by.kind, name) for by in managers for name in (by.name, by.name.rpartition("_")[2])}
         sources = [item for item in self._named if item.by and (item.by.kind, item.by.name) in names]
         if not sources:
             is_one = self._folder in self._kustomizations
             charts = list(self._alone(pod, managers))
-            candidates = (Source(self._folder), *self._tops, *self._named, *charts)
+            candidates = (DeployedSource(self._folder), *self._tops, *self._named, *charts)
             distinct = {(source.path, source.chart): source for source in candidates}.values()
             sources = [
                 source
@@ -227,10 +227,10 @@ class WorkingTree:
         folders = [source.path for source in sources if source not in built]
         plain = {path for path in self._manifests if any(map(path.is_relative_to, folders))}
         for path in self._kustomizations if plain else ():
-            plain -= Source(path).reads(self._files)
-        return [*built, *map(Source, sorted(plain))]
+            plain -= DeployedSource(path).reads(self._files)
+        return [*built, *map(DeployedSource, sorted(plain))]
 
-    def _may_have(self, source: Source, target: Target) -> bool:
+    def _may_have(self, source: DeployedSource, target: Target) -> bool:
         """Return whether its manifests may have such an object; what it fetches may."""
         if source.chart is not None:
             return bool(values_read(source.path, target.pod.kind, self._files))
@@ -243,7 +243,7 @@ class WorkingTree:
             for path in source.reads(files)
         )
 
-    def _top(self, source: Source, files: Files) -> Json:
+    def _top(self, source: DeployedSource, files: Files) -> Json:
         """Return the kustomization of a folder, with what Argo CD or Flux adds to it."""
         value = layers(source.path, files)[0].value
         if source.file is None:
@@ -251,7 +251,7 @@ class WorkingTree:
         entries = [options for raw in files.objects(source.file) for _, options in options_in(raw)]
         return with_options(value, entries[source.number])
 
-    def _objects(self, source: Source, files: Files) -> list[Json]:
+    def _objects(self, source: DeployedSource, files: Files) -> list[Json]:
         """Build a source with these files, in a copy of its folders. Raises InputError."""
         if source.chart is not None:
             return _all_objects(build(source.chart, files))
@@ -280,7 +280,7 @@ class WorkingTree:
 
     def _first_proven(
         self,
-        source: Source,
+        source: DeployedSource,
         target: Target,
         before: Sequence[Json],
         edits: Sequence[Edit],
@@ -312,7 +312,7 @@ class WorkingTree:
             f"{target.name} cannot be changed in {self._files.name(source.path)}: {why}", hint=hint
         )
 
-    def _others(self, source: Source, files: Files) -> Iterator[tuple[Path, str]]:
+    def _others(self, source: DeployedSource, files: Files) -> Iterator[tuple[Path, str]]:
         """Yield the other folders that would change and what of them, or why that is unknown."""
         for other in {(source.path, source.chart): source for source in (*self._tops, *self._named)}.values():
             folders = {layer.folder for layer in layers(other.path, files)}
@@ -348,7 +348,9 @@ class WorkingTree:
             raise
 
 
-def _changes(source: Source, target: Target, edit: Edit, files: Files, into: Into | None) -> Iterator[Change]:
+def _changes(
+    source: DeployedSource, target: Target, edit: Edit, files: Files, into: Into | None
+) -> Iterator[TreeEdit]:
     """Yield the edit at each place that sets the value, the last applied first, then at other places."""
     if source.chart is not None:
         kind = target.pod.kind

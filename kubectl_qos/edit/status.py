@@ -354,7 +354,7 @@ def check_progress(request: PatchRequest, written: Json, now: Json | None) -> Pr
     return _ROLLOUTS[request.kind](now)
 
 
-class Condition(StrEnum):
+class TrialCondition(StrEnum):
     """What reverts a change on trial."""
 
     RESTARTS = "restarts"
@@ -366,7 +366,7 @@ class TrialPlan(NamedTuple):
     """How long a change is on trial once it is sent, and what then reverts it."""
 
     seconds: float = 600.0
-    undo_if: tuple[Condition, ...] = tuple(Condition)
+    undo_if: tuple[TrialCondition, ...] = tuple(TrialCondition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,13 +452,13 @@ class Trial:
         return replace(self, outcomes=outcomes, infeasible=message)
 
     @property
-    def seen(self) -> tuple[Condition, ...]:
+    def seen(self) -> tuple[TrialCondition, ...]:
         """Return the conditions that were seen."""
         outcomes = self.outcomes.values()
         is_reached = {
-            Condition.RESTARTS: any(outcome.restarts for outcome in outcomes),
-            Condition.OOM: any(outcome.oom_runs for outcome in outcomes),
-            Condition.INFEASIBLE: self.infeasible is not None,
+            TrialCondition.RESTARTS: any(outcome.restarts for outcome in outcomes),
+            TrialCondition.OOM: any(outcome.oom_runs for outcome in outcomes),
+            TrialCondition.INFEASIBLE: self.infeasible is not None,
         }
         return tuple(condition for condition, is_seen in is_reached.items() if is_seen)
 

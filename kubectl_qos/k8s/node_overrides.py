@@ -207,7 +207,7 @@ def _release(setup: NodeSetup, gates: Mapping[str, bool], version: str | None) -
     return release.with_gates(gates)
 
 
-class Profile(NamedTuple):
+class NodeProfile(NamedTuple):
     """The published defaults of one kind of cluster, with their source and date.
 
     `settings` are overrides between spaces; `reserved` are the bytes reserved of the machine's memory and the
@@ -219,7 +219,7 @@ class Profile(NamedTuple):
     date: str
     reserved: Callable[[int, int], int] | None = None
     since: int = 0
-    before: Profile | None = None
+    before: NodeProfile | None = None
 
 
 DEFAULT_MAX_PODS: Final = 110
@@ -240,44 +240,44 @@ _AKS_SOURCE: Final = (
     "https://learn.microsoft.com/en-us/azure/aks/node-resource-reservations, and its driver by"
     " https://github.com/Azure/AgentBaker/blob/main/parts/linux/cloud-init/artifacts/cse_main.sh"
 )
-PROFILES: Final[Mapping[str, Profile]] = {
-    "gke": Profile(
+PROFILES: Final[Mapping[str, NodeProfile]] = {
+    "gke": NodeProfile(
         "evictionHard=memory.available<100Mi cgroupVersion=2",
         "https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes",
         "2026-08",
         _reserved_by_tiers,
     ),
-    "eks": Profile(
+    "eks": NodeProfile(
         "cgroupDriver=systemd evictionHard=memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%",
         "https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/kubelet/config.go",
         "2026-07-23",
         lambda _, most_pods: (255 + 11 * most_pods) << 20,
     ),
-    "aks": Profile(
+    "aks": NodeProfile(
         "cgroupDriver=systemd evictionHard=memory.available<100Mi",
         _AKS_SOURCE,
         "2026-08-21",
         lambda memory, most_pods: min((20 * most_pods + 50) * 1_000_000, memory // 4),
         since=29,
-        before=Profile(
+        before=NodeProfile(
             "cgroupDriver=systemd evictionHard=memory.available<750Mi",
             _AKS_SOURCE,
             "2026-08-21",
             _reserved_by_tiers,
         ),
     ),
-    "openshift": Profile(
+    "openshift": NodeProfile(
         "cgroupDriver=systemd podPidsLimit=4096 systemReserved=cpu=500m,memory=1Gi ociRuntime=crun"
         " memorySwap.swapBehavior=NoSwap",
         "https://github.com/openshift/machine-config-operator/tree/main/templates/worker",
         "2026-08-20",
     ),
-    "k3s": Profile(
+    "k3s": NodeProfile(
         "cgroupDriver=systemd evictionHard=imagefs.available<5%,nodefs.available<5%",
         "https://github.com/k3s-io/k3s/tree/main/pkg/daemons/agent",
         "2026-09",
     ),
-    "talos": Profile(
+    "talos": NodeProfile(
         "cgroupDriver=cgroupfs systemReserved=cpu=50m,memory=384Mi userspaceOOMKiller=talos",
         "https://github.com/siderolabs/talos/blob/main/pkg/machinery/constants/constants.go",
         "2026-08-21",

@@ -12,7 +12,7 @@ from kubectl_qos.edit.edits import CONTENT_TYPE, METHOD, Edit, FileEdit, PatchRe
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
-from kubectl_qos.edit.status import Condition, ContainerOutcome, Progress, Stage, Trial
+from kubectl_qos.edit.status import ContainerOutcome, Progress, Stage, Trial, TrialCondition
 from kubectl_qos.edit.strategy import Strategy, revert_obstacle
 from kubectl_qos.present.effects import class_change, edits_text, later_sentence, rank_change, value_name
 from kubectl_qos.present.findings import answer_sentence
@@ -141,7 +141,7 @@ def alternative(state: Apply, *, in_set: bool = False) -> str:
 
 def unreverted_line(state: Apply) -> str:
     """Warn of an OOM kill that a trial cannot revert, and say what to do then; "" without one."""
-    if state.plan is None or Condition.OOM not in state.plan.undo_if or state.strategy is None:
+    if state.plan is None or TrialCondition.OOM not in state.plan.undo_if or state.strategy is None:
         return ""
     why = revert_obstacle(state.preview, state.strategy)
     owned = any(strategy.kind is StrategyKind.TEMPLATE for strategy in state.strategies)

@@ -16,8 +16,8 @@ from kubectl_qos.analysis.incident import (
     ContainerEnd,
     Death,
     Incident,
+    IncidentSubject,
     Rollout,
-    Subject,
 )
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.events import Event
@@ -54,7 +54,7 @@ _OTHERS: Final = {
 }
 
 
-def title(about: Subject) -> str:
+def title(about: IncidentSubject) -> str:
     """Return the title of the page: `Memory report: node worker-2`."""
     name = full_name(about.namespace, about.name)
     return f"Memory report: {f'{about.kind.lower()} {name}' if about.name else 'all namespaces'}"

@@ -18,7 +18,7 @@ from kubectl_qos.analysis.deaths import (
 )
 from kubectl_qos.analysis.fix_list import fixes_on_nodes
 from kubectl_qos.analysis.group_table import build_node_rows, cluster_row
-from kubectl_qos.analysis.incident import Incident, Subject
+from kubectl_qos.analysis.incident import Incident, IncidentSubject
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.exporter.collector import FAMILIES, node_samples
@@ -156,7 +156,7 @@ def assert_one_answer(snapshot: Snapshot, *, with_fixes: bool = True) -> None:
     row = cluster_row("c", snapshot, EventList(), now=DEMO_TIME, taken=DEMO_TIME).next_death_node
     assert named(row.death if row is not None else None) == first
     incident = Incident(
-        about=Subject("Cluster"),
+        about=IncidentSubject("Cluster"),
         source="",
         now=DEMO_TIME,
         since=None,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.analysis import incident
-from kubectl_qos.analysis.incident import Incident, Subject
+from kubectl_qos.analysis.incident import Incident, IncidentSubject
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -80,7 +80,7 @@ def test_the_zero_time_of_go_and_no_time_are_unknown(zero: str) -> None:
 
 def incident_of(kills: Iterable[Kill] = (), **fields: Any) -> Incident:
     known = {"snapshot": Snapshot(), "event_list": EventList(), "since": None, **fields}
-    about = Subject("Node", "", "worker-1")
+    about = IncidentSubject("Node", "", "worker-1")
     return Incident(about=about, source="x", now=NOW, scope=Scope(), kills=tuple(kills), **known)
 
 

@@ -33,7 +33,7 @@ from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import Owner, RelatedObjects
-from kubectl_qos.edit.status import Condition, Progress, Stage, Trial, TrialPlan
+from kubectl_qos.edit.status import Progress, Stage, Trial, TrialCondition, TrialPlan
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
@@ -274,7 +274,7 @@ def killed(restarts: int) -> Snapshot:
     return Snapshot(pods=(convert({**observe()[0].raw, "status": status}, Pod),))
 
 
-def on_trial(*conditions: Condition) -> Apply:
+def on_trial(*conditions: TrialCondition) -> Apply:
     """A change that is looked after for a minute."""
     state, send = sending(plan=TrialPlan(60.0, conditions))
     trial = Trial.begin(killed(0).pods, in_place=True)
@@ -282,7 +282,7 @@ def on_trial(*conditions: Condition) -> Apply:
 
 
 def test_on_trial_it_is_checked_on_after_it_is_done_and_once_more_at_the_end() -> None:
-    state, command = on_trial(Condition.OOM).checked(DONE, 20.5, killed(0))
+    state, command = on_trial(TrialCondition.OOM).checked(DONE, 20.5, killed(0))
     assert isinstance(command, Check)
     assert (state.phase, command.pause_seconds) == (Phase.FOLLOWING, 5.0)
     state, command = state.checked(DONE, 58.0, killed(1))
@@ -293,7 +293,7 @@ def test_on_trial_it_is_checked_on_after_it_is_done_and_once_more_at_the_end() -
 
 
 def test_on_trial_what_its_plan_names_ends_it_at_once() -> None:
-    state, command = on_trial(Condition.RESTARTS).checked(DONE, 20.0, killed(0))
+    state, command = on_trial(TrialCondition.RESTARTS).checked(DONE, 20.0, killed(0))
     assert not state.reverts
     state, command = state.checked(DONE, 25.0, killed(1))
     assert (state.phase, command, state.reverts) == (Phase.SETTLED, None, True)

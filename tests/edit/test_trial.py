@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubectl_qos.edit.status import Condition, Progress, Stage, Trial
+from kubectl_qos.edit.status import Progress, Stage, Trial, TrialCondition
 from kubectl_qos.k8s.objects import Pod, PodStatus, ResourceList, ResourceRequirements, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
@@ -87,7 +87,7 @@ def test_only_runs_with_the_new_values_count(
     assert outcome.restarts == max(container.runs - first, 0)
     killed = {number for number, end in container.ends.items() if end == "OOMKilled" and number >= first}
     assert outcome.oom_runs <= killed
-    assert (Condition.RESTARTS in trial.seen, Condition.OOM in trial.seen) == (
+    assert (TrialCondition.RESTARTS in trial.seen, TrialCondition.OOM in trial.seen) == (
         container.runs > first,
         bool(outcome.oom_runs),
     )
@@ -119,7 +119,7 @@ def test_a_restart_by_the_change_itself_does_not_count() -> None:
     assert trial.observe([container.pod()], {}, DONE).seen == ()
     container.end("Error")
     container.start()
-    assert trial.observe([container.pod()], {}, DONE).seen == (Condition.RESTARTS,)
+    assert trial.observe([container.pod()], {}, DONE).seen == (TrialCondition.RESTARTS,)
 
 
 def test_what_is_said_of_it() -> None:
@@ -139,7 +139,7 @@ def test_what_is_said_of_it() -> None:
     assert trial_words(trial) == (
         "c restarted 2 times, c was OOMKilled 2 times, the kubelet answers Infeasible: no\\nroom"
     )
-    assert trial.seen == tuple(Condition)
+    assert trial.seen == tuple(TrialCondition)
     assert trial_lines(Trial().observe([second.pod()], {}, DONE)) == ["c: memory usage is unknown"]
 
 

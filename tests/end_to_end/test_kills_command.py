@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cli.commands.kills import Facts, doubt_notes, find_shown, source_notes
+from kubectl_qos.cli.commands.kills import KillFacts, doubt_notes, find_shown, source_notes
 from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, convert
@@ -134,7 +134,7 @@ def test_a_certain_kill_of_an_unknown_pod_is_no_doubt() -> None:
 
 def test_a_log_of_a_node_that_was_not_read_is_named_with_those_that_were() -> None:
     nodes = {name: convert(node_object(name), NodeObject) for name in ("n1", "n2")}
-    facts = Facts(Snapshot(nodes=nodes), EventList(()), Scope(), datetime.now(UTC))
+    facts = KillFacts(Snapshot(nodes=nodes), EventList(()), Scope(), datetime.now(UTC))
     log = KernelLog((OomReport(),), title="oom.log")
     assert [*source_notes(facts, [replace(log, node="n2"), log])] == []
     assert [*source_notes(facts, [replace(log, node="n3")])] == [
@@ -144,7 +144,7 @@ def test_a_log_of_a_node_that_was_not_read_is_named_with_those_that_were() -> No
 
 def test_the_last_kill_before_since_is_named_if_there_is_none_after_it() -> None:
     now = datetime(2026, 11, 20, 14, tzinfo=UTC)
-    facts = Facts(Snapshot(), EventList((convert(SYSTEM_OOM, Event),)), Scope(), now)
+    facts = KillFacts(Snapshot(), EventList((convert(SYSTEM_OOM, Event),)), Scope(), now)
     for seconds, shown in ((10_000, 1), (3600, 0)):
         kills, found = find_shown(facts, [], [], SourceOptions(), seconds)
         assert (len(kills), found.before is None) == (shown, bool(shown))

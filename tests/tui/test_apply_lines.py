@@ -20,7 +20,7 @@ from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw, pod_reference
-from kubectl_qos.edit.status import Condition, Progress, Stage, Trial, TrialPlan
+from kubectl_qos.edit.status import Progress, Stage, Trial, TrialCondition, TrialPlan
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
 from kubectl_qos.k8s.objects import Pod, PodStatus
@@ -136,7 +136,7 @@ def test_what_a_trial_promises_and_what_not(facts: ViewModel, limit: str, warns:
     assert first.text == "  on trial for 10m, and reverted at: restarts, oom, infeasible"
     why = "! cannot revert while a container waits after an OOM kill: before 1.36.4 kubelets raise"
     assert [line.text.startswith(why) for line in more] == [True] * warns
-    state = replace(state, plan=TrialPlan(undo_if=(Condition.RESTARTS,)))
+    state = replace(state, plan=TrialPlan(undo_if=(TrialCondition.RESTARTS,)))
     assert len(running_change.promise_lines(state)) == 1, "an OOM kill reverts nothing"
 
 

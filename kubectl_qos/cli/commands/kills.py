@@ -69,7 +69,7 @@ class Options(DeathOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class KillFacts:
     """What deaths are judged by, and the time that `--since` counts from."""
 
     snapshot: Snapshot
@@ -150,7 +150,7 @@ def run(options: Options) -> int:
     return EXIT_ERROR if facts.failed or missing else 0
 
 
-def _without_kill(options: Options, facts: Facts, kills: Sequence[Kill]) -> Iterator[Pod]:
+def _without_kill(options: Options, facts: KillFacts, kills: Sequence[Kill]) -> Iterator[Pod]:
     killed, references = {(kill.namespace, kill.pod) for kill in kills}, _named(options)
     for pod in facts.snapshot.pods:
         is_shown = facts.scope.matches(pod) and is_referenced(pod, references)
@@ -182,7 +182,7 @@ def _view(options: Options) -> TableView[Kill]:
     )
 
 
-def _read(options: Options) -> tuple[list[Kill], Facts, list[ApiError], list[KernelLog]]:
+def _read(options: Options) -> tuple[list[Kill], KillFacts, list[ApiError], list[KernelLog]]:
     """Return the deaths that are shown, the facts they are judged by, what is missing, and the logs."""
     references = _named(options)
     source = options.source.without_usage().on_node(resources.parse_node(options.target))
@@ -201,12 +201,12 @@ def _named(options: Options) -> list[resources.Reference]:
 
 
 def find_shown(
-    facts: Facts,
+    facts: KillFacts,
     logs: Sequence[KernelLog],
     references: Sequence[resources.Reference],
     source: SourceOptions,
     since_seconds: int | None,
-) -> tuple[list[Kill], Facts]:
+) -> tuple[list[Kill], KillFacts]:
     """Return the deaths of the named targets, from statuses and the store, and the facts with new notes."""
     from kubectl_qos.k8s.snapshot import Missing
     from kubectl_qos.present.list_notes import missing_sentence
@@ -273,7 +273,7 @@ def _split(text: str) -> tuple[str, str]:
 
 def read_facts(
     source: SourceOptions, references: Sequence[resources.Reference], *, has_logs: bool
-) -> tuple[sources.ResolvedSource, Facts]:
+) -> tuple[sources.ResolvedSource, KillFacts]:
     """Read pods, nodes and events; without a cluster, kernel logs are enough. Raises QosError."""
     try:
         resolved = sources.resolve_source(source)
@@ -291,7 +291,7 @@ def read_facts(
 
 def facts_of(
     resolved: sources.ResolvedSource, references: Sequence[resources.Reference], *, has_logs: bool
-) -> Facts:
+) -> KillFacts:
     """Read pods, nodes and events of a source. Raises QosError."""
     from kubectl_qos.cluster.source import FileFacts
 
@@ -302,7 +302,7 @@ def facts_of(
     if not references and not has_logs:
         resources.require_places(resolved, snapshot)
     partial_pods = resolved.source.partial_pods() if isinstance(resolved.source, FileFacts) else ()
-    return Facts(
+    return KillFacts(
         replace(snapshot, pods=(*snapshot.pods, *partial_pods)),
         resolved.source.event_list(resolved.scope.namespace),
         scope,
@@ -320,7 +320,7 @@ def is_referenced(pod: Pod, references: Sequence[resources.Reference]) -> bool:
     return not references or any(belongs_to(pod, reference.kind, reference.name) for reference in references)
 
 
-def find_missing(references: Sequence[resources.Reference], facts: Facts) -> list[ApiError]:
+def find_missing(references: Sequence[resources.Reference], facts: KillFacts) -> list[ApiError]:
     """Return an error for each name without pods."""
     pods = [pod for pod in facts.snapshot.pods if facts.scope.matches(pod)]
     missing: list[ApiError] = []
@@ -334,13 +334,13 @@ def find_missing(references: Sequence[resources.Reference], facts: Facts) -> lis
     return missing
 
 
-def _is_shown(kill: Kill, facts: Facts, since_seconds: int | None) -> bool:
+def _is_shown(kill: Kill, facts: KillFacts, since_seconds: int | None) -> bool:
     from kubectl_qos.qos.kills.analyze import is_since
 
     return since_seconds is None or is_since(kill, facts.now - timedelta(seconds=since_seconds))
 
 
-def source_notes(facts: Facts, logs: Sequence[KernelLog]) -> Iterator[str]:
+def source_notes(facts: KillFacts, logs: Sequence[KernelLog]) -> Iterator[str]:
     """Yield what could not be read, what logs lack, and which are of no known node."""
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.present.list_notes import missing_sentence
@@ -377,7 +377,7 @@ def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
         yield f"{doubt}: add kernel logs of {first_few(sorted(nodes))} (--kernel-log)"
 
 
-def _print(kills: Sequence[Kill], facts: Facts, format_: TableFormat, *, in_detail: bool) -> None:
+def _print(kills: Sequence[Kill], facts: KillFacts, format_: TableFormat, *, in_detail: bool) -> None:
     from kubectl_qos.present.kill_columns import HIDDEN_FIRST, columns
     from kubectl_qos.present.kills import detail_lines, nothing_sentence, other_causes
     from kubectl_qos.present.output import fitted_table

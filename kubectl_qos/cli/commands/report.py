@@ -16,7 +16,7 @@ from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
 from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
-    from kubectl_qos.analysis.incident import Incident, Subject
+    from kubectl_qos.analysis.incident import Incident, IncidentSubject
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.bundle import Contents
     from kubectl_qos.k8s.snapshot import Snapshot
@@ -67,7 +67,7 @@ class _Request(NamedTuple):
 
     source: SourceOptions
     resolved: sources.ResolvedSource
-    facts: kills_command.Facts
+    facts: kills_command.KillFacts
     logs: list[KernelLog]
     reference: resources.Reference | None
     seconds: int | None
@@ -152,19 +152,23 @@ def run(options: Options) -> int:
     return EXIT_ERROR if facts.failed or missing else 0
 
 
-def _about(facts: kills_command.Facts, node: str | None, reference: resources.Reference | None) -> Subject:
-    from kubectl_qos.analysis.incident import Subject
+def _about(
+    facts: kills_command.KillFacts, node: str | None, reference: resources.Reference | None
+) -> IncidentSubject:
+    from kubectl_qos.analysis.incident import IncidentSubject
 
     if node is not None:
-        return Subject("Node", "", node)
+        return IncidentSubject("Node", "", node)
     if reference is None:
         return (
-            Subject("Namespace", "", facts.scope.namespace) if facts.scope.namespace else Subject("Cluster")
+            IncidentSubject("Namespace", "", facts.scope.namespace)
+            if facts.scope.namespace
+            else IncidentSubject("Cluster")
         )
     # Files and the demo have no namespace of their own: that of the first such pod.
     pods = (pod for pod in facts.snapshot.pods if kills_command.is_referenced(pod, [reference]))
     namespace = facts.scope.namespace or next((pod.namespace for pod in pods), "")
-    return Subject(reference.kind, namespace, reference.name)
+    return IncidentSubject(reference.kind, namespace, reference.name)
 
 
 def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:

@@ -210,9 +210,9 @@ def releases(_at: Position, _names: Names) -> Completions:
 
 def conditions(_at: Position, _names: Names) -> Completions:
     """Complete the conditions that revert a change."""
-    from kubectl_qos.edit.status import Condition
+    from kubectl_qos.edit.status import TrialCondition
 
-    return Completions.of(Condition)
+    return Completions.of(TrialCondition)
 
 
 def settings(at: Position, _names: Names) -> Completions:
