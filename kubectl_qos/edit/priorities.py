@@ -453,10 +453,13 @@ def plan_nodes(
     search = _WorkloadSearch(models, keys)
     while True:
         values, plans = search.common_values()
-        nodes = [_Node(model, plan, values) for model, plan in zip(models, plans, strict=True)]
-        too_much = {workload for node in nodes for workload in node.too_much()}
+        too_much, planned = set[Workload](), list[PriorityPlan]()
+        for model, plan in zip(models, plans, strict=True):
+            node = _Node(replace(model), plan, values)  # A copy, whose caches end with this node.
+            too_much.update(node.too_much())
+            planned += [] if too_much else [node.plan()]
         if not too_much:
-            return tuple(node.plan() for node in nodes)
+            return tuple(planned)
         for workload in too_much:
             search.restrict(workload)
 
