@@ -398,10 +398,8 @@ class _Search:
             return self._holds(death, self.model.request_edits(pod, {**sizes, owner: units}), claim)
 
         for owner, _ in self._request_owners(death) if self.model.growth.containers else ():
-            now = (
-                sizes.get(owner)
-                or memory_value(self.model.recreated(pod), owner, Side.REQUESTS) // UNIT_BYTES
-            )
+            request = memory_value(self.model.recreated(pod), owner, Side.REQUESTS)
+            now = sizes.get(owner) or request // UNIT_BYTES
             if not holds(owner, now):
                 size = least_units(now, most // UNIT_BYTES, partial(holds, owner), now + 1)
                 sizes = {**sizes, owner: size} if size is not None else sizes

@@ -176,11 +176,8 @@ def reported_mechanism(report: OomReport) -> Mechanism:
         return report.daemon
     if report.outcome is Outcome.PANIC:
         return Mechanism.PANIC
-    if (
-        report.outcome is Outcome.NOBODY
-        and report.invoker is not None
-        and RUNTIME_INIT.match(report.invoker.comm)
-    ):
+    is_start = report.invoker is not None and RUNTIME_INIT.match(report.invoker.comm) is not None
+    if report.outcome is Outcome.NOBODY and is_start:
         return Mechanism.START_LIMIT
     if report.is_manual or (report.is_manual is None and report.memory.is_short is False):
         return Mechanism.SYSRQ
@@ -233,6 +230,7 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
         yield Evidence(Fact.ALL_PODS)
     pod = pod_cgroup(report.cgroup)
     is_in_container = pod is not None or bool(container_of_unit(report.cgroup))
+    may_be_in_container = is_in_container or not report.cgroup
     if pod is not None and pod.is_mixed:
         yield Evidence(Fact.MIXED_DRIVERS, {"runtime": pod.runtime})
     if report.group_kill:
@@ -240,16 +238,12 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
         yield Evidence(Fact.GROUP, {"path": report.group_kill, "is_own": is_own})
     elif report.is_of_sandbox:
         pass
-    elif report.is_alone and (is_in_container or not report.cgroup):
+    elif report.is_alone and may_be_in_container:
         older = report.oldest if pod_cgroup(report.oom_memcg) is not None else None
         is_other = older is not None and victim is not None and older.pid not in {victim.pid, report.chosen}
         went_on = {"pid": older.pid, "command": older.name} if older and is_other else {}
         yield Evidence(Fact.ALONE, {"is_in_container": is_in_container, **went_on})
-    elif (
-        victim is not None
-        and report.constraint is Constraint.MEMCG
-        and (is_in_container or not report.cgroup)
-    ):
+    elif victim is not None and report.constraint is Constraint.MEMCG and may_be_in_container:
         yield Evidence(Fact.MAYBE_ALONE)
 
 
