@@ -212,7 +212,7 @@ def test_why_nothing_would_have_helped(pods: list[str], nodes: set[str], mechani
 def test_a_large_process_outside_pods_is_limited_before_a_pod_is_changed() -> None:
     both = (OomTask(7, "web", rss=100, adj=1000), OomTask(8, "hog", rss=512, adj=-1000))
     for tasks, is_outside in ((both, True), (both[:1], False)):
-        report = OomReport(constraint=Constraint.NONE, tasks=tasks)
+        report = OomReport(constraint=Constraint.NONE, tasks=tasks, is_table_whole=True)
         kill = replace(a_kill(9, "node"), node="worker-1", report=report)
         [death] = incident_of([kill]).deaths
         text = prevention_sentence(death)
