@@ -165,6 +165,7 @@ def test_what_is_simulated_follows_now_and_kills_are_marked() -> None:
         "   0 ██████▒▒▒",
         "        now ✗✗",
     ]
+    assert plain(lines[3]).rstrip() == "   0 ######:::", "and not as the ceiling, which is -"
     wide = text(node_graph(row, classes, 4, 150, later))
     assert wide[3].rstrip() == "   0 ████████████▒▒▒▒▒▒", "a sample is as wide as without kills"
     assert wide[4].rstrip() == "              now  ✗ ✗"
