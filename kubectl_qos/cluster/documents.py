@@ -73,7 +73,6 @@ _OF_END: Final = re.compile(rb"xitCode|OOMKilled")
 _OF_OBJECTS: Final = b"apiVersion", b"kind", b"nodeName", b"kubeletconfig"
 """Words of which a file of a folder has one, if it is read; the last are those of a kubelet's answers."""
 
-_OnProblem = Callable[[InputError], object]
 _Json = memoryview | msgspec.Raw
 
 
@@ -152,8 +151,7 @@ def _objects(value: Any, numbers: tuple[int, ...]) -> Iterator[tuple[tuple[int, 
 def plain_documents(content: bytes, name: str) -> Iterator[Document]:
     """Yield every document of a file as plain JSON, without those that cannot be read."""
     if not _is_json(content):
-        described = described_objects(content)
-        if described:
+        if described := described_objects(content):
             yield Document(DocumentLocation(name), 0, "", {"kind": "List", "items": described})
         else:
             yield from _yaml_documents(content, name, lambda _: None)
@@ -167,8 +165,7 @@ def plain_documents(content: bytes, name: str) -> Iterator[Document]:
 
 def metadata_text(raw: Json, field: str) -> str:
     """Return a text of an object's metadata such as `uid`; empty if it is absent."""
-    metadata = raw.get("metadata")
-    return str(metadata.get(field) or "") if isinstance(metadata, Mapping) else ""
+    return str(nested(raw, "metadata").get(field) or "")
 
 
 def yaml_value(text: str, location: DocumentLocation) -> Any:
@@ -193,12 +190,13 @@ def _read_yaml(text: str, location: DocumentLocation) -> YamlDocument | None:
 
 
 def _is_json(content: bytes) -> bool:
-    return (
-        content[:_START].removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{") and b"\n---" not in content
-    )
+    begin = content[:_START].removeprefix(BYTE_ORDER_MARK).lstrip()
+    return begin.startswith(b"{") and b"\n---" not in content
 
 
-def _yaml_documents(content: bytes, name: str, on_problem: _OnProblem) -> Iterator[Document]:
+def _yaml_documents(
+    content: bytes, name: str, on_problem: Callable[[InputError], object]
+) -> Iterator[Document]:
     """Yield the documents of a YAML stream; it is split first so that a broken one does not hide others."""
     begin, line, number = len(BYTE_ORDER_MARK) if content.startswith(BYTE_ORDER_MARK) else 0, 1, 0
     starts = (match.start() for match in _DOCUMENT_START.finditer(content, begin))
@@ -295,15 +293,15 @@ class ParsedObjects:
     """Names of the objects of which a later one counts, by kind, namespace and name."""
     interner: Interner = field(default_factory=Interner)
     objects: list[ReadObject] | None = None
-    is_of_folder: bool = False
-    """Files of a folder are read, some of which are no manifests: these are skipped."""
+    is_of_folder: bool = False  # some files of a folder are no manifests: these are skipped
     skipped: int = 0
 
     def add_file(self, content: bytes, name: str) -> None:
         """Add every object of a file; problems of documents are collected."""
+        is_known = PurePath(name).name in KUSTOMIZATIONS
         if not self.is_of_folder and not content.removeprefix(BYTE_ORDER_MARK).strip():
             self.problems.append(InputError(f"{name}: empty", _NO_OBJECTS).at(name))
-        elif self.is_of_folder and not (_kind_by_name(name) or any(word in content for word in _OF_OBJECTS)):
+        elif self.is_of_folder and not (is_known or any(word in content for word in _OF_OBJECTS)):
             self.skipped += 1
         elif _is_json(content) and not (_OF_END.search(content) and b'"kind"' not in content):
             for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
@@ -349,7 +347,9 @@ class ParsedObjects:
         for path, line in yaml.duplicates() if yaml is not None else ():
             place = location.at_line(location.line + line)
             self.warnings.append(f'{place}: duplicate field "{path}": the last one counts')
-        self._add(value, location, _kind_by_name(location.name))
+        # Kustomize knows its own file by the name.
+        kind = "Kustomization" if PurePath(location.name).name in KUSTOMIZATIONS else ""
+        self._add(value, location, kind)
 
     def _add_json(self, content: _Json, location: DocumentLocation, default_kind: str = "") -> None:
         """Add one JSON object or List; large dumps are decoded item by item into the fields that we read."""
@@ -501,11 +501,8 @@ class ParsedObjects:
         """Give manifests the values of the PriorityClasses and RuntimeClasses among the objects."""
         if not (self.priorities or self.overheads):
             return
-        changed = {
-            id(pod): admitted(pod, self.priorities, self.overheads)
-            for pod in self.pods
-            if not pod.metadata.uid
-        }
+        written = (pod for pod in self.pods if not pod.metadata.uid)
+        changed = {id(pod): admitted(pod, self.priorities, self.overheads) for pod in written}
         self.pods = [changed.get(id(pod), pod) for pod in self.pods]
         if self.objects is not None:
             for number, read in enumerate(self.objects):
@@ -543,11 +540,6 @@ def _unwrapped(raw: Any) -> Any:
     if isinstance(routed, Mapping) and "involvedObject" in routed:
         return {"kind": "Event", **routed}
     return watched if isinstance(watched, Mapping) and "type" in raw else raw
-
-
-def _kind_by_name(file: str) -> str:
-    """Return the kind of a file without one: kustomize knows its own file by the name."""
-    return "Kustomization" if PurePath(file).name in KUSTOMIZATIONS else ""
 
 
 class _Envelope(msgspec.Struct):
