@@ -168,8 +168,8 @@ def _missing_requests(case: Case) -> Iterator[Hit]:
     if case.release.enabled(Gate.POD_LEVEL_RESOURCES):
         shared = {*resources_of_pod(case.pod, "requests"), *resources_of_pod(case.pod, "limits")}
     pod, qos = (case.pod, case.qos) if case.is_stored else (case.created, case.created_class)
-    has_worst_score = qos is QosClass.BEST_EFFORT and not is_node_critical(admitted(pod))
-    meaning = MEANING if has_worst_score else ""
+    has_other_score = is_node_critical(admitted(pod)) or pod.spec.is_windows
+    meaning = MEANING if qos is QosClass.BEST_EFFORT and not has_other_score else ""
     names = case.settings.resources_of(RuleId.REQUEST_MISSING)
     for owner, container in zip(case.owners, all_containers(pod), strict=False):
         requested = {*shared, *container.requests, *container.limits}
@@ -226,11 +226,11 @@ def _class(case: Case) -> Iterator[Hit]:
 
 
 def _best_effort(case: Case) -> Iterator[Hit]:
-    """Skip node-critical pods: their oom_score_adj is low whatever their class."""
+    """Skip node-critical pods, whose oom_score_adj is low, and those for Windows, which has none."""
     least, most = case.settings.priority, SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
     qos = case.qos if case.is_stored else case.created_class
     name, number = case.pod.spec.priority_class_name, admitted(case.pod).spec.priority or 0
-    if qos is QosClass.BEST_EFFORT and least <= number < most:
+    if qos is QosClass.BEST_EFFORT and least <= number < most and not case.pod.spec.is_windows:
         priority = f"PriorityClass {name}" if name else f"priority {number}"
         field_ = "priorityClassName" if name else "priority"
         yield Hit(RuleId.BEST_EFFORT_WITH_PRIORITY, f"{case.prefix}.{field_}", {"priority": priority})
@@ -339,29 +339,22 @@ def _written(case: Case) -> Iterator[tuple[Owner, Quantity, Json]]:
 def _runtimes(case: Case) -> Iterator[Hit]:
     """Yield heap sizes that do not fit the limit; the env of cluster pods is not read."""
     for owner, limit, raw in _written(case):
-        names = [entry.get("name") for entry in nested_list(raw, "env")]
-        imported = [*_imported(case, raw)]
-        environment = [*imported, *(_resolved(case, entry) for entry in nested_list(raw, "env"))]
-        for source, text in runtime_problems({**raw, "env": environment}, max(limit.value(), 0)):
-            field = f"env[{names.index(source)}]" if source in names else "args"
-            field = (
-                "envFrom" if field == "args" and source in {entry["name"] for entry in imported} else field
-            )
-            yield case.hit(RuleId.RUNTIME_MEMORY, owner, field, text=text)
+        environment = [*_environment(case, raw)]
+        fields = {entry.get("name"): field for field, entry in environment}
+        read = {**raw, "env": [entry for _, entry in environment]}
+        for source, text in runtime_problems(read, max(limit.value(), 0)):
+            yield case.hit(RuleId.RUNTIME_MEMORY, owner, fields.get(source, "args"), text=text)
 
 
-def _imported(case: Case, raw: Json) -> Iterator[Json]:
-    """Yield the variables that envFrom takes from ConfigMaps of the input."""
+def _environment(case: Case, raw: Json) -> Iterator[tuple[str, Json]]:
+    """Yield each variable with its field, and with the value that a ConfigMap of the input gives it."""
     for source in nested_list(raw, "envFrom"):
         for key, text in _config_map(case, nested(source, "configMapRef")).items():
-            yield {"name": f"{source.get('prefix') or ''}{key}", "value": text}
-
-
-def _resolved(case: Case, entry: Json) -> Json:
-    """Return a variable with the value that a ConfigMap of the input gives it."""
-    reference = nested(entry, "valueFrom", "configMapKeyRef")
-    value = _config_map(case, reference).get(str(reference.get("key")))
-    return entry if value is None else {"name": entry.get("name"), "value": value}
+            yield "envFrom", {"name": f"{source.get('prefix') or ''}{key}", "value": text}
+    for index, entry in enumerate(nested_list(raw, "env")):
+        reference = nested(entry, "valueFrom", "configMapKeyRef")
+        value = _config_map(case, reference).get(str(reference.get("key")))
+        yield f"env[{index}]", entry if value is None else {"name": entry.get("name"), "value": value}
 
 
 def _config_map(case: Case, reference: Json) -> Json:

@@ -32,7 +32,6 @@ from kubectl_qos.edit.fixes import (
     least_units,
     memory_value,
     order_of_fixes,
-    order_of_named,
     same_death,
     same_of_pod,
     strategy_for,
@@ -109,7 +108,11 @@ def fixes_of_pods(
             worst.setdefault((death.mechanism, death.container, death.grace_seconds), (search, death))
         deaths = list(worst.values())
     collected = _collect(deaths, searches)
-    return replace(collected, fixes=tuple(sorted(collected.fixes, key=order_of_named)))
+    # First what keeps them from being killed again; a stable sort keeps the order otherwise.
+    fixes = sorted(
+        collected.fixes, key=lambda fix: fix.death.killer.is_node_wide or fix.evidence.kind not in KILLED
+    )
+    return replace(collected, fixes=tuple(fixes))
 
 
 def _loops(

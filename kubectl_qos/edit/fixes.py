@@ -386,11 +386,6 @@ def order_of_fixes(fix: Fix) -> tuple[Urgency, bool, bool, bool, int, int]:
     return fix.death.urgency, not fix.puts_off, not fix.fits, fix.kind is FixKind.CLASS, when, more
 
 
-def order_of_named(fix: Fix) -> tuple[bool, tuple[object, ...]]:
-    """Return a sort key for fixes of named pods: first what keeps them from being killed again."""
-    return fix.death.killer.is_node_wide or fix.evidence.kind not in KILLED, order_of_fixes(fix)
-
-
 def strategy_for(pod: Pod, seen: Preview) -> StrategyKind:
     """Return in-place if the kubelet can do that, else through the template, which a Job keeps."""
     can_resize = seen.outcome.answer is not ResizeStatus.INFEASIBLE and not pod.is_terminal

@@ -115,6 +115,8 @@ def test_a_missing_request_matters_by_what_the_container_and_its_pod_are(run: Ru
     assert [one["container"] for one in found(run, sidecar)] == ["setup"]
     (item,) = found(run, MARKED.replace("cluster", "node"))
     assert item["message"] == "no request for cpu and memory in container a", "its oom_score_adj is -997"
+    (item,) = found(run, MARKED.replace("{priority", "{os: {name: windows}, priority"))
+    assert item["message"] == "no request for cpu and memory in container a", "Windows has none"
 
 
 def test_explain_applies_the_limit_ranges_of_the_input(run: Run) -> None:

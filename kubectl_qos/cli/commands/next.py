@@ -110,7 +110,7 @@ def run(options: Options) -> int:
         shown = timeline.table_columns(near, width) if is_fitted else every
         output.print_lines(timeline.lines(near, shown, width or WIDTH, headers=options.headers))
         hidden = hidden_note(every, shown, width or WIDTH)
-        firsts = first_of_named(near) if command.is_of_pods else ()
+        firsts = first_of_named(near) if command.of_pods else ()
         output.notes((*firsts, *far, *hidden, *old_usage_notes(deaths.snapshot, now), *_notes(near, shown)))
     return command.resolved.print_notes()
 
@@ -131,20 +131,15 @@ class NextTable:
         needs = sources.SourceNeeds(ids="pods", lives=options.watch, show_first=show_first)
         resolved = sources.resolve_source(options.source.on_node(node), needs)
         # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
-        self._of_pods = references if references and not self._named_nodes else []
-        namespace = resolved.scope.namespace if self._of_pods else options.source.namespace
+        self.of_pods = references if references and not self._named_nodes else []
+        namespace = resolved.scope.namespace if self.of_pods else options.source.namespace
         self._wanted = replace(resolved.scope, namespace=namespace, node=node, names=frozenset())
         self._options, self.resolved = options, resolved
 
-    @property
-    def is_of_pods(self) -> bool:
-        """Whether pods or workloads are named."""
-        return bool(self._of_pods)
-
     def scope(self, resolved: sources.ResolvedSource) -> Scope:
         """Return the scope to read."""
-        only_pods = self._of_pods and all(reference.kind == "Pod" for reference in self._of_pods)
-        names = (reference.name for reference in self._of_pods)
+        only_pods = self.of_pods and all(reference.kind == "Pod" for reference in self.of_pods)
+        names = (reference.name for reference in self.of_pods)
         return resolved.named(*names) if only_pods else self._wanted
 
     def read(self) -> Deaths:
@@ -179,8 +174,8 @@ class NextTable:
     def _deaths(self, snapshot: Snapshot) -> Deaths:
         from kubectl_qos.analysis.deaths import deaths_of_pods, deaths_on_nodes
 
-        if self._of_pods:
-            groups = (resources.find_members(named, snapshot, self.resolved) for named in self._of_pods)
+        if self.of_pods:
+            groups = (resources.find_members(named, snapshot, self.resolved) for named in self.of_pods)
             pods = {pod.key: pod for pod in chain.from_iterable(groups)}
             return deaths_of_pods(snapshot, [*pods.values()])
         wanted, is_fleet = self._wanted, self._options.source.is_fleet
