@@ -1,4 +1,4 @@
-"""The objects that matter for a change of a pod, as values; cluster/related.py reads them."""
+"""The objects that matter for a change of a pod, as values; cluster/live.py reads them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

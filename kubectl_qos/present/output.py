@@ -1,4 +1,4 @@
-"""Sections and tables for people (the UI has its own tui/widgets/sections.py), and JSON, YAML and CSV."""
+"""Sections and tables for people (the UI has its own tui/widgets/text_view.py), and JSON, YAML and CSV."""
 
 import math
 import re
