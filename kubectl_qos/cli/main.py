@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from kubectl_qos.cli import output
 from kubectl_qos.cli.commands import COMMANDS, module_name
 from kubectl_qos.cli.flags import Formats, Switch, add_at, add_readonly, add_shared_flags, add_switch
+from kubectl_qos.cli.output import logging_to
 from kubectl_qos.errors import EXIT_INTERRUPTED, QosError, UsageError, did_you_mean, nearest
 from kubectl_qos.version import __version__
 
@@ -346,8 +347,6 @@ def _run(words: Sequence[str], open_ui: Callable[[EditOptions], int]) -> int:
     verbosity = vars(namespace).get("verbosity", 0)
     if not verbosity:
         return act()
-    from kubectl_qos.cli.output import logging_to
-
     with logging_to(verbosity, to_file=opens_ui):
         return act()
 

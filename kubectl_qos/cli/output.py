@@ -103,8 +103,6 @@ def print_document(
 
 def _read_template(path: str, *, columns: bool) -> str:
     """Return the template in a file; for columns its first line has the headers, its second the paths."""
-    from pathlib import Path
-
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
 
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cli import output
@@ -43,9 +45,7 @@ from kubectl_qos.present.output import (
     text_columns,
     to_csv,
 )
-
-if TYPE_CHECKING:
-    from kubectl_qos.present.values import ClusterValues
+from kubectl_qos.present.values import ClusterValues
 
 T = TypeVar("T")
 
@@ -418,8 +418,6 @@ def print_tables(
 
 def _items(named_values: Iterable[tuple[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows' values, each with its cluster."""
-    import msgspec
-
     return [{"cluster": name, **msgspec.to_builtins(values)} for name, values in named_values]
 
 
@@ -463,8 +461,6 @@ def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 
 def clusters(answered: Iterable[str], errors: Mapping[str, QosError]) -> tuple[ClusterValues, ...]:
     """Return the asked clusters for a document."""
-    from kubectl_qos.present.values import ClusterValues
-
     names = (name for name in answered if name not in errors)
     answering = [ClusterValues(cluster=name, error=None, hint=None) for name in names]
     failed = [

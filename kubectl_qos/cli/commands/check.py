@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, sources
@@ -117,8 +118,6 @@ def run(options: Options) -> int:
 
 
 def _run(options: Options) -> int:
-    from pathlib import Path
-
     from kubectl_qos.check.settings import Settings
     from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
 
@@ -304,8 +303,6 @@ def _subjects(
 
 def _kustomization(folder: str | None) -> str:
     """Return the file of a folder's kustomization; "" for none, and for one that was fetched."""
-    from pathlib import Path
-
     from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
 
     names = [Path(folder, name) for name in KUSTOMIZATIONS] if folder is not None else []
@@ -380,7 +377,6 @@ def _context(
 def _baseline(path: str | None) -> Iterator[tuple[str, ...]]:
     """Return the keys of the findings in an earlier output. Raises InputError for anything else."""
     import json
-    from pathlib import Path
 
     if path is None:
         return

@@ -12,6 +12,7 @@ from kubectl_qos.cli.flags import add_output, add_target
 from kubectl_qos.cli.resources import find_pods_or_template, parse_node_or_reference, require_places
 from kubectl_qos.cli.sources import flag_value, parse_settings, resolve_source
 from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.present.format import count
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -153,7 +154,6 @@ def _print_nodes(
     comparisons: Iterable[Comparison], settings: Sequence[NodeOverride], scope: Scope, *, is_wide: bool
 ) -> None:
     from kubectl_qos.present import effects as present
-    from kubectl_qos.present.format import count
 
     changed: list[list[str]] = []
     same: dict[str, FileChange] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import output, resources, sources
@@ -27,8 +28,6 @@ from kubectl_qos.cli.options import KUSTOMIZE, ApplyOptions, SetOptions, SourceO
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from kubectl_qos.analysis.fix_list import FixList, Plans
     from kubectl_qos.cli.set_edits import PlannedEdits
     from kubectl_qos.cli.tables import TableView

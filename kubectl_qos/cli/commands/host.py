@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
@@ -15,8 +16,6 @@ from kubectl_qos.cli.sources import resolve_source
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from kubectl_qos.cli.options import SourceOptions, TableFormat
     from kubectl_qos.cli.tables import TableView
     from kubectl_qos.k8s.objects import Pod
@@ -183,8 +182,6 @@ def pod_names_by_uid(pods: Iterable[Pod]) -> dict[str, PodNames]:
 
 def roots(proc: str | None, cgroup: str | None, mounted: str = "/host") -> tuple[Path, Path]:
     """Return where /proc and /sys/fs/cgroup of a node are: below `mounted` if it has them."""
-    from pathlib import Path
-
     from kubectl_qos.host.procfs import CGROUP, PROC
 
     node = Path(mounted) if Path(mounted, "proc", "meminfo").is_file() else Path("/")
@@ -193,8 +190,6 @@ def roots(proc: str | None, cgroup: str | None, mounted: str = "/host") -> tuple
 
 def read_dump(path: str) -> HostView:
     """Read a node as `host -o json` has written it, `-` for standard input. Raises InputError."""
-    from pathlib import Path
-
     from kubectl_qos.host.procfs import from_json
 
     if path == "-":

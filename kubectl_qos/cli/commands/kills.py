@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import flags, output, resources, sources
@@ -259,8 +260,6 @@ def read_logs(words: Sequence[str], source: SourceOptions, *, local: bool) -> li
 
 def _split(text: str) -> tuple[str, str]:
     """Split `NODE=FILE`; a file's name may have an equals sign."""
-    from pathlib import Path
-
     node, equals, path = text.partition("=")
     if not equals or "/" in node or Path(text).exists():
         return "", text

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output, resources, sources
@@ -191,8 +192,6 @@ def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:
 
 def _write(contents: Contents, path: str, *, anonymize: bool) -> None:
     """Write a bundle, and say so on stderr. Raises QosError."""
-    from pathlib import Path
-
     from kubectl_qos.cluster.bundle import write_bundle
 
     write_bundle(Path(path), contents, anonymize=anonymize)
