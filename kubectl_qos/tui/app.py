@@ -512,7 +512,9 @@ class QosApp(Shell):
             return
         is_open = any(isinstance(screen, UndoScreen) for screen in self.screen_stack)
         view_model = self.whole_view_model()
-        if view_model is not None and isinstance(self.screen, QosScreen) and not is_open:
+        if is_open:
+            self.notify("the change history is open already: esc leads back to it")
+        elif view_model is not None and isinstance(self.screen, QosScreen):
             self.push_screen(UndoScreen(view_model, self.source))
 
     def action_theme(self) -> None:

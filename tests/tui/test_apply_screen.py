@@ -276,6 +276,7 @@ async def test_every_stage_is_shown_until_it_settles() -> None:
         # Screens of one change are not stacked on each other.
         await pilot.keys("U", "U")
         assert sum(isinstance(one, UndoScreen) for one in pilot.app.screen_stack) == 1
+        assert "the change history is open already" in pilot.notifications[-1]
         await pilot.keys("escape")
         assert isinstance(pilot.app.screen, ApplyScreen)
         writer_of(pilot).looks = [WAITING, RESIZING, ServerUnreachable("no answer"), rolling, DONE]
