@@ -14,16 +14,7 @@ from string import Formatter
 from typing import Any, Final, NamedTuple
 
 from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, WAIVER_MARK
-from kubectl_qos.check.rules import (
-    APPLICATION,
-    INJECTED,
-    MEANING,
-    NO_CLASS,
-    ODD_CPU,
-    ODD_MEMORY,
-    OTHER_CLASS,
-    OTHERS,
-)
+from kubectl_qos.check.rules import INJECTED, MEANING, NO_CLASS, ODD_CPU, ODD_MEMORY, OTHER_CLASS, OTHERS
 from kubectl_qos.check.settings import Level, RuleId, Settings, waiver_form
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES
 from kubectl_qos.k8s.objects import CPU, MEMORY
@@ -261,9 +252,7 @@ def _variables(settings: Settings, release: Release, template: str) -> dict[str,
         "waiver": _marked(WAIVER_MARK, template, "''"),
         # One list for each rule, with a map of facts for each violation.
         RuleId.ODD_SIZE.lower(): _odd_sizes(),
-        RuleId.REQUEST_MISSING.lower(): _missing_requests(
-            settings.resources_of(RuleId.REQUEST_MISSING), spec
-        ),
+        RuleId.REQUEST_MISSING.lower(): _missing_requests(settings.resources[RuleId.REQUEST_MISSING], spec),
         RuleId.LIMIT_FAR_ABOVE_REQUEST.lower(): _far_limits(settings.ratio),
         RuleId.LIMIT_TOO_SMALL.lower(): _small_limits(settings.minimum),
         RuleId.OTHER_CLASS.lower(): _other_class(),
@@ -352,9 +341,9 @@ def _init_costs() -> str:
     injected = f"c.name in {[*INJECTED]}"
     apps = f"variables.containers.all(c, {injected} || {_expand(_GUARANTEED, 'c')})"
     costly = f"!({_GUARANTEED})"
-    costs = _each(costly, others=_text(APPLICATION))
+    costs = _each(costly, others=_text(OTHERS[0]))
     is_one = f"size(variables.every.filter(c, {_expand(costly, 'c')})) == 1"
     is_one += f" && size(variables.containers.filter(c, !({injected}))) > 1"
-    alone = f"{is_one} ? {_each(costly, others=_text(OTHERS))} : []"
+    alone = f"{is_one} ? {_each(costly, others=_text(OTHERS[1]))} : []"
     is_judged = f"!variables.podLevel && variables.containers.exists(c, !({injected}))"
     return f"!({is_judged}) ? [] : {apps} ? {costs} : {alone}"

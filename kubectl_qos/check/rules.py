@@ -170,7 +170,7 @@ def _missing_requests(case: Case) -> Iterator[Hit]:
     pod, qos = (case.pod, case.qos) if case.is_stored else (case.created, case.created_class)
     has_other_score = is_node_critical(admitted(pod)) or pod.spec.is_windows
     meaning = MEANING if qos is QosClass.BEST_EFFORT and not has_other_score else ""
-    names = case.settings.resources_of(RuleId.REQUEST_MISSING)
+    names = case.settings.resources[RuleId.REQUEST_MISSING]
     for owner, container in zip(case.owners, all_containers(pod), strict=False):
         requested = {*shared, *container.requests, *container.limits}
         resources = [name for name in names if name not in requested]
@@ -180,7 +180,7 @@ def _missing_requests(case: Case) -> Iterator[Hit]:
 
 
 def _limits_alone(case: Case) -> Iterator[Hit]:
-    names = case.settings.resources_of(RuleId.LIMIT_WITHOUT_REQUEST)
+    names = case.settings.resources[RuleId.LIMIT_WITHOUT_REQUEST]
     for owner in case.owners if not case.is_stored else ():
         limits, requests = owner.amounts("limits"), owner.amounts("requests")
         resources = [name for name in names if name in limits and name not in requests]
@@ -236,8 +236,7 @@ def _best_effort(case: Case) -> Iterator[Hit]:
         yield Hit(RuleId.BEST_EFFORT_WITH_PRIORITY, f"{case.prefix}.{field_}", {"priority": priority})
 
 
-APPLICATION: Final = "the application's containers"
-OTHERS: Final = "the other containers"
+OTHERS: Final = "the application's containers", "the other containers"
 
 
 def _init_costs(case: Case) -> Iterator[Hit]:
@@ -253,9 +252,9 @@ def _init_costs(case: Case) -> Iterator[Hit]:
     costly = [place for place in zip(case.owners, every, strict=False) if not _is_guaranteed(case, place[1])]
     if not any(container in apps for _, container in costly):
         for owner, _ in costly:
-            yield case.hit(RuleId.INIT_COSTS_CLASS, owner, "resources", others=APPLICATION)
+            yield case.hit(RuleId.INIT_COSTS_CLASS, owner, "resources", others=OTHERS[0])
     elif len(costly) == 1 and len(apps) > 1:
-        hit = case.hit(RuleId.INIT_COSTS_CLASS, costly[0][0], "resources", others=OTHERS)
+        hit = case.hit(RuleId.INIT_COSTS_CLASS, costly[0][0], "resources", others=OTHERS[1])
         yield hit._replace(level=Level.NOTE)
 
 

@@ -106,8 +106,12 @@ class Settings:
 
     levels: Mapping[RuleId, Level | None] = field(default_factory=dict)
     """Levels that differ from the rules' defaults; None disables a rule."""
-    resources: Mapping[RuleId, tuple[str, ...]] = field(default_factory=dict)
-    """Resources that a rule looks at, where not both."""
+    resources: Mapping[RuleId, tuple[str, ...]] = field(
+        default_factory=lambda: {
+            name: (CPU, MEMORY) for name in PARAMETERS if PARAMETERS[name] == "resources"
+        }
+    )
+    """Resources that a rule looks at."""
     ratio: int = 4
     minimum: Quantity = LEAST_TO_START
     classes: Mapping[str, str] = field(default_factory=dict)
@@ -124,10 +128,6 @@ class Settings:
     def level(self, rule: RuleId) -> Level | None:
         """Return the level of a rule's findings, None if the rule is off."""
         return self.levels.get(rule, rule.level)
-
-    def resources_of(self, rule: RuleId) -> tuple[str, ...]:
-        """Return the resources that a rule looks at."""
-        return self.resources.get(rule, (CPU, MEMORY))
 
     def required_class(self, namespace: str) -> str:
         """Return the class required by the first pattern that matches, "" for any class."""

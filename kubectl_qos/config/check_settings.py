@@ -71,7 +71,7 @@ def read_check_settings(path: Path) -> Settings:
         raise InputError(f"{path}: {error.strerror}") from None
     fields: _File = file.convert(_File)
     levels: dict[RuleId, Level | None] = {}
-    parameters: dict[str, Any] = {"resources": {}}
+    parameters: dict[str, Any] = {"resources": {**Settings().resources}}
     for name in fields.rules or ():
         rule = _IDS[file.choice(name, _IDS, "rule", "rules", name)]
         rule_fields = _read_rule(file, rule)

@@ -249,8 +249,7 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
         yield f"{count(without, 'pod')} {WITHOUT_USAGE}"
     swap = next((state.use.may_swap for state in states.values()), 0) if len(states) == 1 else 0
     if swap:
-        what = f"{binary(swap)} of swap, what containers may use"
-        yield f"the distances to the kubepods limit and to a full node include {what}"
+        yield f"distances to the kubepods limit and a full node include {binary(swap)} that pods may swap"
     never = [
         escape(name) or "the node"
         for name, state in states.items()

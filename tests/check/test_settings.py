@@ -52,7 +52,7 @@ exceptions:
         None,
     ]
     assert (read.level(RuleId.INIT_COSTS_CLASS), read.level(RuleId.INJECTED)) == ("note", "warning")
-    assert (read.resources_of(RuleId.REQUEST_MISSING), read.ratio, read.minimum.value(), read.priority) == (
+    assert (read.resources[RuleId.REQUEST_MISSING], read.ratio, read.minimum.value(), read.priority) == (
         ("memory",),
         2,
         16 << 20,
