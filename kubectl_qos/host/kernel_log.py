@@ -404,6 +404,8 @@ class _LogReader:
         near = [report for report in reversed(self._open) if report.is_near(record)]
         # A line without a time belongs to the newest report, if to any.
         near = [report for report in (near if record.has_time else near[:1]) if type(report) is kind]
+        # Of the reports of two nodes in one log, the one whose last line is nearest goes on.
+        near.sort(key=lambda report: abs(report.seconds_to(record) or 0))
         for report in near:
             if report.add_line(record):
                 self._open = report.merge(self._open)

@@ -268,8 +268,12 @@ def broken(random: Random) -> Lines:
 
 
 def interleaved(one: Lines, other: Lines, random: Random) -> Lines:
-    """Two logs in one file: each keeps its order, and lines of several lines stay together."""
-    queues, lines = [list(one), list(other)], []
+    """Two logs in one file: each keeps its order, and lines of several lines stay together.
+
+    What is left of a message without its beginning stays first: behind a line of the other log it goes on.
+    """
+    begin = next((n for n, line in enumerate(one) if line[:1] != " "), len(one))
+    lines, queues = one[:begin], [one[begin:], list(other)]
     while all(queues):
         queue = random.choice(queues)
         for _ in range(random.randrange(1, 30)):

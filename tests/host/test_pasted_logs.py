@@ -540,6 +540,31 @@ def test_the_first_line_lost_a_part_of_its_prefix(lost: int) -> None:
     assert report.invoker is not None
 
 
+def test_whether_a_person_asked_is_unknown_where_only_the_cut_first_line_tells() -> None:
+    """What is left of a searched log may be of two kills."""
+    summary = SUMMARY.replace("MEMCG", "NONE").replace(f"oom_memcg={SLICE},", "global_oom,")
+    lines = [
+        LINES[0],
+        f"[ 8523.301400] {summary}",
+        f"[ 8523.301500] {KILLED.replace('Memory cgroup o', 'O')}",
+    ]
+    assert report_of(lines).is_manual is False
+    cut = report_of([lines[0][5:], *lines[1:]])
+    assert (cut.is_manual, cut.invoker is not None, cut.chosen) == (None, True, 4711)
+    assert report_of([LINES[0][5:], LINES[1], *lines[1:]]).is_manual is False
+
+
+def test_of_two_nodes_in_one_log_the_report_nearest_in_time_goes_on() -> None:
+    """Another report that waits for its victim, as on a slow console, takes none of its lines."""
+    other = ["[ 8500.0] x invoked oom-killer: gfp_mask=0xcc0, order=0", "[ 8500.1] CPU: 0 PID: 7 Comm: x #1"]
+    other[1] = other[1].replace("x #1", "x Not tainted 6.12.1 #1")
+    for at in range(3, len(LINES)):
+        report = next(
+            one for one in read_log([*LINES[:at], *other, *LINES[at:]], NOW).reports if one.victim is not None
+        )
+        assert (report.kernel, report.is_table_whole) == ("5.15.0-1041-azure", True), at
+
+
 def test_a_node_that_thrashes_spreads_a_report_over_seconds() -> None:
     """It may stall in any line; of the report a person has searched some."""
     seconds = {MESSAGES[0]: "04", SUMMARY: "39", KILLED: "39"}
@@ -581,6 +606,14 @@ def test_a_row_of_another_table() -> None:
     for place in (11, 12):
         report = report_of([*LINES[:place], f"[ 8523.301250] {other}", *LINES[place:]])
         assert ([task.pid for task in report.tasks], report.is_table_whole) == ([4600, 4650, 4711], False)
+
+
+def test_a_title_without_the_columns_under_it_begins_no_whole_table() -> None:
+    at = MESSAGES.index(HEADER)
+    assert report_of(LINES[at - 1 :]).is_table_whole
+    for rows in (1, 2):
+        report = report_of([LINES[at - 1], *LINES[at + rows :]])
+        assert (report.victim is not None, report.is_table_whole) == (True, False)
 
 
 def test_a_line_of_another_program_hides_no_row() -> None:

@@ -204,6 +204,7 @@ class TaskTable:
         """Add a process; return False if it is of another table."""
         if pid in self._pids:
             return False
+        self.is_whole &= bool(self._columns)  # No kernel prints the title without them.
         readings = _readings(text)
         rows = [row for reading in readings if (row := self._cells(pid, reading)) is not None]
         if len(rows) > 1:

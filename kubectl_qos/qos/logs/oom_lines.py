@@ -196,13 +196,16 @@ class ReportBuilder:
         is_here = (record.node, record.part) == (self._last.node, self._last.part)
         return is_here and self._is_close(record, _REAPED_SECONDS)
 
-    def _is_close(self, record: LogRecord, seconds: float) -> bool:
-        """Return whether a line has about the same time, or without times, whether no line was left out."""
+    def seconds_to(self, record: LogRecord) -> float | None:
+        """Return the seconds from the last line to another one, None if the time of one is unknown."""
         last = self._last
         if record.uptime is not None and last.uptime is not None:
-            apart: float | None = record.uptime - last.uptime
-        else:
-            apart = seconds_between(last.time, record.time)
+            return record.uptime - last.uptime
+        return seconds_between(last.time, record.time)
+
+    def _is_close(self, record: LogRecord, seconds: float) -> bool:
+        """Return whether a line has about the same time, or without times, whether no line was left out."""
+        apart = self.seconds_to(record)
         if apart is None:
             return not self.has_gap and (self._may_lack_prefix or not record.has_time)
         return _BACK_SECONDS <= apart <= seconds
@@ -229,6 +232,8 @@ class ReportBuilder:
         self._stage = max(self._stage, stage)
         self._kind = kind
         self._has_context |= kind in _CONTEXT
+        if self._may_lack_prefix and record.has_time and stage > Stage.HEAD:
+            self._set(is_manual=None)  # Its first line has no time, and may be of a kill before.
         when = self._last if not record.has_time and self._last.has_time else record
         self._last = when if when is record else replace(when, place=record.place)
         self.has_gap = False
