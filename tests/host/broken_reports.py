@@ -261,7 +261,11 @@ def broken(random: Random) -> Lines:
         while len(piece) > 1 and piece[0][:1] == " ":
             piece.pop(0)
         lines = [*lines, "...", *piece] if random.random() < 0.5 else interleaved(lines, piece, random)
-    lines = cut_in_lines(lines, random) if random.random() < 0.5 else lines
+    if random.random() < 0.5:
+        # Only the next line says whose a line without its time is: it has to be of the same log.
+        is_followed = lines[1:2] in (pieces[0][1:2], ["..."])
+        first, *others = cut_in_lines(lines, random)
+        lines = [first if is_followed else lines[0], *others]
     for change in sorted(random.sample(BREAKS, random.choice((0, 1, 1, 2, 3))), key=BREAKS.index):
         lines = change(lines, random)
     return lines

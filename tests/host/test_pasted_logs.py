@@ -540,7 +540,7 @@ def test_the_first_line_lost_a_part_of_its_prefix(lost: int) -> None:
     assert report.invoker is not None
 
 
-def test_whether_a_person_asked_is_unknown_where_only_the_cut_first_line_tells() -> None:
+def test_a_cut_first_line_alone_does_not_say_whether_it_was_by_hand() -> None:
     """What is left of a searched log may be of two kills."""
     summary = SUMMARY.replace("MEMCG", "NONE").replace(f"oom_memcg={SLICE},", "global_oom,")
     lines = [
