@@ -34,7 +34,7 @@ from kubectl_qos.metrics.series import (
     rfc3339,
     select,
 )
-from kubectl_qos.qos.killers import BY_RANK, Mechanism
+from kubectl_qos.qos.killers import BY_RANK, EVICTING, Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, newest_first
 from kubectl_qos.qos.kills.evidence import (
     EVICTED,
@@ -309,7 +309,8 @@ STEPS: Final = 1_440
 """The steps of the queries for deaths: a minute each for a day."""
 _LEAST_STEP: Final = 60
 _DAY: Final = 86_400
-_BEFORE: Final = "[10m]"
+_BEFORE: Final = 600
+"""How many seconds before its end memory and pressure may have to do with it."""
 _NEAR: Final = 0.9
 """Memory seen at this share of its limit, or of its node, may have reached it between two samples."""
 _MOST_PEAKS: Final = 30
@@ -370,7 +371,7 @@ def read_kills(store: Prometheus, start: float, end: float, events: Iterable[Eve
     If kube-state-metrics does not export the time, it is as exact as the step: a minute for a day. cAdvisor
     drops a counter together with its container, so that it shows kills that a container survived.
     """
-    step = max(_LEAST_STEP, round((end - start) / STEPS))
+    step, before = max(_LEAST_STEP, round((end - start) / STEPS)), f"[{_BEFORE}s]"
     ends = [death for death in _read_ends(store, start, end, step) if death.is_of_memory]
     ends.sort(key=lambda death: -death.seen)
     if not ends:
@@ -383,24 +384,27 @@ def read_kills(store: Prometheus, start: float, end: float, events: Iterable[Eve
     sizes = store.query(f"last_over_time({select(store, [_CAPACITY], _OF_MEMORY)}{over})", end)
     capacities = {label(size.labels, NODE[:2]): int(size.value) for size in sizes}
     system_ooms = [event for event in events if event.reason == "SystemOOM"]
+    pressure = select(store, ["kube_node_status_condition"], 'condition="MemoryPressure",status="true"')
+    under_pressure: dict[str, list[float]] = {}
+    for series in store.query_range(f"max_over_time({pressure}[{step}s]) == 1", start, end, step):
+        under_pressure.setdefault(label(series.labels, NODE[:2]), []).extend(at for at, _ in series.points)
     for death in ends:
         pod, death.node = (death.key[0], ""), nodes.get(death.key[0], "")
+        times = under_pressure.get(death.node, ())
+        death.had_pressure = any(-step <= death.seen - at <= _BEFORE for at in times)
         own_limit, pod_limit = (round(limits.get(key, 0)) for key in (death.key, pod))
         death.limits = MemoryLimits(own_limit or None, pod_limit if 0 < pod_limit < UNLIMITED_BYTES else None)
         near = NEAR_SECONDS + (0 if death.at else 2 * step)
         of_node = (event for event in system_ooms if is_of_node_memory(event, death.node))
         death.system_ooms = [event for event in of_node if is_near(event, death.time, near)]
-    pressure = select(store, ["kube_node_status_condition"], 'condition="MemoryPressure",status="true"')
     for at in list(dict.fromkeys(death.seen for death in ends if death.reason != EVICTED))[:_MOST_PEAKS]:
-        peaks = _largest(store, WORKING_SET, CONTAINERS, _BEFORE, at)
-        nodes_then = read_nodes(store, at, _BEFORE).by_node.items()
+        peaks = _largest(store, WORKING_SET, CONTAINERS, before, at)
+        nodes_then = read_nodes(store, at, before).by_node.items()
         node_peaks = {node: (used, capacities[node]) for node, used in nodes_then if node in capacities}
-        conditions = store.query(f"max_over_time({pressure}{_BEFORE}) == 1", at)
-        under_pressure = {label(condition.labels, NODE[:2]) for condition in conditions}
         for death in (death for death in ends if death.seen == at):
             is_of_pod = death.limits.is_of_pod
             death.peak = peaks.get((death.key[0], "") if is_of_pod else death.key)
-            death.node_peak, death.had_pressure = node_peaks.get(death.node), death.node in under_pressure
+            death.node_peak = node_peaks.get(death.node)
     return [
         Kill(
             diagnosis=_diagnosis(death, store.name),
@@ -510,9 +514,12 @@ def _read_ends(store: Prometheus, start: float, end: float, step: int) -> list[_
 
 
 def _diagnosis(death: _End, title: str) -> Diagnosis:
-    """Diagnose by the series: they say that a pod was evicted, but not why; other deaths are uncertain."""
+    """Diagnose by the series: they say that a pod was evicted, but not why; no other end is certain."""
     if death.reason == EVICTED:
         evicted = Evidence(Fact.POD_ENDED, {"reason": EVICTED, "message": ""}, death.time)
+        if death.had_pressure:
+            pressure = Evidence(Fact.NODE_PRESSURE)
+            return Diagnosis(Mechanism(EVICTING.id), Confidence.LIKELY, (evicted, pressure))
         return Diagnosis(Mechanism.UNKNOWN_EVICTION, Confidence.CERTAIN, (evicted,))
     evidence, nearest = tuple(_evidence(death, title)), death.limits.nearest
     mechanism, is_likely = Mechanism.UNKNOWN, False

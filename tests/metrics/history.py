@@ -1,7 +1,7 @@
 """A day of a cluster in which three pods die, as kube-state-metrics and cAdvisor would have been scraped.
 
 On worker-1 the container of shop/api-0 leaks into its own limit; on worker-2 a spike of batch/crunch fills
-the node; on worker-3 the kubelet evicts web/cache while the kernel would have chosen another.
+the node; on worker-3 the kubelet evicts web/cache, where the kernel may choose another.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -111,7 +111,7 @@ def test_kills_finds_pods_that_are_gone(run: Run, cluster: ProxyingServer) -> No
     assert done.code == 0, done.err
     found = [(kill["pod"], kill["mechanism"], kill["confidence"]) for kill in json.loads(done.out)["items"]]
     assert found == [
-        ("cache", "kubelet eviction", "possible"),
+        ("cache", "kubelet eviction", "likely"),
         ("crunch", "node", "possible"),
         ("api-0", "container limit", "likely"),
     ]
