@@ -247,9 +247,12 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
     without = sum(state.without_usage for state in states.values() if not state.is_unmeasured)
     if without:
         yield f"{count(without, 'pod')} {WITHOUT_USAGE}"
-    swap = next((state.use.may_swap for state in states.values()), 0) if len(states) == 1 else 0
-    if swap:
-        yield f"distances to the kubepods limit and a full node include {binary(swap)} that pods may swap"
+    for state in states.values() if len(states) == 1 else ():
+        pods, more = state.use.may_swap, state.use.most_bytes - state.regular_bytes - state.use.may_swap
+        if pods:
+            yield f"distances to the kubepods limit and a full node include {binary(pods)} that pods may swap"
+        if more:
+            yield f"the distance to a full node includes {binary(more)} that processes outside pods may swap"
     never = [
         escape(name) or "the node"
         for name, state in states.items()

@@ -10,7 +10,7 @@ from kubectl_qos.analysis.group_table import build_node_row
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodUsage, Summary, UsageOrigin, usage_from_summary
-from kubectl_qos.present.next_death import death_condition, killed_by, victim_notes
+from kubectl_qos.present.next_death import death_condition, killed_by, state_notes, victim_notes
 from kubectl_qos.present.node_columns import NODE_COLUMNS
 from kubectl_qos.present.output import NO_AGES
 from kubectl_qos.qos.process_order import with_largest
@@ -71,6 +71,8 @@ def test_a_full_node_is_as_far_as_its_available_memory_and_the_swap_that_pods_ma
     used = sum(usage.swap_bytes or 0 for usage in snapshot.usage.values())
     found = death(snapshot, "node")
     assert found.distance_bytes - (swap - used) == pytest.approx(AVAILABLE[name], rel=0.02)
+    notes = " ".join(state_notes({"node1": state}, snapshot.usage))
+    assert ("that processes outside pods may swap" in notes) is (swap > state.use.may_swap)
 
 
 def test_swap_after_swapoff_gives_no_room() -> None:
