@@ -27,6 +27,8 @@ from tests.host.kernel_logs import RUNS
 
 @given(st.integers(0, 1 << 32))
 @example(7529)
+@example(92595)
+@example(101136)
 @example(4895466)
 @example(140_001_835)
 @example(160_007_957)

@@ -46,6 +46,7 @@ _TABLES: Final = {7 + count: " ".join(_PAGES_OF_TABLES[: count + 1]) for count i
 }
 """Columns between rss and swapents by how many numbers a row has, if the log lacks the header."""
 _LEAST_TABLE_BYTES: Final = 4_096
+_LARGEST_ADJ: Final = 1_000
 _RACE_PAGES: Final = 1_024
 """How far rss may be from the sum of its kinds: the kernel reads one counter after the other."""
 _UNFLUSHED_KB: Final = 4_096
@@ -235,6 +236,8 @@ class TaskTable:
         sizes = dict(zip(columns, words, strict=False))
         kinds = sum(int(sizes.get(name, 0)) for name in _KINDS_OF_PAGES)
         if _KINDS_OF_PAGES[0] in sizes and abs(int(sizes["rss"]) - kinds) > _RACE_PAGES:
+            return None
+        if abs(int(sizes.get("oom_score_adj", 0))) > _LARGEST_ADJ:
             return None
         return columns, text.split(None, len(columns))
 

@@ -32,7 +32,7 @@ _BACK_SECONDS: Final = -0.5
 _SCORE_ADJ: Final = re.compile(r"oom_score_adj[=:](-?\d{1,4})(?![\d…])", re.ASCII)
 _NO_MASK: Final = re.compile(r"gfp_mask=0x0(?:\(|,)", re.ASCII)
 _ORDER: Final = re.compile(r"\border=(-?\d{1,4})(?:,|$)", re.ASCII)
-_RELEASE: Final = re.compile(r"ainted[: ].{0,200}?(\d+\.\d+[^\s#]{0,100}) #", re.ASCII)
+_RELEASE: Final = re.compile(r"ainted[: ].{0,200}?(?<![\d.])(\d+\.\d+[^\s#]{0,100}) #", re.ASCII)
 _PATH: Final = rf"=([^,\s]{{1,{_LONGEST_PATH}}})(,?)"
 _FIELD: Final = {name: re.compile(rf"(?:^|[,\s]){name}{_PATH}") for name in ("oom_memcg", "task_memcg")}
 _CHOSEN: Final = re.compile(
