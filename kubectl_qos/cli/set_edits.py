@@ -23,6 +23,7 @@ from kubectl_qos.edit.edits import (
     build_manifest,
     build_patch,
     format_amounts,
+    has_more,
     kubectl_command,
     kustomize_patch,
     own_edits,
@@ -40,7 +41,7 @@ from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.apply import commit_message, diff_lines, write_back_lines
+from kubectl_qos.present.apply import commit_message, diff_lines, kept_lines, write_back_lines
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
 from kubectl_qos.present.list_notes import capacity_sentence, missing_sentence
@@ -464,16 +465,22 @@ def check_possible(effects: Preview, others: Sequence[str], options: SetOptions)
         )
 
 
-def write_to_tree(
-    pod: Pod, edits: Sequence[Edit], resolved: sources.ResolvedSource, options: SetOptions
-) -> None:
-    """Write edits to the source of the object, or of the workload that owns the pod. Raises QosError."""
+def write_to_tree(planned_edits: PlannedEdits, options: SetOptions) -> None:
+    """Write edits to the source of the object, or of the workload that owns the pod. Raises QosError.
+
+    What a fix or a goal does not lower in the cluster, it does not lower in the source either.
+    """
+    pod, edits, _, resolved, request = planned_edits
     raw, template = declared(pod, resolved)
     managers = find_managers(raw, [ManagedValue(*edit.target) for edit in edits])
     assert options.tree is not None
     dry_run = options.is_dry_write
-    done = WorkingTree(options.tree).write(template, edits, managers, options.into, dry_run=dry_run)
-    output.notes(write_back_lines(done, dry_run=dry_run))
+    raised = [] if request.amounts else [edit for edit in edits if not has_more(pod, edit)]
+    tree = WorkingTree(options.tree)
+    done = tree.write(template, edits, managers, options.into, dry_run=dry_run, raised=raised)
+    if done.kept and not done.edits:
+        raise InputError(f"{'; '.join(kept_lines(done))}; nothing is written")
+    output.notes(write_back_lines(done, pod, dry_run=dry_run))
     if dry_run and options.output is None:
         output.print_lines(diff_lines(done.files))
     elif done.edits and not dry_run:

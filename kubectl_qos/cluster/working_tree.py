@@ -26,7 +26,7 @@ from kubectl_qos.cluster.kustomize import (
     options_in,
     with_options,
 )
-from kubectl_qos.edit.edits import Edit, FileEdit, WriteBack, edit_object, effective_edits
+from kubectl_qos.edit.edits import Edit, FileEdit, WriteBack, edit_object, effective_edits, has_more
 from kubectl_qos.edit.related import decode_pod
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import CustomWorkload, object_name, pods_from_custom
@@ -96,14 +96,18 @@ class WorkingTree:
         into: Into | None,
         *,
         dry_run: bool = False,
+        raised: Collection[Edit] = (),
     ) -> WriteBack:
         """Make edits in the source of an object; a workload is given as the pod of its template.
 
         `managers` are the managers that the object names. Without `into`, an edit goes where the value is
-        set, unless that changes other folders. Raises QosError, and then nothing is written.
+        set, unless that changes other folders. Of `raised` edits those are left out where the source has
+        more. Raises QosError, and then nothing is written.
         """
         source, target, before = self._find(pod, managers)
         needed = effective_edits(target.pod, edits)
+        kept = tuple(edit for edit in needed if edit in raised and has_more(target.pod, edit))
+        needed = tuple(edit for edit in needed if edit not in kept)
         files, places = self._files, []
         for number in range(len(needed)):
             place, files = self._first_proven(source, target, before, needed[: number + 1], files, into)
@@ -128,6 +132,7 @@ class WorkingTree:
             others=tuple((name(path), what) for path, what in others),
             is_built=source.path.is_dir(),
             files=tuple(changed),
+            kept=kept,
         )
 
     def _find_root(self) -> Path:

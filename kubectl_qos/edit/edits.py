@@ -88,6 +88,12 @@ def value_now(pod: Pod, edit: Edit) -> Quantity | None:
         return None
 
 
+def has_more(pod: Pod, edit: Edit) -> bool:
+    """Return whether an edit would lower a value."""
+    now = value_now(pod, edit)
+    return now is not None and edit.quantity is not None and now > edit.quantity
+
+
 def apply_edits(pod: Pod, edits: Iterable[Edit]) -> Pod:
     """Return the edited pod. Raises InputError for a container that does not exist."""
     for edit in edits:
@@ -319,6 +325,8 @@ class WriteBack:
     is_built: bool
     """The source is a kustomization."""
     files: tuple[FileEdit, ...] = ()
+    kept: tuple[Edit, ...] = ()
+    """Edits that are left out: the source has more."""
 
 
 def build_request(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit], *, in_place: bool) -> PatchRequest:

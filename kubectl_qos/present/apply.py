@@ -8,12 +8,22 @@ from typing import Final
 from urllib.parse import urlencode
 
 from kubectl_qos.edit.apply import Apply
-from kubectl_qos.edit.edits import CONTENT_TYPE, METHOD, Edit, FileEdit, PatchRequest, WriteBack, as_flags
+from kubectl_qos.edit.edits import (
+    CONTENT_TYPE,
+    METHOD,
+    Edit,
+    FileEdit,
+    PatchRequest,
+    WriteBack,
+    as_flags,
+    value_now,
+)
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import ContainerOutcome, Progress, Stage, Trial, TrialCondition
 from kubectl_qos.edit.strategy import Strategy, revert_obstacle
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import class_change, edits_text, later_sentence, rank_change, value_name
 from kubectl_qos.present.findings import answer_sentence
 from kubectl_qos.present.format import NONE, UNKNOWN, age, binary, count, duration, escape, quantity_text
@@ -303,15 +313,36 @@ def entry_when(entry: Entry, now: datetime) -> str:
 _LONGEST_SUBJECT: Final = 72
 
 
-def write_back_lines(done: WriteBack, *, dry_run: bool = False) -> list[str]:
-    """Say what was or would be written to a working tree, what proves it, and what else changes."""
+def write_back_lines(done: WriteBack, pod: Pod, *, dry_run: bool = False) -> list[str]:
+    """Say what was or would be written to a working tree, what proves it, and what else changes.
+
+    The values of `pod`, from the cluster, may differ from those of the tree.
+    """
     name = _written_name(done)
     if not done.edits:
         return [f"nothing is written: {name} has these values already in {escape(done.source)}"]
     return [
         f"{name} {'would be' if dry_run else 'is'} changed in {', '.join(map(escape, done.places))}",
         *_written_facts(done),
+        *kept_lines(done),
+        *_differing_lines(done, pod),
     ]
+
+
+def kept_lines(done: WriteBack) -> Iterator[str]:
+    """Yield the values of a working tree that stay, because they are more than the change wants."""
+    for edit in done.kept:
+        there, wanted = quantity_text(value_now(done.pod, edit)), quantity_text(edit.quantity)
+        value = f"{value_name(*edit.target)} {there} already, more than {wanted}"
+        yield f"{escape(done.source)} has {value}: roll it out"
+
+
+def _differing_lines(done: WriteBack, pod: Pod) -> Iterator[str]:
+    for edit in done.edits:
+        there, here = value_now(done.pod, edit), value_now(pod, edit)
+        if there is not None and there != here:
+            values = f"{quantity_text(there)} in {escape(done.source)}, {quantity_text(here)} in the cluster"
+            yield f"Warning: {value_name(*edit.target)} differed before: {values}"
 
 
 def diff_lines(files: Iterable[FileEdit]) -> Iterator[str]:

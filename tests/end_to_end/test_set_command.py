@@ -199,7 +199,13 @@ def test_a_fix_is_written_where_its_object_comes_from(run: Run, tree: Path) -> N
     again = run(*words, "--into", "overlay")
     assert "nothing is written: deployment/api in shop has these values already in prod\n" in again.err
     both = run("set", *words[1:5], "--limits", "memory=4Gi", "--write", "gitops", "--into", "base")
+    assert "Warning: c limits.memory differed before: 3Gi in prod, 2Gi in the cluster\n" in both.err
     assert both.code == 0, both.err
+    lower = run(*words)
+    assert lower.code == 1
+    assert lower.err.endswith(
+        "error: prod has c limits.memory 4Gi already, more than 3Gi: roll it out; nothing is written\n"
+    )
 
 
 @needs_kubectl

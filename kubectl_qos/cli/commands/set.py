@@ -219,7 +219,7 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
     elif shell is not None:
         output.note(set_edits.nothing_to_change("nothing to apply", pod, request))
     if options.tree is not None:
-        set_edits.write_to_tree(pod, edits, resolved, options)
+        set_edits.write_to_tree(planned_edits, options)
     elif options.writes:
         _write(effects, planned_edits, options)
     elif effects.edits and shell is None and options.output is None:
