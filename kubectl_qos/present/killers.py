@@ -45,7 +45,7 @@ WORDS: Final[Mapping[str, Words]] = {
         order="no other container: at a container's limit the kernel chooses among its processes",
     ),
     "pod limit": Words(
-        "killed by the kernel at the pod's memory limit",
+        "killed by the kernel at the pod limit (the pod's memory limit)",
         name="the pod limit",
         by="pod limit",
         order="no other pod: at a pod's limit the kernel chooses among its containers",

@@ -24,7 +24,7 @@ from kubectl_qos.qos.kills.choice import (
     first_of_table,
     memory_users,
 )
-from kubectl_qos.qos.kills.evidence import RUNTIME_INIT, Need
+from kubectl_qos.qos.kills.evidence import RUNTIME_INIT, Fact, Need
 from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome
 from kubectl_qos.qos.oom_score import (
     BEST_EFFORT_ADJ,
@@ -126,7 +126,7 @@ def death_line(kill: Kill) -> str:
     time = parse_time(kill.time)
     container = f":{escape(kill.container)}" if kill.container else ""
     who = f"{full_name(kill.namespace, kill.pod)}{container}" if kill.pod else _process(kill)
-    ended = WORDS[kill.diagnosis.mechanism].killed
+    ended = mechanism_sentence(kill).partition(" (")[0]
     clock = f"{time:%H:%M:%S} " if time is not None else ""
     return f"{clock}{who} {ended}"
 
@@ -185,9 +185,7 @@ def is_outside_pods(kill: Kill) -> bool:
 def mechanism_sentence(kill: Kill) -> str:
     """Say what killed, and at a limit if it was not for memory alone."""
     killer, report = kill.diagnosis.killer, kill.report
-    text = WORDS[kill.diagnosis.mechanism].killed
-    if kill.is_own:
-        text = text.replace("the pod's memory limit", f"its {OWN_LIMIT} (the pod's memory limit)")
+    text = _killed(kill)
     if report is None:
         return text
     if report.memory.full is not None and report.memory.full[0] != "memory":
@@ -205,6 +203,15 @@ def mechanism_sentence(kill: Kill) -> str:
         text += " (or SysRq f: the beginning of the report is missing)"
     if killer is not None and killer.has_ranks and report.is_by_page_fault:
         text += " (or at a limit of kernel memory, where a page fault failed: gfp_mask is 0)"
+    return text
+
+
+def _killed(kill: Kill) -> str:
+    text = WORDS[kill.diagnosis.mechanism].killed
+    if kill.is_own:
+        text = text.replace(" the pod limit (", f" its {OWN_LIMIT} (")
+    if any(evidence.fact is Fact.NOT_COUNTED for evidence in kill.diagnosis.evidence):
+        text = text.replace("by what is unknown", "by what is unknown, as no OOM kill was counted")
     return text
 
 

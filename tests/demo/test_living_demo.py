@@ -130,7 +130,7 @@ def test_every_death_is_seen_once_and_keeps_what_its_status_said() -> None:
         lines += map(death_line, newer.kills[:more])
         view_model = newer
         demo.later(SAMPLE_SECONDS)
-    of_pod = "killed by the kernel at the pod's memory limit"
+    of_pod = "killed by the kernel at its own limit"
     assert lines == [
         f"12:00:41 data/importer-5f7b9c-2vtxk:c {of_pod}",
         f"12:02:03 shop/promo-7c4b-l9dk2:c {of_pod}",

@@ -849,7 +849,7 @@ def test_an_oom_without_a_victim() -> None:
         in (text_of(kill))
     )
     other = text_of(kill_of([*MESSAGES[:6], "Out of memory and no killable processes..."]))
-    assert "nothing was killed, as no process may be, at the pod's memory limit" in other
+    assert "nothing was killed, as no process may be, at the pod limit (the pod's memory limit)" in other
     why = "Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled"
     panic = kill_of([*MESSAGES[:3], "Mem-Info:", why])
     text = text_of(panic)

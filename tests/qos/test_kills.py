@@ -582,7 +582,7 @@ def test_a_victim_above_the_rate_limit_may_be_anybodys() -> None:
     quiet = kernel(CGROUP, DIED, node="node1", silent=True)
     nameless = "Memory cgroup out of memory: Killed process 7 (x) total-vm:9kB, anon-rss:8kB"
     for time, mechanism in (
-        ("2026-11-20T11:59:57Z", "container limit"),
+        ("2026-11-20T11:59:57Z", Mechanism.UNKNOWN),
         ("2026-11-20T11:30:00Z", Mechanism.SIGKILL),
     ):
         (report,) = read_log([f"{time} node1 kernel: {nameless}"]).reports

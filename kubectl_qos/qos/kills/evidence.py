@@ -584,8 +584,10 @@ def _mechanism_by_events(
     is_covered = known_before is not None and known_before >= 0
     evidence.append(Evidence(Fact.NO_SYSTEM_OOM if is_covered else Fact.NO_EVENTS))
     if limit is not None:
-        is_likely = is_oom_killed or bool(node_events)
-        return limit, Confidence.LIKELY if is_likely else Confidence.POSSIBLE, evidence
+        if is_oom_killed or node_events:
+            return limit, Confidence.LIKELY, evidence
+        # If the node may have run out too, nothing speaks for the limit.
+        return limit if is_covered else Mechanism.UNKNOWN, Confidence.POSSIBLE, evidence
     if neighbours:
         evidence.append(Evidence(Fact.NEIGHBOURS, {"count": neighbours}))
     if is_covered and (is_oom_killed or neighbours):
