@@ -466,15 +466,13 @@ def check_possible(effects: Preview, others: Sequence[str], options: SetOptions)
 
 
 def write_to_tree(planned_edits: PlannedEdits, options: SetOptions) -> None:
-    """Write edits to the source of the object, or of the workload that owns the pod. Raises QosError.
-
-    What a fix or a goal does not lower in the cluster, it does not lower in the source either.
-    """
+    """Write edits to the source of the object, or of the workload that owns the pod. Raises QosError."""
     pod, edits, _, resolved, request = planned_edits
     raw, template = declared(pod, resolved)
     managers = find_managers(raw, [ManagedValue(*edit.target) for edit in edits])
     assert options.tree is not None
     dry_run = options.is_dry_write
+    # What a fix does not lower in the cluster, it does not lower in the source.
     raised = [] if request.amounts else [edit for edit in edits if not has_more(pod, edit)]
     tree = WorkingTree(options.tree)
     done = tree.write(template, edits, managers, options.into, dry_run=dry_run, raised=raised)

@@ -314,10 +314,7 @@ _LONGEST_SUBJECT: Final = 72
 
 
 def write_back_lines(done: WriteBack, pod: Pod, *, dry_run: bool = False) -> list[str]:
-    """Say what was or would be written to a working tree, what proves it, and what else changes.
-
-    The values of `pod`, from the cluster, may differ from those of the tree.
-    """
+    """Say what is or would be written to a working tree, what proves it, and what differs from the pod."""
     name = _written_name(done)
     if not done.edits:
         return [f"nothing is written: {name} has these values already in {escape(done.source)}"]

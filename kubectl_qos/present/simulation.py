@@ -1,6 +1,7 @@
 """A simulation in words: its steps as a table, its outcome as a sentence, and its estimates."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
@@ -22,7 +23,7 @@ from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fit
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, MemoryLevel, Scenario
-from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
+from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep, simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import Importance, ImportanceReason, NodeState
 
@@ -154,10 +155,11 @@ def _first_kill(simulation: Simulation) -> str:
 
 
 def simulation_notes(
-    node_state: NodeState, simulation: Simulation, restarts_by: str = "--restarts"
+    node_state: NodeState, simulation: Simulation, by: tuple[str, str] = ("--restarts", "--eviction")
 ) -> Iterator[str]:
-    """Yield what is estimated, assumed or unknown; `restarts_by` is the flag or key for restarts."""
-    steps, scenario = simulation.steps, simulation.scenario
+    """Yield what is left out, estimated or unknown; `by` are the flags or keys of restarts and eviction."""
+    steps, scenario, (restarts_by, eviction_by) = simulation.steps, simulation.scenario, by
+    yield from _left_out(node_state, simulation, eviction_by)
     yield from killer_notes({"": node_state.setup}, has_ranks=False)
     if any(not container.processes for container in node_state.containers):
         yield "a container counts as one process with all of its memory"
@@ -182,6 +184,19 @@ def simulation_notes(
         yield f"restarts of killed containers are not simulated: {restarts_by} simulates them"
     if any(reason.reason is Importance.BUDGET for step in steps for reason in step.important):
         yield "neither the kernel nor node-pressure eviction respects PodDisruptionBudgets"
+
+
+def _left_out(node_state: NodeState, simulation: Simulation, eviction_by: str) -> Iterator[str]:
+    """Say that nothing grows, or whom the kubelet would evict before the kernel goes on."""
+    scenario = simulation.scenario
+    if scenario == Scenario(eviction=True, restarts=scenario.restarts) and not simulation.steps:
+        yield "nothing grows here: add --grow, --all-at-limit or --until-oom to see whom growth ends"
+    grows = not scenario.eviction and scenario.free_bytes is None
+    steps = simulate(node_state, replace(scenario, eviction=True)).steps if grows else ()
+    evicted = next(((place, step) for place, step in enumerate(steps) if step.evicts), None)
+    if evicted is not None:
+        when = f"after step {evicted[0]}" if evicted[0] else "first"
+        yield f"the kubelet would evict {full_name(*evicted[1].key)} {when}: {eviction_by} simulates that"
 
 
 def _node_notes(node_state: NodeState, scenario: Scenario) -> Iterator[str]:

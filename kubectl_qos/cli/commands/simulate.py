@@ -57,7 +57,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `simulate`."""
     parser.add_argument("target", nargs="*", metavar="node/NAME", help="the node")
-    modes = parser.add_argument_group("what happens (one of these, or --eviction alone)")
+    modes = parser.add_argument_group("what happens (one of these, or --eviction alone: who is evicted now)")
     modes.add_argument("--free", metavar="SIZE", help="simulate kills until SIZE has been freed")
     modes.add_argument(
         "--grow",

@@ -250,7 +250,7 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
             ),
             id="subject",
         )
-        yield Input(placeholder=EXAMPLE, compact=True, id="settings")
+        yield Input(placeholder=f"such as {EXAMPLE}", compact=True, id="settings")
         yield Label(id="reason", markup=False)
         with text_view.TextScroll(can_focus=False):
             yield text_view.TextView()
@@ -282,6 +282,11 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
             *node_sections(comparison),
         )
         self._show(sections, comparison_subject(comparison, settings))
+
+    @on(Input.Submitted)
+    def _entered(self, event: Input.Submitted) -> None:
+        if not event.value.strip():
+            self._show(None, f"! nothing is typed: type a release, settings, or both, such as {EXAMPLE}")
 
     def _show(self, sections: tuple[Section, ...] | None, words: str) -> None:
         reason = self.query_one("#reason", Label)

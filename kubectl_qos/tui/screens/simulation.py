@@ -348,8 +348,8 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
     def notes_now(self) -> list[str]:
         notes = [missing_sentence(missing) for missing in self._view_model.snapshot.missing]
         if self._node_state is not None and self._shown is not None:
-            key = self.qos.keys.first("simulation.restarts")
-            notes += present.simulation_notes(self._node_state, self._shown[1], key)
+            keys = self.qos.keys.first("simulation.restarts"), self.qos.keys.first("simulation.eviction")
+            notes += present.simulation_notes(self._node_state, self._shown[1], keys)
             notes += [] if is_from_files(self.qos.source) else [present.BUDGETS_NOT_READ]
         return [escape_lines(note) for note in notes]
 
