@@ -1,5 +1,6 @@
 """The effects of a change in sections: of edits of a pod, or of other settings of a node."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -21,6 +22,7 @@ from kubectl_qos.present.format import (
     NONE,
     UNKNOWN,
     binary,
+    count,
     cpu,
     escape,
     full_name,
@@ -412,11 +414,15 @@ OOM_GROUP: Final = (
 )
 
 
-def oom_group_notes(comparisons: Iterable[Comparison]) -> Iterator[str]:
-    """Yield what a kubelet that sets memory.oom.group changes, and how to turn that off."""
-    files = (file for comparison in comparisons for effects in comparison.pods for file in effects.files)
-    if any(file.file == "memory.oom.group" for file in files):
-        yield OOM_GROUP
+_MEMORY_HIGH: Final = "memory.high: above it the kernel throttles the container, and does not kill"
+_FILE_NOTES: Final = {"memory.oom.group": OOM_GROUP, "memory.high": _MEMORY_HIGH}
+
+
+def file_notes(comparisons: Iterable[Comparison]) -> Iterator[str]:
+    """Yield what files do that change, and how to turn that off."""
+    pods = (effects for comparison in comparisons for effects in comparison.pods)
+    files = {file.file for effects in pods for file in effects.files}
+    yield from (note for file, note in _FILE_NOTES.items() if file in files)
 
 
 def kubelet_refusals(comparison: Comparison) -> list[str]:
@@ -457,6 +463,32 @@ def changed_cells(pods: Iterable[Effects]) -> Iterator[list[str]]:
         return effects.rank_before is None, effects.rank_before or 0
 
     return (_cells(effects) for effects in sorted(pods, key=rank) if effects.changes_anything)
+
+
+def changed_kinds(effects: Effects) -> set[str]:
+    """Return what changes for a pod: its class, scores, rank, path, and the names of its cgroup files."""
+    kinds = {file.file for file in effects.files}
+    kinds |= {"path"} if effects.changes_path else set()
+    kinds |= {"scores"} if any(container.changed for container in effects.containers) else set()
+    kinds |= {"rank"} if effects.rank_before != effects.rank_after else set()
+    is_same = effects.before.qos_class is effects.after.qos_class
+    return kinds if is_same else {*kinds, "class"}
+
+
+def comparison_answer(pods: int, changed: int, kinds: Counter[str], refusing: int) -> str:
+    """Say how many pods change and in what, the files last; `refusing` kubelets would not start."""
+    refused = f"the kubelet would not start on {count(refusing, 'node')}; " if refusing else ""
+    if not changed:
+        stay = "class, scores, rank and cgroup files stay the same"
+        return f"{refused}nothing changes for {count(pods, 'pod')}: {stay}"
+    ordered = sorted(kinds, key=lambda kind: ("." in kind, -kinds[kind], kind))
+    what = ", ".join(f"{kind} of {kinds[kind]}" for kind in ordered[:_KINDS])
+    more = f" and {len(ordered) - _KINDS} more" if len(ordered) > _KINDS else ""
+    of = f"{refused}{changed} of {count(pods, 'pod')}"
+    return f"{of} would change: {what}{more}; compare pod/NAME has the values"
+
+
+_KINDS: Final = 4
 
 
 def comparison_table(changed: Sequence[Sequence[str]], width: int | None = None) -> Iterator[str]:

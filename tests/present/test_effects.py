@@ -1,5 +1,6 @@
 """Effects of a change in sections: what they say, and what a terminal must not get."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +19,11 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.effects import (
     changed_cells,
+    comparison_answer,
     comparison_subject,
     comparison_table,
+    file_notes,
     kubelet_sections,
-    oom_group_notes,
     preview_sections,
 )
 from kubectl_qos.present.output import Section, ValueChange
@@ -243,10 +245,20 @@ def test_names_cannot_write_to_the_terminal() -> None:
 
 def test_a_kubelet_that_kills_whole_containers_says_how_to_turn_that_off() -> None:
     old = replace(SETUP, release=Release.of("1.27"))
-    (note,) = oom_group_notes([compare([POD], old, replace(old, release=Release.of("1.28")))])
+    (note,) = file_notes([compare([POD], old, replace(old, release=Release.of("1.28")))])
     assert "from 1.28 on" in note
     assert "from 1.32 on the kubelet setting singleProcessOOMKill: true turns that off" in note
-    assert list(oom_group_notes([compare([POD], old, old)])) == []
+    assert list(file_notes([compare([POD], old, old)])) == []
+
+
+def test_the_answer_of_a_comparison_counts_pods_by_what_changes() -> None:
+    kinds = Counter({"memory.high": 17, "memory.min": 1, "rank": 2, "cpu.max": 1, "path": 1, "scores": 1})
+    assert comparison_answer(48, 17, kinds, 0) == (
+        "17 of 48 pods would change: rank of 2, path of 1, scores of 1, memory.high of 17 and 2 more;"
+        " compare pod/NAME has the values"
+    )
+    refused = comparison_answer(1, 0, Counter(), 2)
+    assert refused.startswith("the kubelet would not start on 2 nodes; nothing changes for 1 pod: class,")
 
 
 def test_a_kubelet_that_starts_is_not_mentioned() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
@@ -12,7 +14,6 @@ from kubectl_qos.cli.flags import add_output, add_target
 from kubectl_qos.cli.resources import find_pods_or_template, parse_node_or_reference, require_places
 from kubectl_qos.cli.sources import flag_value, parse_settings, resolve_source
 from kubectl_qos.errors import InputError, UsageError
-from kubectl_qos.present.format import count
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
+    from kubectl_qos.present.output import Section
 
 DESCRIPTION: Final = (
     "Show what an upgrade of Kubernetes (--to) or another setting (--assume, --feature-gates) would change"
@@ -137,10 +139,10 @@ def _compare(
 
 
 def _noted(comparisons: Iterable[Comparison], notes: set[str]) -> Iterator[Comparison]:
-    from kubectl_qos.present.effects import oom_group_notes
+    from kubectl_qos.present.effects import file_notes
 
     for comparison in comparisons:
-        notes.update(oom_group_notes([comparison]))
+        notes.update(file_notes([comparison]))
         yield comparison
 
 
@@ -156,23 +158,26 @@ def _print_nodes(
     from kubectl_qos.present import effects as present
 
     changed: list[list[str]] = []
+    kinds = Counter[str]()
     same: dict[str, FileChange] = {}
-    pods = 0
+    nodes: list[tuple[str, list[Section]]] = []
+    pods = refusing = 0
     for comparison in comparisons:
         sections = (*present.kubelet_sections(comparison), *present.node_sections(comparison))
-        output.print_sections(present.comparison_subject(comparison, settings), sections)
+        of_node = [section for section in sections if section.changed or section.warns or is_wide]
+        nodes.append((present.comparison_subject(comparison, settings), of_node))
         shown = _in_scope(comparison, scope, None)
         pods += len(shown)
+        refusing += any(section.warns for section in sections)
         changed += present.changed_cells(shown)
-        same |= {file.file: file for effects in shown for file in effects.same_effect}
+        files = chain(comparison.node_files, chain.from_iterable(effects.same_effect for effects in shown))
+        same |= {file.file: file for file in files if file.same_effect}
+        kinds.update(chain.from_iterable(map(present.changed_kinds, shown)))
+    if pods:
+        output.print_prose([present.comparison_answer(pods, len(changed), kinds, refusing)])
+    for subject, of_node in nodes:
+        output.print_sections(subject, of_node)
     if changed:
         width = output.terminal_width() if not is_wide else None
         output.print_lines(["", *present.comparison_table(changed, width)])
-    if pods and not changed:
-        output.note(
-            f"nothing changes for {count(pods, 'pod')}: class, scores, rank and cgroup files stay the same"
-        )
-    elif pods > len(changed):
-        output.note(f"{pods - len(changed)} of {pods} pods stay as they are")
-    sentence = present.same_effect_sentence(same.values())
-    output.notes([f"cgroups of pods: {sentence}"] if sentence else [])
+    output.notes(filter(None, [present.same_effect_sentence(same.values())]))
