@@ -345,8 +345,7 @@ class QosApp(Shell):
 
     @property
     def has_chosen_row(self) -> bool:
-        # On the first row nobody has chosen a pod yet: the headline speaks of the node's next death.
-        return bool(self.main.table.cursor or self.main.view.filter)
+        return self.main.has_chosen_row
 
     def is_listing(self, kind: ListKind) -> bool:
         return self.is_running and self.main.view.kind is kind

@@ -326,8 +326,8 @@ class Run(Pilot[Any]):
     def begin_at_first(self) -> None:
         """Put the cursor on the first row of every list and place: keys of tests count from there."""
         main = self.main
-        main._begin = lambda: main.table.action_first()  # type: ignore[method-assign]  # noqa: PLW0108 - of the list then
-        main.table.action_first()
+        main._go_to_first_death = lambda: main.table.action_first()  # type: ignore[method-assign]  # noqa: PLW0108 - of the list then
+        main._begin()
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until something is so."""

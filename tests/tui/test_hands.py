@@ -147,6 +147,28 @@ async def test_yaml_of_a_node_and_every_death_that_waits_on_all_or_one() -> None
         assert pilot.screen_name == "ExplainScreen"
 
 
+async def test_the_fix_under_the_cursor_is_that_of_the_headline_until_a_person_moves_to_a_pod() -> None:
+    source = ScriptedSource(demo(), with_usage(demo(), "promo-", (64 << 20) - 4096))
+    async with running(source, size=(120, 40), at_first=False) as pilot:
+        under_cursor = pilot.main.table.row
+        await pilot.refresh()
+        await pilot.seen("shop/promo-7c4b-l9dk2:c on worker-1 dies next")
+        await pilot.seen("F fix container c: memory limit 64Mi")
+        moved = pilot.main.table.row
+        assert under_cursor is not None
+        assert moved is not None
+        assert under_cursor.key == moved.key
+        for pressed in ("", "j"):
+            await pilot.keys(*pressed, "F")
+            await pilot.seen("known from")
+            fixes, row = pilot.app.screen.query_one(LineTable), pilot.main.table.row
+            assert row is not None
+            assert fixes.row is not None
+            assert fixes.rows[0].pod.name == "promo-7c4b-l9dk2"
+            assert fixes.row.pod.name == (row.name if pressed else "promo-7c4b-l9dk2")
+            await pilot.keys("escape")
+
+
 async def test_cursor_headline_fixes_and_next_name_the_same_death(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = with_usage(demo(), "promo-", 63 << 20)
     first = deaths_on_nodes(snapshot, sorted(snapshot.nodes)).rows[0]

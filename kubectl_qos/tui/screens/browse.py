@@ -105,8 +105,8 @@ class BrowseScreen(QosScreen):
         """Each is mounted when it is shown for the first time."""
         self._rows: ListRows | None = None
         self._awaited_row: Hashable = None
-        self._begun: set[ListKind] = set()
-        """The lists whose cursor was put on its first row."""
+        self._begun: dict[ListKind, Hashable] = {}
+        """The row on which the cursor of each list was put, and nobody has moved it yet."""
         self._explained: tuple[int, ViewModel | None, TextLayout] = 0, None, no_text
         self._moves_in_sidebar = False
         """All moves through a pane of the sidebar are one step of the navigation."""
@@ -201,7 +201,19 @@ class BrowseScreen(QosScreen):
             # Rows that arrive may belong above a cursor that nobody has moved.
             self._begin()
 
+    @property
+    def has_chosen_row(self) -> bool:
+        row = self.table.row
+        if row is None or self.view.filter:
+            return bool(self.view.filter)
+        return self.definition.key(row) != self._begun.get(self.view.kind)
+
     def _begin(self) -> None:
+        self._go_to_first_death()
+        row = self.table.row
+        self._begun[self.view.kind] = None if row is None else self.definition.key(row)
+
+    def _go_to_first_death(self) -> None:
         """Put the cursor on the listed pod that dies first, else on the first row."""
         view_model, key_of = self.qos.view_model, self.definition.victim_key
         for coming in view_model.first_deaths if view_model is not None else ():
@@ -319,7 +331,6 @@ class BrowseScreen(QosScreen):
             empty = empty_sentence(view, view_model, self.qos.source.title, len(rows.rows), self.qos.keys)
             table.show(view, rows.rows, now, empty, selection, rows.starts)
             if view.kind not in self._begun and view_model.arrived is None:
-                self._begun.add(view.kind)
                 self._begin()
         self._show_explanation()
         self._show_title()
