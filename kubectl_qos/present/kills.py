@@ -1,7 +1,7 @@
 """Kills in words: the evidence of each kill, and why this process was chosen."""
 
 import textwrap
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from kubectl_qos.errors import first_few
@@ -129,6 +129,14 @@ def death_line(kill: Kill) -> str:
     ended = mechanism_sentence(kill).partition(" (")[0]
     clock = f"{time:%H:%M:%S} " if time is not None else ""
     return f"{clock}{who} {ended}"
+
+
+def deaths_line(kills: Sequence[Kill]) -> str:
+    """Return deaths in one line: `2 deaths: importer-0, thumbs-1`."""
+    if len(kills) == 1:
+        return death_line(kills[0])
+    names = dict.fromkeys(escape(kill.pod) or _process(kill) for kill in kills)
+    return f"{count(len(kills), 'death')}: {first_few(list(names))}"
 
 
 def _process(kill: Kill) -> str:

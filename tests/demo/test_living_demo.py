@@ -37,7 +37,7 @@ from kubectl_qos.k8s.events import NODE_EVENTS_NAMESPACE, Event, EventList
 from kubectl_qos.k8s.objects import convert
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.explanation import explain_pod
-from kubectl_qos.present.kills import death_line
+from kubectl_qos.present.kills import death_line, deaths_line
 from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.kills.evidence import memory_limits
 from kubectl_qos.qos.kills.new_kills import kills_since, with_seen, without_repeats
@@ -139,6 +139,8 @@ def test_every_death_is_seen_once_and_keeps_what_its_status_said() -> None:
         "12:05:21 data/warehouse-0:c killed by the kernel because the node ran out of memory",
     ]
     assert view_model is not None
+    assert deaths_line(view_model.kills[:1]) == lines[-1]
+    assert deaths_line(view_model.kills[:2]) == "2 deaths: warehouse-0, thumbs-28934-d5k8p"
     assert "5 deaths in 5m" in title_words("demo", view_model, demo.now())
     snapshot, logs = demo.snapshot(Scope()), demo.kernel_logs()
     of_importer = [kill for kill in find_kills(snapshot, EventList(), logs) if kill.pod == IMPORTER]

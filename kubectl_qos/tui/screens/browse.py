@@ -21,7 +21,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.format import arrived_text, escape
-from kubectl_qos.present.kills import death_line
+from kubectl_qos.present.kills import deaths_line
 from kubectl_qos.present.next_death import foretold
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.filters import filter_completions
@@ -393,7 +393,7 @@ class BrowseScreen(QosScreen):
     def _elsewhere(self, view_model: ViewModel, node: str) -> str:
         """Say who has just died and which key explains it, else who dies first on another node."""
         if died := view_model.kills_within(LATELY_SECONDS):
-            return f"{self.qos.keys.first('main.kills')} why  {death_line(died[0])}"
+            return f"{self.qos.keys.first('main.kills')} why  {deaths_line(died)}"
         coming = view_model.first_death_beside(node)
         if coming is None:
             return ""
