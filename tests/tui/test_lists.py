@@ -210,7 +210,7 @@ async def test_what_is_in_the_lists(wide: Run) -> None:
     await to(wide, "2")
     assert at(wide) == "shop"
     assert "namespace shop: " in why(wide)
-    assert why(wide).startswith("shop/promo-7c4b-l9dk2:c dies next: own limit 95%, +3Mi")
+    assert why(wide).startswith("shop/promo-7c4b-l9dk2:c on worker-1 dies next: own limit 95%, +3Mi")
     await to(wide, "3")
     assert at(wide) == Workload("Deployment", "shop", "api")
     assert "Deployment shop/api: 2 pods, 1 the kernel's next victim on a full node" in why(wide)
@@ -533,6 +533,21 @@ def listed(kind: ListKind, view_model: ViewModel) -> tuple[ListDefinition[Any], 
 
 def explained(listing: ListDefinition[Any], row: Any, view_model: ViewModel) -> str:
     return " ".join(line.text for line in listing.panel(row, view_model)(200))
+
+
+def test_next_in_the_panel_is_of_a_node_that_is_not_the_headline_s_and_of_no_farther_limit() -> None:
+    view_model = facts_for()
+    view_model.compute_deaths()
+    pods = list_definitions(Trends(), lambda: view_model)[ListKind.PODS]
+    for name, words in (
+        ("importer-", "data/importer-5f7b9c-2vtxk:c dies next: own limit 98%, +2Mi"),
+        ("promo-", "shop/promo-7c4b-l9dk2:c on worker-1 dies next: own limit 95%, +3Mi"),
+        ("db-2", "data/db-2:a dies at +706Mi: own limit 83%"),
+    ):
+        row = next(row for row in view_model.rows.rows if row.name.startswith(name))
+        said = explained(pods, row, view_model)
+        assert said.startswith(words)
+        assert ("also at +38Mi (b: own limit 70%)" in said) == (name == "db-2")
 
 
 def facts_for(scope: Scope | None = None, snapshot: Snapshot | None = None) -> ViewModel:

@@ -311,11 +311,20 @@ class PodList(_RankedList):
         answer, *others = *lines, *self._lately(row)
         if not deaths:
             return paragraphs((answer, "answer"), *((line, "") for line in others))
-        is_next = deaths[0] is on_node[0]
-        token = "wrong" if is_next and view_model.is_in_danger(row.node) else "answer"
-        later = ", ".join(f"{bounded(death)} ({killer_words(death)})" for death in deaths[1:])
+        first, several = deaths[0], len({death.container for death in deaths} - {""}) > 1
+        token = "wrong" if first is on_node[0] and view_model.is_in_danger(row.node) else "answer"
+        later = ", ".join(
+            f"{bounded(death)} ({f'{escape(death.container)}: ' if several and death.container else ''}"
+            f"{killer_words(death)})"
+            for death in deaths[1:]
+        )
         others = [answer, *([f"also at {later}"] if later else []), *others]
-        dies = foretold(deaths[0], is_first=is_next, with_else=False)
+        # The fullest limit comes first, but what is nearer may be reached before it.
+        is_nearest = first.distance_bytes == min(death.distance_bytes for death in deaths)
+        is_next = first is on_node[0] and is_nearest
+        is_elsewhere = any(coming.node != row.node for coming in view_model.first_deaths[:1])
+        node = row.node if is_next and is_elsewhere else ""
+        dies = foretold(first, node, is_first=is_next, with_else=False)
         return paragraphs((dies, token), *((line, "") for line in others))
 
     def _lately(self, row: PodRow) -> Iterator[str]:
