@@ -316,13 +316,13 @@ def death_condition(death: NextDeath | None, *, names_other: bool = True) -> str
         parts.append(f"if it alone grows to {_up(death.grown_bytes)}")
     if death.unless is not None:
         parts.append(f"unless a process of {_contender(death.unless)} holds {_up(death.unless.size_bytes)}")
-    if death.rival is not None:
-        parts.append(rival_condition(death.rival, names_other=names_other))
-    if death.earlier is not None:
+    if death.earlier is not None:  # a line that is cut keeps who kills
         killer, whom = death.earlier.killer, f" {victim(death.earlier)}" if names_other else ""
         name = WORDS[killer.id].name if killer.is_daemon else f"the {actor(killer)}"
         verb = "evicts" if killer.evicts else "kills"
         parts.append(f"unless {name} {verb}{whom if death.earlier.has_victim else ''} first")
+    if death.rival is not None:
+        parts.append(rival_condition(death.rival, names_other=names_other))
     return "".join(f", {part}" for part in parts)
 
 
@@ -345,25 +345,39 @@ def _precedent(death: NextDeath) -> str:
     return f", {death.precedent.value}" if death.precedent else ""
 
 
+def racing(death: NextDeath) -> tuple[NextDeath, ...]:
+    """Return a death, with that of the same pod which may come before it; what is nearer is first."""
+    other = death.earlier
+    if other is None or other.key != death.key or not death.has_victim:
+        return (death,)
+    return (death, other) if death.distance_bytes < other.distance_bytes else (other, death)
+
+
 def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_else: bool = True) -> str:
     """Foretell a death in a sentence: who dies, when, by whom, how far away that is, and who else may."""
     who = victim(death) if death.has_victim else "an unknown victim"
     where = f" on {escape(node)}" if node else ""
-    verb = WORDS[death.mechanism].dies
-    far, when = f", {distance(death)}", "next"
-    if death.distance_bytes <= 0:
+    first, *others = racing(death) if is_first else (death,)
+    verb = "dies" if others else WORDS[death.mechanism].dies
+    far, when = f", {distance(first)}", "next"
+    if first.distance_bytes <= 0:
         far, when = "", "at any moment"
-    elif death.seconds is not None:
-        when = f"in {eta(death.seconds)}"
+    elif first.seconds is not None:
+        when = f"in {eta(first.seconds)}"
     elif is_first and DeathRow(node, death).is_far:
         when = "next if it grows"
     elif not is_first:
         far, when = turn(death), f"at {bounded(death)}"
-    by = f": {killer_words(death)}"
-    if death.killer.evicts and death.grace_seconds is None:
+    by = f": {' or '.join(map(killer_words, (first, *others)))}"
+    if not others and death.killer.evicts and death.grace_seconds is None:
         by = by.removeprefix(f": {WORDS[death.mechanism].by}")  # the verb says it
     by += f"{far}{_precedent(death)}"
-    return f"{who}{where} {verb} {when}{by}{death_condition(death) if with_else else ''}"
+    if not with_else:
+        return f"{who}{where} {verb} {when}{by}"
+    condition = death_condition(death._replace(earlier=None) if others else death)
+    if others and condition:  # the kubelet asks for none
+        condition = f", the {'former' if death is first else 'latter'}{condition.removeprefix(',')}"
+    return f"{who}{where} {verb} {when}{by}{condition}"
 
 
 def how(death: NextDeath) -> str:

@@ -104,25 +104,41 @@ def test_how_far_and_whom() -> None:
     )
 
 
+@pytest.mark.parametrize("is_kernel_urgent", [True, False])
+def test_two_killers_of_one_pod_within_seconds_stand_before_the_distance(*, is_kernel_urgent: bool) -> None:
+    rival = Contender("x", "a", "c", QosClass.BURSTABLE, 5, MIB)
+    killed = DEATH._replace(mechanism="kubepods limit", seconds=49, rival=rival)
+    evicted = DEATH._replace(mechanism="kubelet eviction", container="", distance_bytes=80 * MIB, seconds=46)
+    both = "dies in ~46 s: kubelet evicts or kubepods limit, +80Mi"
+    if is_kernel_urgent:
+        assert foretold(killed._replace(earlier=evicted)) == (
+            f"shop/api:c {both}, the latter if one process holds 1Mi, else x/a:c"
+        )
+        nearer = killed._replace(distance_bytes=40 * MIB, seconds=40, earlier=evicted)
+        assert foretold(nearer, with_else=False) == (
+            "shop/api:c dies in ~40 s: kubepods limit or kubelet evicts, +40Mi"
+        )
+    else:
+        assert foretold(evicted._replace(earlier=killed)) == f"shop/api {both}"
+
+
 def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below() -> None:
     others = [Contender("x", name, "c", QosClass.BURSTABLE, 5 * MIB, size * MIB) for name, size in OTHERS]
     oomd = NextDeath("systemd-oomd", 0, ("", ""), "", None, None)
     contested = DEATH._replace(rival=others[0], growing=tuple(others), earlier=oomd)
     assert killed_by(contested) == (
-        "kernel: node full, if one process holds 7Mi, unless systemd-oomd kills first"
+        "kernel: node full, unless systemd-oomd kills first, if one process holds 7Mi"
     )
     assert how(contested) == (
-        "kernel: node full, +100Mi, 100% full, if one process holds 7Mi, else x/a:c,"
-        " unless systemd-oomd kills first"
+        "kernel: node full, +100Mi, 100% full, unless systemd-oomd kills first,"
+        " if one process holds 7Mi, else x/a:c"
     )
     assert how(contested._replace(before=2)) == "kernel: node full, after 2 other deaths, +100Mi"
-    evicted = DEATH._replace(mechanism="kubelet eviction", container="", seconds=60)
+    evicted = DEATH._replace(mechanism="kubelet eviction", container="", distance_bytes=80 * MIB, seconds=4)
     assert killed_by(DEATH._replace(earlier=evicted)) == "kernel: node full, unless the kubelet evicts first"
-    assert foretold(DEATH._replace(earlier=evicted, seconds=5)) == (
-        "shop/api:c dies in ~5 s: kernel: node full, +100Mi, unless the kubelet evicts shop/api first"
-    )
-    assert foretold(evicted._replace(earlier=DEATH, seconds=4)) == (
-        "shop/api is evicted in ~4 s, +100Mi, unless the kernel kills shop/api:c first"
+    other = evicted._replace(key=("x", "a"))
+    assert foretold(DEATH._replace(earlier=other, seconds=5)) == (
+        "shop/api:c dies in ~5 s: kernel: node full, +100Mi, unless the kubelet evicts x/a first"
     )
     assert killed_by(DEATH._replace(grown_bytes=7 * MIB + 1)) == (
         "kernel: node full, if it alone grows to 8Mi"

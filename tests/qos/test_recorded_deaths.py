@@ -204,7 +204,7 @@ def test_a_container_of_five_processes_is_not_certain_to_die_first() -> None:
         assert death.rival is not None
         assert (death.rival.key, death.rival.size_bytes // MIB) == (("oom", "pr-hi"), 153)
         race = ", unless the kubelet evicts oom/be-kids first"  # below 1Mi
-        assert death_condition(death) == f", if one process holds 154Mi, else oom/pr-hi:c{race}"
+        assert death_condition(death) == f"{race}, if one process holds 154Mi, else oom/pr-hi:c"
         (of_rival,) = (
             death
             for death in deaths_of(state_of_node(source, "node1"), {("oom", "pr-hi")}, contests=True)

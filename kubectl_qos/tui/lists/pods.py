@@ -19,7 +19,7 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present import next_death
 from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, eta, rounded, shortened
 from kubectl_qos.present.list_notes import pod_table_notes
-from kubectl_qos.present.next_death import bounded, distance, foretold, killer_words, victim
+from kubectl_qos.present.next_death import bounded, distance, foretold, killer_words, racing, victim
 from kubectl_qos.present.output import NUMBER, Align, column, largest_first
 from kubectl_qos.present.pod_columns import (
     ALL_COLUMNS,
@@ -210,7 +210,7 @@ class _RankedList(ListDefinition[PodRow]):
         spans = [("── ", "faint"), (group_name(row.node, "node"), "error" if in_danger else "accent")]
         spans.append((f"{percent} ", "error" if in_danger else "muted"))
         if deaths := view_model.known_deaths(row.node):
-            death = deaths[0]
+            death = racing(deaths[0])[0]
             far, by = f"─ next {distance(death)} ", f"{killer_words(death)} "
             room = width - sum(cell_len(text) for text, _ in spans) - len(far) - len(by) - 1
             spans.append((far, "muted"))
