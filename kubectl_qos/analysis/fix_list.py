@@ -14,9 +14,9 @@ from kubectl_qos.edit.edits import FIELD_MANAGER, POD_LEVEL, Edit, Side, current
 from kubectl_qos.edit.findings import Finding, FindingCode, find_findings
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods, next_urgency
 from kubectl_qos.edit.fixes import (
-    Evidence,
     EvidenceKind,
     Fix,
+    NeedEvidence,
     NodeModel,
     Unfixed,
     memory_value,
@@ -282,7 +282,7 @@ def node_model(snapshot: Snapshot, node: str, profiles: ProfileCache | None = No
     """Return the node of a snapshot as a model for edits; nodes of a snapshot share `profiles`."""
     pods, own = snapshot.by_node().get(node, ()), snapshot.own_bytes(node)
     pasts = snapshot.history.of(pods).items()
-    history = {key: Evidence(EvidenceKind.HISTORY, past.peak_bytes, past.is_leak) for key, past in pasts}
+    history = {key: NeedEvidence(EvidenceKind.HISTORY, past.peak_bytes, past.is_leak) for key, past in pasts}
     targets = {
         Workload(scaler.spec.target_ref.kind, scaler.metadata.namespace, scaler.spec.target_ref.name): scaler
         for scaler in snapshot.autoscalers

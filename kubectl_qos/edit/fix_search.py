@@ -19,11 +19,11 @@ from kubectl_qos.edit.fixes import (
     KILLED,
     NEVER,
     Claim,
-    Evidence,
     EvidenceKind,
     Fix,
     Fixes,
     FixKind,
+    NeedEvidence,
     NodeModel,
     NoFixReason,
     Unfixed,
@@ -47,7 +47,7 @@ from kubectl_qos.qos.oom_score import is_critical, is_mirror, is_static, most_ad
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.resize import ResizeStatus
 from kubectl_qos.qos.restart import oom_loops, was_killed_since_resize
-from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario, Scope
+from kubectl_qos.qos.simulation.ceiling import CeilingScope, ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import Ended, Run, simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_of, next_deaths, own_deaths
 from kubectl_qos.qos.simulation.node_state import NodeState, SimulatedContainer
@@ -138,7 +138,7 @@ def _loops(
             search = _Search(as_started(model, loops), keys, workload, real=model)
             for key, names in loops.items():
                 for death in own_deaths(search.state, key):
-                    if death.container in names or death.killer.scope is Scope.POD:
+                    if death.container in names or death.killer.scope is CeilingScope.POD:
                         yield search, death._replace(waits=True)
 
 
@@ -173,7 +173,7 @@ class _Change(NamedTuple):
     edits: Sequence[Edit]
     minimal: Sequence[Edit]
     claim: Claim
-    evidence: Evidence
+    evidence: NeedEvidence
 
 
 class _Outcome(NamedTuple):
@@ -251,7 +251,7 @@ class _Search:
         fixes = [self._recommended(death)]
         if not death.killer.is_node_wide:
             # The limit of the pod if that is hit and can be raised, else the container's.
-            of_pod = self._limit_of(death, POD_LEVEL) if death.killer.scope is Scope.POD else None
+            of_pod = self._limit_of(death, POD_LEVEL) if death.killer.scope is CeilingScope.POD else None
             fixes.append(of_pod or self._limit_of(death, death.container))
         else:
             fixes += [*self._raised_requests(death), self._guaranteed(death), self._limited_neighbour(death)]
@@ -273,16 +273,16 @@ class _Search:
         is_other_death = fix.death.mechanism != other.death.mechanism
         return is_other_death and self._holds(other.death, fix.edits, other.claim)
 
-    def evidence(self, death: NextDeath) -> Evidence:
+    def evidence(self, death: NextDeath) -> NeedEvidence:
         """Return the need of the container, or of the whole pod if the pod is limited or evicted."""
         pod = self.pods[death.key]
-        if death.container and death.killer.scope is not Scope.POD:
+        if death.container and death.killer.scope is not CeilingScope.POD:
             return self.model.evidence(pod, death.container)
         return self.model.pod_evidence(pod, death.limit_bytes)
 
     def _wanted_room(self, death: NextDeath) -> int:
         containers = self._containers_of(death.key)
-        if death.killer.scope is not Scope.POD:
+        if death.killer.scope is not CeilingScope.POD:
             containers = [container for container in containers if container.name == death.container]
         used = sum(container.used_bytes for container in containers)
         return max(self.evidence(death).wanted_bytes - used, 0)
@@ -422,7 +422,7 @@ class _Search:
             return -(-(request + excess[death.key] - excess[last.key] + 1) // UNIT_BYTES)
         page, most = state.setup.node.page_size_bytes, (last.choice.points or 0) - 1
         used = max(part.used_bytes - part.beside_bytes for part in own if container in {"", part.name})
-        total = state.kubepods_bytes if death.killer.scope is Scope.PODS else None
+        total = state.kubepods_bytes if death.killer.scope is CeilingScope.PODS else None
         adj = most_adj(used // page, most, (total or state.total_bytes) // page, state.kernel)
         return -(-(1000 - adj) * state.capacity_bytes // (1000 * UNIT_BYTES))
 

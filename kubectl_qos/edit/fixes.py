@@ -33,7 +33,7 @@ from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Profiles, rank_node, with_pods
 from kubectl_qos.qos.resize import ResizeStatus, node_fit
 from kubectl_qos.qos.restart import is_refused, may_be_killed_again, was_killed_since_resize
-from kubectl_qos.qos.simulation.ceiling import Scope
+from kubectl_qos.qos.simulation.ceiling import CeilingScope
 from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_by, in_turn, own_deaths
 from kubectl_qos.qos.simulation.node_state import (
     NO_GROWTH,
@@ -59,7 +59,7 @@ class EvidenceKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class NeedEvidence:
     """The most memory that a container was seen to need, and how that is known.
 
     A container that was OOMKilled since its last resize needs its limit at least. If no run was known to fit
@@ -137,7 +137,7 @@ class Fix:
     """The death that the fix delays."""
     after: NextDeath | None
     """The same death after the edit, None if it no longer comes; for a limited neighbour its own."""
-    evidence: Evidence
+    evidence: NeedEvidence
     preview: Preview = field(repr=False)
     """The preview of `pod` on its node."""
     strategy: StrategyKind
@@ -210,7 +210,7 @@ class Unfixed(NamedTuple):
     node: str
     death: NextDeath
     reason: NoFixReason
-    evidence: Evidence | None = None
+    evidence: NeedEvidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ class NodeModel:
     setup: NodeSetup
     pods: Sequence[Pod]
     usage: Mapping[PodKey, PodUsage]
-    history: Mapping[ContainerKey, Evidence] = field(default_factory=dict)
+    history: Mapping[ContainerKey, NeedEvidence] = field(default_factory=dict)
     """The needs of containers that a store of metrics knows."""
     recommending: Mapping[PodKey, VerticalAutoscaler] = field(default_factory=dict)
     """The VerticalPodAutoscalers that recommend other values for pods."""
@@ -303,17 +303,17 @@ class NodeModel:
         return preview(pod, edits, self.setup, usage=self.usage, ranked=self._ranked)
 
     @cached_property
-    def _evidence(self) -> dict[tuple[PodKey, str], Evidence]:
+    def _evidence(self) -> dict[tuple[PodKey, str], NeedEvidence]:
         return {}
 
-    def evidence(self, pod: Pod, container: str) -> Evidence:
+    def evidence(self, pod: Pod, container: str) -> NeedEvidence:
         """Return a container's need: from its history, unless it was killed above that, or from its usage."""
         key = pod.key, container
         if key not in self._evidence:
             self._evidence[key] = self._evidence_of(pod, container)
         return self._evidence[key]
 
-    def _evidence_of(self, pod: Pod, container: str) -> Evidence:
+    def _evidence_of(self, pod: Pod, container: str) -> NeedEvidence:
         history = self.history.get((pod.key, container))
         limit = limit_in_force(pod, container, self.setup.release)
         was_killed = limit and was_killed_since_resize(pod, container)
@@ -324,13 +324,13 @@ class NodeModel:
         peak = used.kernel_bytes if used is not None else 0
         if was_killed:
             if is_refused(pod, container):
-                return Evidence(EvidenceKind.NEVER_STARTED, max(limit, LEAST_AT_START))
+                return NeedEvidence(EvidenceKind.NEVER_STARTED, max(limit, LEAST_AT_START))
             is_unknown = may_be_killed_again(pod, container, usage.timestamp if usage is not None else "")
             kind = EvidenceKind.KILLED_EACH_TIME if is_unknown else EvidenceKind.OOM_KILLED
-            return Evidence(kind, max(peak, limit), history is not None and history.grows_without_end)
-        return Evidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
+            return NeedEvidence(kind, max(peak, limit), history is not None and history.grows_without_end)
+        return NeedEvidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
 
-    def pod_evidence(self, pod: Pod, limit_bytes: int | None) -> Evidence:
+    def pod_evidence(self, pod: Pod, limit_bytes: int | None) -> NeedEvidence:
         """Return the need of a whole pod: all of its containers were killed at its limit at the latest."""
         evidences = [self.evidence(pod, container.name) for container in all_containers(pod)]
         most = max(evidences, key=lambda evidence: evidence.peak_bytes)
@@ -339,9 +339,9 @@ class NodeModel:
         if most.kind in KILLED and limit_bytes:
             never_started = any(is_refused(pod, container.name) for container in all_containers(pod))
             peak = min(peak, max(limit_bytes, LEAST_AT_START if never_started else 0))
-        return Evidence(most.kind, peak, grows)
+        return NeedEvidence(most.kind, peak, grows)
 
-    def recommended(self, pod: Pod) -> tuple[list[Edit], Evidence | None]:
+    def recommended(self, pod: Pod) -> tuple[list[Edit], NeedEvidence | None]:
         """Return the values that a VerticalPodAutoscaler would set, and its bounds; None without one."""
         autoscaler = self.recommending.get(pod.key)
         if autoscaler is None:
@@ -353,7 +353,7 @@ class NodeModel:
                 target += advice.target.get(MEMORY, ZERO).value()
                 lower += advice.lower_bound.get(MEMORY, ZERO).value()
                 upper += advice.upper_bound.get(MEMORY, ZERO).value()
-        evidence = Evidence(EvidenceKind.RECOMMENDED, target, lower_bytes=lower, upper_bytes=upper)
+        evidence = NeedEvidence(EvidenceKind.RECOMMENDED, target, lower_bytes=lower, upper_bytes=upper)
         return [*recommended_edits(pod, autoscaler)], evidence
 
     def limit_edits(self, pod: Pod, owner: str, size_bytes: int) -> list[Edit]:
@@ -442,12 +442,14 @@ def same_of_pod(deaths: Iterable[NextDeath], death: NextDeath) -> NextDeath | No
         return next((other for other in deaths if _kind(other) == _kind(death)), None)
     own = [other for other in deaths if not other.killer.is_node_wide]
     own.sort(key=attrgetter("distance_bytes"))
-    of_pod = death.killer.scope is Scope.POD
+    of_pod = death.killer.scope is CeilingScope.POD
     same = [
         other
         for other in own
         if other.killer is death.killer and (of_pod or other.container == death.container)
-    ] or [other for other in own if other.container == death.container or other.killer.scope is Scope.POD]
+    ] or [
+        other for other in own if other.container == death.container or other.killer.scope is CeilingScope.POD
+    ]
     return same[0] if same else None
 
 

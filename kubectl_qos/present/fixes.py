@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from kubectl_qos.analysis.fix_list import FixList, Throttled
 from kubectl_qos.edit.edits import as_flags, current_value
 from kubectl_qos.edit.fixes import (
-    Evidence,
     EvidenceKind,
     Fix,
     Fixes,
     FixKind,
+    NeedEvidence,
     NodeModel,
     NoFixReason,
     Unfixed,
@@ -106,7 +106,7 @@ def ended_text(pod: Pod, release: Release) -> str:
     above, resource = own[0].details.get("above"), escape(own[0].details.get("resource", ""))
     if not above:
         return f"{name} was evicted{f' for {resource}' if resource else ''}: {evidence_sentence(own[0])}"
-    used = {key: Evidence(EvidenceKind.SAMPLE, size) for key, (size, _) in above.items()}
+    used = {key: NeedEvidence(EvidenceKind.SAMPLE, size) for key, (size, _) in above.items()}
     sizes = {key: friendly(need.wanted_bytes) for key, need in used.items()}
     where = escape(f"{owner.kind.lower()}/{owner.name}")
     requests = (f"{binary(size)} for {escape(key)}" for key, size in sizes.items())
@@ -287,7 +287,7 @@ def fix_evidence(fix: Fix) -> str:
     return evidence_text(fix.evidence)
 
 
-def evidence_text(evidence: Evidence) -> str:
+def evidence_text(evidence: NeedEvidence) -> str:
     """Say how a need is known: `usage seen: 115Mi`."""
     kind, peak = evidence.kind, evidence.peak_bytes
     lower, upper = evidence.lower_bytes, evidence.upper_bytes

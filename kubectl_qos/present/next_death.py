@@ -24,7 +24,7 @@ from kubectl_qos.qos.eviction import Due, evicts_for_memory, lacks_stats
 from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.ceiling import Scope
+from kubectl_qos.qos.simulation.ceiling import CeilingScope
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -159,7 +159,7 @@ def victim_notes(rows: Sequence[DeathRow]) -> Iterator[str]:
     nodes: dict[str, list[NextDeath]] = {}
     kernels = (row.death for row in rows if row.death.killer.is_kernel)
     # With -997 its badness is below that of the smallest process with 0.
-    full = [death for death in kernels if death.killer.scope is Scope.NODE]
+    full = [death for death in kernels if death.killer.scope is CeilingScope.NODE]
     spared = [victim(death) for death in full if death.qos is QosClass.GUARANTEED]
     if spared:
         yield (

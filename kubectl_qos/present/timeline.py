@@ -15,7 +15,7 @@ from kubectl_qos.present.format import binary, count, escape, eta, rounded, shor
 from kubectl_qos.present.next_death import columns, distance, killer_words, nothing, short_victim
 from kubectl_qos.present.output import Column, fit_columns, table
 from kubectl_qos.qos.killers import PRECEDENCE
-from kubectl_qos.qos.simulation.ceiling import Scope
+from kubectl_qos.qos.simulation.ceiling import CeilingScope
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 
@@ -103,7 +103,10 @@ def timeline(
     of_node = [place for place, death in enumerate(deaths) if death.killer.is_node_wide]
     # Killers of the whole node come before the limit of all pods.
     of_node.sort(
-        key=lambda place: (deaths[place].killer.scope is Scope.PODS, PRECEDENCE[deaths[place].mechanism])
+        key=lambda place: (
+            deaths[place].killer.scope is CeilingScope.PODS,
+            PRECEDENCE[deaths[place].mechanism],
+        )
     )
     candidates = list(dict.fromkeys([*next_place, *of_node, *range(len(deaths))[:_MOST]]))
     for_names = []

@@ -19,11 +19,11 @@ from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.edit.edits import Edit, Side, as_flags
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods
 from kubectl_qos.edit.fixes import (
-    Evidence,
     EvidenceKind,
     Fix,
     Fixes,
     FixKind,
+    NeedEvidence,
     NodeModel,
     NoFixReason,
     Unfixed,
@@ -388,7 +388,7 @@ def test_a_container_survives_with_the_limit_of_its_peak(name: str) -> None:
         pod = convert({**run["pods_after"][pod_name], "status": {"phase": "Running"}}, Pod)
         names = tuple(one.name for one in pod.containers)
         usage = PodUsage(names, tuple(30 * MIB if one == "b" else 16 * MIB for one in names))
-        peak = Evidence(EvidenceKind.HISTORY, 300 * MIB)
+        peak = NeedEvidence(EvidenceKind.HISTORY, 300 * MIB)
         model = NodeModel(setup, [pod], {pod.key: usage}, {(pod.key, container): peak})
         growth = ContainerGrowth(model.state().find_container(pod_name, container), 300 * MIB)
         assert fixed_by(model, pod_name, Scenario(growth=(growth,)))
@@ -426,7 +426,7 @@ def test_a_limit_leaves_more_room_the_less_is_known() -> None:
     key = ("n", "mine")
     wanted = {EvidenceKind.SAMPLE: "5Gi", EvidenceKind.OOM_KILLED: "6Gi", EvidenceKind.HISTORY: "4608Mi"}
     for kind, limit in wanted.items():
-        peak = Evidence(kind, int(3.9 * GIB))
+        peak = NeedEvidence(kind, int(3.9 * GIB))
         known = replace(node(mine, mine=3.9), history={(key, "a"): peak})
         (own,) = (fix for fix in fixes_of_pods([known], [key]).fixes if fix.kind is FixKind.LIMIT)
         assert (as_flags(own.edits), own.evidence) == ([f"-c a --limits memory={limit}"], peak)
@@ -436,7 +436,7 @@ def test_an_ephemeral_container_has_no_limit_and_its_pod_has_fixes() -> None:
     mine = pod("mine", "requests: {memory: 1Gi}, limits: {memory: 4Gi}", ephemeralContainers="[{name: dbg}]")
     found = node(mine, pod("other", "requests: {memory: 9Gi}"), mine=3.9, other=9)
     assert {fix.pod.name for fix in fixes_of_node(found).fixes} == {"mine"}
-    assert found.evidence(mine, "dbg") == Evidence(EvidenceKind.NONE, 0)
+    assert found.evidence(mine, "dbg") == NeedEvidence(EvidenceKind.NONE, 0)
 
 
 def test_a_guaranteed_pod_stays_guaranteed() -> None:
@@ -601,9 +601,9 @@ def test_an_init_container_that_is_killed_each_time_gets_a_larger_limit_too() ->
 def test_a_death_before_a_resize_says_nothing_about_the_limit_of_now() -> None:
     end = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-01-02T10:00:00Z"}
     for at, known in (
-        ("2026-01-02T10:00:01Z", Evidence(EvidenceKind.SAMPLE, GIB // 2)),
-        ("2026-01-02T10:00:00Z", Evidence(EvidenceKind.KILLED_EACH_TIME, GIB)),
-        (None, Evidence(EvidenceKind.KILLED_EACH_TIME, GIB)),
+        ("2026-01-02T10:00:01Z", NeedEvidence(EvidenceKind.SAMPLE, GIB // 2)),
+        ("2026-01-02T10:00:00Z", NeedEvidence(EvidenceKind.KILLED_EACH_TIME, GIB)),
+        (None, NeedEvidence(EvidenceKind.KILLED_EACH_TIME, GIB)),
     ):
         entries = [{"subresource": "status", "time": "2026-02-02T10:00:00Z"}]
         entries += [{"subresource": "resize", "time": at}] if at else []
@@ -638,7 +638,7 @@ def test_a_limit_that_no_run_had_enough_of_says_nothing_of_the_need(
     model, at = node(mine, mine=0.4), f"2026-01-02T{sampled}Z" if sampled else ""
     model = replace(model, usage={KEY: structs.replace(model.usage[KEY], timestamp=at)})
     assert model.evidence(mine, "a").kind is kind
-    seen = replace(model, history={(KEY, "a"): Evidence(EvidenceKind.HISTORY, 600 * MIB)})
+    seen = replace(model, history={(KEY, "a"): NeedEvidence(EvidenceKind.HISTORY, 600 * MIB)})
     assert seen.evidence(mine, "a").kind is (EvidenceKind.HISTORY if kind is EvidenceKind.SAMPLE else kind)
 
 
@@ -678,7 +678,7 @@ def test_a_container_that_was_killed_at_the_limit_of_its_pod_raises_that() -> No
     (fix,) = [one for one in found.fixes if one.kind is FixKind.LIMIT]
     assert (fix.death.mechanism, fix.evidence) == (
         "pod limit",
-        Evidence(EvidenceKind.KILLED_EACH_TIME, 128 * MIB),
+        NeedEvidence(EvidenceKind.KILLED_EACH_TIME, 128 * MIB),
     )
     assert as_flags(fix.edits) == ["--pod-level --limits memory=256Mi"]
 

@@ -8,7 +8,15 @@ import pytest
 
 from kubectl_qos.analysis.fix_list import FixList, fixes_for_pods, fixes_on_nodes, of_template
 from kubectl_qos.cluster.files import DemoSource
-from kubectl_qos.edit.fixes import Evidence, EvidenceKind, Fix, FixKind, NoFixReason, Unfixed, order_of_fixes
+from kubectl_qos.edit.fixes import (
+    EvidenceKind,
+    Fix,
+    FixKind,
+    NeedEvidence,
+    NoFixReason,
+    Unfixed,
+    order_of_fixes,
+)
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.releases import Release
@@ -203,7 +211,7 @@ def test_what_does_not_fit_is_said(found: FixList) -> None:
 
 def test_evidence_in_words(found: FixList) -> None:
     fix = found.fixes[0]
-    texts = [fix_evidence(replace(fix, evidence=Evidence(kind, 300 << 20))) for kind in EvidenceKind]
+    texts = [fix_evidence(replace(fix, evidence=NeedEvidence(kind, 300 << 20))) for kind in EvidenceKind]
     known = [
         "usage seen: 300Mi",
         "limit too small to start, need unknown",
@@ -218,7 +226,7 @@ def test_evidence_in_words(found: FixList) -> None:
 def test_a_pod_that_is_evicted_whole_is_named_without_a_container(snapshot: Snapshot) -> None:
     nodes = (fixes_on_nodes(snapshot, [name], Scope()) for name in snapshot.nodes)
     of_node, evicted = next((one, fix) for one in nodes for fix in one.fixes if fix.death.killer.evicts)
-    killed = replace(evicted, evidence=Evidence(EvidenceKind.KILLED_EACH_TIME, 60 << 20))
+    killed = replace(evicted, evidence=NeedEvidence(EvidenceKind.KILLED_EACH_TIME, 60 << 20))
     notes = list(basis_notes(replace(of_node, fixes=(killed,))))
     assert any(
         note.startswith(f"{'/'.join(killed.death.key)}: it was OOMKilled at this limit") for note in notes

@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 
 from kubectl_qos.qos.killers.kernel import BadnessOrder
 from kubectl_qos.qos.killers.killer import DaemonLog, Killer
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, CeilingScope, MemoryTimeline
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 _SWAP_PERCENT: Final = 90
@@ -30,8 +30,8 @@ class Earlyoom(Killer):
     """earlyoom with its defaults, if it is assumed."""
 
     id = "earlyoom"
-    scope = Scope.NODE
-    measures = frozenset({Scope.NODE})
+    scope = CeilingScope.NODE
+    measures = frozenset({CeilingScope.NODE})
     settings = ("earlyoom",)
     sends_sigterm = True
     log = DaemonLog(
@@ -86,8 +86,8 @@ class SystemdOomd(Killer):
     """systemd-oomd with its defaults."""
 
     id = "systemd-oomd"
-    scope = Scope.NODE
-    measures = frozenset({Scope.NODE})
+    scope = CeilingScope.NODE
+    measures = frozenset({CeilingScope.NODE})
     ends_whole_pods = True
     settings = ("systemd-oomd",)
     log = DaemonLog(

@@ -10,7 +10,7 @@ from typing import Final
 
 from kubectl_qos.qos.eviction import Due, EvictionKey, eviction_key
 from kubectl_qos.qos.killers.killer import Choice, Contender, Killer, Order
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, CeilingScope, MemoryTimeline
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 _NANO: Final = 10**9
@@ -79,8 +79,8 @@ class Eviction(Killer):
     """The kubelet at its hard thresholds, and at the soft one after its grace period."""
 
     id = "kubelet eviction"
-    scope = Scope.NODE
-    measures = frozenset({Scope.PODS, Scope.NODE})
+    scope = CeilingScope.NODE
+    measures = frozenset({CeilingScope.PODS, CeilingScope.NODE})
     ends_whole_pods = True
     evicts = True
     delay_seconds = 10
@@ -96,20 +96,22 @@ class Eviction(Killer):
         ceiling = partial(Ceiling, self.id, owner=-1, by_working_set=True)
         if not state.capacity_bytes:
             if state.due is Due.NOW:
-                yield ceiling(Scope.NODE, used_bytes=node, at_bytes=node, is_polled=True, due=state.due)
+                yield ceiling(
+                    CeilingScope.NODE, used_bytes=node, at_bytes=node, is_polled=True, due=state.due
+                )
             return
         evictable = state.capacity_bytes - thresholds.hugepages_bytes
         due = Due.NO if thresholds.soft_bytes is not None else state.due
         hard = partial(ceiling, is_polled=True, reclaim_bytes=thresholds.reclaim_bytes, due=due)
         if thresholds.node_bytes is not None:
-            yield hard(Scope.NODE, used_bytes=node, at_bytes=evictable - thresholds.node_bytes)
+            yield hard(CeilingScope.NODE, used_bytes=node, at_bytes=evictable - thresholds.node_bytes)
         if thresholds.kubepods_bytes is not None and state.kubepods_bytes is not None:
             at_bytes = state.kubepods_bytes - thresholds.kubepods_bytes
-            yield hard(Scope.PODS, used_bytes=use.working_set, at_bytes=at_bytes)
+            yield hard(CeilingScope.PODS, used_bytes=use.working_set, at_bytes=at_bytes)
         if thresholds.soft_bytes is not None:
             at_bytes, grace = evictable - thresholds.soft_bytes, thresholds.soft_grace_seconds
             soft = partial(ceiling, is_soft=True, grace_seconds=grace, due=state.due)
-            yield soft(Scope.NODE, used_bytes=node, at_bytes=at_bytes)
+            yield soft(CeilingScope.NODE, used_bytes=node, at_bytes=at_bytes)
 
     def order(self, memory: MemoryTimeline) -> EvictionOrder:
         """Order pods by usage above their requests, and by priority."""

@@ -11,7 +11,7 @@ from typing import Final
 from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.killers.killer import NOBODY, Choice, Contender, Killer, Order
 from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, badness
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, CeilingScope, MemoryTimeline
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 
@@ -22,7 +22,7 @@ class BadnessOrder(Order):
     """
 
     def __init__(
-        self, memory: MemoryTimeline, scope: Scope, scale_bytes: Callable[[NodeState, int], int]
+        self, memory: MemoryTimeline, scope: CeilingScope, scale_bytes: Callable[[NodeState, int], int]
     ) -> None:
         self._memory, self._state, self._scope = memory, memory.state, scope
         self._scale_bytes = scale_bytes
@@ -34,7 +34,7 @@ class BadnessOrder(Order):
     def first(self, owner: int) -> Choice:
         """Return the kernel's victim now, nobody if every process is immune."""
         total, candidates = self._total(owner), self._in_order(owner)
-        of_node = self._memory.node_processes() if self._scope is Scope.NODE else []
+        of_node = self._memory.node_processes() if self._scope is CeilingScope.NODE else []
         processes = [process for process in of_node if process.adj != OOM_SCORE_ADJ_MIN]
         sizes = ((process.used_bytes // self._page, process.adj) for process in processes)
         own = [badness(pages, adj, total, self._kernel) for pages, adj in sizes]
@@ -91,9 +91,9 @@ class BadnessOrder(Order):
             order = [candidate for candidate in order if candidate[1] in memory.living]
         else:
             within: Iterable[int] = memory.living
-            if self._scope is Scope.CONTAINER:
+            if self._scope is CeilingScope.CONTAINER:
                 within = [owner]
-            elif self._scope is Scope.POD:
+            elif self._scope is CeilingScope.POD:
                 within = [index for index in memory.pod_containers[owner] if index in memory.living]
             indices = [index for index in within if index not in memory.immune]
             every, page, usages = self._state.containers, self._page, self._memory.usages(indices)
@@ -112,7 +112,7 @@ class ContainerLimit(Killer):
     """The kernel at memory.max of a container plus its swap."""
 
     id = "container limit"
-    scope = Scope.CONTAINER
+    scope = CeilingScope.CONTAINER
     levels = frozenset({PathLevel.CONTAINER})
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
@@ -135,7 +135,7 @@ class PodLimit(Killer):
     """
 
     id = "pod limit"
-    scope = Scope.POD
+    scope = CeilingScope.POD
     levels = frozenset({PathLevel.POD})
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
@@ -156,9 +156,9 @@ class KubepodsLimit(Killer):
     """The kernel at memory.max of kubepods, if the kubelet writes it."""
 
     id = "kubepods limit"
-    scope = Scope.PODS
+    scope = CeilingScope.PODS
     levels = frozenset({PathLevel.PODS, PathLevel.QOS_CLASS})
-    measures = frozenset({Scope.PODS})
+    measures = frozenset({CeilingScope.PODS})
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
         """Yield the ceiling: the node's allocatable memory plus the containers' swap."""
@@ -176,9 +176,9 @@ class FullNode(Killer):
     """The kernel when neither RAM nor swap is free."""
 
     id = "node"
-    scope = Scope.NODE
+    scope = CeilingScope.NODE
     levels = frozenset({PathLevel.ABOVE})
-    measures = frozenset({Scope.NODE})
+    measures = frozenset({CeilingScope.NODE})
     has_ranks = True
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:

@@ -8,7 +8,7 @@ from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.cgroup.names import PathLevel
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, CeilingScope, MemoryTimeline
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState
 
 
@@ -98,8 +98,8 @@ class Killer(Protocol):
     """
 
     id: ClassVar[str]
-    scope: ClassVar[Scope]
-    measures: ClassVar[frozenset[Scope]] = frozenset()
+    scope: ClassVar[CeilingScope]
+    measures: ClassVar[frozenset[CeilingScope]] = frozenset()
     ends_whole_pods: ClassVar[bool] = False
     evicts: ClassVar[bool] = False
     has_ranks: ClassVar[bool] = False
@@ -154,5 +154,5 @@ class Killer(Protocol):
 
         The usage of a whole node includes pods of unknown usage; the limit of kubepods counts only pods.
         """
-        is_node_unknown = Scope.NODE in self.measures and own_bytes is None
-        return is_node_unknown or (Scope.PODS in self.measures and not is_measured)
+        is_node_unknown = CeilingScope.NODE in self.measures and own_bytes is None
+        return is_node_unknown or (CeilingScope.PODS in self.measures and not is_measured)

@@ -13,7 +13,7 @@ from kubectl_qos.k8s.kubelet import NodeSetup, Origin
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.killers.killer import NOBODY, Candidate, Choice, DaemonLog, Killer, Order
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.ceiling import Ceiling, MemoryTimeline, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, CeilingScope, MemoryTimeline
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 _RELEASE: Final = re.compile(r"talos(?: \(v|-)(\d+)\.(\d+)(?:\.(\d+))?", re.ASCII | re.IGNORECASE)
@@ -50,8 +50,8 @@ class Talos(Killer):
     """The controller with its release's defaults."""
 
     id = "Talos"
-    scope = Scope.NODE
-    measures = frozenset({Scope.NODE})
+    scope = CeilingScope.NODE
+    measures = frozenset({CeilingScope.NODE})
     ends_whole_pods = True
     settings = (_SETTING, f"{_SETTING}-VERSION")
     log = DaemonLog(

@@ -48,7 +48,7 @@ from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import oom_at_start, stated_limit
-from kubectl_qos.qos.simulation.ceiling import Scope
+from kubectl_qos.qos.simulation.ceiling import CeilingScope
 
 AGREES_SECONDS: Final = 10.0
 """A container's end within this time after a kernel kill counts as its effect."""
@@ -451,7 +451,7 @@ def _stop_of_pod(pod: Pod) -> Evidence | None:
 
 def _is_own(pod: Pod, mechanism: Mechanism) -> bool:
     killer = BY_ID.get(mechanism)
-    return killer is not None and killer.scope is Scope.POD and len(pod.containers) == 1
+    return killer is not None and killer.scope is CeilingScope.POD and len(pod.containers) == 1
 
 
 def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:

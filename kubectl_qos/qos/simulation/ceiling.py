@@ -20,7 +20,7 @@ GROWN_PROCESS: Final = "a process that has grown"
 """Name of the process that holds the node's own growth."""
 
 
-class Scope(Enum):
+class CeilingScope(Enum):
     """Whose memory is bounded."""
 
     CONTAINER = "a container"
@@ -71,7 +71,7 @@ class Ceiling(NamedTuple):
     """
 
     killer: str
-    scope: Scope
+    scope: CeilingScope
     owner: int
     used_bytes: int
     at_bytes: int | None
@@ -155,12 +155,12 @@ class MemoryTimeline:
         A limit that is not hit at this pace is not hit at a slower one either, and nothing gets faster.
         """
         for ceiling in ceilings:
-            if ceiling.scope is Scope.CONTAINER:
+            if ceiling.scope is CeilingScope.CONTAINER:
                 rate = self._rate[ceiling.owner]
                 time = (ceiling.latest_bytes - ceiling.used_bytes) / rate if rate else inf
                 if time < self._end:
                     self._container_hits.append(LimitHit(time, ceiling.killer, ceiling.owner))
-            elif ceiling.scope is Scope.POD:
+            elif ceiling.scope is CeilingScope.POD:
                 rate = self._pod_rate[ceiling.owner]
                 if rate and (ceiling.latest_bytes - ceiling.used_bytes) / rate < self._end:
                     self._pod_ceilings.append(ceiling)
@@ -310,7 +310,7 @@ class MemoryTimeline:
     def _use_and_rate(self, ceiling: Ceiling) -> tuple[int, int]:
         """Return the usage of all pods or the node at the start, and its growth rate."""
         used = self._total_working_set if ceiling.by_working_set else self._total_used
-        if ceiling.scope is Scope.PODS:
+        if ceiling.scope is CeilingScope.PODS:
             return used, self._total_rate
         return self._own_used + used, self._total_rate + self._own_rate
 

@@ -22,11 +22,11 @@ from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import (
     GROWN_PROCESS,
     Ceiling,
+    CeilingScope,
     LimitHit,
     MemoryLevel,
     MemoryTimeline,
     Scenario,
-    Scope,
 )
 from kubectl_qos.qos.simulation.node_state import Importance, ImportanceReason, NodeProcess, NodeState
 
@@ -183,7 +183,7 @@ class Run:
     def free(self, goal_bytes: int) -> bool:
         """Kill or evict until `goal_bytes` are freed for good; return whether that succeeds."""
         evicts, freed = self._scenario.eviction, 0
-        of_node = [LimitHit(0.0, killer.id) for killer in self._killers if killer.scope is Scope.NODE]
+        of_node = [LimitHit(0.0, killer.id) for killer in self._killers if killer.scope is CeilingScope.NODE]
         while freed < goal_bytes:
             step = next(filter(None, map(self.act, of_node)), None)
             if step is None:

@@ -23,7 +23,7 @@ from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, Killer
 from kubectl_qos.qos.killers.killer import Choice, Contender
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.ceiling import Ceiling, ContainerGrowth, Scenario, Scope
+from kubectl_qos.qos.simulation.ceiling import Ceiling, CeilingScope, ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import Run
 from kubectl_qos.qos.simulation.node_state import Growth, NodeProcess, NodeState, state_of_node
 
@@ -260,10 +260,10 @@ def seconds_until(death: NextDeath, growth: Growth) -> float | None:
     return max(death.distance_bytes, 0) / rate + (death.grace_seconds or 0) if rate > 0 else None
 
 
-def _rate(growth: Growth, scope: Scope, key: PodKey, container: str = "") -> float:
+def _rate(growth: Growth, scope: CeilingScope, key: PodKey, container: str = "") -> float:
     if scope.is_wide:
         return growth.node
-    if scope is Scope.POD:
+    if scope is CeilingScope.POD:
         return growth.pods.get(key, 0.0)
     return growth.containers.get((key, container), 0.0)
 
@@ -327,13 +327,13 @@ def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple
     ceilings = [
         ceiling
         for ceiling in chain.from_iterable(run.ceilings.values())
-        if ceiling.owner < 0 or ceiling.owner in (pods if ceiling.scope is Scope.POD else containers)
+        if ceiling.owner < 0 or ceiling.owner in (pods if ceiling.scope is CeilingScope.POD else containers)
     ]
     nearest = sorted(((ceiling.distance_bytes, ceiling) for ceiling in ceilings), key=itemgetter(0))
     to_container, to_pod, of_node = dict[int, int](), dict[int, int](), set[object]()
     for distance, ceiling in nearest:
         if ceiling.owner >= 0 and state.use.unmeasured.isdisjoint(_bounded(run, ceiling)):
-            distances = to_pod if ceiling.scope is Scope.POD else to_container
+            distances = to_pod if ceiling.scope is CeilingScope.POD else to_container
             distances[ceiling.owner] = distance
     for distance, ceiling in nearest:
         owner, alone = ceiling.owner, list[int]()
@@ -341,7 +341,7 @@ def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple
             kind = ceiling.killer, ceiling.is_soft
             is_reached = kind not in of_node
             of_node.add(kind)
-        elif ceiling.scope is Scope.CONTAINER:
+        elif ceiling.scope is CeilingScope.CONTAINER:
             to_limit_of_pod = to_pod.get(state.containers[owner].pod_index, inf)
             is_reached = owner in to_container and distance < to_limit_of_pod
         elif owner in to_pod:
@@ -384,7 +384,9 @@ def _bounded(run: Run, ceiling: Ceiling) -> Sequence[int]:
     """Return the containers bounded by their own limit, or by their pod's."""
     if ceiling.owner < 0:
         return ()
-    return run.timeline.pod_containers[ceiling.owner] if ceiling.scope is Scope.POD else (ceiling.owner,)
+    return (
+        run.timeline.pod_containers[ceiling.owner] if ceiling.scope is CeilingScope.POD else (ceiling.owner,)
+    )
 
 
 def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: bool) -> NextDeath | None:
@@ -393,7 +395,7 @@ def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: boo
     more_bytes, then = max(distance, 0), run
     chooses = scope.is_wide or len(_bounded(run, ceiling)) > 1
     if chooses:
-        key = state.pods[owner].key if scope is Scope.POD else ("", "")
+        key = state.pods[owner].key if scope is CeilingScope.POD else ("", "")
         at_death = _state_at_death(state, scope, key, more_bytes)
         if at_death is not state:
             then = Run(at_death, Scenario())
@@ -410,7 +412,7 @@ def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: boo
     if order is not None and choice.victim is None:
         return None
     death = _death(then, ceiling, choice)
-    if scope is Scope.POD:
+    if scope is CeilingScope.POD:
         death = death._replace(used_bytes=run.timeline.pod_working_set(owner))
     if contests and chooses and order is not None:
         room = more_bytes if then is run else 0
@@ -452,10 +454,10 @@ def _death(run: Run, ceiling: Ceiling, choice: Choice) -> NextDeath:
         return NextDeath(mechanism, more_bytes, pod.key, "", pod.qos, frees_bytes, grace_seconds=grace)
     container = state.containers[victim]
     pod = state.pods[container.pod_index]
-    is_own, limit_bytes, used_bytes = ceiling.scope is Scope.CONTAINER, None, None
+    is_own, limit_bytes, used_bytes = ceiling.scope is CeilingScope.CONTAINER, None, None
     if is_own:
         limit_bytes, used_bytes = container.limit_bytes, container.working_set_bytes
-    elif ceiling.scope is Scope.POD:
+    elif ceiling.scope is CeilingScope.POD:
         limit_bytes = pod.limit_bytes
         # Of a pod with one container, both limits are the same.
         members = run.timeline.pod_containers[ceiling.owner]
@@ -494,7 +496,7 @@ def _victim_instead(death: NextDeath, victim: Contender, frees_bytes: int) -> Ne
     return other._replace(rival=None, growing=())
 
 
-def _state_at_death(state: NodeState, scope: Scope, key: PodKey, more_bytes: int) -> NodeState:
+def _state_at_death(state: NodeState, scope: CeilingScope, key: PodKey, more_bytes: int) -> NodeState:
     """Return the node after known growth by `more_bytes`; a container grows up to its limit."""
     growth, rate = state.growth, _rate(state.growth, scope, key)
     if rate <= 0:
