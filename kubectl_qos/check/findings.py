@@ -148,7 +148,7 @@ class Hit(NamedTuple):
     level: Level | None = None
 
 
-class Owner(NamedTuple):
+class ResourceOwner(NamedTuple):
     """A container or the pod, with its resources; `label` names it in messages."""
 
     name: str
@@ -209,11 +209,11 @@ class Case:
         return computed_class(self.created, self.release) if self.limit_ranges else self.qos
 
     @cached_property
-    def owners(self) -> list[Owner]:
+    def owners(self) -> list[ResourceOwner]:
         """Init, app and ephemeral containers, then the pod itself if it has resources."""
         kinds = {id(container): kind for container, kind in container_kinds(self.pod, self.release)}
         owners = [
-            Owner(
+            ResourceOwner(
                 container.name,
                 f"{_KIND_WORDS[kinds[id(container)]]} {container.name}".rstrip(),
                 f"{self.prefix}.{list_}[{index}]",
@@ -228,14 +228,14 @@ class Case:
             for index, container in enumerate(containers)
         ]
         if self.defaulted.spec.resources is not None:
-            owners.append(Owner(POD_LEVEL, POD_LEVEL, self.prefix, self.defaulted.spec.resources))
+            owners.append(ResourceOwner(POD_LEVEL, POD_LEVEL, self.prefix, self.defaulted.spec.resources))
         return owners
 
     def forget_owners(self) -> None:
         """Free what only the rules of a single pod need."""
         vars(self).pop("owners", None)
 
-    def hit(self, rule: RuleId, owner: Owner, field_: str = "", **facts: object) -> Hit:
+    def hit(self, rule: RuleId, owner: ResourceOwner, field_: str = "", **facts: object) -> Hit:
         """Return a violation of one owner."""
         texts = {name: str(fact) for name, fact in facts.items()}
         path = f"{owner.path}.{field_}" if field_ else owner.path

@@ -23,7 +23,7 @@ from kubectl_qos.check.findings import (
     Context,
     Finding,
     Hit,
-    Owner,
+    ResourceOwner,
     Subject,
 )
 from kubectl_qos.check.runtimes import runtime_problems
@@ -326,7 +326,7 @@ def _spec(case: Case) -> Json:
     return cast("Json", spec)
 
 
-def _written(case: Case) -> Iterator[tuple[Owner, Quantity, Json]]:
+def _written(case: Case) -> Iterator[tuple[ResourceOwner, Quantity, Json]]:
     """Yield each container with the memory limit that applies (its own, the pod's, or 0) and as written."""
     lists = ("initContainers", "containers", "ephemeralContainers")
     raws = chain.from_iterable(nested_list(_spec(case), name) for name in lists)

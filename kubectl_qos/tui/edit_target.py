@@ -30,7 +30,7 @@ from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.present.output import Line, Section, sentences
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
-from kubectl_qos.tui.widgets.resource_form import MemoryUse
+from kubectl_qos.tui.widgets.resource_form import SeenMemory
 from kubectl_qos.tui.widgets.text_view import escape_lines
 
 _KIB: Final = 1024
@@ -67,7 +67,7 @@ class EditTarget:
     def name(self) -> str:
         return pod_name(self.pod)
 
-    def uses(self, trends: Trends) -> dict[str, MemoryUse]:
+    def uses(self, trends: Trends) -> dict[str, SeenMemory]:
         """Return what each container uses and has used at most, and the pod as POD_LEVEL.
 
         Of a workload it is that of the pod that uses most. Values of a store of metrics come first.
@@ -81,17 +81,17 @@ class EditTarget:
             most = self._sampled(trends)
         return {name: use._replace(seen=self.seen.get(name)) for name, use in most.items()}
 
-    def _sampled(self, trends: Trends) -> dict[str, MemoryUse]:
+    def _sampled(self, trends: Trends) -> dict[str, SeenMemory]:
         if self.usage is None:
             return {}
         key = self.pod.key
         peak = max(trends.of(key), default=0) * _KIB or None
-        whole = MemoryUse(self.usage.working_set_bytes, peak)
+        whole = SeenMemory(self.usage.working_set_bytes, peak)
         if len(self.usage.names) == 1:
             return {POD_LEVEL: whole, self.usage.names[0]: whole}
         amounts, peaks = {name: self.usage.of(name) for name in self.usage.names}, trends.peaks(key)
         uses = {
-            name: MemoryUse(amount.working_set_bytes, peaks.get(name))
+            name: SeenMemory(amount.working_set_bytes, peaks.get(name))
             for name, amount in amounts.items()
             if amount is not None
         }

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kubectl_qos.cli import completion as protocol
 from kubectl_qos.cli.commands import COMMANDS
 from kubectl_qos.cli.completion import complete
-from kubectl_qos.cli.completion.candidates import Candidate, Completions
+from kubectl_qos.cli.completion.candidates import Completion, Completions
 from kubectl_qos.cli.main import build_parser
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.kubectl import KUBECTL, needs_kubectl
@@ -153,7 +153,7 @@ def test_a_defect_is_no_answer_and_no_noise(
 
 
 def test_long_words_about_a_candidate_are_cut() -> None:
-    text = Completions((Candidate("a", "x" * 200), Candidate("b", "one\n  two\t\x1b[0m"))).text()
+    text = Completions((Completion("a", "x" * 200), Completion("b", "one\n  two\t\x1b[0m"))).text()
     first, second, _ = text.splitlines()
     assert first == f"a\t{'x' * 79}…"
     assert second == "b\tone two [0m"

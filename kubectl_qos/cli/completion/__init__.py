@@ -27,7 +27,7 @@ from kubectl_qos.cli import output
 from kubectl_qos.cli.completion.candidates import (
     NO_FILES,
     NOTHING,
-    Candidate,
+    Completion,
     Completions,
     Position,
     find_position,
@@ -108,7 +108,7 @@ def _complete_position(at: Position, seconds: float) -> Completions:
     if action is None:
         return Completions(tuple(_flag_names(at))) if not at.flag else NOTHING
     if isinstance(action, argparse._SubParsersAction):
-        return Completions(tuple(Candidate(item.dest, item.help or "") for item in action._choices_actions))
+        return Completions(tuple(Completion(item.dest, item.help or "") for item in action._choices_actions))
     if action.choices is not None:
         return Completions.of(map(str, action.choices))
     if isinstance(action, Switch):
@@ -123,10 +123,10 @@ def _complete_position(at: Position, seconds: float) -> Completions:
     )
 
 
-def _flag_names(at: Position) -> Iterator[Candidate]:
+def _flag_names(at: Position) -> Iterator[Completion]:
     for action in at.flags:
         is_repeatable = isinstance(action, argparse._AppendAction)
         if action.help == argparse.SUPPRESS or (action.dest in at.namespace and not is_repeatable):
             continue
         for flag in action.option_strings:
-            yield Candidate(flag, action.help or "")
+            yield Completion(flag, action.help or "")

@@ -27,7 +27,7 @@ _UNSAFE: Final = frozenset("`$\\\"'*?[]{}()<>|&;!#")
 """Names from servers and files that have one are left out: some shells' scripts evaluate candidates."""
 
 
-class Candidate(NamedTuple):
+class Completion(NamedTuple):
     """A completion of the word, with a short description."""
 
     value: str
@@ -37,13 +37,13 @@ class Candidate(NamedTuple):
 class Completions(NamedTuple):
     """Candidates, and a directive for the shell."""
 
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[Completion, ...] = ()
     directive: int = NO_FILES
 
     @staticmethod
     def of(values: Iterable[str]) -> Completions:
         """Make candidates of values without descriptions."""
-        return Completions(tuple(map(Candidate, values)))
+        return Completions(tuple(map(Completion, values)))
 
     def starting_with(self, word: str) -> Completions:
         """Keep the candidates that begin with the word, without duplicates; file extensions all stay."""
@@ -67,7 +67,7 @@ def _is_safe(value: str) -> bool:
     return bool(value) and value == value.strip() and value.isprintable() and _UNSAFE.isdisjoint(value)
 
 
-def _line(candidate: Candidate) -> str:
+def _line(candidate: Completion) -> str:
     printable = (char if char.isprintable() else " " for char in candidate.description)
     description = " ".join("".join(printable).split())
     if len(description) > _MAX_DESCRIPTION:

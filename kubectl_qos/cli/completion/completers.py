@@ -14,7 +14,7 @@ from kubectl_qos.cli.completion.candidates import (
     FILES,
     FOLDERS,
     NOTHING,
-    Candidate,
+    Completion,
     Completions,
     Position,
 )
@@ -169,14 +169,14 @@ def by_shell(directive: int) -> Completer:
 
 def files_ending_in(*endings: str) -> Completer:
     """Complete files with these endings, and folders on the way to them."""
-    completions = Completions(tuple(map(Candidate, endings)), EXTENSIONS)
+    completions = Completions(tuple(map(Completion, endings)), EXTENSIONS)
     return lambda _at, _names: completions
 
 
 def names_of_kind(kind: str) -> Completer:
     """Complete the names of the objects of a kind."""
     return lambda _at, names: Completions(
-        tuple(Candidate(item.name, item.description) for item in names.of(kind))
+        tuple(Completion(item.name, item.description) for item in names.of(kind))
     )
 
 
@@ -197,10 +197,10 @@ def columns(at: Position, _names: Names) -> Completions:
     if at.operands and parse_kind(at.operands[0].partition("/")[0]) == NODE:
         from kubectl_qos.present.node_columns import NODE_COLUMNS
 
-        return Completions(tuple(Candidate(key, column.help) for key, column in NODE_COLUMNS.items()))
+        return Completions(tuple(Completion(key, column.help) for key, column in NODE_COLUMNS.items()))
     from kubectl_qos.present.pod_columns import ALL_COLUMNS
 
-    return Completions(tuple(Candidate(column.key, column.help) for column in ALL_COLUMNS))
+    return Completions(tuple(Completion(column.key, column.help) for column in ALL_COLUMNS))
 
 
 def releases(_at: Position, _names: Names) -> Completions:
@@ -248,7 +248,7 @@ def growth(at: Position, names: Names) -> Completions:
     target = first_target(at)
     node = target[1] if target is not None and target[0] == NODE else None
     return Completions(
-        tuple(Candidate(f"pod/{item.name}=", item.description) for item in names.of(POD, node=node))
+        tuple(Completion(f"pod/{item.name}=", item.description) for item in names.of(POD, node=node))
     )
 
 
@@ -260,7 +260,7 @@ def changes(_at: Position, names: Names) -> Completions:
     context = names.options.connection.context
     return Completions(
         tuple(
-            Candidate(entry.short_id, f"{entry_object(entry)}: {entry_change(entry)}")
+            Completion(entry.short_id, f"{entry_object(entry)}: {entry_change(entry)}")
             for entry in reversed(HistoryFile(history_path()).entries())
             if context in {None, entry.context}
         )
@@ -301,11 +301,11 @@ class TargetCompleter:
             candidates = self._beginnings(at, names)
         return Completions(tuple(item for item in candidates if item.value not in at.operands))
 
-    def _beginnings(self, at: Position, names: Names) -> Iterator[Candidate]:
+    def _beginnings(self, at: Position, names: Names) -> Iterator[Completion]:
         """Yield beginnings of a target; names with and without a type are not mixed."""
         if not self._bare or not at.operands or "/" in at.operands[0]:
             for kind in self._types:
-                yield Candidate(f"{KINDS[kind].names[0]}/")
+                yield Completion(f"{KINDS[kind].names[0]}/")
         if self._bare and "/" not in "".join(at.operands):
             yield from _list_names(POD, "", names)
 
@@ -325,9 +325,9 @@ def _kind_of(word: str, types: tuple[str, ...]) -> str | None:
     return kind if kind in types else None
 
 
-def _list_names(kind: str, before: str, names: Names) -> Iterator[Candidate]:
+def _list_names(kind: str, before: str, names: Names) -> Iterator[Completion]:
     for item in names.of(kind):
-        yield Candidate(before + item.name, item.description)
+        yield Completion(before + item.name, item.description)
 
 
 EVERY_COMMAND: Final[Mapping[str, Completer]] = {

@@ -5,7 +5,7 @@ from typing import Final
 
 from kubectl_qos.qos.killers import KILLERS, Killer, Mechanism
 from kubectl_qos.qos.kills.report import Killed
-from kubectl_qos.qos.logs.oom_lines import ReportBuilder, Stage
+from kubectl_qos.qos.logs.oom_lines import ReportBuilder, ReportPart
 from kubectl_qos.qos.logs.record import LogRecord
 
 _DAEMON_LINES: Final = tuple(
@@ -41,20 +41,22 @@ class DaemonKill(ReportBuilder):
             match = form.match(message)
             if match is not None and "names" not in form.groupindex:
                 return self._add(killer, self._details | _groups(match))
-            if match is not None and self._stage:
+            if match is not None and self._part:
                 self._set(names=tuple(re.findall(r'"([^"]*)"', match["names"])))
                 return True
         detail = next((match for form in _DETAILS if (match := form.match(message)) is not None), None)
         return (
-            detail is not None and self._stage < Stage.KILLED and self._add_detail(message, _groups(detail))
+            detail is not None
+            and self._part < ReportPart.KILLED
+            and self._add_detail(message, _groups(detail))
         )
 
     def _add_detail(self, message: str, fields: dict[str, str]) -> bool:
         """Add what the daemon says of the victim before it kills."""
-        is_other = bool(self._stage) and not fields.keys().isdisjoint(self._details.keys() - {"cgroup"})
-        if is_other or not (self._stage or "begins" in fields):
+        is_other = bool(self._part) and not fields.keys().isdisjoint(self._details.keys() - {"cgroup"})
+        if is_other or not (self._part or "begins" in fields):
             return False
-        self._stage = Stage.HEAD
+        self._part = ReportPart.HEAD
         self._details = fields | self._details | {"why": f"{self._details['why']} {message}"}
         return True
 
@@ -62,7 +64,7 @@ class DaemonKill(ReportBuilder):
         cgroup = f"/{fields['below_root']}" if "below_root" in fields else fields.get("cgroup", "")
         cgroup = cgroup.removeprefix("/sys/fs/cgroup")
         pid, before = int(fields.get("pid", 0)), self._report
-        if self._stage == Stage.KILLED:
+        if self._part == ReportPart.KILLED:
             # Some say it twice, and earlyoom sends SIGKILL where SIGTERM does not suffice.
             paths = cgroup, before.group_kill
             is_same = all(paths) and max(paths, key=len).endswith(min(paths, key=len))
@@ -78,7 +80,7 @@ class DaemonKill(ReportBuilder):
             self._victims.append(Killed(pid, fields.get("comm", ""), anon_rss_kb=resident, uid=uid, adj=own))
         why, group = ("", "") if pid else (fields["why"], cgroup)
         self._set(daemon=Mechanism(killer.id), why=why, task_memcg=cgroup, group_kill=group)
-        self._stage = Stage.KILLED
+        self._part = ReportPart.KILLED
         return True
 
 

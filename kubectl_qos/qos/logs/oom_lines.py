@@ -59,7 +59,7 @@ _SYSRQ_THREAD: Final = "kworker"
 """Kernel thread that calls the OOM killer for a person (SysRq f)."""
 
 
-class Stage(IntEnum):
+class ReportPart(IntEnum):
     """The parts of a report, in the order of the kernel; a summary may stand anywhere."""
 
     HEAD = 1
@@ -108,8 +108,8 @@ KILLED panic Kernel panic - not syncing: (?i:out of memory|System is deadlocked 
 """Part of the report, kind of line, and its form; an indented line continues the one before."""
 _WHY: Final = r"(?:(?P<why>Memory cgroup out of memory|Out of memory[^:]{0,40}): ?)?"
 _FORMS: Final = {
-    kind: (Stage[stage], re.compile(form.replace("WHY ", _WHY), re.ASCII))
-    for stage, kind, form in (
+    kind: (ReportPart[part], re.compile(form.replace("WHY ", _WHY), re.ASCII))
+    for part, kind, form in (
         line.split(" ", 2) for line in _GRAMMAR.strip().replace("\n    ", "").split("\n")
     )
 }
@@ -121,12 +121,12 @@ _CONTEXT: Final = frozenset({"trace", "statistic", "zone"})
 
 
 @lru_cache(maxsize=4)
-def _parse(message: str) -> tuple[str, Stage, dict[str, Any]] | None:
+def _parse(message: str) -> tuple[str, ReportPart, dict[str, Any]] | None:
     """Return the kind of a report's line, its part of the report, and its values."""
-    for name, (stage, form) in _FORMS.items():
+    for name, (part, form) in _FORMS.items():
         match = form.match(message)
         if match is not None:
-            return name, stage, match.groupdict()
+            return name, part, match.groupdict()
     return None
 
 
@@ -148,7 +148,7 @@ class ReportBuilder:
         self.has_gap = self._is_followed = self._has_context = False
         self._last = record
         self._kind = ""
-        self._stage = 0
+        self._part = 0
         when = {"time": record.time, "uptime": record.uptime, "year_is_guessed": record.year_is_guessed}
         self._report = OomReport(node=record.node, line=record.line, **when)  # type: ignore[arg-type]
         self._victims: list[Killed] = []
@@ -168,7 +168,7 @@ class ReportBuilder:
     @property
     def is_inside(self) -> bool:
         """Whether the lines before the first victim are still coming."""
-        return self._stage < Stage.KILLED
+        return self._part < ReportPart.KILLED
 
     @property
     def _is_slow(self) -> bool:
@@ -212,12 +212,12 @@ class ReportBuilder:
 
     def add_line(self, record: LogRecord) -> bool:
         """Add a line; return False if it is not part of this report."""
-        parsed, is_in_table = _parse(record.message.strip()), self._stage == Stage.TABLE
+        parsed, is_in_table = _parse(record.message.strip()), self._part == ReportPart.TABLE
         if parsed is None:
             is_of_row = record.is_bare and _REST_OF_ROW.match(record.message) is not None
             self._table.is_whole &= not (is_in_table and is_of_row)
             return False
-        kind, stage, groups = parsed
+        kind, part, groups = parsed
         if groups.get("what") == "swap" and record.is_bare and record.place == 1:
             return False  # It may have begun with "memory+".
         is_next = not self.has_gap and 0 <= record.place - self._last.place <= 1
@@ -226,13 +226,13 @@ class ReportBuilder:
             groups = {**groups, "previous": self._kind if is_next else ""}
         elif self._kind == "statistics" and not is_next:
             self._memory.end_statistics()
-        is_late = stage < self._stage and kind != "summary"
+        is_late = part < self._part and kind != "summary"
         if is_late or not getattr(self, f"_parse_{kind}")(**groups):
             return False
-        self._stage = max(self._stage, stage)
+        self._part = max(self._part, part)
         self._kind = kind
         self._has_context |= kind in _CONTEXT
-        if self._may_lack_prefix and record.has_time and stage > Stage.HEAD:
+        if self._may_lack_prefix and record.has_time and part > ReportPart.HEAD:
             self._set(is_manual=None)  # Its first line has no time, and may be of a kill before.
         when = self._last if not record.has_time and self._last.has_time else record
         self._last = when if when is record else replace(when, place=record.place)
@@ -317,7 +317,7 @@ class ReportBuilder:
             return is_same
         if self._report.group_kill != CUT:
             return False
-        is_only_kill = other._stage == Stage.KILLED and not (other._has_summary or other._table.tasks)
+        is_only_kill = other._part == ReportPart.KILLED and not (other._has_summary or other._table.tasks)
         is_only_kill &= other._report.constraint in {None, self._report.constraint}
         if not is_only_kill or not other._memory.is_empty:
             return False
@@ -354,7 +354,7 @@ class ReportBuilder:
         return (current is Constraint.MEMCG) == (constraint is Constraint.MEMCG)
 
     def _parse_invoked(self, comm: str, rest: str) -> bool:
-        if self._stage and self._kind != "manual":
+        if self._part and self._kind != "manual":
             return False
         adj, order = _SCORE_ADJ.search(rest), _ORDER.search(rest)
         is_manual = None
@@ -369,7 +369,7 @@ class ReportBuilder:
 
     def _parse_processor(self, pid: str, rest: str) -> bool:
         invoker, release = self._report.invoker, _RELEASE.search(rest)
-        if not self._stage or self._report.kernel or release is None:
+        if not self._part or self._report.kernel or release is None:
             return False
         if invoker is not None:
             invoker = replace(invoker, pid=int(pid))
@@ -386,7 +386,7 @@ class ReportBuilder:
         A charge to a cgroup stands before the allocation, but a person may have left it out.
         """
         self._set(is_certain=self._report.is_certain or begins is not None)
-        if not (self._stage or begins) or self.has_gap:
+        if not (self._part or begins) or self.has_gap:
             return False
         if node and self._report.constraint is None and self._report.is_certain:
             self._set(constraint=Constraint.NONE)
@@ -417,19 +417,19 @@ class ReportBuilder:
 
     def _parse_zone(self, **zone: str) -> bool:
         self._memory.add_zone(**zone)
-        return self._stage > 0
+        return self._part > 0
 
     def _parse_machine(self, begins: str | None, **sizes: str | None) -> bool:
         """Parse sizes of the machine; alone they may be about a failed allocation."""
         self._memory.add_machine(**sizes)
-        return self._stage > 0 or begins is not None
+        return self._part > 0 or begins is not None
 
     def _parse_title(self) -> bool:
         self._set(is_certain=True)
         return self._table.begin()
 
     def _parse_header(self, columns: str) -> bool:
-        if not self._table.add_header(columns, is_first=Stage.HEAD < self._stage < Stage.TABLE):
+        if not self._table.add_header(columns, is_first=ReportPart.HEAD < self._part < ReportPart.TABLE):
             return False
         self._set(is_certain=True, older_than=(4, 16) if self._table.has_pages else self._report.older_than)
         return True
@@ -439,7 +439,7 @@ class ReportBuilder:
 
     def _parse_broken_row(self) -> bool:
         self._table.is_whole = False
-        return self._stage > 0
+        return self._part > 0
 
     @property
     def _is_table_sifted(self) -> bool:
@@ -462,7 +462,7 @@ class ReportBuilder:
         chosen = Killed(int(named["pid"] or 0), named["comm"]) if named is not None else Killed(0, "")
         paths = {name: path for name, form in _FIELD.items() if (path := form.search(rest)) is not None}
         fields = {name: _path(path[1], is_whole=bool(path[2])) for name, path in paths.items()}
-        if self._stage == Stage.KILLED:
+        if self._part == ReportPart.KILLED:
             victim = self._victims[0] if self._victims and self._report.chosen is None else None
             is_same = victim is not None and chosen.comm == victim.comm and chosen.pid in {0, victim.pid}
         else:
@@ -486,7 +486,7 @@ class ReportBuilder:
     def _parse_killed(self, why: str | None, done: str | None, pid: str, rest: str) -> bool:
         """Parse the victim; up to 5.0 the chosen process is logged first, and its child may be killed."""
         if "sharing same memory" in rest:
-            return self._stage > 0
+            return self._part > 0
         killed = _killed_from(int(pid), rest)
         if killed.comm == CUT:
             killed = replace(killed, comm=self._task or CUT)
@@ -547,7 +547,7 @@ class ReportBuilder:
         return True
 
     def _parse_reaped(self, pid: str, comm: str) -> bool:
-        if self._stage:
+        if self._part:
             return False
         self._victims.append(Killed(int(pid), comm))
         self._reaped.append(int(pid))
@@ -555,11 +555,11 @@ class ReportBuilder:
 
     def _parse_unit(self, unit: str, ended: str | None) -> bool:
         self._set(task_memcg=unit, ended_unit=unit if ended else "")
-        return not self._stage
+        return not self._part
 
     def _parse_nobody(self) -> bool:
         self._set(outcome=Outcome.NOBODY)
-        return self._stage > 0 or self._constrain(Constraint.NONE)
+        return self._part > 0 or self._constrain(Constraint.NONE)
 
     def _parse_panic(self, rest: str) -> bool:
         self._set(outcome=Outcome.PANIC, why=rest)
@@ -577,7 +577,7 @@ class ReportBuilder:
         is_over = self._report.outcome is not Outcome.KILLED
         has_end = is_over or (bool(victims) and victims[0].anon_rss_kb is not None)
         domain, stated = self._memory.domain, self._report.oom_memcg
-        is_whole = self._table.is_whole and bool(self._table.tasks) and self._stage >= Stage.SUMMARY
+        is_whole = self._table.is_whole and bool(self._table.tasks) and self._part >= ReportPart.SUMMARY
         # Neither kernels before 5.1 nor cgroup v1 have groups.
         is_single = (
             (self._is_followed and not is_filtered)

@@ -30,7 +30,7 @@ RESOURCES: Final = (MEMORY, CPU)
 """Memory first: it decides who is killed."""
 
 
-class MemoryUse(NamedTuple):
+class SeenMemory(NamedTuple):
     """The usage of a container or pod, and its peak, None without several samples. Bytes.
 
     `seen` is the peak by a store of metrics, which comes first.
@@ -51,7 +51,7 @@ class MemoryUse(NamedTuple):
         return words
 
 
-NO_USE: Final[Mapping[str, MemoryUse]] = MappingProxyType({})
+NO_USE: Final[Mapping[str, SeenMemory]] = MappingProxyType({})
 
 
 class QuantityField(Input):
@@ -101,7 +101,7 @@ class UsageBar(Widget):
     DEFAULT_CSS = "UsageBar { height: 1; }"
     _MOST = 40
 
-    def __init__(self, use: MemoryUse) -> None:
+    def __init__(self, use: SeenMemory) -> None:
         super().__init__()
         self._use = use
         self._request = self._limit = 0
@@ -145,7 +145,7 @@ class UsageBar(Widget):
 class OwnerFields(Vertical):
     """The four fields of a container or of the pod with its usage, and with remarks."""
 
-    def __init__(self, title: str, pod: Pod, owner: str, use: MemoryUse | None) -> None:
+    def __init__(self, title: str, pod: Pod, owner: str, use: SeenMemory | None) -> None:
         super().__init__()
         self._title = title
         self._bar = UsageBar(use) if use is not None else None
@@ -198,7 +198,7 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
     class Changed(Message):
         """A field has another value."""
 
-    def __init__(self, pod: Pod, release: Release, uses: Mapping[str, MemoryUse] = NO_USE) -> None:
+    def __init__(self, pod: Pod, release: Release, uses: Mapping[str, SeenMemory] = NO_USE) -> None:
         super().__init__()
         self._owners = [
             OwnerFields(title, pod, owner, uses.get(owner)) for title, owner in _owners(pod, release)
