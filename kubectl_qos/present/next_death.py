@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 from kubectl_qos.analysis.deaths import FAR_PERCENT, DeathRow, Deaths, NodeDeaths
@@ -96,18 +97,43 @@ def _is_expected(row: DeathRow) -> bool:
 
 
 def first_of_named(deaths: Deaths) -> Iterator[str]:
-    """Say which of several named pods each killer of their node takes first."""
+    """Say which of several named pods of a node dies first, and what would make another one the first."""
     on_nodes = Counter(pod.node_name for pod in deaths.pods if deaths.rows)
     for node in [name for name, pods in on_nodes.items() if pods > 1]:
-        firsts = dict[str, NextDeath]()
-        for death in (row.death for row in deaths.rows if row.node == node):
-            if death.killer.is_node_wide and death.unless is None and death.grown_bytes is None:
-                firsts.setdefault(killer_words(death), death)
-        texts = (f"{by}: {victim(death)}{death_condition(death)}" for by, death in firsts.items())
-        if firsts:
-            yield f"first of these on {escape(node) or 'the node'}: {'; '.join(texts)}"
-    if len(on_nodes) > 1:
+        on_node = [row.death for row in deaths.rows if row.node == node]
+        certain = [death for death in on_node if death.unless is None and death.grown_bytes is None]
+        if not certain:
+            continue
+        first, by_distance = certain[0], attrgetter("distance_bytes")
+        others = {death.key: death for death in sorted(certain, key=by_distance, reverse=True)}
+        others.pop(first.key, None)
+        texts = [_instead(first, other, on_node) for other in others.values()]
+        ranked = (death for death in certain if death.killer.has_ranks)
+        full = min(ranked, key=by_distance, default=first)
+        if full.key != first.key:
+            if_large = death_condition(full, names_other=False)
+            texts.append(f"on a full node, the RANK of top, the kernel kills {victim(full)} first{if_large}")
+        by = f"{killer_words(first)}, {in_time(first)}{death_condition(first)}"
+        yield f"first on {escape(node) or 'the node'}: {'; '.join([f'{victim(first)} ({by})', *texts])}"
+
+
+def apart_notes(deaths: Deaths) -> Iterator[str]:
+    """Say that named pods of several nodes do not kill each other."""
+    if deaths.rows and len({pod.node_name for pod in deaths.pods}) > 1:
         yield "pods on different nodes do not compete for memory"
+
+
+def _instead(first: NextDeath, other: NextDeath, deaths: Iterable[NextDeath]) -> str:
+    """Say what would make another pod die before the first: its own growth, or else when it dies."""
+    own = [death for death in deaths if death.key == other.key and not death.killer.is_node_wide]
+    sooner = [death for death in own if 0 < death.distance_bytes < first.distance_bytes]
+    if sooner and first.killer.is_node_wide:
+        near = min(sooner, key=attrgetter("distance_bytes"))
+        return f"{victim(near)} only if it alone grows by {distance(near).lstrip('+')} ({killer_words(near)})"
+    grown = next((_from(contender) for contender in first.growing if contender.key == other.key), "")
+    if grown:
+        return f"{grown}, if it alone grows"
+    return f"then {victim(other)} ({killer_words(other)}{turn(other)}, {in_time(other)})"
 
 
 def _late_kubelet(deaths: Deaths) -> Iterator[str]:

@@ -385,14 +385,24 @@ def test_swap_that_containers_may_use_is_part_of_distances(snapshot: Snapshot) -
         assert any("that pods may swap" in note for note in next_death.notes(on_node)) is is_said
 
 
-def test_of_several_named_pods_each_killer_takes_one_first(snapshot: Snapshot) -> None:
+def test_of_several_named_pods_one_dies_first_and_its_line_says_what_would_change_that(
+    snapshot: Snapshot,
+) -> None:
     def first_of(*names: str) -> str:
         named = [pod for pod in snapshot.pods if pod.name in names]
         return "\n".join(next_death.first_of_named(deaths_of_pods(snapshot, named)))
 
     said = first_of("api-7d9c5b6f8-x2mzq", "crunch-x2k9f")
-    assert said.startswith(
-        "first of these on worker-2: kubelet evicts: batch/crunch-x2k9f; kubepods limit: shop/api"
+    assert said == (
+        "first on worker-2: batch/crunch-x2k9f (kubelet evicts, +587Mi); shop/api-7d9c5b6f8-x2mzq:c only"
+        " if it alone grows by 118Mi (own limit 94%); on a full node, the RANK of top, the kernel kills"
+        " shop/api-7d9c5b6f8-x2mzq:c first, if one process holds 1748Mi"
     )
-    assert first_of("db-0", "db-1") == "pods on different nodes do not compete for memory"
-    assert first_of("db-0") == ""
+    assert "(kubelet evicts, +587Mi); ml/notebook-0 from 1245Mi, if it alone grows" in first_of(
+        "notebook-0", "crunch-x2k9f"
+    )
+    assert first_of("db-0", "cache-0").endswith("; then data/cache-0:c (own limit 72%, +568Mi)")
+    assert (first_of("db-0", "db-1"), first_of("db-0")) == ("", "")
+
+    both = deaths_of_pods(snapshot, [pod for pod in snapshot.pods if pod.name in {"db-0", "db-1"}])
+    assert list(next_death.apart_notes(both)) == ["pods on different nodes do not compete for memory"]

@@ -97,7 +97,7 @@ def run(options: Options) -> int:
     else:
         from kubectl_qos.present import timeline
         from kubectl_qos.present.list_notes import old_usage_notes
-        from kubectl_qos.present.next_death import first_of_named
+        from kubectl_qos.present.next_death import apart_notes, first_of_named
         from kubectl_qos.present.output import hidden_note
 
         width = output.terminal_width()
@@ -108,10 +108,11 @@ def run(options: Options) -> int:
         every = timeline.table_columns(near, None)
         is_fitted = width is not None and options.output != "wide"
         shown = timeline.table_columns(near, width) if is_fitted else every
+        output.print_prose(first_of_named(near) if command.of_pods else ())
         output.print_lines(timeline.lines(near, shown, width or WIDTH, headers=options.headers))
         hidden = hidden_note(every, shown, width or WIDTH)
-        firsts = first_of_named(near) if command.of_pods else ()
-        output.notes((*firsts, *far, *hidden, *old_usage_notes(deaths.snapshot, now), *_notes(near, shown)))
+        apart = apart_notes(near) if command.of_pods else ()
+        output.notes((*apart, *far, *hidden, *old_usage_notes(deaths.snapshot, now), *_notes(near, shown)))
     return command.resolved.print_notes()
 
 
