@@ -153,13 +153,13 @@ class Snapshot:
     def own_bytes(self, node_name: str) -> int | None:
         """Return the memory of a node's own processes: the node's usage without its pods'.
 
-        None is unknown.
+        Pods that have ended since the sample are in both. None is unknown.
         """
         whole = self.node_usage.get(node_name)
         if whole is None:
             return None
         pods = self.by_node().get(node_name, ())
-        usages = [self.usage_of(pod) for pod in pods if not pod.is_terminal]
+        usages = map(self.usage_of, pods)
         return max(whole - sum([usage.working_set_bytes for usage in usages if usage is not None]), 0)
 
     def setup(self, node_name: str) -> NodeSetup:

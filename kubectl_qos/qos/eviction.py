@@ -148,19 +148,23 @@ def eviction_due(setup: NodeSetup, pods: Iterable[tuple[Pod, PodUsage | None]], 
     The kubelet reports MemoryPressure from the first shortage until some time after the last one
     (evictionPressureTransitionPeriod, by default 5 minutes). So a sample of the whole node that is newer than
     the report means that the pressure is over. Events of the node, and conditions of evicted pods, show a
-    shortage earlier, until the kubelet reports that memory suffices.
+    shortage earlier, until the kubelet reports that memory suffices. An evicted pod that has ended since the
+    sample has freed what it used then.
     Source: pkg/kubelet/eviction/eviction_manager.go (synchronize), helpers.go (nodeConditionsObservedSince).
     """
-    node, used_bytes, newest, evicted_at = setup.node, 0, "", list[str]()
+    node, used_bytes, newest, evicted_at, freed_at = setup.node, 0, "", list[str](), list[str]()
     for pod, usage in pods:
-        if usage is not None:
-            newest, used_bytes = max(newest, usage.timestamp), used_bytes + usage.working_set_bytes
         # The message is of pkg/kubelet/eviction/helpers.go (evictionMessage).
-        evicted_at += [
+        evictions = [
             condition.last_transition_time or ""
             for condition in pod.status.conditions or ()
             if condition.type == DISRUPTION_TARGET and "low on resource: memory" in condition.message
         ]
+        evicted_at += evictions
+        if usage is not None:
+            newest = max(newest, usage.timestamp)
+            freed_at += evictions if pod.is_terminal else ()
+            used_bytes += 0 if pod.is_terminal else usage.working_set_bytes
     sampled, since, sent = map(parse_time, (newest, node.pressure_since, node.pressure_sent))
     shortages = [*map(parse_time, (node.short_at, *evicted_at)), since if node.reports_pressure else None]
     last = max(filter(None, shortages), default=None)
@@ -171,6 +175,10 @@ def eviction_due(setup: NodeSetup, pods: Iterable[tuple[Pod, PodUsage | None]], 
         distances = to_hard_eviction(setup, used_bytes, whole), to_soft_eviction(setup, used_bytes, whole)
         left = min((distance for distance in distances if distance is not None), default=0)
         has_room = whole is not None and not is_short(left, node.memory_capacity_bytes or 0)
+        freed = max(filter(None, map(parse_time, freed_at)), default=None)
+        short, fresh = parse_time(node.short_at) or since or last, timedelta(seconds=WITNESS_SECONDS)
+        if has_room and freed is not None and max(sampled, short) <= freed <= sampled + fresh:
+            return Due.MAYBE if node.reports_pressure else Due.NO
         if sampled <= last + timedelta(seconds=0 if has_room else WITNESS_SECONDS):
             return Due.NOW
     if not node.reports_pressure:

@@ -152,6 +152,39 @@ def test_a_newer_sample_shows_that_pressure_ended_at_once_only_with_much_memory_
     assert state_of_node(found, "worker-1").due is due
 
 
+@pytest.mark.parametrize(
+    ("phase", "evicted_at", "short_at", "due"),
+    [
+        ("Failed", "12:00:05", "12:00:05", Due.MAYBE),
+        ("Failed", "12:00:05", "", Due.MAYBE),
+        ("Running", "12:00:05", "12:00:05", Due.NOW),
+        ("Failed", "12:00:05", "12:00:15", Due.NOW),
+        ("Failed", "12:02:05", "12:02:05", Due.NOW),
+    ],
+)
+def test_what_an_evicted_pod_used_in_the_sample_is_free_once_it_has_ended(
+    phase: str, evicted_at: str, short_at: str, due: Due
+) -> None:
+    found, gone = snapshot(pressure("12:00:05", "12:00:05")), pod("gone", phase=phase)
+    disruption = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "message": "The node was low on resource: memory.",
+    }
+    gone["status"]["conditions"] = [{**disruption, "lastTransitionTime": f"2026-11-20T{evicted_at}Z"}]
+    samples = [convert(metrics(name, size), PodMetrics) for name, size in (("big", "1Gi"), ("gone", "8Gi"))]
+    found = replace(
+        found,
+        pods=[*found.pods, convert(gone, Pod)],
+        usage=usage_by_pod(samples),
+        node_usage={"worker-1": Quantity.parse("16200Mi").value()},
+        shortages={"worker-1": f"2026-11-20T{short_at}Z"} if short_at else {},
+    )
+    state = state_of_node(found, "worker-1")
+    assert state.due is due
+    assert state.own_bytes == (16200 << 20) - (9 << 30), "what a pod used is not the node's own"
+
+
 def test_what_samples_show_needs_no_report() -> None:
     death = first(snapshot(SHORT, used="16200Mi"))
     assert (distance(death), killed_by(death)) == ("due", "kubelet evicts")
