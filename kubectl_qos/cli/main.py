@@ -127,7 +127,7 @@ class Parser(argparse.ArgumentParser):
             # The value of a flag that only commands have.
             before = self._words[self._words.index(value) - 1] if value in self._words[1:] else ""
             if before.startswith("--") and before not in self._option_string_actions:
-                self.take_leftovers([before], argparse.Namespace())
+                self.take_words_left_over([before], argparse.Namespace())
             hint = did_you_mean(_resource_command(value)) or self._suggestion(value, action.choices)
             raise UsageError(f'unknown command "{value}" for "{self.prog}"', hint)
         if isinstance(action.choices, Formats) and value not in action.choices:
@@ -145,7 +145,7 @@ class Parser(argparse.ArgumentParser):
         near = nearest(name, (other.lstrip("-") for other in names))
         return did_you_mean(near and word.removesuffix(name) + near) or f"see '{self.prog} --help'"
 
-    def take_leftovers(self, words: Sequence[str], namespace: argparse.Namespace) -> None:
+    def take_words_left_over(self, words: Sequence[str], namespace: argparse.Namespace) -> None:
         """Give words that argparse has left over to the operand; they may stand between flags, as in kubectl.
 
         Raises UsageError for a flag, and where there is no operand for more words.
@@ -258,7 +258,7 @@ class CommandParser(Parser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse what follows the command's name."""
         namespace, words = super(CommandParser, self.load()).parse_known_args(args, namespace)
-        self.take_leftovers(words, namespace)
+        self.take_words_left_over(words, namespace)
         return namespace, []
 
 
@@ -304,7 +304,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     """
     parser = build_parser()
     namespace = argparse.Namespace(readonly=False)
-    parser.take_leftovers(parser.parse_known_args(words, namespace)[1], namespace)
+    parser.take_words_left_over(parser.parse_known_args(words, namespace)[1], namespace)
     command = namespace.command
     if "at" in namespace and command and "--at" not in subcommands(parser)[command]._option_string_actions:  # noqa: SLF001
         raise UsageError(

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kubectl_qos.cluster.documents import metadata_text, plain_documents
-from kubectl_qos.cluster.kustomize import Files, Keys, TreeEdit, get, has, put, replaced
+from kubectl_qos.cluster.kustomize import (
+    Files,
+    Keys,
+    TreeEdit,
+    has_value_at,
+    replaced,
+    value_at,
+    with_value_at,
+)
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import dotted
@@ -76,7 +84,9 @@ def releases_in(path: Path, files: Files) -> Iterator[tuple[Manager, Chart]]:
                 base = chart if release.by.kind is ManagerKind.ARGO_CD else files.root
                 names = release.files if isinstance(release.files, list) else []
                 given = [ValuePlace((base / str(name)).resolve()) for name in names]
-                inline = [ValuePlace(path, number, (*keys, *key)) for key in release.inline if get(raw, key)]
+                inline = [
+                    ValuePlace(path, number, (*keys, *key)) for key in release.inline if value_at(raw, key)
+                ]
                 own = chart_alone(chart, release.name, release.namespace)
                 places = tuple(dict.fromkeys((*inline, *reversed(given), *own.places)))
                 unknown = f"{files.name(path)}: {release.unknown}" if release.unknown else ""
@@ -165,14 +175,14 @@ def changes_in_values(
         for place in reversed(places) if add and shared else places:
             values = _values(place, files)
             for keys in paths:
-                if has(values, keys) != add:
+                if has_value_at(values, keys) != add:
                     where = f"{files.name(place.path)}: {dotted((*place.keys, *keys))}"
-                    yield TreeEdit(where, _with_values(place, files, put(values, keys, text)))
+                    yield TreeEdit(where, _with_values(place, files, with_value_at(values, keys, text)))
 
 
 def _values(place: ValuePlace, files: Files) -> Any:
     documents = list(plain_documents(files.read(place.path), files.name(place.path)))
-    value = get(documents[place.number].value, place.keys) if place.number < len(documents) else None
+    value = value_at(documents[place.number].value, place.keys) if place.number < len(documents) else None
     if isinstance(value, str):
         value = next((document.value for document in plain_documents(value.encode(), "")), None)
     return value if isinstance(value, Mapping) else {}
@@ -186,13 +196,13 @@ def _with_values(place: ValuePlace, files: Files, values: Any) -> Files | InputE
     if not documents:
         return files.with_content(place.path, yaml.safe_dump(values, sort_keys=False).encode())
     document = documents[place.number]
-    text = get(document.value, place.keys)
+    text = value_at(document.value, place.keys)
     if isinstance(text, str):
         inner = replaced(text.encode(), next(iter(plain_documents(text.encode(), ""))), values)
         if isinstance(inner, InputError):
             return inner
         values = inner.decode()
-    new = replaced(content, document, put(document.value, place.keys, values))
+    new = replaced(content, document, with_value_at(document.value, place.keys, values))
     return new if isinstance(new, InputError) else files.with_content(place.path, new)
 
 

@@ -182,16 +182,16 @@ def _edited(
             if is_any or (not is_list and target.may_come_from(raw)):
                 keys = tuple(step for number in numbers for step in ("items", number))
                 for new in _values(raw, target, edit, add=add):
-                    wanted = put(document.value, keys, new)
+                    wanted = with_value_at(document.value, keys, new)
                     yield str(document.location.item(*numbers)), replaced(content, document, wanted)
         for keys, text in _texts(document.value, ()):
-            entry = get(document.value, keys[:-1])
+            entry = value_at(document.value, keys[:-1])
             below = f"{name}: {dotted(keys)}"
             for where, inner in _edited(text.encode(), below, entry, target, edit, add=add):
                 if isinstance(inner, InputError):
                     yield where, inner
                 else:
-                    wanted = put(document.value, keys, inner.decode())
+                    wanted = with_value_at(document.value, keys, inner.decode())
                     yield where, replaced(content, document, wanted)
 
 
@@ -218,10 +218,10 @@ def _values(raw: Any, target: Target, edit: Edit, *, add: bool) -> Iterator[Any]
         yield from _operations(raw, _value_keys(target.raw, target.pod, edit) or (), edit)
         return
     keys = _value_keys(raw, target.pod, edit)
-    if keys is not None and (has(raw, keys) or (add and get(raw, spec_path(target.pod)))):
+    if keys is not None and (has_value_at(raw, keys) or (add and value_at(raw, spec_path(target.pod)))):
         yield edit_object(raw, target.pod, [edit])
         if edit.quantity is None:  # Without the patch, what a manifest sets is still there.
-            yield put(raw, keys, None)
+            yield with_value_at(raw, keys, None)
 
 
 def _operations(patch: list[Any], keys: Keys, edit: Edit) -> Iterator[Any]:
@@ -230,15 +230,15 @@ def _operations(patch: list[Any], keys: Keys, edit: Edit) -> Iterator[Any]:
         pointer = str(nested(operation).get("path") or "").split("/")[1:]
         steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer]
         inner: Keys = (number, "value", *keys[len(steps) :])
-        if steps != [str(step) for step in keys[: len(steps)]] or not has(patch, inner):
+        if steps != [str(step) for step in keys[: len(steps)]] or not has_value_at(patch, inner):
             continue
         if edit.quantity is not None:
-            yield put(patch, inner, _text(edit))
+            yield with_value_at(patch, inner, _text(edit))
         elif len(steps) == len(keys):
-            yield put(patch, (number,), {"op": "remove", "path": operation["path"]})
+            yield with_value_at(patch, (number,), {"op": "remove", "path": operation["path"]})
         else:
-            remaining = {key: value for key, value in get(patch, inner[:-1]).items() if key != inner[-1]}
-            yield put(patch, inner[:-1], remaining)
+            remaining = {key: value for key, value in value_at(patch, inner[:-1]).items() if key != inner[-1]}
+            yield with_value_at(patch, inner[:-1], remaining)
 
 
 def _value_keys(raw: Any, pod: Pod, edit: Edit) -> Keys | None:
@@ -248,7 +248,7 @@ def _value_keys(raw: Any, pod: Pod, edit: Edit) -> Keys | None:
     if edit.owner == POD_LEVEL:
         return (*keys, *inner)
     for key in ("containers", "initContainers"):
-        for number, container in enumerate(get(raw, (*keys, key)) or ()):
+        for number, container in enumerate(value_at(raw, (*keys, key)) or ()):
             if nested(container).get("name") == edit.owner:
                 return (*keys, key, number, *inner)
     return None
@@ -274,11 +274,11 @@ def changes_with_patch(
             names = [container.name for container in containers]
             if edit.owner in names:
                 keys: Keys = (*spec_path(pod), key)
-                old = get(patch, keys) or []
+                old = value_at(patch, keys) or []
                 named = names[: names.index(edit.owner) + 1]
                 new = ({"name": name} for name in named if name not in {entry["name"] for entry in old})
-                patch = put(patch, keys, [*old, *new])
-        patch = put(patch, _value_keys(patch, pod, edit) or (), _text(edit))
+                patch = with_value_at(patch, keys, [*old, *new])
+        patch = with_value_at(patch, _value_keys(patch, pod, edit) or (), _text(edit))
         content = _with_value(path, files, patch)
         listed = [*(own.value.get("patches") or ()), {"path": path.name}]
         if not isinstance(content, InputError) and path not in own.patches:
@@ -300,7 +300,7 @@ def _text(edit: Edit) -> str | None:
     return None if edit.quantity is None else str(edit.quantity)
 
 
-def get(value: Any, keys: Keys, default: Any = None) -> Any:
+def value_at(value: Any, keys: Keys, default: Any = None) -> Any:
     """Return the value at a path."""
     for step in keys:
         try:
@@ -310,20 +310,20 @@ def get(value: Any, keys: Keys, default: Any = None) -> Any:
     return value
 
 
-def has(value: Any, keys: Keys) -> bool:
+def has_value_at(value: Any, keys: Keys) -> bool:
     """Return whether there is a value, perhaps null, at a path."""
-    return get(value, keys, _ABSENT) is not _ABSENT
+    return value_at(value, keys, _ABSENT) is not _ABSENT
 
 
-def put(value: Any, keys: Keys, new: Any) -> Any:
+def with_value_at(value: Any, keys: Keys, new: Any) -> Any:
     """Return a copy with another value at a path; missing mappings are made."""
     if not keys:
         return new
     step, rest = keys[0], keys[1:]
     if isinstance(value, list) and isinstance(step, int):
-        return [*value[:step], put(value[step], rest, new), *value[step + 1 :]]
+        return [*value[:step], with_value_at(value[step], rest, new), *value[step + 1 :]]
     mapping = value if isinstance(value, dict) else {}
-    return {**mapping, step: put(mapping.get(step), rest, new)}
+    return {**mapping, step: with_value_at(mapping.get(step), rest, new)}
 
 
 def options_in(raw: Json) -> Iterator[tuple[str, Json]]:

@@ -22,7 +22,7 @@ from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.kills.report import KernelLog, OomReport
 from kubectl_qos.qos.logs.daemon_lines import DaemonKill, is_daemon_line
 from kubectl_qos.qos.logs.oom_lines import OF_UNIT, REAPED, ReportBuilder
-from kubectl_qos.qos.logs.record import LogRecord, begin_in, between, goes_on, is_whole
+from kubectl_qos.qos.logs.record import LogRecord, gap_before_rest, is_continued, is_whole, message_start_in
 
 MOST_REPORTS: Final = 5_000
 MOST_TASKS: Final = 200_000
@@ -281,7 +281,7 @@ class _MessageReader:
         longest = max(lengths, default=0)
         self._width = longest if lengths[longest] > 1 else 0
         full = [text for text in texts if self._is_full(text)]
-        self._is_cut_at_width = len(full) > 2 and len({begin_in(text) for text in full} - {""}) > 1
+        self._is_cut_at_width = len(full) > 2 and len({message_start_in(text) for text in full} - {""}) > 1
         records = [parse_line(text, self._now) for text in texts]
         rests = [
             len(rest) - len(rest.lstrip())
@@ -307,13 +307,13 @@ class _MessageReader:
             return None
         before = pending.record.message
         if not record.is_bare:
-            is_more = goes_on(before, record.message)
+            is_more = is_continued(before, record.message)
             return pending.with_rest("", record.message, text, self._now) if is_more else None
         is_full = self._is_full(pending.last)
         rest = text.strip()
         if is_full and not text[: self._indent_of_rest].strip():
             rest = text[self._indent_of_rest :].rstrip()
-        space = between(before, rest, is_full=is_full)
+        space = gap_before_rest(before, rest, is_full=is_full)
         return pending.with_rest(space, rest, text, self._now) if space is not None else None
 
     def _begin(self, number: int, text: str, record: LogRecord | None) -> _Pending | None:
@@ -341,7 +341,7 @@ class _MessageReader:
         self.is_kernel = self.is_kernel or record.is_kernel
         self.is_filtered &= _UNFILTERED.match(record.message) is None
         # A prefix alone may have lost its message to the next line.
-        if not (is_wanted or between(record.message, "", is_full=False)):
+        if not (is_wanted or gap_before_rest(record.message, "", is_full=False)):
             return None
         is_guessed = record.year_is_guessed and not self._is_year_known
         return _Pending(

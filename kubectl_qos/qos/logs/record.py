@@ -102,7 +102,7 @@ def begins(message: str) -> bool:
     return _end(message) is not None or STATISTIC.match(message) is not None
 
 
-def begin_in(text: str) -> str:
+def message_start_in(text: str) -> str:
     """Return the beginning of a report's message within a line, or ""."""
     return next((begin for begin in _ENDS if begin in text), "")
 
@@ -117,7 +117,7 @@ def _is_part_of_beginning(message: str) -> bool:
     return any(begin.startswith(message) for begin in _ENDS) or _PART_OF_ROW.match(message) is not None
 
 
-def between(before: str, rest: str, *, is_full: bool) -> str | None:
+def gap_before_rest(before: str, rest: str, *, is_full: bool) -> str | None:
     """Return the text between a message and the line that continues it; None if that is a new message.
 
     `is_full`: the message is as long as the lines of its log get.
@@ -162,6 +162,6 @@ def _space(before: str, rest: str, *, is_full: bool, is_row: bool) -> str:
     return "" if is_full or is_in_number or is_in_word or is_in_size else " "
 
 
-def goes_on(before: str, message: str) -> bool:
+def is_continued(before: str, message: str) -> bool:
     """Return whether the kernel continues a message on its own line, because a path is too long."""
     return before.startswith("oom-kill:") and message.startswith((",", "oom_memcg=", "task_memcg=", "task="))
