@@ -108,10 +108,13 @@ def fixes_of_pods(
             worst.setdefault((death.mechanism, death.container, death.grace_seconds), (search, death))
         deaths = list(worst.values())
     collected = _collect(deaths, searches)
-    # First what keeps them from being killed again; a stable sort keeps the order otherwise.
-    fixes = sorted(
-        collected.fixes, key=lambda fix: fix.death.killer.is_node_wide or fix.evidence.kind not in KILLED
-    )
+
+    def order(fix: Fix) -> tuple[bool, bool]:
+        is_wide = fix.death.killer.is_node_wide
+        return is_wide or fix.evidence.kind not in KILLED, is_wide and not fix.fits
+
+    # First what keeps them from being killed again, last what has no room; a stable sort keeps the rest.
+    fixes = sorted(collected.fixes, key=order)
     return replace(collected, fixes=tuple(fixes))
 
 

@@ -317,7 +317,7 @@ NO_FIX: Final = {
         "a static pod is changed in its file on the node; kubectl qos set previews values for it"
     ),
     NoFixReason.LEAK: "it grows without bound, so no limit is enough: look for a leak",
-    NoFixReason.HAS_ROOM: "its limit is far enough above its known usage",
+    NoFixReason.HAS_ROOM: "nothing to change unless it grows, as it has headroom above its known usage",
     NoFixReason.RESIZING: "the resize under way gives it enough room",
     NoFixReason.NO_USAGE: "its memory usage is unknown",
     NoFixReason.NOT_BY_EDITS: "no memory request delays it",

@@ -105,8 +105,10 @@ def first_of_named(deaths: Deaths) -> Iterator[str]:
         if not certain:
             continue
         first, by_distance = certain[0], attrgetter("distance_bytes")
-        others = {death.key: death for death in sorted(certain, key=by_distance, reverse=True)}
-        others.pop(first.key, None)
+        others = dict[PodKey, NextDeath]()
+        for death in sorted(certain, key=by_distance):
+            if death.key != first.key:
+                others.setdefault(death.key, death)
         texts = [_instead(first, other, on_node) for other in others.values()]
         ranked = (death for death in certain if death.killer.has_ranks)
         full = min(ranked, key=by_distance, default=first)

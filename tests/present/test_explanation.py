@@ -569,7 +569,9 @@ def test_what_has_no_fix_is_named_beside_another_death() -> None:
     snapshot = Snapshot(pods=pods, nodes={"n1": node}, usage=usage, node_usage={"n1": 32200 << 20})
     lines = list(text_lines(with_fix(explain_pod(pods[0], snapshot, DEMO_TIME), snapshot)))
     assert lines[2].startswith("Dies next   kernel: node full, ")
-    assert lines[3].startswith("  fix: none for own limit 65%: its limit is far enough above its known usage")
+    assert lines[3].startswith(
+        "  fix: none for own limit 65%: nothing to change unless it grows, as it has headroom above its"
+    )
 
 
 def test_it_begins_with_the_killer_that_comes_first_and_what_puts_it_off() -> None:

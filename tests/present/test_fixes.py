@@ -306,7 +306,7 @@ def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
 
 def test_a_limit_with_room_for_more_is_no_fix_and_comes_last(snapshot: Snapshot) -> None:
     own = fixes_for_pods(snapshot, [("sandboxed", "vm-runner-0")]).unfixed[0]
-    room = "its limit is far enough above its known usage (usage seen: 24Mi)"
+    room = "nothing to change unless it grows, as it has headroom above its known usage (usage seen: 24Mi)"
     assert unfixed_sentence(own) == f"sandboxed/vm-runner-0:c: own limit 75%, +8Mi: {room}"
     leak = own._replace(
         reason=NoFixReason.LEAK, evidence=None, death=own.death._replace(distance_bytes=1 << 40)
@@ -323,7 +323,8 @@ def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Sn
     of_pod = replace(of_pod, unfixed=(unfixed._replace(death=unfixed.death._replace(seconds=40.0)),))
     [line] = nearer(of_pod)
     assert line == (
-        "data/db-0:b: own limit 75%, +32Mi: its limit is far enough above its known usage (usage seen: 96Mi),"
+        "data/db-0:b: own limit 75%, +32Mi: nothing to change unless it grows, as it has headroom"
+        " above its known usage (usage seen: 96Mi),"
         " but at this growth it is full in ~40 s: look for what grows"
     )
     assert of_pod.fixes[0].death.distance_bytes > of_pod.unfixed[0].death.distance_bytes
