@@ -91,7 +91,7 @@ def test_bash_says_what_candidates_are_where_it_lists_them(installed: Bin) -> No
     shell = Shell("bash", installed)
     shell.press(f"kubectl-qos tr{TAB}\x15kubectl-qos top --sort-by re{TAB}{TAB}")
     said = shell.until("restarts")
-    assert "request   (memory request of the whole pod)" in said
+    assert "request   (memory request of the whole pod, with the overhead of its RuntimeClass)" in said
     shell.end()
 
 
