@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from kubectl_qos.analysis.fix_list import FixList, fixes_for_pods, fixes_on_nodes, of_template
@@ -18,7 +19,8 @@ from kubectl_qos.edit.fixes import (
     order_of_fixes,
 )
 from kubectl_qos.edit.preview import StrategyKind
-from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.objects import MEMORY, Pod, ResourceList, convert
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, History
@@ -251,6 +253,17 @@ def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> N
     assert "unchanged" in texts, "a limit"
     assert [fix.fits for fix in of_workload.fixes] == [": no room" not in text for text in texts]
     assert not all(fix.fits for fix in of_workload.fixes)
+
+
+def test_what_has_no_room_on_the_node_stands_after_what_fits(snapshot: Snapshot) -> None:
+    node = snapshot.nodes["worker-2"]
+    allocatable = ResourceList({**(node.status.allocatable or {}), MEMORY: Quantity.parse("14200Mi")})
+    status = msgspec.structs.replace(node.status, allocatable=allocatable)
+    small = {**snapshot.nodes, "worker-2": msgspec.structs.replace(node, status=status)}
+    found = fixes_for_pods(replace(snapshot, nodes=small), [("ml", "trainer-gpu-0")])
+    fits = [fix.fits for fix in found.fixes if fix.death.killer.is_node_wide]
+    assert set(fits) == {True, False}
+    assert fits == sorted(fits, reverse=True)
 
 
 def test_several_nodes_show_the_nearest_and_a_namespace_its_own(snapshot: Snapshot) -> None:
