@@ -88,11 +88,12 @@ class Cluster:
         return {id_: f"CHANGE-{number}" for number, id_ in enumerate(found, 1)}
 
     def everywhere_the_same(self, line: str) -> str:
-        """Without ports, times and ids."""
+        """Without ports, times, ages and ids."""
         for id_, name in self.ids().items():
             line = line.replace(id_, name).replace(id_.rpartition("-")[2], name)
         line = re.sub(r"(?<=CHANGE-\d   )\d+s +", "AGE   ", line)
         line = re.sub(r'(?<="time": )".*"', '"TIME"', line)
+        line = re.sub(r"\S+(?= old: growth since then)", "AGE", line)
         line = re.sub(r"(?<=qos undo )[0-9a-f]{8}$", "CHANGE-0", line)
         return re.sub(r"127\.0\.0\.1:\d{4,}", "127.0.0.1:PORT", line)
 
