@@ -21,7 +21,7 @@ from tests.web.serving import Served, needs_proc, served, until_gone
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="neither chromium nor google-chrome is installed")
 
-VICTIM = "api-7d9c5b6f8-x2mzq"
+VICTIM = "importer-5f7b9c-2vtxk"
 
 
 @dataclass
@@ -51,11 +51,11 @@ async def seen(tmp_path: Path) -> AsyncIterator[Seen]:
 
 async def test_a_person_reads_the_ranking_an_explanation_and_the_help(seen: Seen, tmp_path: Path) -> None:
     await seen.page.press("d")
-    await seen.shows("kubepods")
+    await seen.shows("Dies next")
     await seen.page.press("Escape")
-    await seen.shows("all namespaces")
+    await seen.shows("Next death")
     await seen.page.press("?")
-    assert "type to search" in await seen.shows("Help")
+    assert "such as sort" in await seen.shows("Help")
     await seen.page.picture(tmp_path / "help.png")
     assert size_of(tmp_path / "help.png") == (1280, 800)
     assert seen.page.complaints == []
