@@ -3,9 +3,11 @@
 `NextDeath.urgency` is the order everywhere. Not here: words (present/next_death.py, simulation.py).
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, kill_order
@@ -60,6 +62,13 @@ class DeathRow(NamedTuple):
         is_waiting = self.death.killer.is_node_wide or self.death.precedent or self.seconds is not None
         return not is_waiting and self.death.fullness * 100 < FAR_PERCENT
 
+    @property
+    def is_expected(self) -> bool:
+        """Whether more speaks for it than that its ceiling is the fullest."""
+        death = self.death
+        is_full = death.fullness * 100 >= FAR_PERCENT or death.distance_bytes <= 0
+        return is_full or self.seconds is not None or death.precedent is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Deaths:
@@ -77,6 +86,19 @@ class Deaths:
     """State of the only node."""
     others_first: tuple[str, ...] = ()
     """Nodes where no limit of these pods is near, and other pods die first."""
+
+
+class NamedDeaths(NamedTuple):
+    """The deaths of several named pods of a node.
+
+    `others` has the nearest death of each further pod, and the one at an own limit that comes before `first`
+    if the pod alone grows. `on_full_node` is of the kernel's victim there if that is another pod.
+    """
+
+    node: str
+    first: NextDeath
+    others: tuple[tuple[NextDeath, NextDeath | None], ...]
+    on_full_node: NextDeath | None
 
 
 class NodeDeaths(NamedTuple):
@@ -123,6 +145,26 @@ def deaths_on_nodes(
     pods = [pod for name in states for pod in snapshot.by_node().get(name, ()) if scope.matches(pod)]
     alone = states[nodes[0]] if len(nodes) == 1 else None
     return Deaths(_in_order(rows), snapshot, pods, states, tuple(problems), alone, tuple(others_first))
+
+
+def deaths_of_named(deaths: Deaths) -> Iterator[NamedDeaths]:
+    """Yield who dies first on each node that has several of the examined pods."""
+    on_nodes, by_distance = Counter(pod.node_name for pod in deaths.pods), attrgetter("distance_bytes")
+    for node in [name for name, pods in on_nodes.items() if pods > 1]:
+        on_node = [row.death for row in deaths.rows if row.node == node]
+        certain = [death for death in on_node if death.unless is None and death.grown_bytes is None]
+        if not certain:
+            continue
+        first, nearest, alone = certain[0], dict[PodKey, NextDeath](), dict[PodKey, NextDeath]()
+        for death in sorted(certain, key=by_distance):
+            if death.key != first.key:
+                nearest.setdefault(death.key, death)
+        for death in sorted(on_node, key=by_distance) if first.killer.is_node_wide else ():
+            if not death.killer.is_node_wide and 0 < death.distance_bytes < first.distance_bytes:
+                alone.setdefault(death.key, death)
+        full = min((death for death in certain if death.killer.has_ranks), key=by_distance, default=first)
+        others = tuple((death, alone.get(key)) for key, death in nearest.items())
+        yield NamedDeaths(node, first, others, full if full.key != first.key else None)
 
 
 def first_deaths_of(snapshot: Snapshot, rows: PodRows) -> dict[str, Sequence[NextDeath]]:

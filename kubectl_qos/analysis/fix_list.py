@@ -142,8 +142,7 @@ def fixes_on_nodes(
         fixes += of_node.fixes if is_one else map(_without_rankings, of_node.fixes)
         advised += [model] if model.recommending else []
         unfixed += of_node.unfixed
-        if is_one:
-            throttled += _throttled([model], keys, snapshot)
+        throttled += _throttled([model], keys, snapshot) if is_one else []
     in_order = tuple(sorted(fixes, key=order_of_fixes))
     further = {node.node for node in waiting}
     if further:

@@ -1,11 +1,9 @@
 """The next deaths in words and as a table; timeline.py has the picture of how far away they are."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Final
 
-from kubectl_qos.analysis.deaths import FAR_PERCENT, DeathRow, Deaths, NodeDeaths
+from kubectl_qos.analysis.deaths import FAR_PERCENT, DeathRow, Deaths, NodeDeaths, deaths_of_named
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.k8s.usage import PodKey, PodUsage
@@ -70,7 +68,7 @@ def notes(deaths: Deaths) -> Iterator[str]:
         if first:
             names = [full_name(pod.namespace, pod.name) for pod in first]
             yield f"the kubelet evicts {first_few(names)} before all others, which frees nothing: {NO_STATS}"
-        if deaths.state is not None and not any(map(_is_expected, deaths.rows)):
+        if deaths.state is not None and not any(row.is_expected for row in deaths.rows):
             yield f"nothing is {FAR_PERCENT} % full, and no growth is known: what grows first dies first"
         yield from victim_notes(deaths.rows)
         yield from _late_kubelet(deaths)
@@ -89,34 +87,15 @@ def notes(deaths: Deaths) -> Iterator[str]:
             yield f"{first_few(names)}: growth in the first minutes after a start is not a trend"
 
 
-def _is_expected(row: DeathRow) -> bool:
-    """Return whether more speaks for a death than that its ceiling is the fullest."""
-    death = row.death
-    is_full = death.fullness * 100 >= FAR_PERCENT
-    return is_full or death.distance_bytes <= 0 or row.seconds is not None or death.precedent is not None
-
-
 def first_of_named(deaths: Deaths) -> Iterator[str]:
     """Say which of several named pods of a node dies first, and what would make another one the first."""
-    on_nodes = Counter(pod.node_name for pod in deaths.pods if deaths.rows)
-    for node in [name for name, pods in on_nodes.items() if pods > 1]:
-        on_node = [row.death for row in deaths.rows if row.node == node]
-        certain = [death for death in on_node if death.unless is None and death.grown_bytes is None]
-        if not certain:
-            continue
-        first, by_distance = certain[0], attrgetter("distance_bytes")
-        others = dict[PodKey, NextDeath]()
-        for death in sorted(certain, key=by_distance):
-            if death.key != first.key:
-                others.setdefault(death.key, death)
-        texts = [_instead(first, other, on_node) for other in others.values()]
-        ranked = (death for death in certain if death.killer.has_ranks)
-        full = min(ranked, key=by_distance, default=first)
-        if full.key != first.key:
-            if_large = death_condition(full, names_other=False)
-            texts.append(f"on a full node, the RANK of top, the kernel kills {victim(full)} first{if_large}")
+    for node, first, others, full in deaths_of_named(deaths):
         by = f"{killer_words(first)}, {in_time(first)}{death_condition(first)}"
-        yield f"first on {escape(node) or 'the node'}: {'; '.join([f'{victim(first)} ({by})', *texts])}"
+        texts = [f"{victim(first)} ({by})", *(_instead(first, other, alone) for other, alone in others)]
+        if full is not None:
+            if_large = death_condition(full, names_other=False)
+            texts.append(f"on a full node the kernel kills {victim(full)} first{if_large} (RANK in top)")
+        yield f"first on {escape(node) or 'the node'}: {'; '.join(texts)}"
 
 
 def apart_notes(deaths: Deaths) -> Iterator[str]:
@@ -125,13 +104,11 @@ def apart_notes(deaths: Deaths) -> Iterator[str]:
         yield "pods on different nodes do not compete for memory"
 
 
-def _instead(first: NextDeath, other: NextDeath, deaths: Iterable[NextDeath]) -> str:
+def _instead(first: NextDeath, other: NextDeath, alone: NextDeath | None) -> str:
     """Say what would make another pod die before the first: its own growth, or else when it dies."""
-    own = [death for death in deaths if death.key == other.key and not death.killer.is_node_wide]
-    sooner = [death for death in own if 0 < death.distance_bytes < first.distance_bytes]
-    if sooner and first.killer.is_node_wide:
-        near = min(sooner, key=attrgetter("distance_bytes"))
-        return f"{victim(near)} only if it alone grows by {distance(near).lstrip('+')} ({killer_words(near)})"
+    if alone is not None:
+        grows = distance(alone).lstrip("+")
+        return f"{victim(alone)} only if it alone grows by {grows} ({killer_words(alone)})"
     grown = next((_from(contender) for contender in first.growing if contender.key == other.key), "")
     if grown:
         return f"{grown}, if it alone grows"

@@ -1,7 +1,6 @@
 """A simulation in words: its steps as a table, its outcome as a sentence, and its estimates."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
@@ -23,7 +22,7 @@ from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fit
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, MemoryLevel, Scenario
-from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep, simulate
+from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep, eviction_left_out
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import Importance, ImportanceReason, NodeState
 
@@ -191,12 +190,10 @@ def _left_out(node_state: NodeState, simulation: Simulation, eviction_by: str) -
     scenario = simulation.scenario
     if scenario == Scenario(eviction=True, restarts=scenario.restarts) and not simulation.steps:
         yield "nothing grows here: add --grow, --all-at-limit or --until-oom to see whom growth ends"
-    grows = not scenario.eviction and scenario.free_bytes is None
-    steps = simulate(node_state, replace(scenario, eviction=True)).steps if grows else ()
-    evicted = next(((place, step) for place, step in enumerate(steps) if step.evicts), None)
+    evicted = eviction_left_out(node_state, scenario)
     if evicted is not None:
         when = f"after step {evicted[0]}" if evicted[0] else "first"
-        yield f"the kubelet would evict {full_name(*evicted[1].key)} {when}: {eviction_by} simulates that"
+        yield f"the kubelet would evict {full_name(*evicted[1])} {when}: {eviction_by} simulates that"
 
 
 def _node_notes(node_state: NodeState, scenario: Scenario) -> Iterator[str]:

@@ -466,8 +466,8 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode())))
     source = FileSource(["-"])
     assert source.title == "standard input"
-    (found,) = source.snapshot(Scope()).pods
-    assert source.raw(found)["metadata"] == {"name": found.name}
+    (pod,) = source.snapshot(Scope()).pods
+    assert source.raw(pod)["metadata"] == {"name": pod.name}
 
 
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:
@@ -478,8 +478,8 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     writer.start()
     source = FileSource([str(path)])
     writer.join()
-    (found,) = source.snapshot(Scope()).pods
-    assert source.raw(found)["metadata"] == {"name": found.name}
+    (pod,) = source.snapshot(Scope()).pods
+    assert source.raw(pod)["metadata"] == {"name": pod.name}
 
 
 def test_the_whole_object_is_found_again(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_a_newer_sample_shows_that_pressure_ended_at_once_only_with_much_memory_
 def test_what_an_evicted_pod_used_in_the_sample_is_free_once_it_has_ended(
     phase: str, evicted_at: str, short_at: str, due: Due
 ) -> None:
-    found, gone = snapshot(pressure("12:00:05", "12:00:05")), pod("gone", phase=phase)
+    after, gone = snapshot(pressure("12:00:05", "12:00:05")), pod("gone", phase=phase)
     disruption = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -173,14 +173,14 @@ def test_what_an_evicted_pod_used_in_the_sample_is_free_once_it_has_ended(
     }
     gone["status"]["conditions"] = [{**disruption, "lastTransitionTime": f"2026-11-20T{evicted_at}Z"}]
     samples = [convert(metrics(name, size), PodMetrics) for name, size in (("big", "1Gi"), ("gone", "8Gi"))]
-    found = replace(
-        found,
-        pods=[*found.pods, convert(gone, Pod)],
+    after = replace(
+        after,
+        pods=[*after.pods, convert(gone, Pod)],
         usage=usage_by_pod(samples),
         node_usage={"worker-1": Quantity.parse("16200Mi").value()},
         shortages={"worker-1": f"2026-11-20T{short_at}Z"} if short_at else {},
     )
-    state = state_of_node(found, "worker-1")
+    state = state_of_node(after, "worker-1")
     assert state.due is due
     assert state.own_bytes == (16200 << 20) - (9 << 30), "what a pod used is not the node's own"
 

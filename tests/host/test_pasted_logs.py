@@ -560,7 +560,9 @@ def test_of_two_nodes_in_one_log_the_report_nearest_in_time_goes_on() -> None:
     other[1] = other[1].replace("x #1", "x Not tainted 6.12.1 #1")
     for at in range(3, len(LINES)):
         report = next(
-            one for one in read_log([*LINES[:at], *other, *LINES[at:]], NOW).reports if one.victim is not None
+            report
+            for report in read_log([*LINES[:at], *other, *LINES[at:]], NOW).reports
+            if report.victim is not None
         )
         assert (report.kernel, report.is_table_whole) == ("5.15.0-1041-azure", True), at
 

@@ -11,7 +11,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.metrics.past import read_kills, with_older
 from kubectl_qos.metrics.prometheus import Prometheus, Sample, Series
 from kubectl_qos.present.evidence import evidence_sentence
-from kubectl_qos.qos.killers import Mechanism
+from kubectl_qos.qos.killers import EVICTING, Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Fact
 from kubectl_qos.qos.reason import Confidence
@@ -28,6 +28,8 @@ APP, ON_NODE = {**POD, "container": "a"}, {"node": "node1"}
 
 class Died(Prometheus):
     """A store in which one container died, sampled at 20 MiB, while its limit was 80 MiB."""
+
+    pressure_at = DIED + 20
 
     def __init__(self, node_bytes: float | None, **changes: float | None) -> None:
         super().__init__(connect(ConnectionOptions(server="http://127.0.0.1:1")), "the store")
@@ -67,7 +69,8 @@ class Died(Prometheus):
 
     def query_range(self, expression: str, start: float, end: float, step: float) -> list[Series]:
         del start, end, step
-        return [Series(one.labels, [(DIED + 20, one.value)]) for one in self._of(expression)]
+        at = self.pressure_at if "MemoryPressure" in expression else DIED + 20
+        return [Series(one.labels, [(at, one.value)]) for one in self._of(expression)]
 
 
 def death(store: Prometheus, *events: Event) -> Kill:
@@ -157,3 +160,24 @@ def test_an_eviction_is_one_death_of_the_pod_with_its_time() -> None:
     kills = find_kills(Snapshot(pods=(convert(raw, Pod),)), EventList())
     assert [(kill.time, finding(kill)) for kill in kills] == [("", evicted)]
     assert with_older(kills, [older], 3600) == [older], "--at: no store has what the status says"
+
+
+@pytest.mark.parametrize(
+    ("seconds_before", "expected"),
+    [
+        (0, (EVICTING.id, LIKELY)),
+        (599, (EVICTING.id, LIKELY)),
+        (601, (Mechanism.UNKNOWN_EVICTION, Confidence.CERTAIN)),
+        (-61, (Mechanism.UNKNOWN_EVICTION, Confidence.CERTAIN)),
+    ],
+)
+def test_an_eviction_under_pressure_of_its_node_is_one_for_memory(
+    seconds_before: int, expected: tuple[str, Confidence]
+) -> None:
+    store = Died(CALM, pressure=1)
+    store.pressure_at = DIED + 20 - seconds_before
+    of_node = [
+        sample for sample in store.samples if sample[0] in {"kube_pod_info", "kube_node_status_condition"}
+    ]
+    store.samples = [*of_node, ("kube_pod_status_reason", {**POD, "reason": "Evicted"}, 1)]
+    assert finding(death(store)) == expected

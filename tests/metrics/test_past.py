@@ -59,9 +59,9 @@ def test_a_minute_before_a_death_its_victim_is_next(
 def test_at_half_time_the_end_of_a_straight_leak_is_known(run: Run, store: Store) -> None:
     half = API_DIES // 2
     (death,) = [
-        one
-        for one in deaths(run, store, "worker-1", half)
-        if (one["pod"], one["mechanism"]) == ("api-0", "pod limit")
+        row
+        for row in deaths(run, store, "worker-1", half)
+        if (row["pod"], row["mechanism"]) == ("api-0", "pod limit")
     ]
     assert death["etaSeconds"] == pytest.approx(API_DIES - half, rel=0.1)
     done = run("next", "node/worker-1", "--usage=prometheus", "--stat=avg", "-o", "json", *at(store, half))

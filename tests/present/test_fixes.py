@@ -260,8 +260,8 @@ def test_what_has_no_room_on_the_node_stands_after_what_fits(snapshot: Snapshot)
     allocatable = ResourceList({**(node.status.allocatable or {}), MEMORY: Quantity.parse("14200Mi")})
     status = msgspec.structs.replace(node.status, allocatable=allocatable)
     small = {**snapshot.nodes, "worker-2": msgspec.structs.replace(node, status=status)}
-    found = fixes_for_pods(replace(snapshot, nodes=small), [("ml", "trainer-gpu-0")])
-    fits = [fix.fits for fix in found.fixes if fix.death.killer.is_node_wide]
+    listed = fixes_for_pods(replace(snapshot, nodes=small), [("ml", "trainer-gpu-0")])
+    fits = [fix.fits for fix in listed.fixes if fix.death.killer.is_node_wide]
     assert set(fits) == {True, False}
     assert fits == sorted(fits, reverse=True)
 

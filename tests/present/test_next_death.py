@@ -340,6 +340,14 @@ def test_where_only_fullness_orders_the_deaths_of_a_node_it_is_said(snapshot: Sn
     words = "nothing is 80 % full, and no growth is known: what grows first dies first"
     for node, is_said in (("control-1", True), ("worker-2", False)):
         assert (words in [*next_death.notes(deaths_on_nodes(snapshot, [node]))]) is is_said
+    far = DeathRow("n", DEATH._replace(ceiling_bytes=100 * MIB, distance_bytes=80 * MIB))
+    for row, is_expected in (
+        (far, False),
+        (far._replace(seconds=60), True),
+        (far._replace(death=far.death._replace(precedent=Precedent.KILLED)), True),
+        (far._replace(death=far.death._replace(distance_bytes=0)), True),
+    ):
+        assert row.is_expected is is_expected
 
 
 def test_a_node_says_what_growth_the_kubelet_may_notice_too_late(snapshot: Snapshot) -> None:
@@ -395,8 +403,8 @@ def test_of_several_named_pods_one_dies_first_and_its_line_says_what_would_chang
     said = first_of("api-7d9c5b6f8-x2mzq", "crunch-x2k9f")
     assert said == (
         "first on worker-2: batch/crunch-x2k9f (kubelet evicts, +587Mi); shop/api-7d9c5b6f8-x2mzq:c only"
-        " if it alone grows by 118Mi (own limit 94%); on a full node, the RANK of top, the kernel kills"
-        " shop/api-7d9c5b6f8-x2mzq:c first, if one process holds 1748Mi"
+        " if it alone grows by 118Mi (own limit 94%); on a full node the kernel kills"
+        " shop/api-7d9c5b6f8-x2mzq:c first, if one process holds 1748Mi (RANK in top)"
     )
     assert "(kubelet evicts, +587Mi); ml/notebook-0 from 1245Mi, if it alone grows" in first_of(
         "notebook-0", "crunch-x2k9f"

@@ -351,7 +351,7 @@ def on_a_node(own: int, evicts_at: int, reserved: int) -> NodeState:
 def test_of_the_killers_of_a_node_the_one_that_less_growth_reaches_comes_first() -> None:
     """By allocatable memory eviction is nearer, and less full than the node, which comes after it."""
     deaths = next_deaths(on_a_node(own=1850, evicts_at=100, reserved=1900))
-    assert [(one.mechanism, one.distance_bytes // MIB) for one in deaths] == [
+    assert [(death.mechanism, death.distance_bytes // MIB) for death in deaths] == [
         ("kubelet eviction", 4000),
         ("kubepods limit", 4100),
         ("node", 4150),
@@ -364,7 +364,7 @@ def test_of_the_killers_of_a_node_the_one_that_less_growth_reaches_comes_first()
 def test_two_killers_as_near_as_a_sample_may_be_wrong_are_both_named(evicts_at: int, *, either: bool) -> None:
     """D11 of the recorded deaths: the threshold was 1Mi, and the kernel killed."""
     deaths = next_deaths(on_a_node(own=1000, evicts_at=evicts_at, reserved=0))
-    earlier = {one.mechanism: one.earlier and one.earlier.mechanism for one in deaths}
+    earlier = {death.mechanism: death.earlier and death.earlier.mechanism for death in deaths}
     assert deaths[0].mechanism == "kubelet eviction"
     assert earlier["kubelet eviction"] == ("node" if either else None)
     assert earlier["node"] == ("kubelet eviction" if either else None)

@@ -5,7 +5,7 @@ qos/killers/ decides who acts, and on whom. Bytes throughout. Not here: growth (
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from typing import NamedTuple
@@ -142,6 +142,17 @@ def simulate(node_state: NodeState, scenario: Scenario) -> Simulation:
         run.grow(most_steps=1)
         return run.result(is_reached=bool(run.steps), distances=tuple(distances))
     return run.result(is_reached=run.grow())
+
+
+def eviction_left_out(node_state: NodeState, scenario: Scenario) -> tuple[int, PodKey] | None:
+    """Return the first pod that the kubelet would evict as memory grows, and after how many steps.
+
+    None if evictions are simulated, if nothing grows, or if the kubelet evicts nobody.
+    """
+    if scenario.eviction or scenario.free_bytes is not None:
+        return None
+    steps = enumerate(simulate(node_state, replace(scenario, eviction=True)).steps)
+    return next(((place, step.key) for place, step in steps if step.evicts), None)
 
 
 class Run:
