@@ -295,7 +295,13 @@ def _missing_requests(resources: Sequence[str], spec: str) -> str:
         others = " && ".join(f"!({lack})" for other, lack in lacks.items() if other != name)
         named = f"({others} ? {_text(name)} : {named})"
     critical = f"has({spec}.priorityClassName) && {spec}.priorityClassName == '{SYSTEM_NODE_CRITICAL}'"
-    has_worst_score = f"!variables.unknown && variables.class == 'BestEffort' && !({critical})"
+    key = "kubernetes.io/os"
+    selected = (
+        f"has({spec}.nodeSelector) && '{key}' in {spec}.nodeSelector ? {spec}.nodeSelector['{key}'] : ''"
+    )
+    windows = f"(has({spec}.os) && {spec}.os.name != '' ? {spec}.os.name : ({selected})) == 'windows'"
+    has_other_score = f"({critical}) || {windows}"
+    has_worst_score = f"!variables.unknown && variables.class == 'BestEffort' && !({has_other_score})"
     meaning = f"({has_worst_score} ? {_text(MEANING)} : '')"
     sidecars = "variables.initContainers.filter(c, string(c.label).startsWith('sidecar '))"
     lacking = " || ".join(lacks.values())

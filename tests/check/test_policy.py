@@ -135,6 +135,8 @@ def objects(draw: st.DrawFn) -> dict[str, Any]:
             optional={
                 "priority": st.sampled_from([0, 1, -5, 2_000_000_000]),
                 "priorityClassName": st.sampled_from(["", "high", "system-node-critical"]),
+                "os": st.sampled_from([{"name": "windows"}, {"name": "linux"}]),
+                "nodeSelector": st.sampled_from([{"kubernetes.io/os": "windows"}, {"disk": "fast"}]),
             },
         )
     )
@@ -156,6 +158,14 @@ def objects(draw: st.DrawFn) -> dict[str, Any]:
 @given(objects())
 def test_a_random_object_is_judged_alike(raw: dict[str, Any]) -> None:
     assert_equal(raw)
+
+
+@pytest.mark.parametrize(
+    "of_windows", [{"os": {"name": "windows"}}, {"nodeSelector": {"kubernetes.io/os": "windows"}}]
+)
+def test_a_pod_for_windows_has_no_oom_score_adj(of_windows: dict[str, Any]) -> None:
+    spec = {"containers": [{"name": "app", "image": "b"}], **of_windows}
+    assert_equal({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec})
 
 
 POD_LEVEL = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}}
