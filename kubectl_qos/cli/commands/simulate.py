@@ -57,7 +57,7 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `simulate`."""
     parser.add_argument("target", nargs="*", metavar="node/NAME", help="the node")
-    modes = parser.add_argument_group("what happens (one of these, or --eviction alone: who is evicted now)")
+    modes = parser.add_argument_group("what happens (--eviction alone: who is evicted now)")
     modes.add_argument("--free", metavar="SIZE", help="simulate kills until SIZE has been freed")
     modes.add_argument(
         "--grow",
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the pod or container grows to SIZE, or by +SIZE; node=SIZE means the node's own processes. May"
         " repeat: all grow at once and reach their sizes together",
     )
-    add_switch(modes, "--until-oom", help="all containers grow alike, until the first kill")
+    add_switch(modes, "--until-oom", help="all containers grow alike, until the first kill (the default)")
     add_switch(
         modes, "--all-at-limit", help="each container grows to its limit; containers without one do not grow"
     )
@@ -195,14 +195,9 @@ def _parse_request(options: Options) -> _Request:
     given = [flag for flag, value in modes.items() if value]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} cannot be used together", hint="give one at a time")
-    if not given and not options.eviction:
-        raise UsageError(
-            "what happens on the node? one of --free, --grow, --until-oom, --all-at-limit, --eviction",
-            hint=f"kubectl qos simulate {' '.join(options.target)} --free 4Gi",
-        )
     scenario = Scenario(
         free_bytes=sources.parse_size(options.free, "--free", "4Gi") if options.free is not None else None,
-        until_oom=options.until_oom,
+        until_oom=options.until_oom or not (given or options.eviction),
         all_at_limit=options.all_at_limit,
         eviction=options.eviction,
         restarts=options.restarts,
