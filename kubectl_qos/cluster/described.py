@@ -95,8 +95,9 @@ _EVENT_TITLES: Final = (
     ("TYPE", "REASON", "AGE", "FROM", "MESSAGE"),
     ("LASTSEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"),
     ("NAMESPACE", "LASTSEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"),
+    ("TYPE", "REASON", "OBJECT", "MESSAGE"),
 )
-"""The headings of describe, get events, and get events -A, from the type's column on."""
+"""The headings of describe, get events, and get events -A, and what a person leaves of these."""
 _MAY_BE_EMPTY: Final = frozenset({"SUBOBJECT", "SUBOBJECTPATH"})
 """The column of get events -o wide, and of older descriptions, that most events leave empty."""
 _TITLES: Final = ({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME"}, {"NAME", "READY"})
@@ -309,10 +310,12 @@ def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
 
 
 def _row_without_titles(line: str) -> Iterator[dict[str, str]]:
-    for place, names in enumerate(_EVENT_TITLES):
+    for names in _EVENT_TITLES:
         values = re.split(r"  +", line, maxsplit=len(names) - 1)
-        if len(values) == len(names) and values[place] in {"Normal", "Warning"}:
-            yield dict(zip(names, values, strict=True))
+        row = dict(zip(names, values, strict=False))
+        is_event = len(values) == len(names) and row["TYPE"] in {"Normal", "Warning"}
+        if is_event and "/" in row.get("OBJECT", "/"):
+            yield row
 
 
 def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any]:

@@ -329,6 +329,7 @@ class _MessageReader:
             self._is_foreign |= _FOREIGN.search(text) is not None
             return None
         if self._place == 1 and record.is_bare:
+            text = _PART_OF_PREFIX.sub("", text)
             record = replace(record, message=_PART_OF_PREFIX.sub("", record.message))
         if self._before is not None and record.is_bare and text[: self._indent + _LEAST_INDENT].isspace():
             # Only the first line of a message has a prefix, the others are indented.

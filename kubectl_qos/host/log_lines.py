@@ -110,7 +110,8 @@ def _parse_time(kind: str, text: str, now: datetime | None) -> str:
         if kind == "unix":
             return _rfc3339(datetime.fromtimestamp(float(text), UTC))
         if kind == "iso":
-            return _rfc3339(datetime.fromisoformat(text.replace(",", ".")))
+            text = text.replace(",", ".").replace(" +", "+").replace(" -", "-")
+            return _rfc3339(datetime.fromisoformat(text))
         if kind == "full":
             date, clock, *zone = text.split()[1:]
             time = datetime.fromisoformat(f"{date}T{clock}")
@@ -300,6 +301,8 @@ _DELTA: Final = r"(?: <[ \d.]{1,24}>)?"
 _CTIME: Final = rf"[^\[\]:]{{3,40}} {_CLOCK} \d{{4}}|[A-Z][a-z]{{2}} (?:{MONTH}) [ \d]\d {_CLOCK}"
 _FACILITY: Final = r"kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d"
 
+_TAG: Final = r"(?:(?<= [+-]\d{4} )[\w.*-]{1,253}: (?=\{\"))?"
+"""What fluentd writes before a record, if it prints that."""
 _WRAPPER: Final = r"(?:stdout|stderr) [FP]|\{(?:\w{1,64}=\"(?:[^\"\\]|\\.)*\"(?:, ?)?)*\}"
 _TIMES: Final = frozenset({"ctime", "logread", "iso", "syslog", "full", "unix", "kibana"})
 
@@ -310,7 +313,7 @@ _PIECE: Final = re.compile(
             rf"\[ {{0,12}}(?P<uptime>\d{{1,12}}\.\d{{1,9}}){_DELTA}\] ?",
             r"\[ {0,12}(?P<caller>[TC]\d{1,10})\] ?",
             rf"\[(?P<ctime>{_CTIME}){_DELTA}\] ?",
-            rf"\[?(?P<iso>{_ISO})(?: UTC)?\]?:?(?:[ \t]|$)",
+            rf"\[?(?P<iso>{_ISO}(?: [+-]\d{{4}})?)(?: UTC)?\]?:?(?:[ \t]|$){_TAG}",
             rf"(?P<kibana>(?:{MONTH}) \d{{1,2}}, \d{{4}} @ {_CLOCK})[ \t]+",
             rf"(?P<logread>[A-Z][a-z]{{2}} (?:{MONTH}) [ \d]\d {_CLOCK} \d{{4}}) ",
             rf"(?P<syslog>(?:{_ANY_MONTH}) [ \d]\d {_CLOCK}):? ",
@@ -325,7 +328,7 @@ _PIECE: Final = re.compile(
     re.ASCII,
 )
 _HOST: Final = re.compile(
-    r"(?!CPU: |oom-kill:|oom_reaper: |memory(?:\+swap)?: |swap: |kmem: |Mem-Info:|Workqueue: |[a-z_]+:\d)"
+    r" ?(?!CPU: |oom-kill:|oom_reaper: |memory(?:\+swap)?: |swap: |kmem: |Mem-Info:|Workqueue: |[a-z_]+:\d)"
     r"(?:(?P<host>(?!kern\.)[\w.:*-]{0,252}[\w.*-]) )?(?:[a-z]{3,8}\.[a-z]{3,7} )?"
     r"(?P<program>[\w@./-]{1,64})"
     r"(?:\[\d+\]: ?|: ?(?: (?=\[ *\d+\.\d))?| (?:-|\d+) [\w-]+ (?:-|(?:\[(?:[^\]\\]|\\.)*\])+) \ufeff?)",

@@ -12,6 +12,7 @@ import csv
 import gzip
 import io
 import lzma
+import quopri
 import re
 import sys
 import zlib
@@ -124,9 +125,19 @@ _OF_DETECTOR: Final = re.compile(
 )
 """A line of node-problem-detector, which repeats one of the kernel."""
 _OF_EVENT: Final = re.compile(
-    r".{0,2000}\bOOMKilling\b(?:,Message)?:?\s*(?=(?:Memory cgroup out|Out) of memory)", re.ASCII
+    r"(?:.{0,2000}\bOOMKilling\b(?:,Message)?:?\s*(?:[Nn]ode/\S{1,253}\s+)?|\s*Message:\s*)"
+    r"(?:\(combined from similar events\): )?(?=(?:Memory cgroup out|Out) of memory)",
+    re.ASCII,
 )
 """What stands before its message in a copy of an event."""
+_OF_GUEST: Final = re.compile(
+    r'time="(?P<time>[^"]{19,40})" .{0,400}? sandbox=(?P<id>[\w-]{1,128}) .{0,400}?'
+    r'\bvmconsole="(?P<line>(?:[^"\\]|\\.)*).*',
+    re.ASCII,
+)
+"""A line of Kata, with one of the kernel in the virtual machine of a pod."""
+_PRINTABLE: Final = re.compile(r"\b(?:gfp_mask|order|oom_score_adj|constraint|pid)=3D", re.ASCII)
+"""What only a mail has in which each sign that is not printable is a number (RFC 2045)."""
 _EXPORT_BEGINS: Final = ("__CURSOR=", "__REALTIME_TIMESTAMP=")
 _VERBOSE_BEGINS: Final = re.compile(r"[A-Z]\w\w \d{4}-\d\d-\d\d [\d:.]{8,16} [A-Z+\-\d:]{1,9} \[s=")
 _HUMAN: Final = re.compile(
@@ -144,8 +155,8 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
     `dmesg -H` has the minute, and for each further line how much later it is; `now` gives the year.
     """
     parts = ((number, part) for number, line in enumerate(lines, 1) for part in _split(line))
-    places, texts = tee(parts)
-    cleaned = map(_with_cut, _without_list(_clean(text) for _, text in texts))
+    places, texts = tee(_decoded((number, _clean(text)) for number, text in parts))
+    cleaned = map(_with_cut, _without_list(text for _, text in texts))
     numbered = ((number, text) for (number, _), text in zip(places, cleaned, strict=True))
     minute = ""
     seconds = 0.0
@@ -191,9 +202,30 @@ def _clean(line: str) -> str:
         line = _QUOTED.sub("", line)
     if line.lstrip()[:1] == "[":
         line = _NO_TIME.sub("", line)
-    if "OOMKilling" in line:
+    if "OOMKilling" in line or line.lstrip().startswith("Message:"):
         line = _OF_EVENT.sub("", _OF_DETECTOR.sub(r"\1\2 kernel: \3", line))
+    if "vmconsole=" in line and (guest := _OF_GUEST.search(line)) is not None:
+        line = "{time} {id} {line}".format_map(guest.groupdict()).replace("\\", "")
     return line
+
+
+def _decoded(lines: Iterator[Numbered]) -> Iterator[Numbered]:
+    """Decode a mail in `quoted-printable`, whose lines end with `=` where they were broken."""
+    head = list(islice(lines, _FIRST_LINES))
+    if not any(_PRINTABLE.search(text) for _, text in head):
+        yield from chain(head, lines)
+        return
+    begin, rest = 0, ""
+    for number, line in chain(head, lines):
+        begin, text = begin or number, line.rstrip()
+        is_broken = text.endswith("=") and len(rest) < LONGEST
+        rest += quopri.decodestring(text.removesuffix("=").encode()).decode(errors="replace")
+        *whole, rest = rest.split("\n") if is_broken else [*rest.split("\n"), ""]
+        for part in whole:
+            yield begin, part
+        begin = 0 if not rest else number if whole else begin
+    if rest:
+        yield begin, rest
 
 
 def _split(text: str) -> list[str]:

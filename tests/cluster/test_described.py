@@ -640,6 +640,7 @@ def test_events(text: str) -> None:
         (f"  Warning  Evicted  2m (x3 over 5m)  kubelet  {EVICTED}\n", ["kubelet eviction"]),
         (f"> 3m11s   Warning   OOMKilling   node/n1   {OOM_KILLING}", [Mechanism.MEMORY_LIMIT]),
         (f"shop   3m11s   Warning   Evicted   pod/web-0   {EVICTED}", ["kubelet eviction"]),
+        (f"Warning  OOMKilling  node/n1  {OOM_KILLING}", [Mechanism.MEMORY_LIMIT]),
     ],
     ids=[
         "events of a node",
@@ -649,6 +650,7 @@ def test_events(text: str) -> None:
         "a row of a pod",
         "a row of get events",
         "a row of all namespaces",
+        "a row without its time",
     ],
 )
 def test_events_alone_and_without_titles(text: str, expected: list[Mechanism]) -> None:

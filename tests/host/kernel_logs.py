@@ -97,6 +97,7 @@ FORMS: Final[dict[str, Form]] = {
     "journalctl -o export": _export,
     "syslog": lambda up, text: f"{_at(up):%b %e %H:%M:%S} node1 kernel: [{up:12.6f}] {text}",
     "syslog without a host": lambda up, text: f"{_at(up):%b %e %H:%M:%S} kernel: {text}",
+    "syslog with an empty host": lambda up, text: f"{_at(up):%b %e %H:%M:%S}  kernel: {text}",
     "syslog with a facility": lambda up, text: f"{_at(up):%b %e %H:%M:%S} node1 kern.warn kernel: {text}",
     "rsyslog": lambda up, text: f"{_at(up):%Y-%m-%dT%H:%M:%S.%f}+00:00 node1 kernel: [{up:12.6f}] {text}",
     "RFC 5424": lambda up, text: f"<4>1 {_at(up):%Y-%m-%dT%H:%M:%S.%f}Z node1 kernel - - - {text}",
@@ -108,6 +109,13 @@ FORMS: Final[dict[str, Form]] = {
     "Talos, JSON": _talos_json,
     "kubectl logs --prefix": lambda up, text: f"[pod/npd-x/npd] [{up:12.6f}] {text}",
     "a name before it": lambda up, text: f"node1 | [{up:12.6f}] {text}",
+    "fluentd": lambda up, text: (
+        f"{_at(up):%Y-%m-%d %H:%M:%S.%f}000 +0000 host.kern: {json.dumps({'message': text, 'host': 'node1'})}"
+    ),
+    "Kata": lambda up, text: (
+        f'time="{_at(up):%Y-%m-%dT%H:%M:%SZ}" level=debug msg="reading guest console" pid=77 sandbox=node1'
+        f" source=virtcontainers vmconsole={json.dumps(f'[{up:12.6f}] {text}')}"
+    ),
     "Windows": lambda up, text: f"[{up:12.6f}] {text}\r",
 }
 """How programs write a message of the kernel, by seconds since boot."""

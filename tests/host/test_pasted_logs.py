@@ -1,6 +1,7 @@
 """Logs as people paste them: what is said of a report that begins and ends anywhere, in any form."""
 
 import json
+import quopri
 import re
 import textwrap
 from collections.abc import Callable
@@ -296,6 +297,12 @@ FORMS: dict[str, Callable[[list[str]], list[str]]] = {
         )
         for line in lines
     ],
+    "a printable mail": lambda lines: (
+        quopri.encodestring("\n".join(f"> > {line}" for line in lines).encode()).decode().split("\n")
+    ),
+    "a printable mail with ends of lines": lambda lines: (
+        quopri.encodestring("\n".join(lines).encode()).decode().replace("\n", "=0A=\n").replace("==0A=", "=")
+    ).split("\n"),
     "a blank line between": lambda lines: [part for line in lines for part in (line, "")],
     "80 columns": lambda lines: [line[at : at + 80] for line in lines for at in range(0, len(line), 80)],
     "80 columns, indented": lambda lines: [f"  {part}" for part in FORMS["80 columns"](lines)],
@@ -466,6 +473,8 @@ def test_a_group_outside_pods_is_no_container() -> None:
     "form",
     [
         "1 OOMKilling: {}",
+        "default   54m    Warning   OOMKilling  node/ncn-w003  {}",
+        "Message:(combined from similar events): {}",
         "kernel-monitor, node-a\t\tWarning\t\tOOMKilling\t{}",
         "I0225 17:35:11.1613 20814 ooms.go:284] OOM: &Event{{Name:n,Reason:OOMKilling,Message:{},Source:x}}",
     ],
@@ -538,6 +547,13 @@ def test_the_first_line_lost_a_part_of_its_prefix(lost: int) -> None:
     report = report_of([lines[0][lost:], *lines[1:]])
     assert (report.node, report.time[5:], report.incomplete) == ("worker-a", "11-20T12:00:07", False)
     assert report.invoker is not None
+
+
+def test_a_first_line_that_lost_its_beginning_and_is_broken() -> None:
+    lines = [f"93605.506728] Task in {V1}/{ID} killed as a result of limit of {V1}/{ID}", OLD_KILLED]
+    cgroup = pod_cgroup(report_of([lines[0][:130], lines[0][130:], lines[1]]).task_memcg)
+    assert cgroup is not None
+    assert cgroup.container_id == ID
 
 
 def test_a_cut_first_line_alone_does_not_say_whether_it_was_by_hand() -> None:
