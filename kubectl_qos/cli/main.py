@@ -313,6 +313,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         )
     if namespace.command is None and not namespace.version and not sys.stdout.isatty():
         parser.parse_args(["top"], namespace)
+    if "target" in namespace:
+        from kubectl_qos.cli.resources import take_namespace
+
+        take_namespace(namespace)
     return namespace
 
 

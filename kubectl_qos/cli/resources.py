@@ -14,6 +14,8 @@ from kubectl_qos.cli import output
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError, did_you_mean, nearest
 
 if TYPE_CHECKING:
+    import argparse
+
     from kubectl_qos.cli.sources import ResolvedSource
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -33,6 +35,24 @@ class Reference(NamedTuple):
 def reference(pod: Pod) -> str:
     """Return the name of a pod or workload in a sentence: `deployment/web`."""
     return str(Reference(pod.kind, pod.name))
+
+
+def take_namespace(options: argparse.Namespace) -> None:
+    """Read `NAMESPACE/POD:CONTAINER`, as tables name a victim, as a pod and its --namespace.
+
+    Raises UsageError for pods of several namespaces.
+    """
+    words = options.target if isinstance(options.target, list) else []
+    for index, word in enumerate(words):
+        place, colon, _ = word.partition(":")
+        namespace, slash, pod = place.partition("/")
+        if colon and slash and parse_kind(namespace) is None:
+            given = vars(options).setdefault("namespace", namespace)
+            if given != namespace:
+                raise UsageError(
+                    f"{word} is not in namespace {given}", "name pods of one namespace at a time"
+                )
+            words[index] = f"pod/{pod}"
 
 
 def parse_references(
@@ -83,6 +103,7 @@ def _parse_reference(word: str, name: str, *, any_kind: bool, nodes: bool) -> Re
     kind = parse_kind(word) or (word.lower() if any_kind else None)
     if kind is None or (kind == "Node" and not nodes):
         hint = "use pod, deployment, statefulset, daemonset, replicaset, job or cronjob"
+        hint += f"; a pod of namespace {word} is pod/{name} -n {word}"
         if kind == "Node":
             hint = f"kubectl qos next node/{name} says who dies there; fix, tree and report take nodes too"
             raise UsageError(f"node/{name} is no pod or workload", hint)

@@ -35,6 +35,25 @@ def test_a_name_alone_is_that_of_a_pod(capsys: pytest.CaptureFixture[str], comma
     assert done(capsys, f"{command} {TWO_PODS[0]} -n shop") == expected
 
 
+@pytest.mark.parametrize("command", ["explain", "next", "tree", "fix", "top", "kills"])
+def test_a_victim_is_taken_back_as_tables_name_it(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    expected = done(capsys, f"{command} pod/{TWO_PODS[0]} -n shop")
+    assert expected[0] == 0
+    assert done(capsys, f"{command} shop/{TWO_PODS[0]}:c") == expected
+
+
+def test_victims_of_two_namespaces_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = done(capsys, f"next shop/{TWO_PODS[0]}:c data/db-2:a")
+    assert (code, "name pods of one namespace at a time" in err) == (2, True)
+
+
+def test_the_hint_for_a_namespace_in_the_place_of_a_kind_is_the_right_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, _, err = done(capsys, "explain data/db-2")
+    assert (code, "a pod of namespace data is pod/db-2 -n data" in err) == (2, True)
+
+
 def test_a_kind_alone_names_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = done(capsys, "explain deploy")
     assert code

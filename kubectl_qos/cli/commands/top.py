@@ -52,14 +52,14 @@ class Options:
     """Which pods or nodes are shown, and how."""
 
     source: SourceOptions
-    names: tuple[str, ...]
+    target: tuple[str, ...]
     table: TableOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `top`."""
     parser.add_argument(
-        "names",
+        "target",
         nargs="*",
         metavar="TYPE/NAME",
         help="only these pods: search-0, pod/search-0, pods search-0, or deploy/api for its pods; or"
@@ -106,8 +106,8 @@ def run(options: Options) -> int:
     """Print the table; exit code 1 if a document could not be read or a named object was not found."""
     from kubectl_qos.cli.tables import print_table, watch
 
-    group = resources.parse_group(options.names)
-    references = [] if group else resources.parse_references_or_names(options.names)
+    group = resources.parse_group(options.target)
+    references = [] if group else resources.parse_references_or_names(options.target)
     if options.source.is_fleet:
         from kubectl_qos.cli import tables
 

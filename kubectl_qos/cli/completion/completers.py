@@ -349,7 +349,7 @@ EVERY_COMMAND: Final[Mapping[str, Completer]] = {
 _APPLY: Final[Mapping[str, Completer]] = {"undo_if": conditions, "write": by_shell(FOLDERS)}
 
 OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
-    "top": {"names": TargetCompleter(*KINDS, bare=True, max_targets=None), "sort_by": columns},
+    "top": {"target": TargetCompleter(*KINDS, bare=True, max_targets=None), "sort_by": columns},
     "check": {
         "paths": files_ending_in("yaml", "yml", "json"),
         "release": releases,
