@@ -361,6 +361,11 @@ class Condition(ApiStruct, frozen=True):
         return self.status == "False" and self.type == "Ready"
 
     @property
+    def is_disruption(self) -> bool:
+        """Return whether a pod is or was ended as a whole; the reason says by whom."""
+        return self.status == "True" and self.type == DISRUPTION_TARGET
+
+    @property
     def is_memory_pressure(self) -> bool:
         """Return whether a node's kubelet says that memory is short."""
         return self.type == MEMORY_PRESSURE and self.status == "True"

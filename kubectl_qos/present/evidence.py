@@ -33,7 +33,8 @@ def _ended(details: Details) -> str:
         return f"{subject} ended unseen, as when its node restarts (exit code 255, Unknown)"
     if details["reason"] == OOM_KILLED and code != SIGKILLED:
         by = {0: "normally", 143: "by SIGTERM, as on a normal stop"}.get(code, "by itself")
-        child = f": a process in it was killed in that run, and its main process ended {by}"
+        since = f"at some time since {escape(details['since'])}" if details.get("since") else "in that run"
+        child = f": {since} a process in it was killed, and its main process ended {by}"
     return f"{subject} ended with exit code {code} and {reason}{child}"
 
 
@@ -191,7 +192,17 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.EXIT_IS_MADE_UP: "ContainerStatusUnknown: the kubelet lost track of it and fills in exit code 137",
     Fact.POD_ENDED: _quoted("the pod's status says"),
     Fact.DISRUPTED: _quoted("the pod's condition DisruptionTarget says"),
+    Fact.REFUSED_BEST_EFFORT: (
+        "a kubelet under MemoryPressure admits no BestEffort pod: request cpu or memory, or tolerate"
+        " node.kubernetes.io/memory-pressure"
+    ),
+    Fact.REFUSED_BY_REQUESTS: (
+        "that compares requests, not usage: with those of the other pods of its node it does not fit"
+    ),
     Fact.EXCESS: _excess,
+    Fact.COMES_BACK: (
+        "its DaemonSet creates it again on this node, also under pressure: it can be evicted again and again"
+    ),
     Fact.OWN_STORAGE_LIMIT: _own_storage,
     Fact.EVENT: _event,
     Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: nothing says that the node ran out of memory",

@@ -18,7 +18,7 @@ from kubectl_qos.analysis.pod_facts import (
 )
 from kubectl_qos.errors import QosError, first_few
 from kubectl_qos.k8s.events import NOT_ONLY_MEMORY, Event, EventList
-from kubectl_qos.k8s.objects import DISRUPTION_TARGET, ContainerStateTerminated, ContainerStatus, Pod
+from kubectl_qos.k8s.objects import ContainerStateTerminated, ContainerStatus, Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
@@ -97,7 +97,7 @@ def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
     """Say why the whole pod ended; a pod that exits cleanly on SIGTERM does not have the reason Evicted."""
     kill = kubelet_kill(pod, ())
     for condition in pod.status.conditions or ():
-        if condition.type == DISRUPTION_TARGET and condition.status == "True":
+        if condition.is_disruption:
             meaning = _DISRUPTIONS.get(condition.reason, "disrupted")
             if kill is not None and condition.reason == "TerminationByKubelet":
                 meaning = WORDS[kill.mechanism].killed

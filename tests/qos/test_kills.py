@@ -303,6 +303,22 @@ def test_an_end_that_the_runtime_did_not_see(reason: str, text: str) -> None:
     assert evidence_sentence(evidence) == text
 
 
+@pytest.mark.parametrize(
+    ("started", "when"),
+    [("2026-02-11T10:11:23Z", "at some time since 2026-02-11T10:11:23Z"), (None, "in that run")],
+)
+def test_an_oom_kill_that_did_not_end_the_container_may_be_long_before(
+    started: str | None, when: str
+) -> None:
+    """The runtime counts kills until the end (kubernetes#140716: 143 after a drain)."""
+    end = ContainerStateTerminated(reason="OOMKilled", exit_code=143, started_at=started)
+    text = evidence_sentence(next(ended_evidence(end, "state")))
+    assert text == (
+        f"it ended with exit code 143 and OOMKilled: {when} a process in it was killed, and its main process"
+        " ended by SIGTERM, as on a normal stop"
+    )
+
+
 @pytest.mark.parametrize("kind", ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"])
 @pytest.mark.parametrize("state", ["state", "lastState"])
 def test_containers_of_every_kind(kind: str, state: str) -> None:

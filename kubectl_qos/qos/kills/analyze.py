@@ -41,6 +41,7 @@ from kubectl_qos.qos.kills.evidence import (
     report_evidence,
     reported_confidence,
     reported_mechanism,
+    stop_of_pod,
 )
 from kubectl_qos.qos.kills.node_events import container_by_name, event_reports, without_second_hand
 from kubectl_qos.qos.kills.report import Constraint, KernelLog, OomReport, distinct_reports, seconds_between
@@ -54,7 +55,6 @@ AGREES_SECONDS: Final = 10.0
 """A container's end within this time after a kernel kill counts as its effect."""
 NEIGHBOUR_SECONDS: Final = 60.0
 _KILL_SIGNAL: Final = 9
-_DEADLINE: Final = "DeadlineExceeded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,7 +397,7 @@ class _KillAnalyzer:
             node_events=node_events,
             events_since=self._events_since,
             pod_events=events,
-            stop=_stop_of_pod(pod),
+            stop=stop_of_pod(pod),
             neighbours=neighbours,
             has_log=bool(logs),
             silent_log=next((log.title for log in logs if _is_silent(log, death.time)), None),
@@ -438,15 +438,6 @@ class _KillAnalyzer:
             if ended is not None and reported.report.uptime is not None:
                 boots.setdefault(id(reported.log), []).append(ended.timestamp() - reported.report.uptime)
         return {log: datetime.fromtimestamp(median(seconds), UTC) for log, seconds in boots.items()}
-
-
-def _stop_of_pod(pod: Pod) -> Evidence | None:
-    """Return why a whole pod is stopped: its containers have the grace period, then comes SIGKILL."""
-    if pod.metadata.deletion_timestamp is not None:
-        return Evidence(Fact.BEING_DELETED)
-    status = pod.status
-    details = {"reason": status.reason, "message": status.message}
-    return Evidence(Fact.POD_ENDED, details) if status.reason == _DEADLINE else None
 
 
 def _is_own(pod: Pod, mechanism: Mechanism) -> bool:

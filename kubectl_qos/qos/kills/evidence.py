@@ -16,12 +16,13 @@ from typing import Any, Final
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.allocation import low_pod_limit
 from kubectl_qos.k8s.events import OOM_KILLING, Event
+from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import (
-    DISRUPTION_TARGET,
     EPHEMERAL_STORAGE,
     MEMORY,
     UNKNOWN_CONTAINER,
+    Condition,
     ContainerStateTerminated,
     Pod,
     all_containers,
@@ -39,6 +40,7 @@ OOM_KILLED: Final = "OOMKilled"
 EVICTED: Final = "Evicted"
 PREEMPTING: Final = "Preempting"
 BY_KUBELET: Final = "TerminationByKubelet"
+_DEADLINE: Final = "DeadlineExceeded"
 WAITING: Final = "waiting"
 """Stands for a status field with an end: the container waits because it could not start."""
 
@@ -61,7 +63,10 @@ class Fact(Enum):
     EXIT_IS_MADE_UP = "the kubelet lost sight of the container and filled in 137"
     POD_ENDED = "status.reason of the pod: reason, message"
     DISRUPTED = "the condition DisruptionTarget: reason, message"
+    REFUSED_BEST_EFFORT = "a node with MemoryPressure refused it, as it does BestEffort pods"
+    REFUSED_BY_REQUESTS = "the requests of the pods of its node left no room for its own"
     EXCESS = "what containers of an evicted pod used above their requests: resource, above, is_all, priority"
+    COMES_BACK = "the pod is a DaemonSet's, which creates it again on the same node"
     OWN_STORAGE_LIMIT = "a limit of its own for storage was exceeded: of, name, limit, is_memory"
     EVENT = "an event: reason, message, object, times"
     NO_SYSTEM_OOM = "events of the node go back that far and none is a SystemOOM"
@@ -139,6 +144,8 @@ def ended_evidence(end: ContainerStateTerminated, state: str, limit: int = 0) ->
     """Yield what a status says of a container's end: its field `state` has it, `limit` is in bytes."""
     exit_code = end.known_exit_code if state != WAITING else None
     details = {"state": state, "exit_code": exit_code, "reason": end.reason}
+    if end.reason == OOM_KILLED and exit_code != SIGKILLED:
+        details["since"] = end.started_at or ""
     yield Evidence(Fact.ENDED, details, end.finished_at or "")
     words = oom_at_start(end.message, limit)
     if words:
@@ -269,6 +276,11 @@ _REJECTED: Final = re.compile(
     r"The node had condition|didn't have enough resource|\[memorymanager\]|^Pod was rejected"
     r"|^Resources cannot be allocated with Topology|^SMT Alignment Error"
 )
+_REFUSALS: Final = {
+    Fact.REFUSED_BEST_EFFORT: re.compile(r"had condition: \[MemoryPressure\]"),
+    Fact.REFUSED_BY_REQUESTS: re.compile(r"didn't have enough resource: (?!pods)"),
+}
+"""Why a kubelet refuses a pod: eviction_manager.go Admit, and lifecycle/predicate.go for its requests."""
 _OUT_OF: Final = "OutOf"
 """How the reasons of refused pods begin: pkg/kubelet/lifecycle/predicate.go, as OutOfmemory."""
 _CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
@@ -334,13 +346,10 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
         evidence.append(Evidence(Fact.POD_ENDED, {"reason": status.reason, "message": status.message}))
         messages.append(status.message)
     for condition in status.conditions or ():
-        is_kubelet = condition.reason == BY_KUBELET and condition.status == "True"
-        if condition.type == DISRUPTION_TARGET and is_kubelet:
-            details = {"reason": condition.reason, "message": condition.message}
-            time = condition.last_transition_time or ""
-            evidence.append(Evidence(Fact.DISRUPTED, details, time))
+        if condition.is_disruption and condition.reason == BY_KUBELET:
+            evidence.append(_disruption_evidence(condition))
             messages.append(condition.message)
-            times = times or [time]
+            times = times or [evidence[-1].time]
     evidence += map(event_evidence, kubelet_events)
     messages += [event.message for event in kubelet_events]
     if not evidence:
@@ -354,9 +363,31 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
         return None
     if resource:
         evidence.append(_excess(pod, messages, resource, is_old=word in _OLD_WORDS))
+        if find_workload(pod)[0] == "DaemonSet":
+            evidence.append(Evidence(Fact.COMES_BACK))
     elif own is not None:
         evidence.append(_own_storage(pod, own))
+    elif mechanism is Mechanism.REJECTION:
+        refusals = (fact for fact, pattern in _REFUSALS.items() if any(map(pattern.search, messages)))
+        evidence += map(Evidence, refusals)
     return KubeletKill(mechanism, max(times, default=""), tuple(evidence), status.reason == EVICTED)
+
+
+def stop_of_pod(pod: Pod) -> Evidence | None:
+    """Return why a whole pod is stopped: its containers have the grace period, then comes SIGKILL."""
+    status = pod.status
+    for condition in status.conditions or ():
+        if condition.is_disruption and condition.reason != BY_KUBELET:
+            return _disruption_evidence(condition)
+    if pod.metadata.deletion_timestamp is not None:
+        return Evidence(Fact.BEING_DELETED)
+    details = {"reason": status.reason, "message": status.message}
+    return Evidence(Fact.POD_ENDED, details) if status.reason == _DEADLINE else None
+
+
+def _disruption_evidence(condition: Condition) -> Evidence:
+    details = {"reason": condition.reason, "message": condition.message}
+    return Evidence(Fact.DISRUPTED, details, condition.last_transition_time or "")
 
 
 def _kubelet_mechanism(
