@@ -5,7 +5,7 @@ from typing import Final
 
 from kubectl_qos.analysis.deaths import FAR_PERCENT, DeathRow, Deaths, NodeDeaths, deaths_of_named
 from kubectl_qos.errors import first_few
-from kubectl_qos.k8s.kubelet import Origin
+from kubectl_qos.k8s.kubelet import Origin, hugepages_bytes
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.format import binary, count, duration, escape, eta, full_name, mebibytes, rounded
 from kubectl_qos.present.killers import WORDS, actor, killer_name
@@ -19,7 +19,7 @@ from kubectl_qos.present.list_notes import (
 )
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
 from kubectl_qos.present.reasons import cache_text
-from kubectl_qos.qos.eviction import Due, evicts_for_memory, lacks_stats
+from kubectl_qos.qos.eviction import Due, evictable_capacity, evicts_for_memory, lacks_stats
 from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.qos_class import QosClass
@@ -258,6 +258,11 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
             yield f"distances to the kubepods limit and a full node include {binary(pods)} that pods may swap"
         if more:
             yield f"the distance to a full node includes {binary(more)} that processes outside pods may swap"
+    for name, state in states.items():
+        capacity, pages = state.setup.node.memory_capacity_bytes, hugepages_bytes(state.setup.node.capacity)
+        if pages and evictable_capacity(state.setup) == capacity and evicts_for_memory(state.setup):
+            node, counted = escape(name) or "the node", f"its hugepages, {binary(pages)}, as available memory"
+            yield f"the kubelet of {node} counts {counted}: before 1.37 it evicts that much too late"
     never = [
         escape(name) or "the node"
         for name, state in states.items()

@@ -12,6 +12,7 @@ from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import PodStatus, convert
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.present import next_death
 from kubectl_qos.present.explanation import explain_pod, text_lines
@@ -374,6 +375,21 @@ def test_a_kubelet_without_a_threshold_is_named(snapshot: Snapshot) -> None:
     )
     for given, is_said in ((k3s, True), (snapshot, False)):
         assert (said in next_death.notes(deaths_on_nodes(given, ["worker-2"]))) is is_said
+
+
+@pytest.mark.parametrize(("release", "is_said"), [("1.36", True), ("1.37", False)])
+def test_hugepages_that_a_kubelet_counts_as_available_memory_are_named(
+    snapshot: Snapshot, release: str, *, is_said: bool
+) -> None:
+    """As in kubernetes#137984: the kernel kills long before memory.available is below the threshold."""
+    raw = snapshot.nodes["worker-2"]
+    capacity = {**(raw.status.capacity or {}), "hugepages-2Mi": Quantity.parse("4Gi")}
+    info = msgspec.structs.replace(raw.status.node_info, kubelet_version=f"v{release}.0")
+    status = msgspec.structs.replace(raw.status, capacity=capacity, node_info=info)
+    nodes = {**snapshot.nodes, "worker-2": msgspec.structs.replace(raw, status=status)}
+    counts = "the kubelet of worker-2 counts its hugepages, 4Gi, as available memory"
+    notes = next_death.notes(deaths_on_nodes(replace(snapshot, nodes=nodes), ["worker-2"]))
+    assert (f"{counts}: before 1.37 it evicts that much too late" in notes) is is_said
 
 
 def test_how_many_die_before_is_a_column_only_where_some_do(snapshot: Snapshot) -> None:
