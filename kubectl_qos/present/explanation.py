@@ -16,7 +16,7 @@ from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.allocation import desired_pod, resize_condition
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
+from kubectl_qos.k8s.objects import CPU, MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import eviction_request, is_sidecar
@@ -304,10 +304,25 @@ def _cgroup(prediction: Prediction) -> Section | None:
         lines += _cgroup_lines(f"container {escape(container.name)}", container.cgroup, 2)
         if container.has_process_cgroup:
             lines += _cgroup_lines("its processes, by crun", container.process_cgroup, 3)
+    lines += _without_exclusive_cpus(prediction)
     answer = f"v{version}, {driver} driver"
     if version != 1:
         answer += f", MemoryQoS {'on' if has_memory_qos(prediction.setup) else 'off'}"
     return Section("cgroup", answer, tuple(lines))
+
+
+def _without_exclusive_cpus(prediction: Prediction) -> Iterator[Line]:
+    """Say what a container lacks for exclusive CPUs (cpu_manager/policy_static.go guaranteedCPUs)."""
+    if prediction.setup.kubelet.cpu_manager_policy != "static":
+        return
+    if prediction.qos_class is not QosClass.GUARANTEED:
+        yield Line("no exclusive CPUs: the static CPU Manager gives them only to Guaranteed pods")
+        return
+    for container in prediction.containers:
+        request = container.container.requests.get(CPU, ZERO)
+        if request.value() * 1000 != request.milli_value():
+            why = f"its cpu request, {quantity_text(request)}, is not a whole number"
+            yield Line(f"{escape(container.name)} has no exclusive CPUs: {why}")
 
 
 def _cgroup_lines(title: str, cgroup: CgroupPrediction, depth: int) -> Iterable[Line]:

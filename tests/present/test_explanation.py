@@ -239,6 +239,30 @@ def test_a_quota_says_what_rounded_it(limit: str, driver: CgroupDriver, quota: s
         assert sentence(cgroup.reasons["cpu.max"]) == f"cpu limit {limit} per 100 ms{said}"
 
 
+@pytest.mark.parametrize(
+    ("resources", "said"),
+    [
+        ("limits: {cpu: 1, memory: 1Gi}", ""),
+        (
+            "limits: {cpu: 1500m, memory: 1Gi}",
+            "has no exclusive CPUs: its cpu request, 1500m, is not a whole number",
+        ),
+        (
+            "requests: {cpu: 1}",
+            "no exclusive CPUs: the static CPU Manager gives them only to Guaranteed pods",
+        ),
+    ],
+)
+def test_what_a_container_lacks_for_exclusive_cpus_is_said(resources: str, said: str) -> None:
+    for policy in ("static", "none"):
+        section = _cgroup(on(one(resources), cpu_manager_policy=policy))
+        assert section is not None
+        lines = [line.text for line in section.lines if "exclusive CPUs" in line.text]
+        assert lines == [f"c1 {said}" if said.startswith("has") else said] * (
+            policy == "static" and bool(said)
+        )
+
+
 def test_a_quota_of_cgroup_v1_has_its_period_beside_it() -> None:
     found = on(one("limits: {cpu: 5m, memory: 1Gi}"), node=replace(MACHINE, cgroup_version=1)).cgroup
     said = {name: sentence(found.reasons[f"cpu/cpu.cfs_{name}_us"]) for name in ("quota", "period")}
