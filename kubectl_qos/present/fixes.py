@@ -318,7 +318,7 @@ NO_FIX: Final = {
     ),
     NoFixReason.LEAK: "it grows without bound, so no limit is enough: look for a leak",
     NoFixReason.HAS_ROOM: "nothing to change unless it grows, as it has headroom above its known usage",
-    NoFixReason.RESIZING: "the resize under way gives it enough room",
+    NoFixReason.RESIZING: "its resize, which is not done yet, gives it enough room",
     NoFixReason.NO_USAGE: "its memory usage is unknown",
     NoFixReason.NOT_BY_EDITS: "no memory request delays it",
 }

@@ -100,7 +100,7 @@ def test_json_has_the_desired_values(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("to", "reason", "words"),
     [
-        ("160Mi", "", "none: the resize under way gives it enough room"),
+        ("160Mi", "", "none: its resize, which is not done yet, gives it enough room"),
         (
             "160Mi",
             "Infeasible",
@@ -120,7 +120,7 @@ def test_a_fix_waits_for_a_resize_that_is_enough(to: str, reason: str, words: st
     assert words in suggested_line(dataclasses.replace(snapshot, pods=tuple(pods)), mine.node_name)[0]
 
 
-RESIZING = f"data/{IMPORTER}:c: own limit 98%, +2Mi: the resize under way gives it enough room"
+RESIZING = f"data/{IMPORTER}:c: own limit 98%, +2Mi: its resize, which is not done yet, gives it enough room"
 
 
 async def test_the_fixes_of_others_say_so_too() -> None:
