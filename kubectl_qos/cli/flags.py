@@ -146,7 +146,9 @@ def _add_facts(group: argparse._ArgumentGroup) -> None:
         help="statistic over that range by which --usage=prometheus ranks (default: max)",
     )
     group.add_argument(
-        "--node-memory", metavar="SIZE", help="memory of nodes of unknown capacity, such as 16Gi"
+        "--node-memory",
+        metavar="SIZE",
+        help="memory of nodes of unknown capacity, such as 16Gi; --assume memory=16Gi is for all nodes",
     )
     group.add_argument(
         "--assume",

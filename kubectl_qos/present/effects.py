@@ -255,7 +255,7 @@ def cgroup_sections(effects: Effects) -> Iterator[Section]:
 def same_effect_sentence(files: Iterable[FileChange]) -> str:
     """Name the files that change without effect, because the kernel's default is the same; or ""."""
     names = ", ".join(sorted({file.file for file in files if file.same_effect}))
-    return f"no effect: {names} written with the kernel's default" if names else ""
+    return f"the kernel's default is written to {names}, which changes nothing" if names else ""
 
 
 def _below(pod_path: str, path: str) -> str:

@@ -135,6 +135,11 @@ def test_fields_that_no_pod_has(run: Run, selector: str, sentence: str) -> None:
         ("tree worker-2", "did you mean node/worker-2?"),
         ("compare worker-2 --to 1.37", "did you mean node/worker-2?"),
         ("simulate worker-2 --free 1Gi", "write node/worker-2"),
+        (
+            "simulate pod/db-2 --free 1Gi",
+            "write node/worker-1 --grow pod/db-2=+1Gi: that makes it grow on its node",
+        ),
+        ("simulate deploy/api --free 1Gi", "write node/worker-1"),
         ("explain worker-2", "did you mean node/worker-2?"),
         ("top worker-2", "did you mean node/worker-2?"),
         ("kills worker-2", "did you mean node/worker-2?"),
@@ -189,6 +194,13 @@ def test_a_place_that_does_not_exist_is_not_found(
     words = 'pods "a" not found' if is_pod else f'{place[1]} "none" not found'
     assert (done.code, done.out) == (1, "")
     assert done.err.splitlines()[0] == f"Error from server (NotFound): {words}"
+
+
+def test_nodes_without_a_change_share_a_line(run: Run) -> None:
+    assert run("compare", "--demo", "--to", "1.37").lines[1:] == [
+        "pods without a node, node control-1, node worker-1 and 1 more: kubelet 1.36 → 1.37",
+        "node worker-3, kubelet 1.34 → 1.37",
+    ]
 
 
 def test_an_empty_namespace_is_no_error_nor_is_a_forbidden_one(run: Run, live: Live) -> None:

@@ -13,7 +13,7 @@ from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_target
 from kubectl_qos.cli.resources import find_pods_or_template, parse_node_or_reference, require_places
 from kubectl_qos.cli.sources import flag_value, parse_settings, resolve_source
-from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.errors import InputError, UsageError, first_few
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -175,8 +175,15 @@ def _print_nodes(
         kinds.update(chain.from_iterable(map(present.changed_kinds, shown)))
     if pods:
         output.print_prose([present.comparison_answer(pods, len(changed), kinds, refusing)])
+    unchanged: dict[str, list[str]] = {}
     for subject, of_node in nodes:
-        output.print_sections(subject, of_node)
+        if of_node:
+            output.print_sections(subject, of_node)
+        else:
+            name, _, difference = subject.partition(", ")
+            unchanged.setdefault(difference, []).append(name)
+    for difference, names in unchanged.items():
+        output.print_prose([f"{first_few(names)}{': ' if len(names) > 1 else ', '}{difference}"])
     if changed:
         width = output.terminal_width() if not is_wide else None
         output.print_lines(["", *present.comparison_table(changed, width)])

@@ -178,8 +178,11 @@ def _parse_node(words: Sequence[str]) -> str:
         raise UsageError("which node?", hint="kubectl qos simulate node/worker-1 --free 4Gi")
     name = resources.parse_node(words)
     if name is None:
-        resources.parse_references(words, hinted="node")
-        raise UsageError("only a node can be simulated", hint="write node/worker-1")
+        first = resources.parse_references(words, hinted="node")[0]
+        hint = "write node/worker-1"
+        if first.kind == "Pod":
+            hint += f" --grow {first}=+1Gi: that makes it grow on its node"
+        raise UsageError("only a node can be simulated", hint)
     return name
 
 
