@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import yaml
 
-from kubectl_qos.check.findings import rule_texts
-from kubectl_qos.check.settings import RuleId
+from kubectl_qos.check.findings import Rule
+from kubectl_qos.check.rules import RULES
 
 FOLDER: Final = Path(__file__).parent / "check-rules"
 EXAMPLES: Final = Path(__file__).parents[1] / "tests" / "check" / "rules.yaml"
@@ -19,17 +19,17 @@ GENERATED: Final = "<!-- Made from the program by docs/make_checks.py: make refe
 def pages() -> dict[str, str]:
     """The text of each page by its file's name."""
     examples = yaml.safe_load(EXAMPLES.read_text(encoding="utf-8"))
-    made = {f"{rule}.md": "\n".join(_page(rule, examples[rule])) for rule in RuleId}
+    made = {f"{name}.md": "\n".join(_page(rule, examples[name])) for name, rule in RULES.items()}
     return {"index.md": "\n".join(_index()), **made}
 
 
-def _page(rule: RuleId, example: dict[str, Any]) -> Iterator[str]:
-    text, flags = rule_texts()[rule], " ".join(example.get("flags", ()))
-    yield from (f"# {rule}: {text.title}", "", GENERATED, "", f"Level: {rule.level}.", "", text.why, "")
-    yield from ("## What to do", "", text.remedy, "")
-    if text.parameter:
-        yield from ("## Parameter", "", f"{text.parameter}.", "")
-    policy = f"None: {text.no_policy}." if text.no_policy else "`kubectl qos check --to-policy` has one."
+def _page(rule: Rule, example: dict[str, Any]) -> Iterator[str]:
+    flags = " ".join(example.get("flags", ()))
+    yield from (f"# {rule.id}: {rule.title}", "", GENERATED, "", f"Level: {rule.level}.", "", rule.why, "")
+    yield from ("## What to do", "", rule.remedy, "")
+    if rule.parameter is not None:
+        yield from ("## Parameter", "", f"{rule.parameter.help}.", "")
+    policy = f"None: {rule.no_policy}." if rule.no_policy else "`kubectl qos check --to-policy` has one."
     yield from ("## Policy", "", policy, "")
     for title, name in (("Found here", "fails"), ("Not found here", "passes")):
         yield from (f"## {title}", "", *([f"With `{flags}`:", ""] if flags else []))
@@ -40,10 +40,10 @@ def _page(rule: RuleId, example: dict[str, Any]) -> Iterator[str]:
 def _index() -> Iterator[str]:
     yield from ("# The rules of check", "", GENERATED, "", "| rule | level | what is found | policy |")
     yield "|---|---|---|---|"
-    for rule, text in rule_texts().items():
-        policy = "" if text.no_policy else "yes"
-        yield f"| [{rule}]({rule}.md) | {rule.level} | {text.title} | {policy} |"
-    yield from ("", "```{toctree}", ":hidden:", "", *RuleId, "```", "")
+    for name, rule in RULES.items():
+        policy = "" if rule.no_policy else "yes"
+        yield f"| [{name}]({name}.md) | {rule.level} | {rule.title} | {policy} |"
+    yield from ("", "```{toctree}", ":hidden:", "", *RULES, "```", "")
 
 
 def main() -> None:

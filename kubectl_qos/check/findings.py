@@ -1,6 +1,6 @@
-"""Subjects and context of a check, findings, and the words of the rules (rule_texts.yaml).
+"""What a rule of `check` is and looks at: a pod with its context. What it finds, and what of it is waived.
 
-Not here: the rules (rules.py), and reading settings and manifests from files.
+Not here: the rules (rules/), and reading settings and manifests from files.
 """
 
 import re
@@ -8,22 +8,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache, cached_property
-from pathlib import Path
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, Final, NamedTuple
 
-import msgspec
-
-from kubectl_qos.check.settings import Exemption, Level, RuleId, Settings, matches, waiver
+from kubectl_qos.check.settings import CheckSettings, Exemption, Level, matches, waiver
 from kubectl_qos.k8s.defaulting import default_pod
-from kubectl_qos.k8s.kinds import Workload, dotted, find_workload, object_name, spec_path, template_path
+from kubectl_qos.k8s.kinds import dotted, find_workload, object_name, spec_path, template_path
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, Json, Pod, ResourceList, ResourceRequirements, nested
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota, with_limit_ranges
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.qos.qos_class import QosClass, computed_class
+from kubectl_qos.k8s.validation import Mistake, manifest_mistakes
+from kubectl_qos.qos.qos_class import computed_class
 from kubectl_qos.qos.ranking import ContainerKind, container_kinds
-from kubectl_qos.yaml_loader import read_yaml
 
 POD_LEVEL: Final = "spec.resources"
 """Owner of findings about the pod-level resources."""
@@ -48,7 +45,7 @@ class Subject:
     duplicates: tuple[str, ...] = ()
     """Paths of fields that occur twice."""
     default_namespace: str = "default"
-    settings: Settings = field(default_factory=Settings)
+    settings: CheckSettings = field(default_factory=CheckSettings)
     is_alone: bool = False
     """Differs from other pods of its workload, for example in a limit after a resize."""
 
@@ -94,28 +91,6 @@ class Subject:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A rule that a subject violates."""
-
-    rule: RuleId
-    level: Level
-    subject: Subject
-    path: str
-    """Path of the field in the object."""
-    facts: Mapping[str, str]
-    """Values for the placeholders of the rule's message."""
-    owner: str = ""
-    """Name of the container, or POD_LEVEL."""
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Identity in a baseline: stays the same when other lines of the file change."""
-        kind, name = self.subject.kind_and_name
-        field_ = re.sub(r"\[\d+\]", "", self.path)
-        return (self.rule, self.subject.pod.namespace, kind, name, self.owner, field_)
-
-
 @dataclass(frozen=True)
 class Context:
     """Cluster objects and options that pods are checked with."""
@@ -129,23 +104,6 @@ class Context:
     """ConfigMaps by namespace and name."""
     after: Callable[[NodeSetup], NodeSetup] | None = None
     """Changes a node's setup to the release of --to."""
-    _setups: dict[str, NodeSetup] = field(default_factory=dict)
-
-    def setup(self, node: str) -> NodeSetup:
-        """Return the setup of the pod's node."""
-        if node not in self._setups:
-            self._setups[node] = self.snapshot.setup(node)
-        return self._setups[node]
-
-
-class Hit(NamedTuple):
-    """A violation of one pod; `level` overrides the rule's level."""
-
-    rule: RuleId
-    path: str
-    facts: Mapping[str, str] = {}
-    owner: str = ""
-    level: Level | None = None
 
 
 class ResourceOwner(NamedTuple):
@@ -165,48 +123,29 @@ class ResourceOwner(NamedTuple):
 class Case:
     """A subject with cached values that several rules need."""
 
-    def __init__(self, subject: Subject, context: Context) -> None:
+    def __init__(self, subject: Subject, context: Context, setup: NodeSetup) -> None:
         self.subject, self.context, self.settings = subject, context, subject.settings
         self.pod = subject.pod
+        self.workload = find_workload(self.pod)
         self.prefix = dotted(spec_path(self.pod))
-        self.setup = context.setup(self.pod.node_name)
-        self.release = self.setup.release
+        spec: Any = subject.raw
+        for key in spec_path(self.pod) if spec else ():
+            spec = spec[key]
+        self.spec: Json = spec  # As written, {} for pods of a cluster.
+        self.setup, self.release = setup, setup.release
         self.is_stored = bool(self.pod.metadata.uid)
-
-    @cached_property
-    def workload(self) -> Workload:
-        """Workload of the pod."""
-        return find_workload(self.pod)
+        self.is_refused = False  # By a rule that `refuses`: the server never creates it.
+        ranges = [item for item in context.limit_ranges if item.metadata.namespace == self.pod.namespace]
+        self.limit_ranges = ranges
+        self.defaulted = default_pod(self.pod, self.release)
+        self.created = with_limit_ranges(self.defaulted, ranges)
+        self.qos = computed_class(self.defaulted, self.release)
+        self.created_class = computed_class(self.created, self.release) if ranges else self.qos
 
     @cached_property
     def alone(self) -> Subject:
         """The subject as one that differs from its workload."""
         return replace(self.subject, is_alone=True)
-
-    @cached_property
-    def defaulted(self) -> Pod:
-        """The pod with the API server's defaults."""
-        return default_pod(self.pod, self.release)
-
-    @cached_property
-    def limit_ranges(self) -> list[LimitRange]:
-        """LimitRanges of its namespace."""
-        return [item for item in self.context.limit_ranges if item.metadata.namespace == self.pod.namespace]
-
-    @cached_property
-    def created(self) -> Pod:
-        """The pod as created: with defaults and LimitRanges."""
-        return with_limit_ranges(self.defaulted, self.limit_ranges)
-
-    @cached_property
-    def qos(self) -> QosClass:
-        """QoS class of the spec."""
-        return computed_class(self.defaulted, self.release)
-
-    @cached_property
-    def created_class(self) -> QosClass:
-        """QoS class after LimitRanges."""
-        return computed_class(self.created, self.release) if self.limit_ranges else self.qos
 
     @cached_property
     def owners(self) -> list[ResourceOwner]:
@@ -231,15 +170,108 @@ class Case:
             owners.append(ResourceOwner(POD_LEVEL, POD_LEVEL, self.prefix, self.defaulted.spec.resources))
         return owners
 
-    def forget_owners(self) -> None:
-        """Free what only the rules of a single pod need."""
-        vars(self).pop("owners", None)
+    @cached_property
+    def mistakes(self) -> list[Mistake]:
+        """What strict validation finds in a manifest."""
+        return [] if self.is_stored else list(manifest_mistakes(self.subject.raw, self.pod))
 
-    def hit(self, rule: RuleId, owner: ResourceOwner, field_: str = "", **facts: object) -> Hit:
+    def forget(self) -> None:
+        """Free what only the rules of a single pod need."""
+        for name in ("owners", "mistakes"):
+            vars(self).pop(name, None)
+
+    def hit(self, owner: ResourceOwner, field_: str = "", **facts: object) -> "Hit":
         """Return a violation of one owner."""
         texts = {name: str(fact) for name, fact in facts.items()}
         path = f"{owner.path}.{field_}" if field_ else owner.path
-        return Hit(rule, path, {"owner": owner.label, **texts}, owner.name)
+        return Hit(self, path, {"owner": owner.label, **texts}, owner.name)
+
+
+class Hit(NamedTuple):
+    """A violation of one pod; `level` overrides the rule's level."""
+
+    case: Case
+    path: str
+    """Path of the field in the object."""
+    facts: Mapping[str, str]
+    """Values for the placeholders of the rule's message."""
+    owner: str = ""
+    """Name of the container, or POD_LEVEL."""
+    level: Level | None = None
+
+
+class Parameter(NamedTuple):
+    """A setting of one rule."""
+
+    name: str
+    type: Any
+    form: str
+    """What it must be, for messages."""
+    default: Any
+    help: str
+    values: Any = Any
+    """The type of a mapping's values."""
+
+
+class Rule:
+    """A rule, by being declared in rules/: what is said of it, what finds it, and the same in CEL."""
+
+    id: ClassVar[str]
+    level: ClassVar[Level]
+    """Default level of its findings."""
+    title: ClassVar[str]
+    message: ClassVar[str]
+    """With placeholders for the facts of a hit."""
+    why: ClassVar[str]
+    remedy: ClassVar[str]
+    parameter: ClassVar[Parameter | None] = None
+    no_policy: ClassVar[str] = ""
+    """Why CEL cannot express it."""
+    refuses: ClassVar[bool] = False
+    """Whether the server never creates what it finds."""
+
+    def __init_subclass__(cls) -> None:
+        for name in ("message", "why", "remedy"):
+            setattr(cls, name, " ".join(getattr(cls, name).split()))
+
+    def find(self, case: Case) -> Iterator[Hit]:
+        """Yield the violations of a pod."""
+        return iter(())
+
+    def compare(self, cases: Sequence[Case]) -> Iterator[Hit]:
+        """Yield the violations that come of other pods; called when all pods have been looked at."""
+        return iter(())
+
+    def cel(self, settings: CheckSettings, spec: str) -> str:
+        """Return a list of the facts of violations, "" without a policy; `spec` is the path of the spec."""
+        return ""
+
+    def level_in(self, settings: CheckSettings) -> Level | None:
+        """Return the level of its findings, None if it is off."""
+        return settings.levels.get(self.id, self.level)
+
+    def value_in(self, settings: CheckSettings) -> Any:
+        """Return the value of its parameter."""
+        return settings.parameters.get(self.id, self.parameter.default if self.parameter else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule that a subject violates."""
+
+    rule: Rule
+    level: Level
+    subject: Subject
+    path: str
+    facts: Mapping[str, str]
+    owner: str = ""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Identity in a baseline: stays the same when other lines of the file change."""
+        kind, name = self.subject.kind_and_name
+        field_ = re.sub(r"\[\d+\]", "", self.path)
+        return (self.rule.id, self.subject.pod.namespace, kind, name, self.owner, field_)
 
 
 class Selection(NamedTuple):
@@ -247,12 +279,12 @@ class Selection(NamedTuple):
 
     open: list[Finding]
     waived: list[tuple[Finding, str]]
-    unused: list[Exemption]
+    unused: list[tuple[str, Exemption]]
 
 
 def select(
     findings: Iterable[Finding],
-    exceptions: Iterable[Exemption],
+    exceptions: Iterable[tuple[str, Exemption]],
     today: date,
     baseline: Iterable[tuple[str, ...]] = (),
 ) -> Selection:
@@ -263,10 +295,10 @@ def select(
     selection, accepted = Selection([], [], list(exceptions)), Counter(baseline)
     for finding in findings:
         own = finding.subject.settings.exceptions
-        covering = [exception for exception in own if _covers(exception, finding, today)]
+        covering = [exception for exception in own if _covers(exception[1], finding, today)]
         selection.unused[:] = [exception for exception in selection.unused if exception not in covering]
-        reason = waiver(finding.subject.mark(WAIVER_MARK), finding.rule)
-        reason = reason or next((exception.reason for exception in covering), "")
+        reason = waiver(finding.subject.mark(WAIVER_MARK), finding.rule.id)
+        reason = reason or next((exemption.reason for _, exemption in covering), "")
         if reason:
             selection.waived.append((finding, reason))
         elif accepted[finding.key]:
@@ -280,27 +312,8 @@ def _covers(exemption: Exemption, finding: Finding, today: date) -> bool:
     kind, name = finding.subject.kind_and_name
     return (
         not exemption.has_expired(today)
-        and matches(exemption.rules, finding.rule)
+        and matches(exemption.rules, finding.rule.id)
         and matches([exemption.object], f"{kind.lower()}/{name}")
         and matches([exemption.namespace], finding.subject.namespace)
         and matches([exemption.container], finding.owner)
     )
-
-
-class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Words of a rule; `no_policy` says why CEL cannot express it."""
-
-    title: str
-    message: str
-    why: str
-    remedy: str
-    parameter: str = ""
-    no_policy: str = ""
-
-
-@cache
-def rule_texts() -> Mapping[RuleId, RuleText]:
-    """Return the words of every rule, in the order of their ids."""
-    document = read_yaml(Path(__file__).with_name("rule_texts.yaml").read_bytes())
-    texts = msgspec.convert(document.value if document is not None else {}, dict[str, RuleText])
-    return {rule: texts[rule] for rule in RuleId}

@@ -10,8 +10,8 @@ from datetime import date
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from kubectl_qos.check.findings import WAIVER_MARK, Finding, RuleText, Subject, rule_texts
-from kubectl_qos.check.settings import Exemption, Level, RuleId, Settings, matches, waiver_mistakes
+from kubectl_qos.check.findings import WAIVER_MARK, Finding, Rule, Subject
+from kubectl_qos.check.settings import CheckSettings, Exemption, Level, matches, waiver_mistakes
 from kubectl_qos.present.format import count, escape
 
 PAGES: Final = "https://kubectl-qos.github.io/kubectl-qos/check-rules"
@@ -65,14 +65,14 @@ class Report:
 
 def sentence(finding: Finding) -> str:
     """Say what is wrong, with the facts filled in."""
-    return escape(rule_texts()[finding.rule].message.format(**finding.facts))
+    return escape(finding.rule.message.format(**finding.facts))
 
 
 def grouped(findings: Sequence[tuple[Finding, Place]]) -> Iterator[tuple[Finding, Place, str]]:
     """Yield findings with their sentences; equal ones of several containers of an object become one."""
     groups: dict[object, tuple[Finding, Place, str, dict[str, list[str]]]] = {}
     for finding, place in findings:
-        parts = rule_texts()[finding.rule].message.partition("{owner}")
+        parts = finding.rule.message.partition("{owner}")
         head, owner, tail = (part.format_map(finding.facts) for part in parts)
         key = (id(finding.subject), finding.rule, finding.level, head) if head and owner else id(finding)
         groups.setdefault(key, (finding, place, head, {}))[3].setdefault(tail, []).append(owner)
@@ -89,29 +89,31 @@ def reference(subject: Subject) -> str:
 def text_lines(report: Report) -> Iterator[str]:
     """Yield a line for each finding, as compilers do, above the file's if it is no note; then waived ones."""
     for finding, place, message in grouped(report.findings):
-        yield f"{place}: {finding.level}: {reference(finding.subject)}: {message} [{finding.rule}]"
+        yield f"{place}: {finding.level}: {reference(finding.subject)}: {message} [{finding.rule.id}]"
         if place.text.strip() and finding.level is not Level.NOTE:
             yield f"    {escape(place.text.strip())}"
     for finding, place, reason in report.waived:
-        message = f"{reference(finding.subject)}: {sentence(finding)} [{finding.rule}]"
+        message = f"{reference(finding.subject)}: {sentence(finding)} [{finding.rule.id}]"
         yield f"{place}: waived: {message}: {escape(reason)}"
 
 
 def waiver_lines(subject: Subject, place: Place) -> Iterator[str]:
     """Yield what in an object's annotation waives nothing."""
-    for mistake in waiver_mistakes(subject.mark(WAIVER_MARK)):
+    from kubectl_qos.check.rules import RULES
+
+    for mistake in waiver_mistakes(subject.mark(WAIVER_MARK), RULES):
         yield f"{place}: {reference(subject)}: {WAIVER_MARK}: {escape(mistake)}"
 
 
-def unused_line(exemption: Exemption, today: date) -> str:
+def unused_line(place: str, exemption: Exemption, today: date) -> str:
     """Say why an exception waives nothing."""
-    exception = f"{exemption.place}: the exception of {', '.join(exemption.rules)} for {exemption.object}"
+    exception = f"{place}: the exception of {', '.join(exemption.rules)} for {exemption.object}"
     if exemption.has_expired(today):
         return escape(f"{exception} has expired: it was valid until {exemption.until}")
     return escape(f"{exception} is unused: no finding matches it")
 
 
-def scope_lines(settings: Settings, subjects: Sequence[Subject], *, is_whole: bool) -> Iterator[str]:
+def scope_lines(settings: CheckSettings, subjects: Sequence[Subject], *, is_whole: bool) -> Iterator[str]:
     """Yield what the setting `namespaces` leaves out, and its patterns that match nothing.
 
     Patterns are only checked if the objects are the whole: they may match others.
@@ -128,9 +130,9 @@ def summary(report: Report) -> str:
     """Return how many findings of each level there are, in how many objects, and what has most notes."""
     findings = [finding for finding, *_ in grouped(report.findings)]
     levels = [finding.level for finding in findings]
-    rules = Counter(finding.rule for finding in findings if finding.level is Level.NOTE)
-    [(rule, notes)] = rules.most_common(1) or [(RuleId.REFUSED, 0)]
-    off = f"; {notes} are {rule}: --rule {rule}=off leaves them out" if notes > MOST_NOTES else ""
+    rules = Counter(finding.rule.id for finding in findings if finding.level is Level.NOTE)
+    most = [(rule, notes) for rule, notes in rules.most_common(1) if notes > MOST_NOTES]
+    off = "".join(f"; {notes} are {rule}: --rule {rule}=off leaves them out" for rule, notes in most)
     counts = ", ".join(count(levels.count(level), level.value) for level in Level if level in levels)
     waived = f", {len(report.waived)} waived" if report.waived else ""
     errors = f"; {len(report.errors)} could not be read" if report.errors else ""
@@ -143,7 +145,7 @@ def github_lines(report: Report) -> Iterator[str]:
         yield _github_line("error", place, "cannot be read", escape(message))
     for finding, place, message in grouped(report.findings):
         level = "notice" if finding.level is Level.NOTE else finding.level
-        title = f"{finding.rule} {rule_texts()[finding.rule].title}"
+        title = f"{finding.rule.id} {finding.rule.title}"
         yield _github_line(level, place, title, f"{reference(finding.subject)}: {message}")
 
 
@@ -164,15 +166,18 @@ def _property(text: str) -> str:
 
 def sarif(report: Report, version: str) -> dict[str, Any]:
     """Return one run of SARIF 2.1.0, with every rule and its help; waived findings are suppressed."""
-    results = [_result(finding, place) for finding, place in report.findings]
+    from kubectl_qos.check.rules import RULES
+
+    index = {rule: number for number, rule in enumerate(RULES.values())}
+    results = [_result(finding, place, index[finding.rule]) for finding, place in report.findings]
     for finding, place, reason in report.waived:
         suppression = {"kind": "external", "justification": reason}
-        results.append({**_result(finding, place), "suppressions": [suppression]})
+        results.append({**_result(finding, place, index[finding.rule]), "suppressions": [suppression]})
     driver = {
         "name": "kubectl-qos",
         "version": version,
         "informationUri": PAGES.rpartition("/")[0],
-        "rules": [_sarif_rule(rule, text) for rule, text in rule_texts().items()],
+        "rules": [_sarif_rule(rule) for rule in RULES.values()],
     }
     errors = [
         {"level": "error", "message": {"text": text}, "locations": [{"physicalLocation": _physical(place)}]}
@@ -184,14 +189,14 @@ def sarif(report: Report, version: str) -> dict[str, Any]:
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _sarif_rule(rule: RuleId, text: RuleText) -> dict[str, Any]:
+def _sarif_rule(rule: Rule) -> dict[str, Any]:
     return {
-        "id": rule.value,
-        "name": rule.name.title().replace("_", ""),
-        "shortDescription": {"text": text.title},
-        "fullDescription": {"text": text.why},
-        "help": {"text": text.remedy, "markdown": text.remedy},
-        "helpUri": f"{PAGES}/{rule}.html",
+        "id": rule.id,
+        "name": type(rule).__name__.strip("_"),
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.why},
+        "help": {"text": rule.remedy, "markdown": rule.remedy},
+        "helpUri": f"{PAGES}/{rule.id}.html",
         "defaultConfiguration": {"level": rule.level.value},
     }
 
@@ -206,12 +211,12 @@ def _physical(built: Place) -> dict[str, Any]:
     return physical
 
 
-def _result(finding: Finding, place: Place) -> dict[str, Any]:
+def _result(finding: Finding, place: Place, index: int) -> dict[str, Any]:
     logical = {"fullyQualifiedName": reference(finding.subject), "kind": "resource"}
     key = hashlib.sha256("\0".join(finding.key).encode()).hexdigest()[:32]
     return {
-        "ruleId": finding.rule.value,
-        "ruleIndex": list(RuleId).index(finding.rule),
+        "ruleId": finding.rule.id,
+        "ruleIndex": index,
         "level": finding.level.value,
         "message": {"text": f"{reference(finding.subject)}: {sentence(finding)}"},
         "locations": [{"physicalLocation": _physical(place), "logicalLocations": [logical]}],
@@ -235,8 +240,8 @@ def junit(report: Report) -> str:
         failures = [(finding, place) for finding, place in findings if report.is_failure(finding)]
         failed += bool(failures)
         for finding, place in failures:
-            message = _xml(f"{finding.rule}: {sentence(finding)}")
-            failure = SubElement(case, "failure", type=finding.rule.value, message=message)
+            message = _xml(f"{finding.rule.id}: {sentence(finding)}")
+            failure = SubElement(case, "failure", type=finding.rule.id, message=message)
             failure.text = _xml(f"{place}: {place.text.strip()}")
         others = [(finding, place) for finding, place in findings if not report.is_failure(finding)]
         lines = [f"{place}: {finding.level}: {sentence(finding)}" for finding, place in others]

@@ -13,10 +13,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_qos.check.findings import Context, Subject, rule_texts, select
+from kubectl_qos.check.findings import Context, Subject, select
 from kubectl_qos.check.policy import policies
-from kubectl_qos.check.rules import check
-from kubectl_qos.check.settings import Level, RuleId, Settings
+from kubectl_qos.check.rules import RULES, check
+from kubectl_qos.check.settings import CheckSettings, Level
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
@@ -27,13 +27,12 @@ from tests.check.cel import Request
 from tests.check.test_rules import EXAMPLES
 from tests.end_to_end.command import Run
 
-SETTINGS: Final = Settings(classes={"team-*": "Burstable", "payments": "Guaranteed"})
-RULES: Final = [rule for rule, text in rule_texts().items() if not text.no_policy]
+SETTINGS: Final = CheckSettings(parameters={"QOS010": {"team-*": "Burstable", "payments": "Guaranteed"}})
+WITH_POLICY: Final = [name for name, rule in RULES.items() if not rule.no_policy]
 
 
-def manifests(chosen: Settings = SETTINGS) -> list[dict[str, Any]]:
-    texts = {rule: text.message for rule, text in rule_texts().items()}
-    return list(policies(chosen, Release.of("1.36"), texts))
+def manifests(chosen: CheckSettings = SETTINGS) -> list[dict[str, Any]]:
+    return list(policies(chosen, Release.of("1.36"), RULES.values()))
 
 
 POLICIES: Final = manifests()
@@ -46,20 +45,20 @@ def messages(raw: Mapping[str, Any]) -> dict[str, set[str]]:
     found = check([Subject(pod, raw, settings=SETTINGS)], Context(Snapshot()))
     said: dict[str, set[str]] = {}
     for finding in select(found, (), date(2026, 11, 23)).open:
-        said.setdefault(finding.rule, set()).add(f"{finding.rule}: {sentence(finding)}")
-    return {rule: texts for rule, texts in said.items() if rule in RULES}
+        said.setdefault(finding.rule.id, set()).add(f"{finding.rule.id}: {sentence(finding)}")
+    return {rule: texts for rule, texts in said.items() if rule in WITH_POLICY}
 
 
 def assert_equal(raw: Mapping[str, Any]) -> None:
     """Policies and `check` have findings of the same rules; policies have the sentence of the first."""
     said, refusals = messages(raw), Request(raw).refusals(POLICIES)
-    expected = {rule: "Deny" if rule.level is Level.ERROR else "Warn" for rule in RULES if rule in said}
+    expected = {name: "Deny" if RULES[name].level is Level.ERROR else "Warn" for name in said}
     assert {text[:6]: action for action, texts in refusals.items() for text in texts} == expected
     assert all(text in said[text[:6]] for texts in refusals.values() for text in texts), (refusals, said)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=str)
-def test_the_examples_of_a_rule_are_judged_alike(rule: RuleId) -> None:
+@pytest.mark.parametrize("rule", WITH_POLICY)
+def test_the_examples_of_a_rule_are_judged_alike(rule: str) -> None:
     for name, is_refused in (("fails", True), ("passes", False)):
         (raw,) = yaml.safe_load_all(EXAMPLES[rule][name])
         assert (rule in messages(_stored(raw))) is is_refused
@@ -244,9 +243,7 @@ def test_a_resize_is_judged_whoever_owns_the_pod() -> None:
 
 
 def test_levels_are_actions_and_rules_that_are_off_have_no_policy() -> None:
-    chosen = Settings(
-        levels={RuleId.ODD_SIZE: None, RuleId.REQUEST_MISSING: Level.ERROR}, namespaces=("shop", "data")
-    )
+    chosen = CheckSettings({"QOS005": None, "QOS006": Level.ERROR}, namespaces=("shop", "data"))
     validated: dict[str, set[str]] = {}
     for manifest in manifests(chosen):
         spec, name = manifest["spec"], manifest["metadata"]["name"]
@@ -257,9 +254,9 @@ def test_levels_are_actions_and_rules_that_are_off_have_no_policy() -> None:
         assert (names["operator"], names["values"]) == ("In", ["shop", "data"])
         assert spec["policyName"] == name
     denied, warned = validated["kubectl-qos-deny-pods"], validated["kubectl-qos-warn-cronjobs"]
-    assert (RuleId.REQUEST_MISSING in denied, RuleId.LIMIT_FAR_ABOVE_REQUEST in warned) == (True, True)
-    assert validated["kubectl-qos-owned-pods"] == denied | warned == {*RULES} - {RuleId.ODD_SIZE}
-    assert list(manifests(Settings(levels=dict.fromkeys(RULES)))) == []
+    assert ("QOS006" in denied, "QOS008" in warned) == (True, True)
+    assert validated["kubectl-qos-owned-pods"] == denied | warned == {*WITH_POLICY} - {"QOS005"}
+    assert list(manifests(CheckSettings(dict.fromkeys(RULES)))) == []
 
 
 @pytest.mark.parametrize("flags", [("gone",), ("-f", "gone"), ("-k", "gone")])
@@ -286,6 +283,6 @@ def test_the_command_prints_them_and_what_has_none(run: Run) -> None:
     done = run("check", "--to-policy")
     assert done.code == 0
     assert "&id001" not in done.out
-    assert list(yaml.safe_load_all(done.out)) == json.loads(json.dumps(manifests(Settings())))
-    assert len(done.err.splitlines()) == len(RuleId) - len(RULES)
+    assert list(yaml.safe_load_all(done.out)) == json.loads(json.dumps(manifests(CheckSettings())))
+    assert len(done.err.splitlines()) == len(RULES) - len(WITH_POLICY)
     assert "QOS015 has no policy: a policy does not know the nodes" in done.err

@@ -12,9 +12,10 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from kubectl_qos.check.findings import rule_texts
+from kubectl_qos.check.findings import Rule
 from kubectl_qos.check.policy import policies
-from kubectl_qos.check.settings import PARAMETERS, RuleId, Settings
+from kubectl_qos.check.rules import RULES
+from kubectl_qos.check.settings import CheckSettings
 from kubectl_qos.k8s.releases import Release
 from tests.end_to_end.command import Run
 
@@ -22,7 +23,7 @@ EXAMPLES: Final[dict[str, dict[str, Any]]] = yaml.safe_load(
     Path(__file__).with_name("rules.yaml").read_text(encoding="utf-8")
 )
 PAGES: Final = Path(__file__).parents[2] / "docs" / "check-rules"
-each = pytest.mark.parametrize("rule", RuleId, ids=str)
+each = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 
 
 def found(run: Run, manifest: str, *flags: str) -> list[dict[str, Any]]:
@@ -35,22 +36,22 @@ def found(run: Run, manifest: str, *flags: str) -> list[dict[str, Any]]:
 
 
 @each
-def test_one_manifest_fails_and_one_just_passes(rule: RuleId, run: Run) -> None:
-    example = EXAMPLES[rule]
+def test_one_manifest_fails_and_one_just_passes(rule: Rule, run: Run) -> None:
+    example = EXAMPLES[rule.id]
     flags = example.get("flags", ())
-    (failing, *others) = [one for one in found(run, example["fails"], *flags) if one["rule"] == rule]
+    (failing, *others) = [one for one in found(run, example["fails"], *flags) if one["rule"] == rule.id]
     assert not others
     assert failing["level"] == rule.level
     assert failing["line"] is not None
     assert failing["message"].strip()
-    assert not [one for one in found(run, example["passes"], *flags) if one["rule"] == rule]
+    assert not [one for one in found(run, example["passes"], *flags) if one["rule"] == rule.id]
 
 
 @each
-def test_a_rule_that_is_off_finds_nothing(rule: RuleId, run: Run) -> None:
-    (run.home / ".kubectl-qos.yaml").write_text(f"rules: {{{rule}: off}}\n", encoding="utf-8")
-    example = EXAMPLES[rule]
-    assert rule not in {one["rule"] for one in found(run, example["fails"], *example.get("flags", ()))}
+def test_a_rule_that_is_off_finds_nothing(rule: Rule, run: Run) -> None:
+    (run.home / ".kubectl-qos.yaml").write_text(f"rules: {{{rule.id}: off}}\n", encoding="utf-8")
+    example = EXAMPLES[rule.id]
+    assert rule.id not in {one["rule"] for one in found(run, example["fails"], *example.get("flags", ()))}
 
 
 @pytest.mark.parametrize(
@@ -168,9 +169,9 @@ def test_a_server_takes_a_custom_resource_and_refuses_its_pods(run: Run) -> None
 
 
 @each
-def test_a_rule_has_a_policy_or_the_reason_why_none(rule: RuleId) -> None:
-    names = {policy["metadata"]["name"] for policy in policies(Settings(), Release.of("1.36"), {rule: ""})}
-    assert bool(names) is not bool(rule_texts()[rule].no_policy)
+def test_a_rule_has_a_policy_or_the_reason_why_none(rule: Rule) -> None:
+    made = list(policies(CheckSettings(), Release.of("1.36"), [rule]))
+    assert bool(made) is not bool(rule.no_policy)
 
 
 def test_every_rule_has_its_page() -> None:
@@ -180,13 +181,9 @@ def test_every_rule_has_its_page() -> None:
     )
 
 
-def test_every_parameter_is_described() -> None:
-    assert {rule for rule, text in rule_texts().items() if text.parameter} == set(PARAMETERS)
-
-
 def test_no_message_has_another_format_than_the_policies_know() -> None:
-    for text in rule_texts().values():
-        for _, _, format_, conversion in Formatter().parse(text.message):
+    for rule in RULES.values():
+        for _, _, format_, conversion in Formatter().parse(rule.message):
             assert not format_
             assert conversion is None
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from kubectl_qos.check.runtimes import runtime_problems
+from kubectl_qos.check.rules.memory import runtime_problems
 from tests.check.test_rules import found
 from tests.end_to_end.command import Run
 

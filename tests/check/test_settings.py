@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_qos.check.settings import RuleId, waiver
+from kubectl_qos.check.rules import RULES
+from kubectl_qos.check.settings import waiver
 from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.quantity import Quantity
 from tests.check.test_rules import EXAMPLES, found
 from tests.end_to_end.command import Run
 
@@ -47,20 +49,19 @@ exceptions:
   until: 2027-03-31
 """)
     read = read_check_settings(file)
-    assert [read.level(rule) for rule in (RuleId.REQUEST_MISSING, RuleId.LIMIT_WITHOUT_REQUEST)] == [
-        "error",
-        None,
-    ]
-    assert (read.level(RuleId.INIT_COSTS_CLASS), read.level(RuleId.INJECTED)) == ("note", "warning")
-    assert (read.resources[RuleId.REQUEST_MISSING], read.ratio, read.minimum.value(), read.priority) == (
-        ("memory",),
-        2,
-        16 << 20,
-        1000,
-    )
-    assert (read.required_class("team-a"), read.required_class("x")) == ("Burstable", "")
+    levels = {name: RULES[name].level_in(read) for name in ("QOS006", "QOS007", "QOS012", "QOS013")}
+    assert levels == {"QOS006": "error", "QOS007": None, "QOS012": "note", "QOS013": "warning"}
+    values = {name: rule.value_in(read) for name, rule in RULES.items() if rule.parameter is not None}
+    assert values == {
+        "QOS006": ("memory",),
+        "QOS007": ("cpu", "memory"),
+        "QOS008": 2,
+        "QOS009": Quantity.parse("16Mi"),
+        "QOS010": {"payments": "Guaranteed", "team-*": "Burstable"},
+        "QOS011": 1000,
+    }
     assert (read.namespaces, read.node_memory_bytes) == (("shop", "team-*"), 16 << 30)
-    (exception,) = read.exceptions
+    ((_, exception),) = read.exceptions
     assert (exception.reason, exception.container, str(exception.until)) == (
         "moves in March",
         "*",
@@ -198,7 +199,7 @@ def test_an_exception_has_a_reason_and_an_end(until: str, left: int, run: Run) -
     ],
 )
 def test_a_waiver_needs_a_reason(text: str, reason: str) -> None:
-    assert waiver(text, RuleId.REQUEST_MISSING) == reason
+    assert waiver(text, "QOS006") == reason
 
 
 @pytest.mark.parametrize(
@@ -361,5 +362,5 @@ def test_a_limit_needs_a_request_of_the_chosen_resources(run: Run) -> None:
 
 def test_parameters_change_what_is_found(run: Run) -> None:
     settle(run, "rules: {QOS008: {ratio: 5}, QOS011: {priority: 3000000000}}\n")
-    for rule in (RuleId.LIMIT_FAR_ABOVE_REQUEST, RuleId.BEST_EFFORT_WITH_PRIORITY):
+    for rule in ("QOS008", "QOS011"):
         assert rule not in {one["rule"] for one in found(run, EXAMPLES[rule]["fails"])}

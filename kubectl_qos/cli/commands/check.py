@@ -19,7 +19,7 @@ from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
     from kubectl_qos.check.findings import Context, Subject
-    from kubectl_qos.check.settings import Level, RuleId, Settings
+    from kubectl_qos.check.settings import CheckSettings, Level
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.documents import DocumentLocation
     from kubectl_qos.k8s.quota import LimitRange
@@ -118,7 +118,7 @@ def run(options: Options) -> int:
 
 
 def _run(options: Options) -> int:
-    from kubectl_qos.check.settings import Settings
+    from kubectl_qos.check.settings import CheckSettings
     from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
 
     source = replace(options.source, files=(*options.source.files, *options.paths))
@@ -127,8 +127,8 @@ def _run(options: Options) -> int:
     size = source.node_memory and sources.parse_size(source.node_memory, "--node-memory", "16Gi")
 
     @cache
-    def settings_in(file: Path | None) -> Settings:
-        settings = read_check_settings(file) if file is not None else Settings()
+    def settings_in(file: Path | None) -> CheckSettings:
+        settings = read_check_settings(file) if file is not None else CheckSettings()
         return replace(
             settings,
             levels={**settings.levels, **levels},
@@ -139,7 +139,7 @@ def _run(options: Options) -> int:
     def settings_file(path: str) -> Path | None:
         return Path(options.config) if options.config is not None else find_check_settings(path)
 
-    def settings_of(path: str) -> Settings:
+    def settings_of(path: str) -> CheckSettings:
         return settings_in(settings_file(path))
 
     settings_by_file = {settings_file(path): settings_of(path) for path in paths or ["."]}
@@ -166,17 +166,17 @@ def _run(options: Options) -> int:
     return EXIT_FAILED if report.has_failed else 0
 
 
-def _parse_rule(text: str) -> tuple[RuleId, Level | None]:
-    from kubectl_qos.check.settings import Level, RuleId
+def _parse_rule(text: str) -> tuple[str, Level | None]:
+    from kubectl_qos.check.rules import RULES
+    from kubectl_qos.check.settings import Level
 
     name, _, level = text.partition("=")
-    rules = {rule.value: rule for rule in RuleId}
-    if name not in rules:
-        raise UsageError(f"--rule {text!r}: unknown rule {name!r}", hint=", ".join(rules))
+    if name not in RULES:
+        raise UsageError(f"--rule {text!r}: unknown rule {name!r}", hint=", ".join(RULES))
     if level not in {*Level, "off"}:
         hint = f"write {name}=error, warning, note or off"
         raise UsageError(f"--rule {text!r}: unknown level {level!r}", hint)
-    return rules[name], None if level == "off" else Level(level)
+    return name, None if level == "off" else Level(level)
 
 
 def _refuse_with_policy(source: SourceOptions, paths: Iterable[str], options: Options) -> None:
@@ -193,7 +193,7 @@ def _refuse_with_policy(source: SourceOptions, paths: Iterable[str], options: Op
             existing(path)
 
 
-def _run_fleet(source: SourceOptions, settings_of: Callable[[str], Settings], options: Options) -> int:
+def _run_fleet(source: SourceOptions, settings_of: Callable[[str], CheckSettings], options: Options) -> int:
     from kubectl_qos.check.settings import Level
     from kubectl_qos.cli import tables
     from kubectl_qos.present.check import Place, Report
@@ -217,7 +217,7 @@ def _run_fleet(source: SourceOptions, settings_of: Callable[[str], Settings], op
 
 
 def _check(
-    resolved: sources.ResolvedSource, settings_of: Callable[[str], Settings], options: Options
+    resolved: sources.ResolvedSource, settings_of: Callable[[str], CheckSettings], options: Options
 ) -> tuple[Report, tuple[str, ...]]:
     from kubectl_qos.check.findings import WAIVER_MARK, select
     from kubectl_qos.check.rules import check
@@ -256,7 +256,7 @@ def _check(
     exceptions = chain.from_iterable(settings.exceptions for settings in every)
     selection = select(findings, exceptions, today, _baseline(options.baseline))
     rows = [(finding, place(finding.subject, finding.path)) for finding in selection.open]
-    rows.sort(key=lambda row: (row[1].file, row[1].line or 0, row[1].column or 0, row[0].rule))
+    rows.sort(key=lambda row: (row[1].file, row[1].line or 0, row[1].column or 0, row[0].rule.id))
     problems = files.problems if files is not None else ()
     report = Report(
         [(reference(subject), place(subject).file) for subject in subjects],
@@ -267,16 +267,16 @@ def _check(
     )
     for subject in subjects:
         notes += waiver_lines(subject, place(subject, subject.mark_path(WAIVER_MARK)))
-    notes += [unused_line(waiver, today) for waiver in selection.unused]
+    notes += [unused_line(*waiver, today) for waiver in selection.unused]
     return report, tuple(dict.fromkeys([*notes, *map(missing_sentence, snapshot.missing), *unknown]))
 
 
 def _subjects(
     resolved: sources.ResolvedSource,
     snapshot: Snapshot,
-    settings_of: Callable[[str], Settings],
+    settings_of: Callable[[str], CheckSettings],
     options: Options,
-) -> tuple[list[Subject], dict[int, DocumentLocation], list[Settings]]:
+) -> tuple[list[Subject], dict[int, DocumentLocation], list[CheckSettings]]:
     """Return the objects to check with their settings, their documents by identity, and all settings."""
     from kubectl_qos.check.findings import Subject
     from kubectl_qos.cluster.files import manifests_of
@@ -325,7 +325,7 @@ def _context(
     Return also what is unknown of it, in sentences.
     """
     from kubectl_qos.check.findings import Context
-    from kubectl_qos.check.rules import injector
+    from kubectl_qos.check.rules.classes import injector
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.edit.related import LIMIT_RANGES, QUOTAS, convert_all
     from kubectl_qos.k8s.node_overrides import apply_overrides
@@ -418,16 +418,14 @@ def _print(
     output.notes([*notes, present.summary(report)])
 
 
-def _print_policies(settings: Settings, release: str | None) -> None:
-    from kubectl_qos.check.findings import rule_texts
+def _print_policies(settings: CheckSettings, release: str | None) -> None:
     from kubectl_qos.check.policy import policies
+    from kubectl_qos.check.rules import RULES
     from kubectl_qos.k8s.releases import Release
     from kubectl_qos.present.output import to_yaml
 
-    texts = rule_texts()
-    messages = {rule: text.message for rule, text in texts.items()}
-    made = policies(settings, sources.flag_value(Release.of, release or "1.36"), messages)
+    made = policies(settings, sources.flag_value(Release.of, release or "1.36"), RULES.values())
     output.print_text("---\n".join(to_yaml(policy) for policy in made))
-    output.notes(f"{rule} has no policy: {text.no_policy}" for rule, text in texts.items() if text.no_policy)
+    output.notes(f"{rule.id} has no policy: {rule.no_policy}" for rule in RULES.values() if rule.no_policy)
     if settings.exceptions:
         output.note("exceptions of the settings are not in the policies: annotate the objects instead")

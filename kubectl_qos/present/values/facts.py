@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from kubectl_qos.analysis.drift import DriftReason
 from kubectl_qos.analysis.verification import CheckedValue, Unread, Verified
-from kubectl_qos.check.findings import Finding, rule_texts
+from kubectl_qos.check.findings import Finding
 from kubectl_qos.check.settings import Level
 from kubectl_qos.k8s.rbac import TIERS, AccessReview, Permission
 from kubectl_qos.present.check import Place, Report, sentence
@@ -245,8 +245,8 @@ def _values(finding: Finding, place: Place, reason: str | None, of_fleet: bool) 
     pod, (kind, name) = finding.subject.pod, finding.subject.kind_and_name
     return FindingValues(
         cluster=place.file if of_fleet else UNSET,
-        rule=finding.rule.value,
-        title=rule_texts()[finding.rule].title,
+        rule=finding.rule.id,
+        title=finding.rule.title,
         level=finding.level,
         object=ObjectValues(kind, pod.namespace or None, name, None),
         container=finding.owner or None,

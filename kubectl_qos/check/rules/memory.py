@@ -1,4 +1,4 @@
-"""Memory settings of Java, Node.js, Go, Redis and Postgres compared with the memory limit of their container.
+"""What uses up a memory limit: settings of Java, Node.js, Go, Redis and Postgres, and volumes in memory.
 
 Sources: hotspot/share/runtime/arguments.cpp (set_heap_size, and the order of variables and arguments), Node's
 doc/api/cli.md, Go's runtime/mgcpacer.go (readGOMEMLIMIT) and runtime/string.go (parseByteCount), Redis'
@@ -10,9 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from kubectl_qos.errors import QuantityError
-from kubectl_qos.k8s.objects import Json, nested, nested_list
-from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.check.findings import Case, Hit, ResourceOwner, Rule
+from kubectl_qos.check.settings import Level
+from kubectl_qos.errors import QosError, QuantityError
+from kubectl_qos.k8s.objects import MEMORY, Json, all_containers, nested, nested_list
+from kubectl_qos.k8s.quantity import ZERO, Quantity
+from kubectl_qos.k8s.resources import resources_of_pod
 
 _ARGUMENTS: Final = "its arguments"
 _ORDER: Final = {"JAVA_TOOL_OPTIONS": 0, "JDK_JAVA_OPTIONS": 1, _ARGUMENTS: 3, "_JAVA_OPTIONS": 4}
@@ -178,3 +181,93 @@ def _variables(container: Json, limit_bytes: int) -> dict[str, str]:
                 text = -(-limit_bytes // max(Quantity.from_json(field.get("divisor") or 1).value(), 1))
         variables[str(entry.get("name"))] = _expanded(str(text), variables)
     return variables
+
+
+def _written(case: Case) -> Iterator[tuple[ResourceOwner, Quantity, Json]]:
+    """Yield each container with the memory limit that applies (its own, the pod's, or 0) and as written."""
+    lists = ("initContainers", "containers", "ephemeralContainers")
+    raws = [raw for name in lists for raw in nested_list(case.spec, name)]
+    shared = resources_of_pod(case.created, "limits").get(MEMORY, ZERO)
+    for owner, container, raw in zip(case.owners, all_containers(case.created), raws, strict=False):
+        yield owner, container.limits.get(MEMORY, shared), raw
+
+
+class _RuntimeMemory(Rule):
+    id, level = "QOS020", Level.WARNING
+    title = "a runtime that may use its whole limit"
+    message = "{owner}: {text}"
+    why = """The memory limit holds all that a program uses, not only what a runtime lets its heap grow to. A
+    heap as large as the limit is never full when the kernel kills the container: no OutOfMemoryError is
+    logged, only exit code 137."""
+    remedy = """For Java `-XX:MaxRAMPercentage=75` follows the limit, in place of `-Xmx`; for Node.js an old
+    space of 75 % of the limit, for Redis a maxmemory of 75 % of it, and for Go a GOMEMLIMIT of at most 95 %,
+    with a unit of Go: `460MiB`, as `460Mi` ends a program at its start, and a number alone counts bytes.
+    `limits.memory` of a resourceFieldRef needs a memory limit: else it is the node's. `-Xmx`, `MaxRAM`, its
+    percentages and fractions, the sizes of direct memory, metaspace and code, `--max-old-space-size`,
+    GOMEMLIMIT, `--maxmemory` and `shared_buffers` are looked for in the command, arguments and variables of
+    manifests, with ConfigMaps among the files, and not in pods of a cluster."""
+    no_policy = "CEL reads no sizes of Java, Node.js, Go, Redis and Postgres"
+
+    def find(self, case: Case) -> Iterator[Hit]:
+        """Yield heap sizes that do not fit the limit; the env of cluster pods is not read."""
+        for owner, limit, raw in _written(case):
+            environment = [*_environment(case, raw)]
+            fields = {entry.get("name"): field for field, entry in environment}
+            read = {**raw, "env": [entry for _, entry in environment]}
+            for source, text in runtime_problems(read, max(limit.value(), 0)):
+                yield case.hit(owner, fields.get(source, "args"), text=text)
+
+
+def _environment(case: Case, raw: Json) -> Iterator[tuple[str, Json]]:
+    """Yield each variable with its field, and with the value that a ConfigMap of the input gives it."""
+    for source in nested_list(raw, "envFrom"):
+        for key, text in _config_map(case, nested(source, "configMapRef")).items():
+            yield "envFrom", {"name": f"{source.get('prefix') or ''}{key}", "value": text}
+    for index, entry in enumerate(nested_list(raw, "env")):
+        reference = nested(entry, "valueFrom", "configMapKeyRef")
+        value = _config_map(case, reference).get(str(reference.get("key")))
+        yield f"env[{index}]", entry if value is None else {"name": entry.get("name"), "value": value}
+
+
+def _config_map(case: Case, reference: Json) -> Json:
+    key = case.pod.namespace, str(reference.get("name"))
+    return nested(case.context.config_maps.get(key, {}), "data")
+
+
+class _MemoryVolume(Rule):
+    id, level = "QOS021", Level.WARNING
+    title = "a volume in memory"
+    message = """volume {volume} is memory{bound}: what is written there counts to the memory {whose}, and
+    stays when the container restarts"""
+    why = """An emptyDir of medium Memory is a tmpfs. What is written there is memory of the container that
+    writes, up to its limit, where the kernel kills a process of it, although no process uses that much. It
+    outlives the container, which is killed again until the pod is deleted. Without a sizeLimit it may be as
+    large as the pod's memory limit, and without one as all that pods of the node may use."""
+    remedy = """Set a sizeLimit, and a memory limit that holds it beside what the processes use. It is a note
+    where the sizeLimit is at least half of the memory limit, and where there is no memory limit."""
+    no_policy = "which container writes to a volume is a matter of several lists, and of amounts"
+
+    def find(self, case: Case) -> Iterator[Hit]:
+        """Yield tmpfs volumes, which count against the writer's limit (pkg/volume/emptydir/empty_dir.go)."""
+        for index, volume in enumerate(nested_list(case.spec, "volumes")):
+            size, name, directory = ZERO, volume.get("name"), nested(volume, "emptyDir")
+            if directory.get("medium") != "Memory":
+                continue
+            with suppress(QosError):
+                size = Quantity.from_json(directory.get("sizeLimit"))
+            writers = [
+                (limit, owner.label)
+                for owner, limit, raw in _written(case)
+                for mount in nested_list(raw, "volumeMounts")
+                if mount.get("name") == name and mount.get("readOnly") is not True
+            ]
+            limit, owner = min((writer for writer in writers if writer[0].sign > 0), default=(ZERO, ""))
+            # A volume of less than half of the limit leaves enough for the processes.
+            is_small = size.sign > 0 and (limit.sign <= 0 or size.nano * 2 < limit.nano)
+            if not writers or is_small:
+                continue
+            bound = f" of up to {size}" if size.sign > 0 else " without a sizeLimit"
+            whose = f"limit of {owner}, {limit}" if owner else "of the container that writes"
+            level = None if owner and not 0 < size.nano < limit.nano else Level.NOTE
+            facts = {"volume": str(name), "bound": bound, "whose": whose}
+            yield Hit(case, f"{case.prefix}.volumes[{index}].emptyDir", facts, level=level)
