@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from textual.widgets import Label
+from textual.widgets import Label, Static
 
 from kubectl_qos.analysis.deaths import DeathRow, deaths_on_node
 from kubectl_qos.analysis.group_table import NodeRow, build_node_rows
@@ -179,6 +179,26 @@ async def test_the_panel_has_the_same_lines_whatever_the_data(wide: Run) -> None
         for key in ("4", "tab", "j", "j", "j", "j"):
             await wide.keys(key)
             assert wide.main.query_one(NodePanel).outer_size.height == lines, (size, key)
+
+
+async def test_a_fix_is_searched_again_after_a_dialog_that_closed_dropped_the_search() -> None:
+    async with running(size=(120, 40)) as pilot:
+        panel, line = pilot.main.query_one(NodePanel), pilot.main.query_one("#fix", Static)
+        await pilot.seen(fix := "F fix container c: memory limit 117.7Mi → 144Mi")
+        of_deaths, suggestion = panel._suggested.pop("worker-2")
+
+        def show_without_search() -> None:
+            with pytest.MonkeyPatch.context() as dropping:
+                dropping.setattr(NodePanel, "call_after_refresh", lambda *_: True)
+                pilot.main._show_explanation()
+
+        show_without_search()
+        assert not line.content
+        pilot.main._show_explanation()
+        await pilot.seen(fix)
+        panel._suggested["worker-2"] = of_deaths._replace(deaths=of_deaths.deaths[1:]), suggestion
+        show_without_search()
+        assert not line.content, "the fix of another death"
 
 
 async def test_a_death_is_shown_counted_and_stands_out() -> None:

@@ -361,10 +361,10 @@ class NodePanel(Vertical):
             line.show("")
             return
         of_deaths, suggestion = self._suggested.get(node, (None, ""))
-        line.show(f"{fix_key} fix  {suggestion}" if suggestion else "")
-        if self._is_suggesting or of_deaths is deaths:
+        is_current = of_deaths is not None and _first(of_deaths) == _first(deaths)
+        line.show(f"{fix_key} fix  {suggestion}" if suggestion and is_current else "")
+        if of_deaths is deaths:
             return
-        self._is_suggesting = True
         snapshot, suggested = view_model.snapshot, self._suggested
 
         def find() -> tuple[str, dict[ContainerKey, int]]:
@@ -379,5 +379,16 @@ class NodePanel(Vertical):
             cast("Shell", self.app).trends.offers.update(offers)
             self._show_suggestion(fix_key)
 
-        # The search and the paint would wait for each other.
-        self.call_after_refresh(run_in_background, self, find, take)
+        def begin() -> None:
+            if not self._is_suggesting:
+                self._is_suggesting = True
+                run_in_background(self, find, take)
+
+        # The search and the paint would wait for each other. A dialog that closes meanwhile drops the call.
+        self.call_after_refresh(begin)
+
+
+def _first(deaths: NodeDeaths) -> tuple[ContainerKey, str] | None:
+    """Return whom a suggestion is for: the victim and the killer of the first death."""
+    first = deaths.deaths[0] if deaths.deaths else None
+    return ((first.key, first.container), first.mechanism) if first is not None else None
