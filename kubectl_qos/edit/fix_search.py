@@ -496,14 +496,17 @@ class _Search:
     def _unlimited(self, death: NextDeath) -> tuple[int, str, PodKey] | None:
         """Return the container without a limit that uses most, by index, name and pod.
 
-        None if there is none, or it is that of a critical pod.
+        Where growth is known, it is one that grows, as fast as the victim at least: a limit of another one
+        prevents nothing. None if there is none, or it is that of a critical pod.
         """
-        candidates = []
+        candidates, growth = [], self.model.growth
         for index, container in enumerate(self.state.containers):
             pod = self.state.pod_for(container)
             is_limited = container.limit_bytes or pod.limit_bytes
             is_own = pod.key in {death.key, *self._group}
-            if not is_limited and not is_own and not is_static(pod.pod) and not is_mirror(pod.pod):
+            rate = growth.containers.get((pod.key, container.name), 0)
+            grows = rate >= growth.pods.get(death.key, 0) and bool(rate or not growth.containers)
+            if not is_limited and not is_own and grows and not is_static(pod.pod) and not is_mirror(pod.pod):
                 candidates.append((index, container.name, pod.key))
         most = max(candidates, key=lambda place: self.state.containers[place[0]].used_bytes, default=None)
         return most if most is not None and not is_critical(self.pods[most[2]]) else None

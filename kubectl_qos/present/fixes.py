@@ -360,7 +360,10 @@ def fix_summary(fix: Fix) -> str:
     is_other = fix.pod.key != fix.death.key
     waits = f"{resize_sentence(fix.pod)}; " if is_resizing(fix.pod) else ""
     whose = f"{fix_object(fix)} " if is_other else ""
-    return f"{waits}{whose}{'; '.join(changes)}, {_takes_effect(fix, how)}"
+    if fix.kind is FixKind.NEIGHBOUR:
+        whose = f"{fix_object(fix)} would die instead: "
+    room = "" if fix.fits else f"; {fix_requests(fix)}"
+    return f"{waits}{whose}{'; '.join(changes)}, {_takes_effect(fix, how)}{room}"
 
 
 def first_fix(fixes: Fixes | FixList, shown: str = "") -> str:

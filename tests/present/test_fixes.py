@@ -35,6 +35,7 @@ from kubectl_qos.present.fixes import (
     fix_how,
     fix_requests,
     fix_sentence,
+    fix_summary,
     fix_when,
     lines,
     nearer,
@@ -203,10 +204,15 @@ def test_a_limited_neighbour_ends_itself(found: FixList) -> None:
     assert fix_effect(replace(fix, kind=FixKind.NEIGHBOUR, after=other.death, sooner=None)) == (
         "own limit 98%: spares data/importer-5f7b9c-2vtxk:c; batch/crunch-x2k9f dies instead after +587Mi"
     )
+    assert fix_summary(replace(fix, kind=FixKind.NEIGHBOUR, pod=other.pod, edits=other.edits)).startswith(
+        "batch/crunch-x2k9f would die instead: container c: memory request <none> → "
+    )
 
 
 def test_what_does_not_fit_is_said(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
+    full = replace(fix, free_bytes=fix.node_bytes - 1)
+    assert fix_summary(full) == f"{fix_summary(fix)}; +209Mi of 209Mi free: no room"
     assert fix_requests(replace(fix, free_bytes=fix.node_bytes - 1)) == "+209Mi of 209Mi free: no room"
     assert fix_requests(replace(fix, free_bytes=None)) == "+209Mi"
 
