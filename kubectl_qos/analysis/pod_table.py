@@ -22,6 +22,7 @@ from kubectl_qos.qos.eviction import node_eviction_ranks
 from kubectl_qos.qos.oom_score import GUARANTEED_ADJ
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import (
+    NEAR_LIMIT_PERCENT,
     RISKS,
     UNKNOWN_BURSTABLE_ADJ,
     Basis,
@@ -39,6 +40,7 @@ from kubectl_qos.qos.ranking import (
     rank_node,
     risk,
 )
+from kubectl_qos.qos.restart import is_of_earlier_run
 
 T = TypeVar("T")
 
@@ -277,7 +279,7 @@ def _rank_node(
     evicted = node_eviction_ranks(ranking)
     container_ranks = _container_ranks(ranking) if containers else {}
     rows: list[PodRow] = []
-    percents = list(map(limit_percent, ranking.pods))
+    percents = list(map(_limit_percent, ranking.pods))
     fullest = max((percent or 0 for percent, _ in percents), default=0)
     lowest = lowest_priorities_after(ranking.pods)
     for row, after, percent in zip(ranking.pods, lowest, percents, strict=True):
@@ -292,6 +294,15 @@ def _rank_node(
     rows.sort(key=kill_order)
     ranked = sum(1 for row in ranking.pods if row.rank is not None)
     return RankedNode(setup, ranking.basis, ranked, ranking.without_usage, tuple(rows))
+
+
+def _limit_percent(row: RankedPod) -> tuple[float | None, str]:
+    """Return `limit_percent`; none of a container that was killed near its limit after it was sampled."""
+    percent, container = limit_percent(row)
+    if row.usage is None or (percent or 0) < NEAR_LIMIT_PERCENT:
+        return percent, container
+    ended = (is_of_earlier_run(row.pod, score.name, row.usage.timestamp) for score in row.containers)
+    return (None, "") if any(ended) else (percent, container)
 
 
 def to_own_limit(row: RankedPod) -> int | None:

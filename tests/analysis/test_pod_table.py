@@ -1,5 +1,6 @@
 """Rows of pods: ranks among all pods of a node, flags, risks, notes, and the default order."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -131,6 +132,17 @@ LIMITED = "requests: {memory: 100Mi}, limits: {memory: 200Mi}"
 )
 def test_flags(found: Pod, used: int, flags: set[Flag]) -> None:
     assert set(build_rows(snapshot(found, usage={"p": used}), Scope()).rows[0].flags) == flags
+
+
+@pytest.mark.parametrize(("ended", "is_near"), [("12:00:41", False), ("11:00:00", True)])
+def test_usage_before_a_kill_raises_no_alarm_after_it(ended: str, is_near: bool) -> None:
+    end = f"{{exitCode: 137, reason: OOMKilled, finishedAt: '2026-11-20T{ended}Z'}}"
+    container = f"{{name: c, state: {{running: {{}}}}, lastState: {{terminated: {end}}}}}"
+    status = f"phase: Running, containerStatuses: [{container}]"
+    usage = PodUsage.of_containers({"c": ContainerUsage(199 * MI)}, timestamp="2026-11-20T12:00:40Z")
+    found = snapshot(pod("p", LIMITED, "", status))
+    row = build_rows(replace(found, usage={("n", "p"): usage}), Scope()).rows[0]
+    assert (Flag.NEAR_LIMIT in row.flags, row.limit_percent is not None) == (is_near, is_near)
 
 
 def test_a_high_priority_that_dies_before_a_lower_one_is_flagged() -> None:
