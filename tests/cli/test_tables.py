@@ -15,7 +15,7 @@ from kubectl_qos.cli.top_tables import PodTable
 from kubectl_qos.cluster.source import LIVE, Health, Update
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Arrived, Scope
-from tests.demo.living import Stepped
+from tests.demo.living import FULL_AT, Stepped
 
 PROMO = "shop/promo-7c4b-l9dk2:c"
 
@@ -73,6 +73,12 @@ def test_followed_deaths_have_times_once_growth_was_seen(
     first, *_, last = rows_of(PROMO, lines)
     assert first[2:4] == ["-", PROMO]
     assert last[2].startswith("~"), last
+
+
+def test_a_death_is_said_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    follow_next(Stream(Stepped(), deque([FULL_AT - 1, FULL_AT + 4, FULL_AT + 9])), monkeypatch)
+    died = [line for line in capsys.readouterr().err.splitlines() if "killed by" in line]
+    assert died == ["12:00:41 data/importer-5f7b9c-2vtxk:c killed by the kernel at its own limit"]
 
 
 def test_pods_that_have_arrived_so_far_are_not_shown_as_all(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.tables import TableView
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
     from kubectl_qos.present.output import Column
+    from kubectl_qos.qos.kills.analyze import Kill
 
 WIDTH: Final = 100
 """The width of the picture if stdout is not a terminal."""
@@ -62,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--all",
         help="show every death: for a node also limits far from full, and on a terminal more than ten rows",
     )
-    flags.add_switch(parser, "-w", "--watch", help="follow the cluster, with what grows; ctrl-c ends it")
+    flags.add_switch(
+        parser, "-w", "--watch", help="follow the cluster, with what grows and who has died; ctrl-c ends it"
+    )
     flags.add_no_headers(parser)
     flags.add_output(parser, "wide", "json", "yaml")
     flags.add_contexts(parser)
@@ -136,6 +140,8 @@ class NextTable:
         namespace = resolved.scope.namespace if self.of_pods else options.source.namespace
         self._wanted = replace(resolved.scope, namespace=namespace, node=node, names=frozenset())
         self._options, self.resolved = options, resolved
+        self._before: Snapshot | None = None
+        self._kills: list[Kill] = []
 
     def scope(self, resolved: sources.ResolvedSource) -> Scope:
         """Return the scope to read."""
@@ -157,12 +163,33 @@ class NextTable:
         """Return the table to follow; its columns are always the same."""
         from kubectl_qos.present.next_death import COLUMNS
 
-        near, far = self.near(self._deaths(snapshot))
+        deaths = self._deaths(snapshot)
+        near, far = self.near(deaths)
         # Notes on who else may die would change with every sample.
         rows = [row._replace(death=row.death._replace(rival=None, growing=())) for row in near.rows]
         columns = [column for column in COLUMNS if column.key != "before"]
         view = _view(replace(near, rows=tuple(rows)), now, columns)
-        return replace(view, notes=(*far, *view.notes))
+        return replace(view, notes=(*self._died(deaths, now), *far, *view.notes))
+
+    def _died(self, deaths: Deaths, now: datetime) -> list[str]:
+        """Say who has died in the last minutes since the table was first shown, the newest first."""
+        from kubectl_qos.k8s.events import NODE_EVENTS_NAMESPACE
+        from kubectl_qos.present.kills import death_line
+        from kubectl_qos.qos.kills.analyze import is_since
+        from kubectl_qos.qos.kills.new_kills import kills_since, without_repeats
+
+        before, self._before, source = self._before, deaths.snapshot, self.resolved.source
+        if before is not None:
+            events = partial(source.event_list, NODE_EVENTS_NAMESPACE)
+            newer = kills_since(before, deaths.snapshot, source.kernel_logs, events)
+            pods = {pod.key for pod in deaths.pods}
+            asked = [
+                kill
+                for kill in newer
+                if (kill.namespace, kill.pod) in pods or (not kill.pod and kill.node in deaths.states)
+            ]
+            self._kills = [*asked, *without_repeats(self._kills, newer)]
+        return [death_line(kill) for kill in self._kills if is_since(kill, now - timedelta(minutes=5))]
 
     def near(self, deaths: Deaths) -> tuple[Deaths, list[str]]:
         """Return the deaths without far limits of a single node, and a note that counts those."""
