@@ -36,7 +36,7 @@ from kubectl_qos.present.format import (
 )
 from kubectl_qos.present.killers import WORDS, killer_sentence
 from kubectl_qos.present.list_notes import killer_notes, pod_table_notes, profile_notes
-from kubectl_qos.present.next_death import DIES_NEXT, NO_STATS, death_condition, dies_next
+from kubectl_qos.present.next_death import ITS_DEATH, NO_STATS, death_condition, dies_next
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_columns import WITH_PSI
 from kubectl_qos.present.tree import is_noise
@@ -118,7 +118,7 @@ def with_fix(explanation: Explanation, snapshot: Snapshot) -> Explanation:
     """Add the fix for the pod's first death, or why there is none; this searches, which takes time."""
     first, *others = explanation.sections
     pod = explanation.facts.prediction.pod
-    if first.title != DIES_NEXT:
+    if first.title != ITS_DEATH:
         return explanation
     text = fix_text(pod, snapshot, first.answer)
     first = replace(first, lines=(Line(f"fix: {text}"), *first.lines)) if text else first

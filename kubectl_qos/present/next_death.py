@@ -36,7 +36,7 @@ _DUE: Final = {
     Due.NOW: ", unless pressure just ended",
     Due.MAYBE: " (pressure ended, MemoryPressure stays up to 5 min)",
 }
-DIES_NEXT: Final = "Dies next"
+ITS_DEATH: Final = "Its death"
 _UNKNOWN_VICTIM: Final = "unknown"
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN includes the memory that they free"
 KUBELET_CHECKS: Final = f"the kubelet checks every {EVICTING.delay_seconds} s"
@@ -218,10 +218,10 @@ def dies_next(on_node: NodeDeaths | None) -> Section | None:
             f"{escape(death.container)}: {how(death)}" if several and death.container else how(death)
             for death in on_node.deaths
         )
-        return Section(DIES_NEXT, first, tuple(map(Line, others)))
+        return Section(ITS_DEATH, first, tuple(map(Line, others)))
     if on_node is None or not on_node.state.setup.node.name:
         return None
-    return Section(DIES_NEXT, without_deaths(on_node.state))
+    return Section(ITS_DEATH, without_deaths(on_node.state))
 
 
 def without_deaths(state: NodeState) -> str:
@@ -344,11 +344,16 @@ def rival_condition(rival: Contender, *, names_other: bool = True) -> str:
 
 def killer_words(death: NextDeath) -> str:
     """Return the killer and its reason: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
+    return f"{killer_label(death)}{_DUE[death.due]}"
+
+
+def killer_label(death: NextDeath, *, with_fullness: bool = True) -> str:
+    """Return the killer where there is little room: without what is said of an eviction that is due."""
     by = killer_name(death.mechanism, is_own=death.is_own)
     swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
-    full = f"{swap} {100 * death.fullness:.0f}%" if death.limit_bytes else ""
+    full = f" {100 * death.fullness:.0f}%" if death.limit_bytes and with_fullness else ""
     grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
-    return f"{by}{full}{grace}{_DUE[death.due]}"
+    return f"{by}{swap}{full}{grace}"
 
 
 def _precedent(death: NextDeath) -> str:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.analysis.deaths import DeathRow, Deaths
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, eta, rounded, shortened
-from kubectl_qos.present.next_death import columns, distance, killer_words, nothing, short_victim
+from kubectl_qos.present.next_death import columns, distance, killer_label, nothing, short_victim
 from kubectl_qos.present.output import Column, fit_columns, table
 from kubectl_qos.qos.killers import PRECEDENCE
 from kubectl_qos.qos.simulation.ceiling import CeilingScope
@@ -186,7 +186,7 @@ def _cell(death: NextDeath, styles: _Styles, name: int) -> _Cell:
             Span(" ", "axis"),
         ),
         (Span(shortened(short_victim(death), name), styles.name, pod),),
-        (Span(killer_words(death), "muted", pod),),
+        (Span(killer_label(death), "muted", pod),),
     )
 
 
@@ -214,7 +214,7 @@ def _list(
     if missing:
         shown = [*shown[: max(LISTED - len(missing), 1)], *missing][:LISTED]
     far = max((len(distance(death)) for death in shown), default=0)
-    by = max((len(killer_words(death)) for death in shown), default=0)
+    by = max((len(killer_label(death)) for death in shown), default=0)
     times = max((len(eta(death.seconds)) for death in shown), default=0)
     room = max(width - 2 - far - by - 4 - (times + 2 if times else 0), 8)
     for death in shown:
@@ -225,7 +225,7 @@ def _list(
                 Span("◆ ", style.mark, death.key),
                 Span(distance(death).rjust(far), style.far, death.key),
                 Span(f"  {name.ljust(min(room, 32))}", style.name, death.key),
-                Span(f"  {killer_words(death).ljust(by)}", "muted", death.key),
+                Span(f"  {killer_label(death).ljust(by)}", "muted", death.key),
                 Span(f"  {eta(death.seconds)}", "time", death.key),
             ]
         )

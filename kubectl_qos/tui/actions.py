@@ -193,6 +193,7 @@ _BY_GROUP: Final = {
     BindingGroup.EXPLAIN: (
         _action("edit", "e", "change requests and limits", footer=True),
         _action("fix", "F", "what to change about its deaths; enter fills it in", footer=True),
+        _action("tree", "v", "the cgroup tree of the pod's node, with its values", "cgroups", footer=2),
         _action("copy", "c", "copy all of it as text", footer=True),
         _action("next", "tab", "the next section; enter folds it", footer=True),
         _action("previous", "shift+tab", "the previous section"),

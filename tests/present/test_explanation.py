@@ -592,7 +592,7 @@ def test_what_has_no_fix_is_named_beside_another_death() -> None:
     node = convert({"metadata": {"name": "n1"}, "status": status}, NodeObject)
     snapshot = Snapshot(pods=pods, nodes={"n1": node}, usage=usage, node_usage={"n1": 32200 << 20})
     lines = list(text_lines(with_fix(explain_pod(pods[0], snapshot, DEMO_TIME), snapshot)))
-    assert lines[2].startswith("Dies next   kernel: node full, ")
+    assert lines[2].startswith("Its death   kernel: node full, ")
     assert lines[3].startswith(
         "  fix: none for own limit 65%: nothing to change unless it grows, as it has headroom above its"
     )
@@ -602,7 +602,7 @@ def test_it_begins_with_the_killer_that_comes_first_and_what_puts_it_off() -> No
     pod = next(pod for pod in DEMO.pods if pod.name.startswith("importer-"))
     lines = list(text_lines(with_fix(explain_pod(pod, DEMO, DEMO_TIME), DEMO)))
     assert lines[2:5] == [
-        "Dies next   own limit 98%, +2Mi",
+        "Its death   own limit 98%, +2Mi",
         "  fix: container c: memory limit 117.7Mi → 144Mi, now, in place",
         "  kubelet evicts, after 5 other deaths, +3.3Gi",
     ]

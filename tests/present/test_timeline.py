@@ -4,6 +4,7 @@ import pytest
 
 from kubectl_qos.present.format import eta
 from kubectl_qos.present.timeline import rate, text, timeline
+from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath, seconds_until
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
@@ -41,12 +42,13 @@ def test_each_mark_stands_above_its_victim_its_killer_and_its_time() -> None:
 
 
 def test_killers_of_the_node_stay_and_nearer_own_limits_are_counted() -> None:
-    deaths = [*map(own, range(1, 9)), FULL._replace(mechanism="kubelet eviction"), FULL]
+    evicted = FULL._replace(mechanism="kubelet eviction", due=Due.MAYBE)
+    deaths = [*map(own, range(1, 9)), evicted, FULL]
     axis, victims, killers = drawn(deaths, 70)
     assert axis.startswith("●──────◆ +1Mi")
     assert "┄ 7 ┄ ◆ +100Mi" in axis
     assert "p2" not in victims
-    assert "kubelet evicts" in killers
+    assert "kubelet evicts  " in killers, "a sentence says that pressure has just ended"
     assert "kernel: node full" in killers
 
 

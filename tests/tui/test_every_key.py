@@ -636,6 +636,8 @@ tour(
     Step("explain.next", section, 2),
     Step("explain.previous", section, 1),
     Step("explain.copy", copied_from("pod shop/api-7d9c5b6f8-x2mzq on worker-2"), after=True),
+    Step("explain.tree", screen_name, "TreeScreen"),
+    leave("tree.back", "ExplainScreen"),
     Step("explain.fix", screen_name, "FixDialog"),
     leave("select.leave", "ExplainScreen"),
     Step("explain.edit", SUBJECT, ("EditScreen", API_POD)),

@@ -206,6 +206,7 @@ async def test_cursor_headline_fixes_and_next_name_the_same_death(monkeypatch: p
 
 async def test_fixes_fit_into_the_smallest_terminal() -> None:
     async with running(ScriptedSource(demo()), size=(60, 15)) as pilot:
+        await pilot.seen("F fix container c: memory limit 117.7Mi → 144Mi, now")
         await pilot.keys("F")
         await pilot.seen("known from")
         dialog = pilot.app.screen.query_one(".dialog-table")

@@ -238,14 +238,14 @@ async def test_what_is_in_the_lists(wide: Run) -> None:
     await to(wide, "5")
     assert at(wide) == CONTAINERS[0].key == ("shop", "api-7d9c5b6f8-x2mzq", "c")
     assert why(wide).startswith("container c of shop/api-7d9c5b6f8-x2mzq")
-    # Deaths of all nodes by urgency, each with its killer but not the condition.
+    # Deaths of all nodes by urgency, each with its killer but not the condition or fullness.
     deaths, column = (await to(wide, "6")).table, wide.main.definition.columns["by"]
     urgent = [(row.node, column.cell(row, DEMO_TIME)) for row in deaths.rows]
     assert urgent[:4] == [
-        ("worker-2", "own limit 98%"),
+        ("worker-2", "own limit"),
         ("worker-2", "kubelet evicts"),
         ("worker-2", "kubepods limit"),
-        ("worker-1", "own limit 95%"),
+        ("worker-1", "own limit"),
     ]
     # I lists the containers inside.
     await to(wide, *["escape"] * 5, "4", "g")

@@ -82,6 +82,14 @@ def notes(pilot: Run) -> str:
     return " ".join(screen.notes_now())
 
 
+async def test_a_narrow_tree_shows_what_its_files_have() -> None:
+    async with running(size=(80, 24)) as pilot:
+        await pilot.keys("tab", "j", "j", "tab", "tab", "v")
+        await pilot.seen("node worker-1")
+        assert "monitoring/prometheus-0 Burstable" in pilot.text
+        assert "max 100000     no limit" in pilot.text
+
+
 async def test_a_tree_is_searched() -> None:
     async with running(None, "v", "slash", size=(120, 40)) as pilot:
         await pilot.type("swap")

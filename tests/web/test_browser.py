@@ -51,9 +51,9 @@ async def seen(tmp_path: Path) -> AsyncIterator[Seen]:
 
 async def test_a_person_reads_the_ranking_an_explanation_and_the_help(seen: Seen, tmp_path: Path) -> None:
     await seen.page.press("d")
-    await seen.shows("Dies next")
+    await seen.shows("Its death")
     await seen.page.press("Escape")
-    await seen.shows("Next death")
+    await seen.shows("Its death")
     await seen.page.press("?")
     assert "such as sort" in await seen.shows("Help")
     await seen.page.picture(tmp_path / "help.png")

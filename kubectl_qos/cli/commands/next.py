@@ -183,12 +183,12 @@ class NextTable:
             events = partial(source.event_list, NODE_EVENTS_NAMESPACE)
             newer = kills_since(before, deaths.snapshot, source.kernel_logs, events)
             pods = {pod.key for pod in deaths.pods}
-            asked = [
+            shown = [
                 kill
                 for kill in newer
                 if (kill.namespace, kill.pod) in pods or (not kill.pod and kill.node in deaths.states)
             ]
-            self._kills = [*asked, *without_repeats(self._kills, newer)]
+            self._kills = [*shown, *without_repeats(self._kills, newer)]
         return [death_line(kill) for kill in self._kills if is_since(kill, now - timedelta(minutes=5))]
 
     def near(self, deaths: Deaths) -> tuple[Deaths, list[str]]:

@@ -19,7 +19,15 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present import next_death
 from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, eta, rounded, shortened
 from kubectl_qos.present.list_notes import pod_table_notes
-from kubectl_qos.present.next_death import bounded, distance, foretold, killer_words, racing, victim
+from kubectl_qos.present.next_death import (
+    bounded,
+    distance,
+    foretold,
+    killer_label,
+    killer_words,
+    racing,
+    victim,
+)
 from kubectl_qos.present.output import NUMBER, Align, column, largest_first
 from kubectl_qos.present.pod_columns import (
     ALL_COLUMNS,
@@ -437,9 +445,11 @@ class ContainerList(_RankedList):
         return (*coming.death.key, coming.death.container or (pod.worst if pod is not None else ""))
 
 
-# Why says on which condition: the column has no room for that.
+# Why says on which condition, and FULL how full it is: the column has no room for that.
 _DEATHS = tuple(
-    replace(column, cell=lambda row, _: killer_words(row.death)) if column.key == "by" else column
+    replace(column, cell=lambda row, _: killer_label(row.death, with_fullness=False))
+    if column.key == "by"
+    else column
     for column in next_death.COLUMNS
 )
 
@@ -452,7 +462,7 @@ class DeathList(ListDefinition[DeathRow]):
     natural = "eta"
     columns = MappingProxyType({column.key: column for column in _DEATHS})
     fields = Fields(columns, None)
-    importance = "victim distance by eta full node by victim frees before node"
+    importance = "victim distance by full eta node by victim frees before node"
     squeezed: Mapping[str, int] = MappingProxyType({"victim": 20, "by": 16, "node": 12})
     only_known = frozenset({"eta", "before"})
 

@@ -30,13 +30,13 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.explanation import Explanation, explain_pod, text_lines, with_fix
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.moments import cheapest_section
-from kubectl_qos.present.next_death import DIES_NEXT
+from kubectl_qos.present.next_death import ITS_DEATH
 from kubectl_qos.present.output import Section
 from kubectl_qos.present.pod_history import LOADING, error_section, events_section
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.background import attempt, run_in_background
 from kubectl_qos.tui.screens.base import Built, QosScreen
-from kubectl_qos.tui.view import FollowStatus
+from kubectl_qos.tui.view import Detail, FollowStatus
 from kubectl_qos.tui.view_model import ViewModel, newest
 from kubectl_qos.tui.widgets import text_view
 from kubectl_qos.tui.widgets.graph import GRAPH_HEIGHT, LEGEND, node_graph, pod_graph
@@ -157,6 +157,9 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         else:
             self.qos.warn("no pod of it runs on a node")
 
+    def action_tree(self) -> None:
+        self.qos.open(Detail.TREE, self._pod)
+
     def action_yaml(self) -> None:
         from kubectl_qos.tui.screens.read import yaml_screen
 
@@ -217,7 +220,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
 
     def _folding(self) -> list[Section]:
         """Return all sections but the next death, which stands above them."""
-        return [section for section in self._sections() if section.title != DIES_NEXT]
+        return [section for section in self._sections() if section.title != ITS_DEATH]
 
     def _events_section(self) -> Section:
         if self._events is None:
@@ -258,7 +261,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         first = self._explanation.sections[0]
         dies = self.query_one("#dies", text_view.TextView)
         cheapest = self.query_one("#cheapest", text_view.TextView)
-        dies.display = first.title == DIES_NEXT
+        dies.display = first.title == ITS_DEATH
         dies.border_title = first.title
         answer = text_view.paragraphs((first.answer, "answer"))
         graph = self._graph if self.app.size.height >= _DRAWN else text_view.no_text

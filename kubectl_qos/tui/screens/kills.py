@@ -226,7 +226,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
             subject, blank, diagnosis, *others = detail_lines(kill, width)
             lines += [TextLine(text, "answer") for text in wrapped(subject, width)]
             lines += [TextLine(text, "changed") for text in wrapped(diagnosis, width)]
-            lines += [TextLine(blank), *self._graph(kill, width), *map(TextLine, others)]
+            lines += [TextLine(blank), *self._graph(kill, width), *layout_lines(map(TextLine, others))(width)]
         elif self._loaded is not None:
             lines += [TextLine(text, "muted") for text in wrapped(LATER, width, hanging="")]
         return lines

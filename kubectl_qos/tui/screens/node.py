@@ -101,6 +101,7 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
             if spare >= 0 and all(len(columns[0].cell(row, NO_AGES)) <= widths[0] for row in rows):
                 break
         widths[0] = max(widths[0] + min(spare, 0), _LEAST_NAME)
+        widths[1] = min(widths[1], available - GUTTER - GAP - widths[0])
         return Layout(columns, widths)
 
     def _columns(self, shortened: int) -> Sequence[Column[TreeRow]]:
