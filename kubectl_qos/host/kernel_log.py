@@ -20,8 +20,9 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import CUT
 from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.kills.report import KernelLog, OomReport
-from kubectl_qos.qos.logs.daemon_lines import DaemonKill, is_daemon_line
-from kubectl_qos.qos.logs.oom_lines import OF_UNIT, REAPED, ReportBuilder
+from kubectl_qos.qos.logs.daemon_lines import SECOND_HAND, DaemonKill, SecondHandKill, is_daemon_line
+from kubectl_qos.qos.logs.oom_grammar import OF_UNIT, REAPED
+from kubectl_qos.qos.logs.oom_lines import ReportBuilder
 from kubectl_qos.qos.logs.record import LogRecord, gap_before_rest, is_continued, is_whole, message_start_in
 
 MOST_REPORTS: Final = 5_000
@@ -401,7 +402,7 @@ class _LogReader:
         ):
             return
         is_daemon = bool(record.program) or (not record.is_kernel and is_daemon_line(record.message))
-        kind = DaemonKill if is_daemon else ReportBuilder
+        kind = SecondHandKill if record.program == SECOND_HAND else DaemonKill if is_daemon else ReportBuilder
         near = [report for report in reversed(self._open) if report.is_near(record)]
         # A line without a time belongs to the newest report, if to any.
         near = [report for report in (near if record.has_time else near[:1]) if type(report) is kind]
@@ -448,7 +449,7 @@ _OTHER_FORMATS: Final = (
     (re.compile(r"<[!?a-zA-Z]"), "XML or HTML", _HINT),
     (re.compile(r"---|[A-Za-z]\w*:(?: |$)"), "YAML", "gcloud logging read --format=json"),
     (
-        re.compile(r".*(?:Got sys oom event|TaskOOM|Created an OOM event|container oom )"),
+        re.compile(r".*(?:Got sys oom event|TaskOOM|Created an OOM event)"),
         "a log of the kubelet or of its runtime, which repeats OOM kills and not their cause",
         _HINT,
     ),

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from kubectl_qos.qos.killers import KILLERS
+from kubectl_qos.qos.logs.daemon_lines import SECOND_HAND, is_second_hand
 from kubectl_qos.qos.logs.record import LogRecord
 
 
@@ -37,7 +38,7 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
             return None
         source = _source_form(piece, kind).match(text, position)
         if source is not None:
-            if source["program"] not in _PROGRAMS_READ:
+            if source["program"] not in _PROGRAMS_READ and not is_second_hand(text):
                 return None
             fields["program"] = source["program"].removeprefix("kernel")
             host = (source["host"] or "").strip(".")  # It may be missing in a copy.
@@ -50,7 +51,21 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
     fields["program"] = _program(text[position:], fields.get("program", ""))
     if fields["program"] == _USER:
         return None
-    return LogRecord(text[position:], **fields, is_bare=not position)
+    return LogRecord(text[position:], **_as_second_hand(fields, text, now), is_bare=not position)
+
+
+def _as_second_hand(fields: dict[str, Any], text: str, now: datetime | None) -> dict[str, Any]:
+    """Mark a line that repeats a kill by the kernel, which has a time of its own."""
+    if not is_second_hand(text):
+        return fields
+    logged, stated = {**fields, "program": SECOND_HAND, "is_kernel": False}, _OWN_TIME.search(text)
+    if stated is None or fields.get("time"):
+        return logged
+    if stated["iso"]:
+        return logged | {"time": _parse_time("iso", stated["iso"], now)}
+    month = _MONTHS[(int(stated["month"]) - 1) % len(_MONTHS)]
+    time = without_year(month, stated["day"], stated["clock"], now) if now is not None else ""
+    return logged | {"time": time, "year_is_guessed": True}
 
 
 def _program(message: str, program: str) -> str:
@@ -193,7 +208,9 @@ def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogR
     transport = _first(entry, ("_TRANSPORT",))
     program, facility = _first(entry, _PROGRAMS), _first(entry, _FACILITIES)
     fields = outer | _json_times(entry, now)
-    if program in _DAEMONS or message.startswith(tuple(_KMSG_MARKS)):
+    if is_second_hand(message):
+        fields["program"] = SECOND_HAND
+    elif program in _DAEMONS or message.startswith(tuple(_KMSG_MARKS)):
         fields["program"] = _program(message, program)
     # In syslog's format anything can claim to be the kernel; the journal's own transport is proof.
     elif (transport or program or "kernel") != "kernel" or (not transport and facility not in _OF_KERNEL):
@@ -340,6 +357,9 @@ _AFTER_UPTIME: Final = re.compile(
     re.ASCII,
 )
 _NEVER: Final = re.compile("(?!)")
+_OWN_TIME: Final = re.compile(
+    rf'\b[IWEF](?P<month>\d\d)(?P<day>\d\d) (?P<clock>{_CLOCK}) |\btime="(?P<iso>{_ISO})"', re.ASCII
+)
 _STREAM: Final = re.compile(
     rf"(?P<name>[\w./:$@\[\]-]{{1,512}}) (?=\[ *\d+\.\d|<\d{{1,3}}>|\{{\"|(?:{MONTH}) [ \d]\d \d\d:)",
     re.ASCII,

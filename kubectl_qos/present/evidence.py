@@ -107,6 +107,9 @@ def _one_line(message: object) -> str:
     return escape(" ".join(str(message).split()))
 
 
+_LOGGERS: Final = {"kubelet": "the kubelet", "containerd": "containerd", "docker": "Docker"}
+
+
 def _kernel(details: Details) -> str:
     line = f"line {details['line']}"
     where = f"{escape(str(details['title']))} {line}" if details["title"] else line
@@ -130,7 +133,8 @@ def _kernel(details: Details) -> str:
     child = ", or killed one of its children" if verb == "chose" else ""
     if outcome == "nobody":
         return f"the kernel found no process that it may kill{what}{limit} ({where})"
-    return f"the kernel {verb} {who}{child}{what}{limit} ({where})"
+    says = f"{_LOGGERS[details['logged_by']]} says that " if "logged_by" in details else ""
+    return f"{says}the kernel {verb} {who}{child}{what}{limit} ({where})"
 
 
 def _daemon(details: Details) -> str:
@@ -232,6 +236,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     ),
     Fact.KERNEL: _kernel,
     Fact.DAEMON: _daemon,
+    Fact.ALSO_SIGNALLED: lambda details: f"{details['daemon']} sent it a signal too: one of both was enough",
     Fact.NOT_FULL: lambda details: (
         f"its memory limit of {in_mi(details['limit_bytes'])} was not reached: it used"
         f" {in_mi(details['usage_bytes'])}"

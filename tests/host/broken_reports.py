@@ -213,6 +213,7 @@ def mixed(lines: Lines, random: Random) -> Lines:
     others = [
         'Nov 20 21:22:40 node1 containerd[77]: time="2026-11-20T21:22:40Z" level=info msg="TaskOOM event"',
         "Nov 20 21:22:40 node1 k3s[7]: E1120 21:22:40 kubelet.go:7] Killed process 1 (x) total-vm:1kB",
+        'Nov 20 21:22:40 node1 kubelet[7]: I1120 21:22:40.1 7 m:7] Created an OOM event in container "/" at',
         "Nov 20 21:22:40 node1 systemd[1]: a.scope: A process of this unit has been killed by the OOM kille",
     ]
     return [part for line in lines for part in ([random.choice(others)] * (random.random() < 0.1)) + [line]]
@@ -228,7 +229,7 @@ def grepped(lines: Lines, random: Random) -> Lines:
 
 def in_form(lines: Lines, random: Random) -> Lines:
     """As another program prints the log, as text and with times."""
-    others = ("export", "json", "JSON", "-o cat")
+    others = ("export", "json", "JSON", "fluentd", "Kata", "-o cat")
     form = FORMS[random.choice([name for name in FORMS if not any(word in name for word in others)])]
     return rewritten(lines, form) if lines[0].startswith("[") else lines
 

@@ -166,6 +166,12 @@ class _Reported:
     container_id: str
     is_taken: bool = False
 
+    def is_vague(self) -> bool:
+        """Return whether it only repeats that the kernel killed, of which a status says more, and take it."""
+        is_vague = bool(self.report.logged_by) and self.report.constraint is None
+        self.is_taken |= is_vague
+        return is_vague
+
 
 class _KillAnalyzer:
     def __init__(self, snapshot: Snapshot, event_list: EventList, logs: Sequence[KernelLog]) -> None:
@@ -263,7 +269,7 @@ class _KillAnalyzer:
             ended = [death for death in last if kubelet.has_ended(death.end, runs_once=death.runs_once)]
         for death in deaths:
             end, state = death.end, death.state
-            reports = self._reports_of(death)
+            reports = [reported for reported in self._reports_of(death) if not reported.is_vague()]
             by_kubelet = kubelet if death in ended else None
             if reports and (death.is_sigkill or any(reported.report.group_kill for reported in reports)):
                 yield self._kernel_kill(death, reports, by_kubelet)

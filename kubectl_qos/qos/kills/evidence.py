@@ -86,9 +86,11 @@ class Fact(Enum):
     NODE_PRESSURE = "the store has the condition MemoryPressure of its node then"
     OOM_EVENTS = "cAdvisor counted OOM kills in the container: count"
     KERNEL = (
-        "a report of the kernel: outcome, why, constraint, memcg, limit_bytes, limit_of, pid, command, line"
+        "a report of the kernel, or what another program logs of it: outcome, why, constraint, memcg,"
+        " limit_bytes, limit_of, pid, command, line, logged_by"
     )
     DAEMON = "a daemon killed it: daemon, cgroup, command, processes, why, line, title"
+    ALSO_SIGNALLED = "a daemon sent the process a signal too: daemon"
     NOT_FULL = "not the memory limit but another was reached: usage_bytes, limit_bytes"
     ALL_PODS = "the limit is that of all pods: the machine was not full"
     MIXED_DRIVERS = "kubelet and runtime use different cgroup drivers: runtime"
@@ -200,10 +202,14 @@ def reported_mechanism(report: OomReport) -> Mechanism:
 
 
 def reported_confidence(report: OomReport) -> Confidence:
-    """Return likely for a manual call without its beginning, and for one by a page fault, else certain."""
+    """Return certain, but likely for a kill by hand or by a page fault if its report may be of another.
+
+    What another program logs is likely too, unless it names the victim.
+    """
     mechanism = reported_mechanism(report)
     is_guess = report.is_manual is None and mechanism is Mechanism.SYSRQ
     is_guess |= report.is_by_page_fault and mechanism == BY_RANK.id
+    is_guess |= bool(report.logged_by) and report.victim is None
     return Confidence.LIKELY if is_guess else Confidence.CERTAIN
 
 
@@ -229,7 +235,10 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
         "is_only_chosen": victim is not None and victim.is_only_chosen,
         "processes": len(report.processes),
     }
+    details |= {"logged_by": report.logged_by} if report.logged_by else {}
     yield Evidence(Fact.KERNEL, details | where, report.time)
+    if report.also_by is not None:
+        yield Evidence(Fact.ALSO_SIGNALLED, {"daemon": report.also_by.value})
     if full is not None and full[0] != "memory" and report.memory.limit_kb:
         usage, limit = report.memory.usage_kb or 0, report.memory.limit_kb
         yield Evidence(Fact.NOT_FULL, {"usage_bytes": usage << 10, "limit_bytes": limit << 10})

@@ -6,14 +6,14 @@ why the kernel chose its victim (choice.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from typing import Final
 
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.qos.cgroup.names import CUT, pod_cgroup
+from kubectl_qos.qos.cgroup.names import CUT, container_of_unit, pod_cgroup
 from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 
@@ -250,6 +250,10 @@ class OomReport:
     """
     why: str = ""
     names: tuple[str, ...] = ()
+    logged_by: str = ""
+    """The program that repeats what it has learned of the kernel's kill, if the log has only that."""
+    also_by: Mechanism | None = None
+    """The daemon that sent the process a signal too."""
     older_than: tuple[int, int] | None = None
     """The kernel's release that changed the words of the report."""
     year_is_guessed: bool = False
@@ -259,7 +263,7 @@ class OomReport:
     def has_cause(self) -> bool:
         """Whether it says what ran out of memory or who was killed; otherwise it is useless."""
         is_known = (
-            bool(self.constraint or self.daemon or self.task_memcg or self.names)
+            bool(self.constraint or self.daemon or self.task_memcg or self.names or self.logged_by)
             or self.outcome is not Outcome.KILLED
         )
         return not self.incomplete or is_known or bool(self.victims or self.group_kill)
@@ -383,23 +387,69 @@ def distinct_reports(logs: Iterable[KernelLog]) -> list[tuple[OomReport, KernelL
     """Return every report once, with the log that has most of it."""
     distinct: list[tuple[OomReport, KernelLog]] = []
     by_victim: dict[object, list[int]] = {}
-    for log in logs:
-        for report in log.reports:
-            victim = report.victim
-            alike = by_victim.setdefault((victim.pid, victim.comm) if victim else report.chosen, [])
-            same = (place for place in alike[-_MOST_ALIKE:] if _are_same(distinct[place], (report, log)))
-            place = next(same, None)
-            if place is None:
-                alike.append(len(distinct))
-                distinct.append((report, log))
-            elif distinct[place][0].incomplete and not report.incomplete:
-                distinct[place] = (report, log)
+    for report, log in _without_second_hand([(report, read) for read in logs for report in read.reports]):
+        victim = report.victim
+        alike = by_victim.setdefault((victim.pid, victim.comm) if victim else report.chosen, [])
+        same = (place for place in alike[-_MOST_ALIKE:] if _are_same(distinct[place], (report, log)))
+        place = next(same, None)
+        if place is not None and report.daemon is not distinct[place][0].daemon:
+            by_kernel, by_daemon = sorted(
+                (distinct[place], (report, log)), key=lambda pair: bool(pair[0].daemon)
+            )
+            distinct[place] = (replace(by_kernel[0], also_by=by_daemon[0].daemon), by_kernel[1])
+        elif place is None:
+            alike.append(len(distinct))
+            distinct.append((report, log))
+        elif distinct[place][0].incomplete and not report.incomplete:
+            distinct[place] = (report, log)
     return distinct
+
+
+def _without_second_hand(pairs: list[tuple[OomReport, KernelLog]]) -> Iterator[tuple[OomReport, KernelLog]]:
+    """Yield reports without what others log of a kill that a better one has."""
+    levels = [_level(report) for report, _ in pairs]
+    better_names: list[set[object]] = [set() for _ in range(_LAST_LEVEL + 1)]
+    for level, (report, _) in zip(levels, pairs, strict=True):
+        for names in better_names[level + 1 :]:
+            names.update(_names(report))
+    for place, (report, log) in enumerate(pairs):
+        level, names = levels[place], _names(report)
+        around = range(max(place - _MOST_ALIKE, 0), min(place + _MOST_ALIKE, len(pairs)))
+        better = [pairs[other][0] for other in around if levels[other] < level] if level > 1 else []
+        is_known = not better_names[level].isdisjoint(names) if names else bool(better_names[level])
+        if not (is_known or any(not other.cgroup and _is_then(other, report) for other in better)):
+            yield report, log
+
+
+def _level(report: OomReport) -> int:
+    """Return how much less it says than the kernel's own: a process, a path, a container, or nothing."""
+    if not report.logged_by or report.victim is not None:
+        return int(bool(report.logged_by))
+    return 2 if pod_cgroup(report.cgroup) is not None else _LAST_LEVEL - bool(report.cgroup)
+
+
+_LAST_LEVEL: Final = 4
+
+
+def _names(report: OomReport) -> set[object]:
+    """Return what tells the victims of a report and their cgroup from others."""
+    pod = pod_cgroup(report.cgroup)
+    cgroup = (pod.container_id if pod is not None else container_of_unit(report.cgroup)) or report.cgroup
+    return {(killed.pid, killed.comm) for killed in report.processes} | ({cgroup} if cgroup else set())
+
+
+def _is_then(report: OomReport, other: OomReport) -> bool:
+    """Return whether two reports may be of the same moment."""
+    apart = seconds_between(report.time, other.time)
+    return apart is None or abs(apart) < _SAME_SECONDS
 
 
 def _are_same(pair: tuple[OomReport, KernelLog], twin_pair: tuple[OomReport, KernelLog]) -> bool:
     """Return whether everything that both know is equal; the same name and ID may be killed again later."""
     (report, log), (twin, twin_log) = pair, twin_pair
+    if report.daemon is not twin.daemon:
+        is_here = "" in {report.node, twin.node} or report.node == twin.node
+        return bool(report.victim) and is_here and _is_then(report, twin)
     pod, twin_pod = pod_cgroup(report.cgroup), pod_cgroup(twin.cgroup)
     values: list[tuple[object, object]] = [(report.freed_kb, twin.freed_kb), (log.node, twin_log.node)]
     if pod is not None and twin_pod is not None:

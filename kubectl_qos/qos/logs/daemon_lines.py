@@ -1,11 +1,16 @@
-"""Parse what daemons log about their kills; qos/killers/ has how the lines of each look."""
+"""Parse what other programs log: daemons about their kills, a kubelet and containerd about the kernel's.
+
+qos/killers/ has how the lines of each daemon look. Sources of the others: pkg/kubelet/oom, cAdvisor's
+manager/manager.go and utils/oomparser, containerd's internal/cri/server/events.go.
+"""
 
 import re
 from typing import Final
 
 from kubectl_qos.qos.killers import KILLERS, Killer, Mechanism
-from kubectl_qos.qos.kills.report import Killed
-from kubectl_qos.qos.logs.oom_lines import ReportBuilder, ReportPart
+from kubectl_qos.qos.kills.report import Constraint, Killed
+from kubectl_qos.qos.logs.oom_grammar import ReportPart
+from kubectl_qos.qos.logs.oom_lines import ReportBuilder
 from kubectl_qos.qos.logs.record import LogRecord
 
 _DAEMON_LINES: Final = tuple(
@@ -14,6 +19,36 @@ _DAEMON_LINES: Final = tuple(
 _DETAILS: Final = tuple(re.compile(form, re.ASCII) for killer in KILLERS for form in killer.log.details)
 _RESIDENT: Final = re.compile(r"RSS:? +(\d{1,9})\b", re.ASCII)
 _ADJ: Final = re.compile(r"oom_score_adj:? +(-?\d{1,4})\b", re.ASCII)
+
+SECOND_HAND: Final = "kubelet"
+"""Stands for the program of a line that repeats a kill by the kernel."""
+_OOM_INSTANCE: Final = (
+    r"Got sys oom event: &\{(?P<pid>\d{1,10}) (?P<comm>.{1,64}?) \d{4}-\d\d-\d\d .{0,80}?"
+    r" (?P<task>/\S*) /\S*? ?(?:(?P<constraint>CONSTRAINT_\w+))?\}"
+)
+_NAMED_FIELDS: Final = (
+    r"Got sys oom event.{0,20}event=\W{0,8}Pid\W{1,5}(?P<pid>\d{1,10})\W{1,6}ProcessName\W{1,5}"
+    r"(?P<comm>.{1,64}?)\W{1,6}TimeOfDeath\b.{0,120}?\WContainerName\W{1,5}?(?P<task>/[^\s\"\\,]*)"
+    r".{0,400}?\bConstraint\W{1,5}(?P<constraint>CONSTRAINT_\w+)?"
+)
+_LOGGED: Final = tuple(
+    (by, re.compile(form))
+    for by, form in (
+        ("kubelet", _OOM_INSTANCE),
+        ("kubelet", _NAMED_FIELDS),
+        ("kubelet", r"Got sys oom event from cadvisor: &\{(?P<task>/\S*) "),
+        ("kubelet", r"Created an OOM event in container \W{0,2}(?P<task>/[^\s\"\\]*)"),
+        ("containerd", r"TaskOOM event .{0,20}?(?i:container_?ID)\W{1,6}(?P<id>[\da-f]{64})"),
+        ("docker", r"\bcontainer oom (?P<id>[\da-f]{64})"),
+    )
+)
+_WORDS: Final = ("OOM event", "sys oom event", "container oom ")
+
+
+def is_second_hand(text: str) -> bool:
+    """Return whether a line repeats a kill by the kernel."""
+    has_words = any(words in text for words in _WORDS)
+    return has_words and any(form.search(text) is not None for _, form in _LOGGED)
 
 
 def is_daemon_line(message: str) -> bool:
@@ -82,6 +117,27 @@ class DaemonKill(ReportBuilder):
         self._set(daemon=Mechanism(killer.id), why=why, task_memcg=cgroup, group_kill=group)
         self._part = ReportPart.KILLED
         return True
+
+
+class SecondHandKill(ReportBuilder):
+    """What a line of a kubelet or a runtime says about a kill by the kernel."""
+
+    def add_line(self, record: LogRecord) -> bool:
+        """Add a line; return False if it is about another kill."""
+        matches = ((by, form.search(record.message)) for by, form in _LOGGED)
+        by, match = next((pair for pair in matches if pair[1] is not None), ("", None))
+        if match is None or self._part:
+            return False
+        said = _groups(match)
+        if "pid" in said:
+            self._victims.append(Killed(int(said["pid"]), said["comm"]))
+        path = f"cri-containerd-{said['id']}.scope" if "id" in said else said["task"].rstrip("/")
+        self._set(logged_by=by, task_memcg=path, constraint=_CONSTRAINTS.get(said.get("constraint", "")))
+        self._part = ReportPart.KILLED
+        return True
+
+
+_CONSTRAINTS: Final = {member.value: member for member in Constraint}
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:

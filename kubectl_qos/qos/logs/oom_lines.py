@@ -1,8 +1,6 @@
-"""Parse the lines of a kernel's OOM report, and build the report, wherever a log begins.
+"""Build the report of an OOM kill from the lines of a kernel's log, wherever that begins.
 
-Wording differs between kernels; all forms since 3.10 are parsed. Lines of daemons are in daemon_lines.py.
-Sources: Linux mm/oom_kill.c and mm/memcontrol.c at v3.10, v4.4, v4.19, v5.0, v5.4, v6.1, v6.8 and v6.18;
-systemd's src/core/unit.c (since 247).
+The kinds of lines are in oom_grammar.py, those of daemons in daemon_lines.py.
 """
 
 from __future__ import annotations
@@ -10,16 +8,23 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import replace
-from enum import IntEnum
-from functools import lru_cache
 from typing import Any, Final
 
 from kubectl_qos.qos.cgroup.names import CUT
 from kubectl_qos.qos.kills.report import Constraint, Invoker, Killed, OomReport, Outcome, seconds_between
 from kubectl_qos.qos.logs.memory_lines import MemoryLines, TaskTable, is_within
+from kubectl_qos.qos.logs.oom_grammar import (
+    LONGEST_PATH,
+    PATH,
+    SCORE_ADJ,
+    ReportPart,
+    cgroup_path,
+    constraint_of,
+    killed_process,
+    parse_message,
+)
 from kubectl_qos.qos.logs.record import LogRecord
 
-_LONGEST_PATH: Final = 4_096
 _APART_SECONDS: Final = 1.0
 """Longest time between lines of a report: a serial console is slow, and times of day are rounded."""
 _SLOW_SECONDS: Final = 60.0
@@ -29,12 +34,10 @@ _GAP_SECONDS: Final = 0.1
 _REAPED_SECONDS: Final = 60.0
 _BACK_SECONDS: Final = -0.5
 
-_SCORE_ADJ: Final = re.compile(r"oom_score_adj[=:](-?\d{1,4})(?![\d…])", re.ASCII)
 _NO_MASK: Final = re.compile(r"gfp_mask=0x0(?:\(|,)", re.ASCII)
 _ORDER: Final = re.compile(r"\border=(-?\d{1,4})(?:,|$)", re.ASCII)
 _RELEASE: Final = re.compile(r"ainted[: ].{0,200}?(?<![\d.])(\d+\.\d+[^\s#]{0,100}) #", re.ASCII)
-_PATH: Final = rf"=([^,\s]{{1,{_LONGEST_PATH}}})(,?)"
-_FIELD: Final = {name: re.compile(rf"(?:^|[,\s]){name}{_PATH}") for name in ("oom_memcg", "task_memcg")}
+_FIELD: Final = {name: re.compile(rf"(?:^|[,\s]){name}{PATH}") for name in ("oom_memcg", "task_memcg")}
 _CHOSEN: Final = re.compile(
     r"(?:^|[,\s])task=(?P<comm>.{0,64}?)(?:, ?pid=(?:(?P<pid>\d{1,10}),|\d*…?$)|$)", re.ASCII
 )
@@ -42,100 +45,13 @@ _NODES: Final[dict[Constraint | None, re.Pattern[str]]] = {
     constraint: re.compile(rf"\b{name}=([\d,-]*\d)", re.ASCII)
     for constraint, name in ((Constraint.CPUSET, "mems_allowed"), (Constraint.MEMORY_POLICY, "nodemask"))
 }
-_LEFT_OUT: Final = re.compile(r"/(?:\.{2,}|…)(?=/|$)")
-_AFTER_COMM: Final = re.compile(r"(?:\),? *|^)(?=(?:total-vm|anon-rss):|UID ?\d|score )")
-_NUMBERS: Final = {
-    f"{name.replace('-', '_')}_kb": re.compile(rf"{name}:(\d{{1,18}})kB", re.ASCII)
-    for name in ("total-vm", "anon-rss", "file-rss", "shmem-rss")
-} | {
-    "uid": re.compile(r"\bUID[: ]?(\d{1,10})(?![\d…])", re.ASCII),
-    "adj": _SCORE_ADJ,
-    "score": re.compile(r"\bscore (\d{1,10}) or sacrifice", re.ASCII),
-}
-_MEMCG_WORDS: Final = "Memory cgroup out of memory"
 _SEARCHED: Final = re.compile(r"oom|kill|memory", re.IGNORECASE)
 """Words that people search a log for."""
 _SYSRQ_THREAD: Final = "kworker"
 """Kernel thread that calls the OOM killer for a person (SysRq f)."""
-
-
-class ReportPart(IntEnum):
-    """The parts of a report, in the order of the kernel; a summary may stand anywhere."""
-
-    HEAD = 1
-    DOMAIN = 2
-    COUNTERS = 3
-    STATISTICS = 4
-    TABLE = 5
-    SUMMARY = 6
-    KILLED = 7
-
-
-_GRAMMAR: Final = r"""
-HEAD invoked (?P<comm>.{0,15}?) invoked oom-killer: (?P<rest>.*)
-HEAD processor CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,10}) Comm: (?P<rest>.{0,400})
-HEAD manual (?:Workqueue: events )?moom_callback|(?:sysrq: )?(?:SysRq ?: )?Manual OOM execution
-HEAD trace Hardware name:|Call [Tt]race:|</?TASK>|(?:.{1,99} from )?(?:\[<[\da-f]{1,16}>\] )?\(?(?:\? )?
-    (?:(?P<memcg>(?<!\? )(?:mem_cgroup_o|try_charge))|(?P<node>(?<!\? )__alloc_(?:frozen_)?pages)
-    |(?P<begins>dump_header|oom_kill_process|out_of_memory)|)[\w.]{0,100}\+0x[\da-f]+/0x
-DOMAIN domain Task in ?(?P<task>\S+) ?killed as a result of limit of ?(?P<domain>\S+)
-COUNTERS counter (?P<what>memory|swap|memory\+swap|kmem): usage (?P<usage>\d{1,18})kB,
-     limit (?P<limit>\d{1,18})kB
-COUNTERS zone (?P<zone>Node \d+ \w+) free:(?P<free>\d{1,18})kB .{0,99}?\bhigh:(?P<high>\d{1,18})kB
-    \b.{0,400}?\bpresent:(?P<present>\d{1,18})kB
-COUNTERS machine Mem-Info:(?P<begins>)|(?P<ram_pages>\d{1,18}) pages RAM$
-    |(?P<reserved_pages>\d{1,18}) pages res
-    |Total swap +=? ?(?P<total_swap_kb>\d{1,18})kB|Node \d+ \w+: \d+\*(?P<page_kb>\d{1,3})kB\b
-    |mapped:\d+ shmem:(?P<shmem_pages>\d{1,18})\b
-STATISTICS statistics Memory cgroup stats for ?(?P<path>/\S*):(?:\s(?P<inline>.*)|$)
-STATISTICS statistic (?P<name>[a-z][a-z_0-9]{2,40}) (?P<size>\d{1,18})$
-TABLE title Tasks state
-TABLE header \[ *pid *\] +(?P<columns>uid\s+tgid\s+[a-z_\s]+)\sname$
-TABLE row \[ *(?P<pid>\d{1,10})\] +(?P<rest>\d.*)
-TABLE broken_row \[ *\d{0,10}\]? *(?:…|$)
-SUMMARY summary oom-kill: ?constraint=(?P<constraint>[A-Z_]*)(?P<rest>.*)
-KILLED killed WHY Kill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)?
-     ?(?:\(|(?=total-vm:))(?P<rest>.*)
-KILLED unnumbered WHY Kill(?:ed)? process (?:[^\s()\d]{1,12} )?(?:\((?P<comm>[^()]{1,64})\)|total-vm:)
-KILLED skipped WHY OOM victim (?P<pid>\d{1,10}) \(.{0,64}?\) is already exiting
-KILLED unit (?P<unit>\S{1,255}): (?:A process of this unit has been killed by the OOM killer
-    |The kernel OOM killer killed some processes in this unit|(?P<ended>Failed with result 'oom-kill'))
-KILLED group Tasks in ?(?P<group>\S*)(?P<rest>.*)
-KILLED reaped oom_reaper: reaped process (?P<pid>\d{1,10}) \((?P<comm>.{0,64}?)\)(?:,|$)
-KILLED nobody Out of memory and no killable processes
-KILLED panic Kernel panic - not syncing: (?i:out of memory|System is deadlocked on memory)(?P<rest>.*)
-"""
-"""Part of the report, kind of line, and its form; an indented line continues the one before."""
-_WHY: Final = r"(?:(?P<why>Memory cgroup out of memory|Out of memory[^:]{0,40}): ?)?"
-_FORMS: Final = {
-    kind: (ReportPart[part], re.compile(form.replace("WHY ", _WHY), re.ASCII))
-    for part, kind, form in (
-        line.split(" ", 2) for line in _GRAMMAR.strip().replace("\n    ", "").split("\n")
-    )
-}
-REAPED: Final = _FORMS["reaped"][1]
-OF_UNIT: Final = _FORMS["unit"][1]
 _REST_OF_ROW: Final = re.compile(r"-?\d|[^\s=]+$", re.ASCII)
 _CONTEXT: Final = frozenset({"trace", "statistic", "zone"})
 """Kinds of lines that nobody searches a log for."""
-
-
-@lru_cache(maxsize=4)
-def _parse(message: str) -> tuple[str, ReportPart, dict[str, Any]] | None:
-    """Return the kind of a report's line, its part of the report, and its values."""
-    for name, (part, form) in _FORMS.items():
-        match = form.match(message)
-        if match is not None:
-            return name, part, match.groupdict()
-    return None
-
-
-def _path(text: str, *, is_whole: bool = True) -> str:
-    """Return a path, marked as cut if it is truncated or a person left a part out."""
-    left_out = _LEFT_OUT.search(text)
-    text, is_whole = text[: left_out.start() if left_out else _LONGEST_PATH], is_whole and not left_out
-    shown = text.rstrip(f"{CUT}./") if text != "/" else text
-    return text if is_whole and shown == text else f"{shown}{CUT}"
 
 
 class ReportBuilder:
@@ -212,7 +128,7 @@ class ReportBuilder:
 
     def add_line(self, record: LogRecord) -> bool:
         """Add a line; return False if it is not part of this report."""
-        parsed, is_in_table = _parse(record.message.strip()), self._part == ReportPart.TABLE
+        parsed, is_in_table = parse_message(record.message.strip()), self._part == ReportPart.TABLE
         if parsed is None:
             is_of_row = record.is_bare and _REST_OF_ROW.match(record.message) is not None
             self._table.is_whole &= not (is_in_table and is_of_row)
@@ -356,7 +272,7 @@ class ReportBuilder:
     def _parse_invoked(self, comm: str, rest: str) -> bool:
         if self._part and self._kind != "manual":
             return False
-        adj, order = _SCORE_ADJ.search(rest), _ORDER.search(rest)
+        adj, order = SCORE_ADJ.search(rest), _ORDER.search(rest)
         is_manual = None
         if order is not None:
             is_manual = order[1] == "-1"
@@ -398,7 +314,10 @@ class ReportBuilder:
         is_cgroup = domain.startswith(("/", CUT))
         if self._report.task_memcg or not self._constrain(Constraint.MEMCG if is_cgroup else Constraint.NONE):
             return False
-        task, domain = _path(task), _path(domain, is_whole=domain != "/" and is_within(task, domain))
+        task, domain = (
+            cgroup_path(task),
+            cgroup_path(domain, is_whole=domain != "/" and is_within(task, domain)),
+        )
         self._set(task_memcg=task, oom_memcg=domain if is_cgroup else "")
         return True
 
@@ -410,7 +329,7 @@ class ReportBuilder:
 
     def _parse_statistics(self, path: str, inline: str | None, previous: str) -> bool:
         is_taken = self._constrain(Constraint.MEMCG)
-        return is_taken and self._memory.add_statistics(path[:_LONGEST_PATH], inline or "", previous)
+        return is_taken and self._memory.add_statistics(path[:LONGEST_PATH], inline or "", previous)
 
     def _parse_statistic(self, name: str, size: str) -> bool:
         return self._memory.add_statistic(name, size)
@@ -461,7 +380,7 @@ class ReportBuilder:
         named, domain = _CHOSEN.search(rest), self._memory.domain
         chosen = Killed(int(named["pid"] or 0), named["comm"]) if named is not None else Killed(0, "")
         paths = {name: path for name, form in _FIELD.items() if (path := form.search(rest)) is not None}
-        fields = {name: _path(path[1], is_whole=bool(path[2])) for name, path in paths.items()}
+        fields = {name: cgroup_path(path[1], is_whole=bool(path[2])) for name, path in paths.items()}
         if self._part == ReportPart.KILLED:
             victim = self._victims[0] if self._victims and self._report.chosen is None else None
             is_same = victim is not None and chosen.comm == victim.comm and chosen.pid in {0, victim.pid}
@@ -487,14 +406,14 @@ class ReportBuilder:
         """Parse the victim; up to 5.0 the chosen process is logged first, and its child may be killed."""
         if "sharing same memory" in rest:
             return self._part > 0
-        killed = _killed_from(int(pid), rest)
+        killed = killed_process(int(pid), rest)
         if killed.comm == CUT:
             killed = replace(killed, comm=self._task or CUT)
         is_first_kill, chosen = self.is_inside, self._chosen
         is_not_chosen = self._has_summary and self._report.chosen not in {None, killed.pid}
         if is_first_kill and (is_not_chosen or not self._is_listed(killed.pid, killed.comm)):
             return False
-        constraint = _constraint_of(why) or self._report.constraint
+        constraint = constraint_of(why) or self._report.constraint
         is_alike = (constraint is Constraint.MEMCG) == (self._report.constraint is Constraint.MEMCG)
         if done and is_alike and killed.pid in {victim.pid for victim in self._victims}:
             # Of a group the first is killed again; the line with its path may be missing.
@@ -503,7 +422,7 @@ class ReportBuilder:
             # The first of a group is killed twice: the line about the group was not about this one.
             self._set(group_kill="")
         is_further = bool(self._victims) and not self._report.group_kill if done else not is_first_kill
-        if is_further or not self._constrain(_constraint_of(why)):
+        if is_further or not self._constrain(constraint_of(why)):
             return False
         if done:
             if chosen is not None and chosen.pid == killed.pid:
@@ -522,7 +441,7 @@ class ReportBuilder:
         names = {*self._report.names, *(killed.comm for killed in self._dead)}
         if not why:
             return bool(names) and comm in {None, *names}
-        if not comm or self._report.names or names - {comm} or not self._constrain(_constraint_of(why)):
+        if not comm or self._report.names or names - {comm} or not self._constrain(constraint_of(why)):
             return False
         self._set(names=() if self._dead else (comm,))
         return True
@@ -530,7 +449,7 @@ class ReportBuilder:
     def _parse_skipped(self, why: str | None, pid: str) -> bool:
         """Parse a process that exits already: the chosen one, or after a victim, another of its group."""
         is_same = bool(self._victims) or self._report.chosen == int(pid)
-        if not is_same or not self._constrain(_constraint_of(why)):
+        if not is_same or not self._constrain(constraint_of(why)):
             return False
         if self._victims:
             self._set(group_kill=self._report.group_kill or CUT)
@@ -538,7 +457,7 @@ class ReportBuilder:
 
     def _parse_group(self, group: str, rest: str) -> bool:
         is_whole = rest.startswith((" are going", " going"))
-        group = _path(group.removesuffix("are"), is_whole=is_whole)
+        group = cgroup_path(group.removesuffix("are"), is_whole=is_whole)
         task = self._report.task_memcg
         is_above = not task or CUT in task + group or is_within(task, group)
         if self._report.group_kill or not is_above:
@@ -600,20 +519,3 @@ class ReportBuilder:
             is_manual=is_manual,
             incomplete=not has_end or invoker is None or invoker.pid is None,
         )
-
-
-def _constraint_of(why: str | None) -> Constraint | None:
-    if not why:
-        return None
-    return Constraint.MEMCG if why == _MEMCG_WORDS else Constraint.NONE
-
-
-def _killed_from(pid: int, rest: str) -> Killed:
-    """Parse the text after ` (`: the name, which may have any characters, then the numbers."""
-    # The name may look like its end too: the last one counts.
-    end = next(reversed(list(_AFTER_COMM.finditer(rest))), None)
-    comm = rest[: end.start()] or CUT if end is not None else rest.rpartition(")")[0] or f"{rest}{CUT}"
-    numbers = rest[end.end() :] if end is not None else ""
-    matches = {name: form.search(numbers) for name, form in _NUMBERS.items()}
-    sizes = {name: int(match[1]) for name, match in matches.items() if match is not None}
-    return Killed(pid, comm[:64], **sizes)
