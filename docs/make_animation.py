@@ -71,7 +71,8 @@ text {{ font: 20px Fira Code, ui-monospace, Menlo, Consolas, monospace; white-sp
 {styles}
 </style>"""
 _CLASS: Final = re.compile(r"\.terminal-\d+-(r\d+) \{ (.*?) \}")
-_RECT: Final = re.compile(r'<rect fill="(.*?)" x="(.*?)" y="(.*?)" width="(.*?)" height="(.*?)"')
+# The rectangle of the window has a stroke, so it is none of these.
+_RECT: Final = re.compile(r'<rect fill="([^"]*)" x="(.*?)" y="(.*?)" width="(.*?)" height="(.*?)"')
 _TEXT: Final = re.compile(
     r'<text class="terminal-\d+-(r\d+)" x="(.*?)" y="(.*?)" textLength="(.*?)"[^>]*>(.*?)</text>'
 )
