@@ -86,6 +86,17 @@ def test_what_a_log_says_is_escaped(run: Run, dump: Path) -> None:
     assert "\x07" not in done.out + done.err
 
 
+def test_a_pod_that_only_an_event_names_is_found(run: Run) -> None:
+    """As pasted in KubeFATE#64: of two evictions one was a refusal."""
+    (run.home / "events.txt").write_text(
+        "4m7s   Warning   Evicted   pod/egg-2   The node had condition: [MemoryPressure].\n"
+    )
+    done = run("kills", "pod/egg-2", "-f", "events.txt")
+    assert (done.code, "NotFound" in done.err) == (0, False)
+    assert done.lines[2] == "certain: not admitted by the kubelet: it never ran; no OOM, at an unknown time"
+    assert run("kills", "pod/egg-3", "-f", "events.txt").err.endswith('pods "egg-3" not found\n')
+
+
 def _killed(*events: dict[str, Any]) -> ObjectServer:
     """A cluster with one pod that was OOMKilled."""
     died = pod_object("web")

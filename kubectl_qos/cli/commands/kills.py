@@ -190,8 +190,8 @@ def _read(options: Options) -> tuple[list[Kill], KillFacts, list[ApiError], list
     logs = read_logs(options.kernel_logs, source, local=options.local)
     _, facts = read_facts(source, references, has_logs=bool(logs))
     logs += facts.kernel_logs
-    missing = find_missing(references, facts)
     kills, facts = find_shown(facts, logs, references, source, options.since_seconds)
+    missing = find_missing(references, facts, kills)
     return kills, facts, missing, logs
 
 
@@ -319,12 +319,16 @@ def is_referenced(pod: Pod, references: Sequence[resources.Reference]) -> bool:
     return not references or any(belongs_to(pod, reference.kind, reference.name) for reference in references)
 
 
-def find_missing(references: Sequence[resources.Reference], facts: KillFacts) -> list[ApiError]:
-    """Return an error for each name without pods."""
+def find_missing(
+    references: Sequence[resources.Reference], facts: KillFacts, kills: Sequence[Kill]
+) -> list[ApiError]:
+    """Return an error for each name without pods, and without a kill: an event may name a pod that is gone."""
     pods = [pod for pod in facts.snapshot.pods if facts.scope.matches(pod)]
+    killed = {kill.pod for kill in kills}
     missing: list[ApiError] = []
     for reference in references:
-        if any(is_referenced(pod, [reference]) for pod in pods):
+        is_killed = reference.kind == "Pod" and reference.name in killed
+        if is_killed or any(is_referenced(pod, [reference]) for pod in pods):
             continue
         if reference.kind == "Pod":
             missing += resources.not_found("pods", [reference.name], (), facts.snapshot.nodes)
