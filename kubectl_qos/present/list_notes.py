@@ -104,7 +104,7 @@ def eviction_notes(assumed: Mapping[str, int | None]) -> Iterator[str]:
         of = escape(*thresholds) if len(thresholds) == 1 else of
         yield (
             f"the eviction threshold of {of} is assumed to be the default, {binary(least)}:"
-            " the kubelet's configuration is unknown"
+            " no kubelet configuration states one"
         )
 
 

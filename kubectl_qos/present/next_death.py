@@ -6,6 +6,7 @@ from typing import Final
 from kubectl_qos.analysis.deaths import FAR_PERCENT, DeathRow, Deaths, NodeDeaths, deaths_of_named
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kubelet import Origin, hugepages_bytes
+from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.format import binary, count, duration, escape, eta, full_name, mebibytes, rounded
 from kubectl_qos.present.killers import WORDS, actor, killer_name
@@ -259,6 +260,9 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
         if more:
             yield f"the distance to a full node includes {binary(more)} that processes outside pods may swap"
     for name, state in states.items():
+        if state.setup.kubelet.qos_reserved_percent.get(MEMORY):
+            node = escape(name) or "the node"
+            yield f"left out: the memory limits of QoS classes on {node} (qosReserved), which kubectl qos tree has"
         capacity, pages = state.setup.node.memory_capacity_bytes, hugepages_bytes(state.setup.node.capacity)
         if pages and evictable_capacity(state.setup) == capacity and evicts_for_memory(state.setup):
             node, counted = escape(name) or "the node", f"its hugepages, {binary(pages)}, as available memory"

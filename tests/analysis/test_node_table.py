@@ -30,7 +30,7 @@ from kubectl_qos.qos.qos_class import QosClass
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MI, GI = 1 << 20, 1 << 30
 ASSUMED = (
-    "the eviction threshold of n1 is assumed to be the default, 100Mi: the kubelet's configuration is unknown"
+    "the eviction threshold of n1 is assumed to be the default, 100Mi: no kubelet configuration states one"
 )
 USED_NOTE = (
     "memory outside of the pods of n1 is unknown: list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml),"

@@ -392,6 +392,14 @@ def test_hugepages_that_a_kubelet_counts_as_available_memory_are_named(
     assert (f"{counts}: before 1.37 it evicts that much too late" in notes) is is_said
 
 
+def test_limits_of_classes_are_said_to_be_left_out(snapshot: Snapshot) -> None:
+    kubelet = replace(snapshot.setup("worker-2").kubelet, qos_reserved_percent={"memory": 50})
+    reserving = replace(snapshot, kubelets={**snapshot.kubelets, "worker-2": kubelet})
+    said = "left out: the memory limits of QoS classes on worker-2 (qosReserved), which kubectl qos tree has"
+    for given, is_said in ((reserving, True), (snapshot, False)):
+        assert (said in next_death.notes(deaths_on_nodes(given, ["worker-2"]))) is is_said
+
+
 def test_how_many_die_before_is_a_column_only_where_some_do(snapshot: Snapshot) -> None:
     def keys(found: Deaths) -> list[str]:
         return [one.key for one in columns(found.rows)]
