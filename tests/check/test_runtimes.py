@@ -82,6 +82,15 @@ def test_a_volume_in_memory_counts_to_the_limit(case: dict[str, Any], run: Run) 
     assert {one["path"] for one in findings} <= {"spec.volumes[1].emptyDir"}
 
 
+def test_a_volume_of_two_containers_counts_to_the_one_that_writes(run: Run) -> None:
+    manifest = pod({"memory": "1Gi"}, volumeMounts=[{"name": "tmp"}])
+    (container,) = manifest["spec"]["containers"]
+    manifest["spec"]["containers"] += [container | {"name": "reader"}]
+    manifest["spec"]["volumes"] = [{"name": "tmp", "emptyDir": {"medium": "Memory"}}]
+    (finding,) = (one for one in found(run, json.dumps(manifest)) if one["rule"] == "QOS021")
+    assert "the memory limit of the container that writes (1Gi for container app), and" in finding["message"]
+
+
 @pytest.mark.parametrize("gives", ["pod", "LimitRange"])
 def test_the_limit_may_be_that_of_the_pod_or_of_a_limit_range(gives: str, run: Run) -> None:
     manifest = pod({}, env=[{"name": "JAVA_OPTS", "value": "-Xmx1g"}])

@@ -268,6 +268,8 @@ class _MemoryVolume(Rule):
                 continue
             bound = f" of up to {size}" if size.sign > 0 else " without a sizeLimit"
             whose = f"limit of {owner}, {limit}" if owner else "of the container that writes"
+            if owner and len(writers) > 1:
+                whose = f"limit of the container that writes ({limit} for {owner})"
             level = None if owner and not 0 < size.nano < limit.nano else Level.NOTE
             facts = {"volume": str(name), "bound": bound, "whose": whose}
             yield Hit(case, f"{case.prefix}.volumes[{index}].emptyDir", facts, level=level)
