@@ -260,12 +260,13 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
         if more:
             yield f"the distance to a full node includes {binary(more)} that processes outside pods may swap"
     for name, state in states.items():
+        node = escape(name) or "the node"
         if state.setup.kubelet.qos_reserved_percent.get(MEMORY):
-            node = escape(name) or "the node"
-            yield f"left out: the memory limits of QoS classes on {node} (qosReserved), which kubectl qos tree has"
+            limits = f"the memory limits of QoS classes on {node} (qosReserved)"
+            yield f"left out: {limits}, which kubectl qos tree has"
         capacity, pages = state.setup.node.memory_capacity_bytes, hugepages_bytes(state.setup.node.capacity)
         if pages and evictable_capacity(state.setup) == capacity and evicts_for_memory(state.setup):
-            node, counted = escape(name) or "the node", f"its hugepages, {binary(pages)}, as available memory"
+            counted = f"its hugepages, {binary(pages)}, as available memory"
             yield f"the kubelet of {node} counts {counted}: before 1.37 it evicts that much too late"
     never = [
         escape(name) or "the node"

@@ -322,7 +322,7 @@ def is_referenced(pod: Pod, references: Sequence[resources.Reference]) -> bool:
 def find_missing(
     references: Sequence[resources.Reference], facts: KillFacts, kills: Sequence[Kill]
 ) -> list[ApiError]:
-    """Return an error for each name without pods, and without a kill: an event may name a pod that is gone."""
+    """Return an error for each name without pods and kills: an event may name a pod that is gone."""
     pods = [pod for pod in facts.snapshot.pods if facts.scope.matches(pod)]
     killed = {kill.pod for kill in kills}
     missing: list[ApiError] = []
