@@ -31,6 +31,8 @@ class Change(StrEnum):
         change.since = since
         return change
 
+    # pkg/kubelet/oom/oom_watcher_linux.go with cAdvisor 0.39 (PR 99875)
+    SYSTEM_OOM_IS_OF_NODE = 21, "SystemOOM is of a full node, not of a limit, also on kernels from 5.0 on"
     # pkg/kubelet/qos/policy.go (PR 99729)
     ONLY_NODE_CRITICAL_IS_SPARED = 22, "only system-node-critical pods get the lowest oom_score_adj"
     SIDECAR_OOM_SCORE = 32, "a sidecar is no easier to kill than the least protected container"

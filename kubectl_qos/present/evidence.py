@@ -209,6 +209,9 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     ),
     Fact.OWN_STORAGE_LIMIT: _own_storage,
     Fact.EVENT: _event,
+    Fact.SYSTEM_OOM_OF_LIMIT: lambda details: (
+        f"kubelet {details['release']} says SystemOOM of kills at a limit too, on kernels from 5.0 on"
+    ),
     Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: nothing says that the node ran out of memory",
     Fact.NO_EVENTS: "the node's events at that time are unknown: it may have run out of memory",
     Fact.BEING_DELETED: "the pod is being deleted, which ends in SIGKILL after its grace period",

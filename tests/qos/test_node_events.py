@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.k8s.events import Event, EventList
-from kubectl_qos.k8s.objects import Pod, convert
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.kills import detail_lines
 from kubectl_qos.qos.killers import Mechanism
@@ -70,6 +70,26 @@ def test_a_system_oom_is_of_the_container_that_is_called_so() -> None:
         assert "is called crunch" in text_of(kill)
     (several,) = kills_of(event, pods=(pod("crunch"), pod("x", "crunch")))
     assert several.pod == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "kernel", "mechanism"),
+    [
+        ("v1.20.4", "5.4.0-77", Mechanism.KERNEL),
+        ("v1.20.4", "", Mechanism.KERNEL),
+        ("v1.20.4", "4.19.1", "node"),
+        ("v1.21.0", "5.4.0-77", "node"),
+    ],
+)
+def test_a_kubelet_that_takes_a_limit_for_the_node(version: str, kernel: str, mechanism: str) -> None:
+    """Before 1.21 its cAdvisor does not find the cgroup in the words of kernels from 5.0 on."""
+    info = {"kubeletVersion": version, "kernelVersion": kernel}
+    node = convert({"metadata": {"name": "n1"}, "status": {"nodeInfo": info}}, NodeObject)
+    events = EventList((node_event("SystemOOM", SYSTEM_OOM),))
+    (kill,) = find_kills(Snapshot(nodes={"n1": node}), events)
+    assert kill.diagnosis.mechanism == mechanism
+    doubt = "kubelet 1.20 says SystemOOM of kills at a limit too, on kernels from 5.0 on"
+    assert (doubt in text_of(kill)) == (mechanism is Mechanism.KERNEL)
 
 
 @pytest.mark.parametrize(("finished", "count"), [("2026-11-20T11:59:55Z", 1), ("2026-11-20T11:30:00Z", 2)])

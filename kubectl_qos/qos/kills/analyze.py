@@ -15,6 +15,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event, EventList, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import ContainerStateTerminated, ObjectMeta, Pod
 from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.k8s.releases import Change
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.cgroup.names import container_of_unit, is_uid, pod_cgroup, pod_uid
 from kubectl_qos.qos.killers import BY_ID, Mechanism
@@ -55,6 +56,8 @@ AGREES_SECONDS: Final = 10.0
 """A container's end within this time after a kernel kill counts as its effect."""
 NEIGHBOUR_SECONDS: Final = 60.0
 _KILL_SIGNAL: Final = 9
+_OLD_KERNELS: Final = ("3.", "4.")
+"""Those whose words for a limit every kubelet knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +207,7 @@ class _KillAnalyzer:
                 if outside_pods if pod is None else is_included(pod):
                     kills.append(self._report_kill(reported, pod))
         without_event = dict(enumerate(kills))
-        for event, report in event_reports(self._event_list.events):
+        for event, report in self._event_reports():
             apart = {index: seconds_apart(kill, report) for index, kill in without_event.items()}
             near = [(seconds, index) for index, seconds in apart.items() if seconds is not None]
             if near:
@@ -247,6 +250,9 @@ class _KillAnalyzer:
     def _event_kill(self, event: Event, report: OomReport) -> Kill:
         """Return a kill known only by a node event, which names no cgroup."""
         mechanism, evidence, victim = reported_mechanism(report), [event_evidence(event)], report.victim
+        if mechanism is Mechanism.KERNEL:
+            release = self._snapshot.setup(report.node).release
+            evidence.append(Evidence(Fact.SYSTEM_OOM_OF_LIMIT, {"release": str(release)}))
         pods = self._snapshot.by_node().get(report.node, ())
         pod_and_container = container_by_name(pods, victim.comm) if victim is not None else None
         if pod_and_container is None or not pod_uid(pod_and_container[0]):
@@ -257,6 +263,16 @@ class _KillAnalyzer:
         evidence += self._limits(pod, container).evidence()
         diagnosis = Diagnosis(mechanism, Confidence.POSSIBLE, tuple(evidence), Need.KERNEL_LOG)
         return _kill(pod, diagnosis, time=event.last, container=container, report=report)
+
+    def _event_reports(self) -> Iterator[tuple[Event, OomReport]]:
+        """Yield node events about kills; an old kubelet does not know a newer kernel's words for a limit."""
+        for event, report in event_reports(self._event_list.events):
+            setup = self._snapshot.setup(report.node)
+            is_old = not setup.release.has(Change.SYSTEM_OOM_IS_OF_NODE)
+            is_vague = (
+                is_old and event.reason == "SystemOOM" and not setup.node.kernel.startswith(_OLD_KERNELS)
+            )
+            yield event, replace(report, constraint=None) if is_vague else report
 
     def _pod_kills(self, pod: Pod) -> Iterator[Kill]:
         events = [event for event in self._events.get(pod.name, ()) if is_about(event, pod)]

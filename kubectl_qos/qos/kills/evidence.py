@@ -69,6 +69,7 @@ class Fact(Enum):
     COMES_BACK = "the pod is a DaemonSet's, which creates it again on the same node"
     OWN_STORAGE_LIMIT = "a limit of its own for storage was exceeded: of, name, limit, is_memory"
     EVENT = "an event: reason, message, object, times"
+    SYSTEM_OOM_OF_LIMIT = "a kubelet of that release on such a kernel says SystemOOM of limits too: release"
     NO_SYSTEM_OOM = "events of the node go back that far and none is a SystemOOM"
     NO_EVENTS = "events of that time are not known"
     BEING_DELETED = "the pod is being deleted"
