@@ -104,6 +104,8 @@ _TITLES: Final = ({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME
 """The headings of events, conditions, the pods of a node, and of any pods."""
 _LISTED: Final = frozenset({"OOMKilled", "Init:OOMKilled", "Evicted", "OutOfmemory"})
 _OF_POD: Final = frozenset({"Containers", "Init Containers", "State", "Last State", "Node"})
+_OBJECT: Final = "Object"
+"""Stands for the kind of what a text describes without any field of a pod or a node."""
 _KINDS: Final = {"po": "Pod", "pod": "Pod", "no": "Node", "node": "Node"}
 
 
@@ -268,7 +270,7 @@ def _objects(fields: _Fields, kind: str, name: str, described: set[str]) -> Iter
     own = next((row for row in listed if row["NAME"] == name), only)
     name = fields["Name"].value or own.get("NAME", name)
     involved = {
-        "kind": "Object" if "Name" in fields else kind,
+        "kind": _OBJECT if "Name" in fields else kind,
         "name": name,
         "namespace": fields["Namespace"].value or own.get("NAMESPACE", ""),
     }
@@ -323,9 +325,11 @@ def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any
     component, _, host = row.get("FROM", "").partition(", ")  # kubectl before 1.19 has the node too.
     if kind:
         involved = {"kind": _KINDS.get(kind, kind), "name": name, "namespace": row.get("NAMESPACE", "")}
-    elif not involved["kind"]:
+    elif not involved["kind"] or (involved["kind"] == _OBJECT and component == "kubelet"):
+        # A kubelet has events of pods and of its node.
         is_of_node = row["REASON"] in NODE_MEMORY_REASONS
-        involved = {**involved, "kind": "Node", "name": host} if is_of_node else {**involved, "kind": "Pod"}
+        of_node = {"kind": "Node", "name": host if not involved["kind"] else involved["name"]}
+        involved = {**involved, **(of_node if is_of_node else {"kind": "Pod"})}
     times = re.search(r"\(x(\d{1,9}) ", row.get("LASTSEEN", row.get("AGE", "")))
     return {
         "kind": "Event",

@@ -98,6 +98,11 @@ class Event(ApiStruct, frozen=True):
         return match["name"] if match is not None else ""
 
     @property
+    def is_pod_oom(self) -> bool:
+        """Return whether a controller says that the kernel killed in a pod: it is no event of a kubelet."""
+        return self.involved_object.kind == "Pod" and "OOM" in self.reason
+
+    @property
     def is_of_node(self) -> bool:
         """Return whether it is about a node rather than a pod."""
         return self.involved_object.kind == "Node"

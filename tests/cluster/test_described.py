@@ -641,6 +641,11 @@ def test_events(text: str) -> None:
         (f"> 3m11s   Warning   OOMKilling   node/n1   {OOM_KILLING}", [Mechanism.MEMORY_LIMIT]),
         (f"shop   3m11s   Warning   Evicted   pod/web-0   {EVICTED}", ["kubelet eviction"]),
         (f"Warning  OOMKilling  node/n1  {OOM_KILLING}", [Mechanism.MEMORY_LIMIT]),
+        (
+            f"Name:      web-0\nNamespace: shop\n...\nEvents:\n  Warning  Evicted  9m  kubelet  {EVICTED}",
+            ["kubelet eviction"],
+        ),
+        ("Name:   n1\n...\nEvents:\n  Warning  SystemOOM  9m  kubelet  System OOM encountered", ["node"]),
     ],
     ids=[
         "events of a node",
@@ -651,6 +656,8 @@ def test_events(text: str) -> None:
         "a row of get events",
         "a row of all namespaces",
         "a row without its time",
+        "a pod without its fields",
+        "a node without its fields",
     ],
 )
 def test_events_alone_and_without_titles(text: str, expected: list[Mechanism]) -> None:

@@ -1,4 +1,4 @@
-"""Kills that only events of a node tell."""
+"""Kills of which only events are left: of a node, or by controllers about a pod."""
 
 from typing import Any
 
@@ -90,6 +90,32 @@ def test_a_kubelet_that_takes_a_limit_for_the_node(version: str, kernel: str, me
     assert kill.diagnosis.mechanism == mechanism
     doubt = "kubelet 1.20 says SystemOOM of kills at a limit too, on kernels from 5.0 on"
     assert (doubt in text_of(kill)) == (mechanism is Mechanism.KERNEL)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "container"),
+    [
+        (
+            "PreviousContainerWasOOMKilled",
+            "The previous instance of the container 'web' (x) was OOMKilled",
+            "web",
+        ),
+        ("PodOOMKilling", "pod was OOM killed. node:n1 pod:web-0 namespace:batch uuid:u", ""),
+        ("CgroupOOM", "Cgroup OOM encountered, victim process: stress, pid: 470521", ""),
+    ],
+)
+def test_a_controller_says_that_the_kernel_killed_in_a_pod(reason: str, message: str, container: str) -> None:
+    what = {"reason": reason, "message": message, "lastTimestamp": AT}
+    involved = {"kind": "Pod", "name": "web-0", "namespace": "batch", "uid": "uid-web-0"}
+    event = convert({"involvedObject": involved, **what}, Event)
+    for pods in ((), (pod("web-0"),)):
+        (kill,) = kills_of(event, pods=pods)
+        assert (kill.pod, kill.container, kill.time) == ("web-0", container, AT)
+        assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (Mechanism.KERNEL, Confidence.LIKELY)
+        assert f"event {reason} of Pod/web-0: {message}" in text_of(kill)
+    end = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": AT}
+    died = pod("web-0", containerStatuses=[{"name": "c", "lastState": {"terminated": end}}])
+    assert len(kills_of(event, pods=(died,))) == 1
 
 
 @pytest.mark.parametrize(("finished", "count"), [("2026-11-20T11:59:55Z", 1), ("2026-11-20T11:30:00Z", 2)])

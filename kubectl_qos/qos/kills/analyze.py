@@ -4,6 +4,7 @@ Sources are pod statuses, events and kernel logs; container IDs, which kernels p
 them. Not here: the words (present/kills.py).
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -56,6 +57,7 @@ AGREES_SECONDS: Final = 10.0
 """A container's end within this time after a kernel kill counts as its effect."""
 NEIGHBOUR_SECONDS: Final = 60.0
 _KILL_SIGNAL: Final = 9
+_CONTAINER: Final = re.compile(r"\bcontainer ['\"](?P<name>[a-z0-9][a-z0-9-]{0,62})['\"]")
 _OLD_KERNELS: Final = ("3.", "4.")
 """Those whose words for a limit every kubelet knows."""
 
@@ -228,7 +230,9 @@ class _KillAnalyzer:
         gone = {}
         for event in self._event_list.events:
             involved = event.involved_object
-            is_end = event.reason in {EVICTED, PREEMPTING} or bool(oom_at_start(event.message))
+            is_end = (
+                event.reason in {EVICTED, PREEMPTING} or event.is_pod_oom or bool(oom_at_start(event.message))
+            )
             if is_end and involved.kind == "Pod":
                 metadata = ObjectMeta(name=involved.name, namespace=involved.namespace, uid=involved.uid)
                 gone[involved.namespace, involved.name] = Pod(metadata=metadata)
@@ -301,6 +305,7 @@ class _KillAnalyzer:
             is_explained |= by_kubelet is not None
         if not deaths and kubelet is None:
             yield from self._starts(pod, events)
+            yield from self._of_controllers(pod, events)
         if kubelet is not None and not is_explained and kubelet.mechanism is not Mechanism.SHUTDOWN:
             # An evicted pod stops being ready at about the time of the eviction.
             unready = (item.last_transition_time for item in pod.status.conditions or () if item.is_unready)
@@ -317,6 +322,16 @@ class _KillAnalyzer:
                 words = Evidence(Fact.OOM_AT_START, {"words": oom_at_start(event.message), "is_named": True})
                 evidence = (event_evidence(event), words, *limits.evidence())
                 diagnosis = Diagnosis(Mechanism.START_LIMIT, Confidence.CERTAIN, evidence)
+                yield _kill(pod, diagnosis, time=event.last, container=container)
+
+    def _of_controllers(self, pod: Pod, events: Iterable[Event]) -> Iterator[Kill]:
+        """Yield OOM kills of which only the events of controllers are left."""
+        for event in events:
+            if event.is_pod_oom:
+                named = _CONTAINER.search(event.message)
+                container = event.container or (named["name"] if named is not None else "")
+                evidence = (event_evidence(event),)
+                diagnosis = Diagnosis(Mechanism.KERNEL, Confidence.LIKELY, evidence, Need.KERNEL_LOG)
                 yield _kill(pod, diagnosis, time=event.last, container=container)
 
     def _kernel_kill(self, death: _Death, reports: list[_Reported], kubelet: KubeletKill | None) -> Kill:
