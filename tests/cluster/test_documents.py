@@ -201,6 +201,11 @@ def test_a_file_that_is_no_document(text: str | bytes, sentence: str) -> None:
     assert problem.startswith(sentence)
 
 
+def test_the_text_of_kubectl_top_is_refused_with_what_has_usage() -> None:
+    (problem,) = found_in("NAME    CPU(cores)   MEMORY(bytes)\nweb-0   1001m        308Mi\n").problems
+    assert "and with podmetrics,nodemetrics usage; of kubectl's text" in problem.hint
+
+
 def test_a_bad_item_of_a_dump_is_named_by_its_place() -> None:
     bad = pod("bad", request="1Gx")
     found = found_in(json.dumps(a_list(pod("a"), bad, 7, {"kind": 5}, pod("z"))))
