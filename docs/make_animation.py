@@ -17,7 +17,7 @@ from make_pictures import PICTURES
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.demo.source import LivingDemo
-from kubectl_qos.edit import apply
+from kubectl_qos.edit import apply_state
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.app import QosApp, screen_text
 
@@ -152,7 +152,7 @@ class Drawing:
 
 async def main() -> None:
     """The screens, as one picture."""
-    apply.LONGEST_PAUSE_SECONDS = 0.1
+    apply_state.LONGEST_PAUSE_SECONDS = 0.1
     drawing, path = Drawing(), PICTURES / "road.svg"
     with TemporaryDirectory() as state:
         found = [(title, drawing.frame(picture)) async for title, picture in frames(Path(state))]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from kubectl_qos.check.findings import Rule
+from kubectl_qos.check.rule import Rule
 from kubectl_qos.check.rules import RULES
 
 FOLDER: Final = Path(__file__).parent / "check-rules"

@@ -54,10 +54,12 @@ OTHER_TYPES: Final[Mapping[str, Any]] = {
     "evictionConfigured": bool | None,
 }
 NAMES: Final = {
+    "EditFindingValues": "Finding",
     "FileChange": "File",
     "ImportanceReason": "Important",
     "MemoryLevel": "Level",
     "MemoryUser": "User",
+    "RuleFindingValues": "Finding",
 }
 """What a value is called in the schemas where its class has another name."""
 

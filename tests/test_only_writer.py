@@ -22,7 +22,7 @@ from kubectl_qos.transport.client import REVIEWS, connect
 ROOT = Path(kubectl_qos.__file__).parent
 CONNECTION, WRITER, REVIEW = "transport/client.py", "cluster/writer.py", "cluster/kube_api.py"
 EXEC = "cluster/exec.py"
-MACHINE = "edit/apply.py"
+MACHINE = "edit/apply_state.py"
 POOLS = "transport/client.py"
 WRITING_METHODS = {"POST", "PUT", "PATCH", "DELETE"}
 

@@ -1,6 +1,6 @@
 """Changes that prevent coming deaths (`fix`), or make pods die in order of priority (`fix --priorities`).
 
-Their words are in present/fixes.py and present/priorities.py.
+Their words are in present/fix_sentences.py and present/priorities.py.
 Not here: how a change is found (edit/fix_search.py, edit/priorities.py).
 """
 

@@ -13,7 +13,7 @@ from itertools import product
 from string import Formatter
 from typing import Any, Final
 
-from kubectl_qos.check.findings import CLASS_MARK, MARKS, POD_LEVEL, WAIVER_MARK, Rule
+from kubectl_qos.check.rule import CLASS_MARK, MARKS, POD_LEVEL, WAIVER_MARK, Rule
 from kubectl_qos.check.settings import CheckSettings, Level, waiver_form
 from kubectl_qos.k8s.objects import CPU, MEMORY
 from kubectl_qos.k8s.releases import Gate, Release

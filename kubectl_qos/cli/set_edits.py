@@ -12,7 +12,7 @@ from kubectl_qos.cli.options import KUSTOMIZE, SetOptions
 from kubectl_qos.cli.resources import parse_kind, reference
 from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.cluster.working_tree import WorkingTree
-from kubectl_qos.edit.apply import Apply
+from kubectl_qos.edit.apply_state import Apply
 from kubectl_qos.edit.compare import NodeReplicas, replicas_of
 from kubectl_qos.edit.edits import (
     POD_LEVEL,
@@ -41,12 +41,12 @@ from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.apply import commit_message, diff_lines, kept_lines, write_back_lines
+from kubectl_qos.present.changes import commit_message, diff_lines, kept_lines, write_back_lines
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
 from kubectl_qos.present.list_notes import capacity_sentence, missing_sentence
-from kubectl_qos.present.moments import deaths_section, goal_limits, replicas_section, rollout_section
 from kubectl_qos.present.output import Section, marked_lines, to_yaml
+from kubectl_qos.present.preview import deaths_section, goal_limits, replicas_section, rollout_section
 from kubectl_qos.present.reasons import pod_subject, step_sentence
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 from kubectl_qos.qos.resize import ResizeStatus

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.cluster.kube_api import UsageReader
     from kubectl_qos.cluster.source import Bundled, PastSource, Source, StoredObjects
-    from kubectl_qos.config.settings import Settings
+    from kubectl_qos.config.settings import UserSettings
     from kubectl_qos.k8s.interning import Ids
     from kubectl_qos.k8s.node_overrides import NodeOverride
     from kubectl_qos.k8s.snapshot import Arrived, NodeOverrides, Scope, Snapshot
@@ -78,7 +78,7 @@ class ResolvedSource(NamedTuple):
 class SourceNeeds:
     """What a command needs of its source."""
 
-    write_settings: Settings | None = None
+    write_settings: UserSettings | None = None
     """Settings that may forbid changes; None if the command makes none."""
     progress: bool = True
     only_ranking: bool = False

@@ -122,7 +122,7 @@ class DocumentLocation:
         return f"{self.name}{document}{f': {self.path}' if self.path else ''}"
 
 
-class Document(NamedTuple):
+class FileDocument(NamedTuple):
     """One document of a file: its location, its text and its value; `begin` counts bytes."""
 
     location: DocumentLocation
@@ -148,18 +148,18 @@ def _objects(value: Any, numbers: tuple[int, ...]) -> Iterator[tuple[tuple[int, 
             yield from _objects({"kind": kind.removesuffix("List"), **item}, (*numbers, number))
 
 
-def plain_documents(content: bytes, name: str) -> Iterator[Document]:
+def plain_documents(content: bytes, name: str) -> Iterator[FileDocument]:
     """Yield every document of a file as plain JSON, without those that cannot be read."""
     if not _is_json(content):
         if described := described_objects(content):
-            yield Document(DocumentLocation(name), 0, "", {"kind": "List", "items": described})
+            yield FileDocument(DocumentLocation(name), 0, "", {"kind": "List", "items": described})
         else:
             yield from _yaml_documents(content, name, lambda _: None)
         return
     begin = len(BYTE_ORDER_MARK) if content.startswith(BYTE_ORDER_MARK) else 0
     for location, part in _split_json(content[begin:], name):
         with suppress(*_NOT_JSON):
-            yield Document(location, begin, bytes(part).decode(), json_value(part), is_json=True)
+            yield FileDocument(location, begin, bytes(part).decode(), json_value(part), is_json=True)
         begin += len(part)
 
 
@@ -196,7 +196,7 @@ def _is_json(content: bytes) -> bool:
 
 def _yaml_documents(
     content: bytes, name: str, on_problem: Callable[[InputError], object]
-) -> Iterator[Document]:
+) -> Iterator[FileDocument]:
     """Yield the documents of a YAML stream; it is split first so that a broken one does not hide others."""
     begin, line, number = len(BYTE_ORDER_MARK) if content.startswith(BYTE_ORDER_MARK) else 0, 1, 0
     starts = (match.start() for match in _DOCUMENT_START.finditer(content, begin))
@@ -210,7 +210,7 @@ def _yaml_documents(
                 text = part.decode()
                 yaml = _read_yaml(text, location)
                 if yaml is not None:
-                    yield Document(replace(location, yaml=yaml), begin, text, yaml.value)
+                    yield FileDocument(replace(location, yaml=yaml), begin, text, yaml.value)
             except UnicodeDecodeError as error:
                 problem = f"{name}: not a text file (byte {begin + error.start})"
                 on_problem(InputError(problem, "manifests are UTF-8 YAML or JSON").at(name))

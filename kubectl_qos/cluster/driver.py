@@ -1,6 +1,6 @@
 """The loop that makes a change: execute the commands of the apply state machine, and feed back their results.
 
-Shells subclass `Driver` and implement run, show and confirm. The steps are in edit/apply.py.
+Shells subclass `Driver` and implement run, show and confirm. The steps are in edit/apply_state.py.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,17 @@ from typing import Any
 
 from kubectl_qos.cluster.source import Source, changed_pods, related_to
 from kubectl_qos.cluster.writer import Writer
-from kubectl_qos.edit.apply import Apply, ApplyResult, Check, Confirm, DryRun, DryRunResult, Load, Send, Step
+from kubectl_qos.edit.apply_state import (
+    Apply,
+    ApplyResult,
+    Check,
+    Confirm,
+    DryRun,
+    DryRunResult,
+    Load,
+    Send,
+    Step,
+)
 from kubectl_qos.edit.history import EntryState, HistoryStore
 from kubectl_qos.edit.preview import Preview
 from kubectl_qos.edit.related import RelatedObjects

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from kubectl_qos.atomic_file import replace_file
-from kubectl_qos.cluster.documents import Document, ParsedObjects, ReadObject, metadata_text, plain_documents
+from kubectl_qos.cluster.documents import (
+    FileDocument,
+    ParsedObjects,
+    ReadObject,
+    metadata_text,
+    plain_documents,
+)
 from kubectl_qos.cluster.inputs import (
     GZIP,
     KUSTOMIZATIONS,
@@ -315,7 +321,7 @@ class FileSource(Source):
         self.skipped |= {f"{text}: {first_few([*paths])}": None for text, paths in folders.items()}
         return names
 
-    def _objects(self) -> Iterator[tuple[bytes, Document, tuple[int, ...], dict[str, Any]]]:
+    def _objects(self) -> Iterator[tuple[bytes, FileDocument, tuple[int, ...], dict[str, Any]]]:
         """Yield every object as plain JSON, after its file's content, document and indexes in Lists."""
         for name, content in self._contents():
             for document in plain_documents(content, name):

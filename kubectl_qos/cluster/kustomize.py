@@ -15,7 +15,7 @@ from os.path import normpath
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kubectl_qos.cluster.documents import Document, metadata_text, plain_documents
+from kubectl_qos.cluster.documents import FileDocument, metadata_text, plain_documents
 from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
 from kubectl_qos.cluster.yaml_patch import patch_document
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, edit_object
@@ -195,7 +195,7 @@ def _edited(
                     yield where, replaced(content, document, wanted)
 
 
-def replaced(content: bytes, document: Document, wanted: Any) -> bytes | InputError:
+def replaced(content: bytes, document: FileDocument, wanted: Any) -> bytes | InputError:
     """Return a file with another value of one of its documents."""
     try:
         return patch_document(content, document, wanted)

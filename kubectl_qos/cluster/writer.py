@@ -17,7 +17,13 @@ import msgspec
 from kubectl_qos.cluster.documents import metadata_text
 from kubectl_qos.cluster.http import UNDECODABLE, decode_body, decode_error, read_body
 from kubectl_qos.cluster.kube_api import KubeApi, check_object, read_object
-from kubectl_qos.edit.apply import DRY_RUN_AGAIN, ApplyResult, ConflictError, DryRunResult, UnknownOutcome
+from kubectl_qos.edit.apply_state import (
+    DRY_RUN_AGAIN,
+    ApplyResult,
+    ConflictError,
+    DryRunResult,
+    UnknownOutcome,
+)
 from kubectl_qos.edit.compare import scope_of_pods
 from kubectl_qos.edit.edits import CONTENT_TYPE, Edit, PatchRequest, value_now
 from kubectl_qos.edit.history import Entry, EntryState, HistoryStore, find_conflicts

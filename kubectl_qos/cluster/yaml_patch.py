@@ -11,7 +11,7 @@ from itertools import chain
 from json.decoder import scanstring  # type: ignore[attr-defined]  # what json.loads is made of
 from typing import Any, Final, TypeAlias
 
-from kubectl_qos.cluster.documents import Document, json_value, yaml_value
+from kubectl_qos.cluster.documents import FileDocument, json_value, yaml_value
 from kubectl_qos.edit.edits import Edit, edit_object
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import Pod
@@ -144,7 +144,7 @@ _PLAIN: Final = re.compile(
 
 
 def patch_object(
-    content: bytes, document: Document, numbers: tuple[int, ...], pod: Pod, edits: Sequence[Edit]
+    content: bytes, document: FileDocument, numbers: tuple[int, ...], pod: Pod, edits: Sequence[Edit]
 ) -> bytes:
     """Make edits in an object of a document, given by its indexes in Lists. Raises InputError."""
 
@@ -158,7 +158,7 @@ def patch_object(
     return patch_document(content, document, edited(document.value, numbers))
 
 
-def patch_document(content: bytes, document: Document, wanted: Any) -> bytes:
+def patch_document(content: bytes, document: FileDocument, wanted: Any) -> bytes:
     """Change a document to another value, in few places.
 
     Raises InputError if the document had to be rewritten.

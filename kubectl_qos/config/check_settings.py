@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from kubectl_qos.check.findings import Rule
+from kubectl_qos.check.rule import Rule
 from kubectl_qos.check.rules import RULES
 from kubectl_qos.check.settings import FILE_NAME, CheckSettings, Exemption, Level
 from kubectl_qos.config.settings import SettingsFile, StrictStruct, stated

@@ -210,7 +210,7 @@ class ThemeColours:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class UserSettings:
     """Every setting with its default; None leaves the decision to the UI.
 
     `refresh_seconds` is how often usage is read, and lists that cannot be watched. With `ascii` None the
@@ -326,14 +326,14 @@ class _AllSettings(_CommandSettings, frozen=True, forbid_unknown_fields=True):
     keys: dict[str, Any] | None = None
 
 
-def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> Settings:
+def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> UserSettings:
     """Read the settings of a file; without `allowed`, only those of commands. Raises InputError."""
     if path is None:
-        return Settings()
+        return UserSettings()
     themes = dict(_read_themes(path.parent / "themes", allowed)) if allowed is not None else {}
     file = _read(path)
     if file is None:
-        return Settings(themes=themes)
+        return UserSettings(themes=themes)
     values = stated(file.convert(_CommandSettings if allowed is None else _AllSettings))
     if "contexts" in values:
         values["contexts"] = MappingProxyType(dict(_read_contexts(file, values["contexts"])))
@@ -349,7 +349,7 @@ def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> Set
         del values["ascii"]
     if "keys" in values and allowed is not None:
         values["keys"] = _read_keys(file, values["keys"], allowed)
-    return Settings(**values)
+    return UserSettings(**values)
 
 
 def _read(path: Path) -> SettingsFile | None:

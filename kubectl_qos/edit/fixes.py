@@ -2,7 +2,7 @@
 
 A claim is proven on a model of the node: the edit is applied to its pods, the node is built again, and the
 same death is looked up. Bytes throughout. Not here: the search (fix_search.py), when an edit takes effect
-(preview.py), and the words (present/fixes.py).
+(preview.py), and the words (present/fix_sentences.py).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

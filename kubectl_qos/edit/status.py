@@ -2,7 +2,7 @@
 
 A trial counts the runs of a container by `restartCount` instead of comparing clocks: a run that began before
 the change counts once the kubelet has carried that out, later runs always. Not here: the steps of a change
-(apply.py), reading pods (cluster/), and the words (present/apply.py).
+(apply_state.py), reading pods (cluster/), and the words (present/changes.py).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from kubectl_qos.check.findings import WAIVER_MARK, Finding, Rule, Subject
+from kubectl_qos.check.rule import WAIVER_MARK, Rule, RuleFinding, Subject
 from kubectl_qos.check.settings import CheckSettings, Exemption, Level, matches, waiver_mistakes
 from kubectl_qos.present.format import count, escape
 
@@ -45,14 +45,14 @@ class Report:
 
     subjects: Sequence[tuple[str, str]]
     """Objects and their files; for pods of a workload the workload."""
-    findings: Sequence[tuple[Finding, Place]]
-    waived: Sequence[tuple[Finding, Place, str]] = ()
+    findings: Sequence[tuple[RuleFinding, Place]]
+    waived: Sequence[tuple[RuleFinding, Place, str]] = ()
     """Waived findings with the reasons."""
     fails: Level = Level.ERROR
     errors: Sequence[tuple[str, Place]] = ()
     """Documents, or clusters, that could not be read."""
 
-    def is_failure(self, finding: Finding) -> bool:
+    def is_failure(self, finding: RuleFinding) -> bool:
         """Return whether a finding is as serious as --fail-on says."""
         order = list(Level)
         return order.index(finding.level) <= order.index(self.fails)
@@ -63,14 +63,14 @@ class Report:
         return any(self.is_failure(finding) for finding, _ in self.findings)
 
 
-def sentence(finding: Finding) -> str:
+def sentence(finding: RuleFinding) -> str:
     """Say what is wrong, with the facts filled in."""
     return escape(finding.rule.message.format(**finding.facts))
 
 
-def grouped(findings: Sequence[tuple[Finding, Place]]) -> Iterator[tuple[Finding, Place, str]]:
+def grouped(findings: Sequence[tuple[RuleFinding, Place]]) -> Iterator[tuple[RuleFinding, Place, str]]:
     """Yield findings with their sentences; equal ones of several containers of an object become one."""
-    groups: dict[object, tuple[Finding, Place, str, dict[str, list[str]]]] = {}
+    groups: dict[object, tuple[RuleFinding, Place, str, dict[str, list[str]]]] = {}
     for finding, place in findings:
         parts = finding.rule.message.partition("{owner}")
         head, owner, tail = (part.format_map(finding.facts) for part in parts)
@@ -211,7 +211,7 @@ def _physical(built: Place) -> dict[str, Any]:
     return physical
 
 
-def _result(finding: Finding, place: Place, index: int) -> dict[str, Any]:
+def _result(finding: RuleFinding, place: Place, index: int) -> dict[str, Any]:
     logical = {"fullyQualifiedName": reference(finding.subject), "kind": "resource"}
     key = hashlib.sha256("\0".join(finding.key).encode()).hexdigest()[:32]
     return {
@@ -232,7 +232,7 @@ def junit(report: Report) -> str:
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     suite, failed = Element("testsuite", name="kubectl qos check"), 0
-    cases: dict[tuple[str, str], list[tuple[Finding, Place]]] = {subject: [] for subject in report.subjects}
+    cases = {subject: list[tuple[RuleFinding, Place]]() for subject in report.subjects}
     for finding, place in report.findings:
         cases.setdefault((reference(finding.subject), place.file), []).append((finding, place))
     for (name, file), findings in cases.items():

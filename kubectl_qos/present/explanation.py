@@ -128,7 +128,7 @@ def with_fix(explanation: Explanation, snapshot: Snapshot) -> Explanation:
 def fix_text(pod: Pod, snapshot: Snapshot, shown: str = "") -> str:
     """Return the fix for the first death of a pod, or why there is none, beside the death that is `shown`."""
     from kubectl_qos.analysis.fix_list import fixes_for_pods
-    from kubectl_qos.present.fixes import first_fix
+    from kubectl_qos.present.fix_sentences import first_fix
 
     return first_fix(fixes_for_pods(snapshot, [pod.key]), shown)
 

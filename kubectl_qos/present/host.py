@@ -28,8 +28,8 @@ def _container_text(row: ProcessRow) -> str:
 
 
 def _pod_text(row: ProcessRow) -> str:
-    if row.named is not None:
-        return escape(f"{row.named.namespace}/{row.named.name}")
+    if row.names is not None:
+        return escape(f"{row.names.namespace}/{row.names.name}")
     return escape(row.pod.pod_uid[:_SHORT_UID]) if row.pod is not None else NONE
 
 
@@ -91,13 +91,13 @@ _COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
     ),
     column(
         "namespace",
-        lambda row: row.named and row.named.namespace,
+        lambda row: row.names and row.names.namespace,
         "the pod's namespace, with --names",
         wide=1,
     ),
     column(
         "pod",
-        lambda row: row.named and row.named.name,
+        lambda row: row.names and row.names.name,
         "the pod, by the beginning of its UID without --names",
         cell=_pod_text,
     ),

@@ -17,7 +17,7 @@ from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.present.effects import edits_text, effect_moment
 from kubectl_qos.present.findings import finding_line, obstacle_sentence
-from kubectl_qos.present.fixes import how_to_apply, requests_text
+from kubectl_qos.present.fix_sentences import how_to_apply, requests_text
 from kubectl_qos.present.format import count, escape, full_name
 from kubectl_qos.present.killers import actor
 from kubectl_qos.present.list_notes import no_usage_reason, unmeasured_notes

@@ -24,7 +24,7 @@ from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.usage import sampled
-from kubectl_qos.present import fixes as of_fixes
+from kubectl_qos.present import fix_sentences as of_fixes
 from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, full_name, in_mi

@@ -208,7 +208,7 @@ class ProcessRow:
 
     ranked: RankedProcess
     pod: PodCgroup | None
-    named: PodNames | None
+    names: PodNames | None
     killed_together: int
 
     @property
@@ -221,8 +221,8 @@ class ProcessRow:
         """Name of the container, or its id if the name is unknown."""
         if self.pod is None:
             return ""
-        names = self.named.containers if self.named else {}
-        return names.get(self.pod.container_id) or self.pod.container_id
+        containers = self.names.containers if self.names else {}
+        return containers.get(self.pod.container_id) or self.pod.container_id
 
 
 def build_process_rows(
@@ -236,7 +236,7 @@ def build_process_rows(
     rows = []
     for ranked, group in zip(processes, groups, strict=True):
         pod = pod_cgroup(ranked.process.cgroup)
-        named = names.get(pod.pod_uid) if pod is not None else None
         killed_together = groups.count(group) if group is not None else int(ranked.not_ranked is None)
-        rows.append(ProcessRow(ranked, pod, named, killed_together))
+        own_names = names.get(pod.pod_uid) if pod is not None else None
+        rows.append(ProcessRow(ranked, pod, own_names, killed_together))
     return rows

@@ -18,7 +18,7 @@ from textual.widgets import Input
 
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import LIVE, Source
-from kubectl_qos.config.settings import Settings
+from kubectl_qos.config.settings import UserSettings
 from kubectl_qos.config.state import HistoryFile, UiState
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.errors import InputError, QosError
@@ -61,7 +61,7 @@ from kubectl_qos.tui.view import (
 from kubectl_qos.tui.view_model import ViewModel, newest
 from kubectl_qos.tui.write_service import WriteService
 
-NO_SETTINGS: Final = Settings()
+NO_SETTINGS: Final = UserSettings()
 NO_STATE: Final = UiState()
 AGE_SECONDS: Final = 1
 """How often the ages in the title, and the seconds until the next try, are updated."""
@@ -83,7 +83,7 @@ class QosApp(Shell):
         *,
         find: FindPod | None = None,
         notes: Sequence[str] = (),
-        settings: Settings = NO_SETTINGS,
+        settings: UserSettings = NO_SETTINGS,
         state: UiState = NO_STATE,
         readonly: bool = False,
         ascii_only: bool = False,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from kubectl_qos.edit.apply import Apply, Blocked, ConflictError, Phase, UnknownOutcome
+from kubectl_qos.edit.apply_state import Apply, Blocked, ConflictError, Phase, UnknownOutcome
 from kubectl_qos.edit.edits import PatchRequest, value_now
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.server_response import expected_response
@@ -17,10 +17,10 @@ from kubectl_qos.edit.status import TrialPlan
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.present import apply as words
+from kubectl_qos.present import changes as words
 from kubectl_qos.present.format import duration, escape
-from kubectl_qos.present.moments import first_death
 from kubectl_qos.present.output import ARROW, Section
+from kubectl_qos.present.preview import first_death
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
 from kubectl_qos.tui.view_model import ViewModel, pod_named

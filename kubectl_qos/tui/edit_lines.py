@@ -16,9 +16,9 @@ from kubectl_qos.edit.preview import Effects
 from kubectl_qos.k8s.objects import Json
 from kubectl_qos.present.effects import cgroup_sections
 from kubectl_qos.present.format import UNKNOWN, binary, count, full_name, mebibytes, shortened
-from kubectl_qos.present.moments import heading, moment_table, replicas_section, rollout_section
 from kubectl_qos.present.next_death import without_deaths
 from kubectl_qos.present.output import ARROW, Section
+from kubectl_qos.present.preview import heading, moment_table, replicas_section, rollout_section
 from kubectl_qos.present.reasons import CLASSES
 from kubectl_qos.present.timeline import Focus, timeline
 from kubectl_qos.present.tree import readable

@@ -13,7 +13,7 @@ from typing import Any, Final
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.edit.apply import Apply
+from kubectl_qos.edit.apply_state import Apply
 from kubectl_qos.edit.compare import NodeReplicas, node_of, recreate_all, usage_of, with_admitted_values
 from kubectl_qos.edit.edits import POD_LEVEL, Edit
 from kubectl_qos.edit.findings import Severity
@@ -24,7 +24,7 @@ from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present.apply import strategy_effect, strategy_title
+from kubectl_qos.present.changes import strategy_effect, strategy_title
 from kubectl_qos.present.findings import finding_line
 from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.present.output import Line, Section, sentences

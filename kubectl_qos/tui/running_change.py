@@ -1,6 +1,6 @@
 """A change that the UI makes: it informs the screens, and reverts itself after a trial.
 
-cluster/driver.py has the loop, edit/apply.py the steps of a change, write_service.py the list of changes;
+cluster/driver.py has the loop, edit/apply_state.py the steps, write_service.py the list of changes;
 screens/apply.py shows the state and feeds it answers.
 """
 
@@ -18,15 +18,15 @@ from textual.message import Message
 
 from kubectl_qos.cluster.driver import Driver
 from kubectl_qos.config.state import HistoryFile
-from kubectl_qos.edit import apply
+from kubectl_qos.edit import apply_state
 from kubectl_qos.edit.history import Entry
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects, pod_reference
 from kubectl_qos.edit.status import Stage
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present import apply as of_trial
-from kubectl_qos.present.apply import alternative, progress_line, tried, unreverted
+from kubectl_qos.present import changes as of_trial
+from kubectl_qos.present.changes import alternative, progress_line, tried, unreverted
 from kubectl_qos.present.format import duration
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.apply_lines import error_lines, plan_line, waiting_lines
@@ -75,7 +75,7 @@ class RunningChange(Driver):
     """
 
     def __init__(
-        self, service: Service, target: EditTarget, writer: Writer | None, change: apply.Apply
+        self, service: Service, target: EditTarget, writer: Writer | None, change: apply_state.Apply
     ) -> None:
         super().__init__(target.source, writer, service.history)
         self._service = service
@@ -99,9 +99,9 @@ class RunningChange(Driver):
     @property
     def pending(self) -> str:
         """Return what leaving the UI would leave open: an answer, or a trial; else empty."""
-        if self.state.phase is apply.Phase.SENDING:
+        if self.state.phase is apply_state.Phase.SENDING:
             return f"{self.name}: it was sent, and there is no answer yet"
-        is_followed = self.state.phase is apply.Phase.FOLLOWING
+        is_followed = self.state.phase is apply_state.Phase.FOLLOWING
         waits = is_followed or (self.state.reverts and self.undoing is None)
         if self.state.plan is None or not waits:
             return ""
@@ -110,7 +110,7 @@ class RunningChange(Driver):
     @property
     def outcome(self) -> str:
         error, done = self.state.error, "reverted" if self.state.undoes else "changed"
-        if isinstance(error, apply.UnknownOutcome):
+        if isinstance(error, apply_state.UnknownOutcome):
             return f"{self.name}: {error}"
         return f"{self.name} was not {done}: {error}" if error is not None else f"{self.name} was {done}"
 
@@ -124,7 +124,7 @@ class RunningChange(Driver):
     def leave(self) -> None:
         """Follow what was sent to its end, though nobody looks at it any more."""
         self.is_left = True
-        if self.state.phase is not apply.Phase.FOLLOWING:
+        if self.state.phase is not apply_state.Phase.FOLLOWING:
             self.advance(self.state.leave())
         if isinstance(self.undoing, RunningChange):
             self.undoing.leave()
@@ -137,23 +137,23 @@ class RunningChange(Driver):
         else:
             self._service.run(work, then)
 
-    def show_state(self, before: apply.Apply) -> None:
+    def show_state(self, before: apply_state.Apply) -> None:
         """Tell the screens, or notify how a change ends that nobody looks at."""
         has_left = before.phase if before.phase is not self.state.phase else None
-        if self.state.phase is apply.Phase.SENDING and has_left is not None:
+        if self.state.phase is apply_state.Phase.SENDING and has_left is not None:
             self.sent_at = self.source.now()
         self._service.updated(self)
-        if has_left is apply.Phase.SENDING:
+        if has_left is apply_state.Phase.SENDING:
             self._notify(self.outcome, failed=self.state.error is not None)
         self._notify_screens()
-        if has_left is apply.Phase.FOLLOWING:
+        if has_left is apply_state.Phase.FOLLOWING:
             if self.state.plan is not None:
                 self.run(self._end_trial, self._trial_ended)
             elif (progress := self.state.progress) is not None:
                 failed = progress.stage is not Stage.DONE and not progress.is_reverted
                 self._notify(f"{self.name}: {progress_line(progress)}", failed=failed)
 
-    def confirm(self, dry_run: apply.DryRunResult) -> None:
+    def confirm(self, dry_run: apply_state.DryRunResult) -> None:
         """Let the uppermost screen ask, unless the change is made without a question."""
         if self._is_automatic:
             self.advance(self.state.confirm(yes=True))
@@ -204,7 +204,7 @@ class RunningChange(Driver):
         kinds = [strategy.kind for strategy in change.state.strategies]
         change.advance(change.state.choose(kinds.index(entry.strategy) if entry.strategy in kinds else 0))
         if change.state.conflicts:
-            raise apply.ConflictError("someone else has changed it since", change.state.conflicts)
+            raise apply_state.ConflictError("someone else has changed it since", change.state.conflicts)
         if change.state.blocked is not None:
             strategy = change.state.strategy
             why = strategy.reason if strategy is not None else "nothing can be sent"
@@ -214,7 +214,7 @@ class RunningChange(Driver):
         return change
 
 
-def promise_lines(state: apply.Apply) -> list[TextLine]:
+def promise_lines(state: apply_state.Apply) -> list[TextLine]:
     """Return what a trial promises before the change is sent, and what not; nothing of another change."""
     if state.plan is None:
         return []
@@ -229,7 +229,7 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     if plan is None or change.state.result is None:
         return
     yield from (TextLine(f"  {line}") for line in of_trial.trial_lines(trial))
-    if change.state.phase is apply.Phase.FOLLOWING:
+    if change.state.phase is apply_state.Phase.FOLLOWING:
         seen = of_trial.trial_words(trial) or "nothing of that was seen"
         ended = "" if change.state.is_done else ", not done yet"
         so_far = f"{duration(int(change.elapsed))} so far{ended}: {seen}"

@@ -15,7 +15,7 @@ from textual.reactive import var
 
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.config.settings import Settings
+from kubectl_qos.config.settings import UserSettings
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import Workload
@@ -86,7 +86,7 @@ class Shell(App[QosError]):
     status: var[FollowStatus] = var(FollowStatus(is_live=False))
     source: Source
     notes: Sequence[str]
-    settings: Settings
+    settings: UserSettings
     state: UiState
     keys: Keys
     writing: WriteService

@@ -17,7 +17,7 @@ from textual import constants
 
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config import config_file, state_path
-from kubectl_qos.config.settings import AllowedNames, Settings, read_settings
+from kubectl_qos.config.settings import AllowedNames, UserSettings, read_settings
 from kubectl_qos.config.state import HistoryFile, history_path, load_state, save_state
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope
@@ -31,7 +31,7 @@ from kubectl_qos.tui.themes import ANSI, COLOURS
 from kubectl_qos.tui.view import ListKind
 
 
-def settings() -> Settings:
+def settings() -> UserSettings:
     """Return the settings of the person's file. Raises InputError with its first mistake."""
     allowed = AllowedNames(
         columns=[key for key in BY_KEY if key != "container"] + ["trend"],
@@ -47,7 +47,7 @@ def settings() -> Settings:
 def start(  # noqa: PLR0913 - those of the app
     source: Source,
     scope: Scope,
-    settings: Settings,
+    settings: UserSettings,
     *,
     find: FindPod | None = None,
     notes: Sequence[str] = (),

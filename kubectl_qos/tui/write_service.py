@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App
 
 from kubectl_qos.cluster.source import Source, writer_of
-from kubectl_qos.config.settings import Settings
+from kubectl_qos.config.settings import UserSettings
 from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.errors import QosError
 from kubectl_qos.tui.actions import Keys
@@ -35,7 +35,7 @@ class WriteService:
     """
 
     def __init__(
-        self, app: App[Any], settings: Settings, keys: Keys, history: HistoryFile, *, readonly: bool
+        self, app: App[Any], settings: UserSettings, keys: Keys, history: HistoryFile, *, readonly: bool
     ) -> None:
         self._settings = settings
         self._readonly = readonly

@@ -13,8 +13,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_qos.check.findings import Context, Subject, select
 from kubectl_qos.check.policy import policies
+from kubectl_qos.check.rule import Context, Subject, select
 from kubectl_qos.check.rules import RULES, check
 from kubectl_qos.check.settings import CheckSettings, Level
 from kubectl_qos.k8s.kinds import pod_from_workload

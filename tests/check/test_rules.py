@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from kubectl_qos.check.findings import Rule
 from kubectl_qos.check.policy import policies
+from kubectl_qos.check.rule import Rule
 from kubectl_qos.check.rules import RULES
 from kubectl_qos.check.settings import CheckSettings
 from kubectl_qos.k8s.releases import Release

@@ -7,15 +7,15 @@ import pytest
 from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.cli.sources import SourceNeeds, resolve_source
 from kubectl_qos.cluster.source import writer_of
-from kubectl_qos.config.settings import ContextSettings, Settings
+from kubectl_qos.config.settings import ContextSettings, UserSettings
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport import ConnectionOptions
 from tests.cluster.kubeconfigs import kubeconfig, write
 
-ANY = Settings()
-NONE = Settings(readonly=True)
-ALL_BUT_ONE = Settings(readonly=True, contexts={"maintenance": ContextSettings(readonly=False)})
-PRODUCTION = Settings(contexts={"prod-*": ContextSettings(readonly=True)})
+ANY = UserSettings()
+NONE = UserSettings(readonly=True)
+ALL_BUT_ONE = UserSettings(readonly=True, contexts={"maintenance": ContextSettings(readonly=False)})
+PRODUCTION = UserSettings(contexts={"prod-*": ContextSettings(readonly=True)})
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ PRODUCTION = Settings(contexts={"prod-*": ContextSettings(readonly=True)})
         (PRODUCTION, "test", True),
     ],
 )
-def test_who_may_write(tmp_path: Path, settings: Settings | None, context: str, expected: bool) -> None:
+def test_who_may_write(tmp_path: Path, settings: UserSettings | None, context: str, expected: bool) -> None:
     config = write(tmp_path / "config", kubeconfig("https://127.0.0.1:1", context=context))
     options = SourceOptions(ConnectionOptions(kubeconfig=str(config)))
     source = resolve_source(options, SourceNeeds(write_settings=settings, progress=False)).source
@@ -42,7 +42,7 @@ def test_who_may_write(tmp_path: Path, settings: Settings | None, context: str, 
 
 
 @pytest.mark.parametrize(("settings", "expected"), [(None, False), (ANY, True), (NONE, False)])
-def test_the_demo_is_changed_by_the_same_rule(settings: Settings | None, expected: bool) -> None:
+def test_the_demo_is_changed_by_the_same_rule(settings: UserSettings | None, expected: bool) -> None:
     source = resolve_source(SourceOptions(demo=True), SourceNeeds(write_settings=settings, lives=True)).source
     if expected:
         assert writer_of(source).context == "demo"

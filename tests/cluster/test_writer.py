@@ -8,7 +8,7 @@ import pytest
 
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.cluster.writer import Writer
-from kubectl_qos.edit.apply import ConflictError
+from kubectl_qos.edit.apply_state import ConflictError
 from kubectl_qos.edit.edits import Edit, PatchRequest, Side, build_request
 from kubectl_qos.edit.history import Entry, EntryState, undo_edits
 from kubectl_qos.edit.related import decode_pod

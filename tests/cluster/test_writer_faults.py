@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cluster.writer import Writer
-from kubectl_qos.edit.apply import ConflictError, DryRunResult, UnknownOutcome
+from kubectl_qos.edit.apply_state import ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.history import EntryState
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.cluster.documents import Document, plain_documents
+from kubectl_qos.cluster.documents import FileDocument, plain_documents
 from kubectl_qos.cluster.yaml_patch import patch_document
 from kubectl_qos.errors import InputError
 
@@ -29,7 +29,7 @@ def values(text: str) -> Any:
     return the_document(text).value
 
 
-def the_document(text: str) -> Document:
+def the_document(text: str) -> FileDocument:
     """The only one that says something; comments before the first `---` are one too."""
     (document,) = (one for one in plain_documents(text.encode(), "x.yaml") if one.value is not None)
     return document

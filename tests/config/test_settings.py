@@ -14,9 +14,9 @@ from textual.keys import _character_to_key
 from kubectl_qos.config.settings import (
     AllowedNames,
     ContextSettings,
-    Settings,
     StartScope,
     ThemeColours,
+    UserSettings,
     read_settings,
     textual_key,
 )
@@ -43,7 +43,7 @@ KNOWN = AllowedNames(
 )
 
 
-def settings_of(folder: Path, text: str | bytes, allowed: AllowedNames | None = KNOWN) -> Settings:
+def settings_of(folder: Path, text: str | bytes, allowed: AllowedNames | None = KNOWN) -> UserSettings:
     """Read a file with this text."""
     file = folder / "config.yaml"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
@@ -79,7 +79,7 @@ BOMB = "a0: &a0 [x]\n" + "".join(
 
 def test_everything_is_read(tmp_path: Path) -> None:
     found = settings_of(tmp_path, EVERYTHING)
-    assert found == Settings(
+    assert found == UserSettings(
         theme="qos-light",
         columns=("pod", "memory"),
         scope=StartScope(namespace="shop", node="worker-1.example.com"),
@@ -99,14 +99,14 @@ def test_everything_is_read(tmp_path: Path) -> None:
     "text", ["", "\n \n", "# nothing\n", "---\n", "theme:\nkeys:\ncontexts:\n", b"\xef\xbb\xbf"]
 )
 def test_what_says_nothing_is_all_defaults(tmp_path: Path, text: str | bytes) -> None:
-    assert settings_of(tmp_path, text) == Settings()
+    assert settings_of(tmp_path, text) == UserSettings()
 
 
 def test_a_file_that_is_not_there_is_all_defaults(tmp_path: Path) -> None:
-    assert read_settings(None, KNOWN) == Settings()
-    assert read_settings(tmp_path / "none.yaml", KNOWN) == Settings()
+    assert read_settings(None, KNOWN) == UserSettings()
+    assert read_settings(tmp_path / "none.yaml", KNOWN) == UserSettings()
     (tmp_path / "file").touch()
-    assert read_settings(tmp_path / "file" / "config.yaml", KNOWN) == Settings()
+    assert read_settings(tmp_path / "file" / "config.yaml", KNOWN) == UserSettings()
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("2s", 2), ("2500ms", 2.5), ("1m", 60), ("24h", 24 * 60 * 60)])
@@ -235,7 +235,7 @@ def test_every_mistake_has_one_sentence_with_its_line(tmp_path: Path, text: str 
     assert "\n" not in said
 
 
-def theme_of(folder: Path, text: str) -> Settings:
+def theme_of(folder: Path, text: str) -> UserSettings:
     (folder / "themes").mkdir()
     (folder / "themes" / "evening.yaml").write_text(text)
     return settings_of(folder, "theme: evening")
@@ -280,7 +280,7 @@ def test_mistakes_of_a_theme_have_its_file_and_line(
 
 
 def test_a_large_file_is_read(tmp_path: Path) -> None:
-    assert settings_of(tmp_path, b"#" * (1 << 20)) == Settings()
+    assert settings_of(tmp_path, b"#" * (1 << 20)) == UserSettings()
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
@@ -327,7 +327,7 @@ contexts:
     }
     assert not found.for_context("arn:aws:eks:eu-1:1:cluster/[x]prod").readonly
     assert found.for_context("arn:aws:eks:eu-1:1:cluster/x").readonly
-    assert Settings().for_context("any") == ContextSettings(readonly=False, confirm="key")
+    assert UserSettings().for_context("any") == ContextSettings(readonly=False, confirm="key")
 
 
 @pytest.mark.parametrize(
@@ -469,7 +469,7 @@ SHIPPED = AllowedNames(
     views=("cluster", "namespaces", "workloads", "pods", "containers"),
     actions={action.name: action.keys for action in ACTIONS},
 )
-SETTINGS = [field.name.removesuffix("_seconds") for field in fields(Settings) if field.name != "themes"]
+SETTINGS = [field.name.removesuffix("_seconds") for field in fields(UserSettings) if field.name != "themes"]
 
 
 def test_the_example_is_valid_and_shows_every_setting(tmp_path: Path) -> None:

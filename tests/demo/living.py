@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.demo.source import LivingDemo
-from kubectl_qos.edit.apply import ApplyResult
+from kubectl_qos.edit.apply_state import ApplyResult
 from kubectl_qos.edit.edits import Edit, PatchRequest, Side, build_request
 from kubectl_qos.edit.history import undo_edits
 from kubectl_qos.edit.related import decode_pod

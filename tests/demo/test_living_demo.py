@@ -27,7 +27,7 @@ from kubectl_qos.demo.script import (
 )
 from kubectl_qos.demo.source import running_clock
 from kubectl_qos.demo.world import RESIZE_SECONDS
-from kubectl_qos.edit.apply import ConflictError
+from kubectl_qos.edit.apply_state import ConflictError
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.history import EntryState
 from kubectl_qos.edit.status import Stage
@@ -45,7 +45,7 @@ from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
-from kubectl_qos.tui.screens.fixes import suggestion
+from kubectl_qos.tui.screens.fix_dialog import suggestion
 from kubectl_qos.tui.view import title_words
 from kubectl_qos.tui.view_model import build_view_model
 from tests.demo.living import FULL_AT, IMPORTER, NODE_FULL_AT, THUMBS_EVICTED_AT, Stepped, limit, request

@@ -4,7 +4,7 @@ import pytest
 
 from kubectl_qos.demo.script import SAMPLE_SECONDS
 from kubectl_qos.demo.world import RESIZE_SECONDS
-from kubectl_qos.edit import apply
+from kubectl_qos.edit import apply_state
 from kubectl_qos.edit.history import EntryState
 from kubectl_qos.tui.screens.edit import EditScreen
 from tests.demo.living import FULL_AT, IMPORTER, Stepped, limit
@@ -32,7 +32,7 @@ async def carried_out(pilot: Run, demo: Stepped, changes: int, words: str) -> No
 
 
 async def test_a_death_is_seen_explained_fixed_and_the_fix_undone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(apply_state, "LONGEST_PAUSE_SECONDS", 0.1)
     demo = Stepped()
     async with running(demo, size=(200, 50)) as pilot:
         assert "live" in pilot.words
@@ -87,7 +87,7 @@ async def test_a_death_is_seen_explained_fixed_and_the_fix_undone(monkeypatch: p
 async def test_two_keys_from_a_cold_start_show_what_to_change_and_the_rest_applies_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(apply_state, "LONGEST_PAUSE_SECONDS", 0.1)
     demo = Stepped()
     async with running(demo, size=(80, 24), at_first=False) as pilot:
         for width, height in ((80, 24), (120, 35), (200, 50)):

@@ -30,7 +30,7 @@ from kubectl_qos.k8s.objects import MEMORY, ObjectMeta, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.moments import MOST_NODES, replicas_section, rollout_section
+from kubectl_qos.present.preview import MOST_NODES, replicas_section, rollout_section
 from kubectl_qos.qos.prediction import Prediction, predict, predict_running
 from kubectl_qos.qos.ranking import rank_node
 from kubectl_qos.qos.simulation.next_death import next_deaths

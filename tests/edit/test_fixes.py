@@ -55,8 +55,8 @@ from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.present.fixes import basis_notes, fix_effect, fix_evidence, notes, unfixed_sentence
-from kubectl_qos.present.moments import deaths_section
+from kubectl_qos.present.fix_sentences import basis_notes, fix_effect, fix_evidence, notes, unfixed_sentence
+from kubectl_qos.present.preview import deaths_section
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate

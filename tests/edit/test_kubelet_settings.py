@@ -13,7 +13,7 @@ from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin, with_origi
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import MEMORY, ResourceList
 from kubectl_qos.k8s.quantity import in_bytes
-from kubectl_qos.present.fixes import kubelet_notes
+from kubectl_qos.present.fix_sentences import kubelet_notes
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
 from tests.edit.test_edit_laws import Cluster, clusters

@@ -12,7 +12,7 @@ from kubectl_qos.edit.status import Progress, Stage, Trial, TrialCondition
 from kubectl_qos.k8s.objects import Pod, PodStatus, ResourceList, ResourceRequirements, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.apply import trial_lines, trial_summary, trial_words
+from kubectl_qos.present.changes import trial_lines, trial_summary, trial_words
 
 DONE = Progress(Stage.DONE, settled=True)
 WAITING = Progress(Stage.WAITING, settled=False)

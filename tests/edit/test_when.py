@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_qos.cluster.files import pod_from_yaml
-from kubectl_qos.edit.apply import Apply
+from kubectl_qos.edit.apply_state import Apply
 from kubectl_qos.edit.compare import compare, with_manifests
 from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.edit.findings import FindingCode, find_findings

@@ -85,7 +85,7 @@ class Stage(Cluster):
 def stage(run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     stage = Stage(run.home, serve)
     clock = SimpleNamespace(sleep=stage.sleep, monotonic=lambda: stage.seconds)
-    monkeypatch.setattr("kubectl_qos.cli.apply.time", clock)
+    monkeypatch.setattr("kubectl_qos.cli.apply_shell.time", clock)
     yield stage
     assert not stage.at, "everything has happened"
 
@@ -432,7 +432,7 @@ def test_the_demo_in_a_loop(run: Run, monkeypatch: pytest.MonkeyPatch, version: 
         demo.seconds += seconds  # type: ignore[assignment]
 
     clock = SimpleNamespace(sleep=sleep, monotonic=lambda: float(demo.seconds))
-    monkeypatch.setattr("kubectl_qos.cli.apply.time", clock)
+    monkeypatch.setattr("kubectl_qos.cli.apply_shell.time", clock)
     monkeypatch.setattr("kubectl_qos.cli.sources._demo", lambda *_, **__: demo)
     importer = (f"pod/{IMPORTER}", "-n", "data", "--demo")
     trial = ("--yes", "--for", "5m", "--undo-if", "restarts,oom")

@@ -17,7 +17,7 @@ from kubectl_qos.exporter.collector import FAMILIES, node_samples
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.next_death import distance
 from kubectl_qos.qos.ranking import ProfileCache
-from kubectl_qos.tui.screens.fixes import suggested_line
+from kubectl_qos.tui.screens.fix_dialog import suggested_line
 from kubectl_qos.tui.view_model import build_view_model
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.object_server import ObjectServer, status

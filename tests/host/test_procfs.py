@@ -98,9 +98,9 @@ def test_a_recorded_node_has_the_recorded_pods_and_containers(a_recorded_node: R
                 if row.process.comm != recorded["comm"]:
                     continue  # its id was another's when the daemons were recorded
                 compared += 1
-                assert row.named is not None
+                assert row.names is not None
                 expected = container["id" if container["name"] == "POD" else "name"]
-                assert (row.named.name, row.container) == (one["pod"]["metadata"]["name"], expected)
+                assert (row.names.name, row.container) == (one["pod"]["metadata"]["name"], expected)
                 assert row.pod is not None
                 assert row.pod.qos.value == one["pod"]["status"]["qosClass"], uid
                 dying = len(container["processes"]) if container["cgroup"]["memory.oom.group"] == "1" else 1

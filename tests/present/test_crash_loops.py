@@ -16,7 +16,7 @@ from kubectl_qos.k8s.usage import ContainerUsage, PodUsage, UsageOrigin
 from kubectl_qos.present import next_death
 from kubectl_qos.present.evidence import volume_sentence
 from kubectl_qos.present.explanation import explain_pod
-from kubectl_qos.present.fixes import basis_notes
+from kubectl_qos.present.fix_sentences import basis_notes
 from kubectl_qos.present.pod_history import SUPERVISOR, hidden_note
 from kubectl_qos.present.reasons import PAGE_CACHE, cache_text
 

@@ -3,7 +3,7 @@ from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.preview import preview
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.effects import OF_FILE
-from kubectl_qos.present.moments import cheapest_section
+from kubectl_qos.present.preview import cheapest_section
 from tests.tui.sources import API, demo, pod_named
 
 DEMO = demo()

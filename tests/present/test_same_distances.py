@@ -12,12 +12,12 @@ from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.objects import ObjectMeta, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.fixes import fix_effect
-from kubectl_qos.present.moments import deaths_section, replicas_section
+from kubectl_qos.present.fix_sentences import fix_effect
 from kubectl_qos.present.next_death import distance, killer_words, turn
+from kubectl_qos.present.preview import deaths_section, replicas_section
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import state_of_node
-from kubectl_qos.tui.screens.fixes import find_fixes, suggested_line
+from kubectl_qos.tui.screens.fix_dialog import find_fixes, suggested_line
 from tests.tui.sources import API, demo, pod_named
 
 NODE, MIB = "worker-2", 1 << 20

@@ -16,7 +16,7 @@ from kubectl_qos.present.effects import change_section
 from kubectl_qos.present.explanation import explain_pod, text_lines
 from kubectl_qos.present.reasons import resize_sentence, why_lines
 from kubectl_qos.qos.prediction import predict_running
-from kubectl_qos.tui.screens.fixes import suggested_line
+from kubectl_qos.tui.screens.fix_dialog import suggested_line
 from tests.demo.living import IMPORTER, Stepped, limit
 from tests.edit.test_when import PENDING, pod, used
 from tests.qos.recorded import pods_c, setup_c

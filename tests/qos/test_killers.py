@@ -25,7 +25,7 @@ from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.effects import kubelet_sections, preview_sections
 from kubectl_qos.present.explanation import explain_pod, text_lines
-from kubectl_qos.present.fixes import unfixed_sentence
+from kubectl_qos.present.fix_sentences import unfixed_sentence
 from kubectl_qos.present.killers import WORDS, killer_sentence
 from kubectl_qos.present.list_notes import node_table_notes, pod_table_notes
 from kubectl_qos.present.next_death import distance, victim

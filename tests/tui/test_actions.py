@@ -32,7 +32,7 @@ from kubectl_qos.tui.screens.dialogs import (
 )
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import CollapsibleTitle, ExplainScreen
-from kubectl_qos.tui.screens.fixes import FixDialog
+from kubectl_qos.tui.screens.fix_dialog import FixDialog
 from kubectl_qos.tui.screens.kills import KillsScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
-from kubectl_qos.config.settings import ContextSettings, Settings
+from kubectl_qos.config.settings import ContextSettings, UserSettings
 from kubectl_qos.config.state import HistoryFile
-from kubectl_qos.edit.apply import Apply, ApplyResult, ConflictError, Phase, UnknownOutcome
+from kubectl_qos.edit.apply_state import Apply, ApplyResult, ConflictError, Phase, UnknownOutcome
 from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.edit.history import ValueConflict
 from kubectl_qos.edit.preview import StrategyKind
@@ -26,7 +26,7 @@ from kubectl_qos.k8s.kinds import WORKLOADS, pod_from_workload
 from kubectl_qos.k8s.objects import Pod, PodStatus
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.apply import WAITS_FOR_USAGE
+from kubectl_qos.present.changes import WAITS_FOR_USAGE
 from kubectl_qos.tui import apply_lines, running_change
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import EditTarget, related_sections
@@ -286,17 +286,17 @@ def test_a_bad_end_is_an_end(facts: ViewModel, stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("settings", "readonly", "sentence"),
     [
-        (Settings(), True, "nothing is written: --readonly says read-only"),
-        (Settings(readonly=True), False, "nothing is written: your settings for scripted says read-only"),
+        (UserSettings(), True, "nothing is written: --readonly says read-only"),
+        (UserSettings(readonly=True), False, "nothing is written: your settings for scripted says read-only"),
         (
-            Settings(contexts={"scripted": ContextSettings(readonly=True)}),
+            UserSettings(contexts={"scripted": ContextSettings(readonly=True)}),
             False,
             "nothing is written: your settings for scripted says read-only",
         ),
-        (Settings(readonly=True, contexts={"scripted": ContextSettings(readonly=False)}), False, ""),
+        (UserSettings(readonly=True, contexts={"scripted": ContextSettings(readonly=False)}), False, ""),
     ],
 )
-def test_who_may_write(facts: ViewModel, settings: Settings, readonly: bool, sentence: str) -> None:
+def test_who_may_write(facts: ViewModel, settings: UserSettings, readonly: bool, sentence: str) -> None:
     app: Any = None
     service = WriteService(app, settings, KEYS, HistoryFile(None), readonly=readonly)
     pod = pod_named(facts.snapshot, API)
@@ -328,7 +328,7 @@ class Screens:
 )
 def test_the_answer_to_a_change_that_was_left(facts: ViewModel, error: QosError | None, text: str) -> None:
     app: Any = Screens()
-    service = WriteService(app, Settings(), KEYS, HistoryFile(None), readonly=False)
+    service = WriteService(app, UserSettings(), KEYS, HistoryFile(None), readonly=False)
     service.run = lambda *_: None  # type: ignore[method-assign]
     pod = pod_named(facts.snapshot, API)
     change = service.begin(EditTarget(pod, facts, ScriptedSource(demo())), [memory("1Gi")], around(pod))

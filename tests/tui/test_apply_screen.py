@@ -13,9 +13,9 @@ from textual.widgets import Button, Input
 
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.config.settings import ContextSettings, Settings
-from kubectl_qos.edit import apply
-from kubectl_qos.edit.apply import ConflictError, DryRunResult
+from kubectl_qos.config.settings import ContextSettings, UserSettings
+from kubectl_qos.edit import apply_state
+from kubectl_qos.edit.apply_state import ConflictError, DryRunResult
 from kubectl_qos.edit.edits import PatchRequest, Side
 from kubectl_qos.edit.history import EntryState, ValueConflict
 from kubectl_qos.edit.related import RelatedObjects
@@ -24,7 +24,7 @@ from kubectl_qos.errors import ApiError, ServerUnreachable
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Missing
-from kubectl_qos.present.apply import entry_state
+from kubectl_qos.present.changes import entry_state
 from kubectl_qos.tui.actions import ACTIONS, BindingGroup
 from kubectl_qos.tui.screens.apply import ApplyScreen, PatchScreen, ProgressScreen, StrategyLine
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
@@ -48,7 +48,7 @@ KEYS = sorted(
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks follow each other so soon that `pilot.pause` waits for the next one."""
-    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.005)
+    monkeypatch.setattr(apply_state, "LONGEST_PAUSE_SECONDS", 0.005)
 
 
 @asynccontextmanager
@@ -224,7 +224,7 @@ async def test_where_the_name_must_be_typed_nothing_else_says_yes() -> None:
     """The name is that of the writer."""
     source = ScriptedSource(demo())
     source.scripted.named = "prod"
-    by_name = Settings(contexts={"prod": ContextSettings(confirm="name")})
+    by_name = UserSettings(contexts={"prod": ContextSettings(confirm="name")})
     async with strategies(source, settings=by_name) as pilot:
         await open_confirmation(pilot)
         assert "Type prod to apply it" in pilot.words
@@ -325,7 +325,7 @@ async def test_nothing_leads_back_to_the_progress_of_what_was_reverted() -> None
 async def test_what_is_left_while_it_is_looked_at_is_followed_to_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 10 * SOON_SECONDS)  # else it is never at rest
+    monkeypatch.setattr(apply_state, "LONGEST_PAUSE_SECONDS", 10 * SOON_SECONDS)  # else it is never at rest
     async with strategies() as pilot:
         writer_of(pilot).looks = [WAITING]
         await confirmed(pilot)
@@ -337,7 +337,7 @@ async def test_what_is_left_while_it_is_looked_at_is_followed_to_its_end(
         writer_of(pilot).looks = [INFEASIBLE]
         await pilot.until(lambda: pilot.notifications[-1] == f"{name}: infeasible: too much")
         looks = len(writer_of(pilot).heard_of("look"))
-        monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.005)
+        monkeypatch.setattr(apply_state, "LONGEST_PAUSE_SECONDS", 0.005)
         await pilot.pause(3 * SOON_SECONDS)
         assert len(writer_of(pilot).heard_of("look")) == looks
 
@@ -502,7 +502,7 @@ async def test_the_question_names_what_the_kubelet_puts_off() -> None:
 async def test_a_change_on_trial_that_does_not_hold_is_reverted(
     stored: str, writes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apply, "TRIAL_PAUSE_SECONDS", 0.005)
+    monkeypatch.setattr(apply_state, "TRIAL_PAUSE_SECONDS", 0.005)
     source = ScriptedSource(lambda _: died(demo()) if len(writer.heard_of("look")) > 1 else demo())
     writer = source.scripted
     source.around = storing(writer, stored)
@@ -543,7 +543,7 @@ INFEASIBLE = Progress(Stage.INFEASIBLE, settled=True, message="too much")
 async def test_a_trial_goes_on_after_its_screen_is_left_and_its_end_is_notified(
     look: Progress, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apply, "TRIAL_PAUSE_SECONDS", 0.005)
+    monkeypatch.setattr(apply_state, "TRIAL_PAUSE_SECONDS", 0.005)
     async with strategies() as pilot:
         writer = writer_of(pilot)
         writer.looks = [look]

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.config.settings import ContextSettings, Settings
+from kubectl_qos.config.settings import ContextSettings, UserSettings
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -121,7 +121,7 @@ async def test_trends_are_of_one_cluster() -> None:
 
 async def test_each_context_shows_what_was_last_shown_of_it_and_keeps_its_own_rules() -> None:
     state = UiState().with_view("test", view_values(View(ListKind.NODES)))
-    said = Settings(contexts={"test": ContextSettings(readonly=True)})
+    said = UserSettings(contexts={"test": ContextSettings(readonly=True)})
     clusters = Clusters()
     app = clusters.app(state=state, settings=said)
     async with running(app) as pilot:
@@ -145,7 +145,7 @@ async def test_clusters_are_listed_with_their_failures_and_entered_and_each_keep
     clusters = Clusters()
     own = {"test": ContextSettings(readonly=True), "prod": ContextSettings(confirm="name")}
     state = UiState().with_view("test", view_values(View(ListKind.NODES)))
-    app = clusters.app(settings=Settings(contexts=own), state=state)
+    app = clusters.app(settings=UserSettings(contexts=own), state=state)
     prod, test = clusters.sources["prod"], clusters.sources["test"]
 
     def answered() -> bool:

@@ -18,8 +18,8 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.effects import apply_sections, preview_sections
-from kubectl_qos.present.moments import replicas_section
 from kubectl_qos.present.output import Section, ValueChange, to_yaml
+from kubectl_qos.present.preview import replicas_section
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.app import QosApp

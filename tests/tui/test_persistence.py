@@ -10,7 +10,7 @@ from textual import constants
 from textual.widgets import Input
 
 from kubectl_qos.cluster.files import DemoSource
-from kubectl_qos.config.settings import ContextSettings, Settings
+from kubectl_qos.config.settings import ContextSettings, UserSettings
 from kubectl_qos.config.state import UiState, load_state, save_state
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kinds import Workload
@@ -26,10 +26,10 @@ LAST = THEMES[-1].name
 
 
 async def left_after(
-    *keys: str, state: UiState | None = None, typed: str = "", said: Settings | None = None
+    *keys: str, state: UiState | None = None, typed: str = "", said: UserSettings | None = None
 ) -> UiState:
     """The state that a run leaves which begins with one, after some keys."""
-    app = QosApp(DemoSource(), Scope(), state=state or UiState(), settings=said or Settings())
+    app = QosApp(DemoSource(), Scope(), state=state or UiState(), settings=said or UserSettings())
     async with running(app, *keys, size=(160, 40)) as pilot:
         if typed:
             await pilot.type(typed)
@@ -38,8 +38,8 @@ async def left_after(
     return app.state
 
 
-def opened(state: UiState, said: Settings | None = None, **options: Any) -> QosApp:
-    return QosApp(DemoSource(), Scope(), state=state, settings=said or Settings(), **options)
+def opened(state: UiState, said: UserSettings | None = None, **options: Any) -> QosApp:
+    return QosApp(DemoSource(), Scope(), state=state, settings=said or UserSettings(), **options)
 
 
 async def test_the_next_run_begins_where_this_one_ended(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ async def test_few_colours_are_the_terminals_own_and_no_choice(monkeypatch: pyte
     monkeypatch.setattr(constants, "COLOR_SYSTEM", "standard")
     light = UiState(theme="qos-light")
     assert opened(light).theme == ANSI.name
-    assert opened(light, Settings(theme="qos-light")).theme == "qos-light"
+    assert opened(light, UserSettings(theme="qos-light")).theme == "qos-light"
     assert (await left_after(state=light)).theme == "qos-light"
     assert (await left_after("t", state=light)).theme == THEMES[0].name
     monkeypatch.setenv("NO_COLOR", "1")
@@ -130,11 +130,11 @@ def test_flags_say_more_than_the_last_run() -> None:
     assert opened(kept).navigation.location.view.kind is ListKind.NODES
     shop = QosApp(DemoSource(), Scope(namespace="shop"), state=kept)
     assert shop.navigation.location.view.kind is ListKind.PODS
-    assert opened(kept, Settings(view="workloads")).navigation.location.view.kind is ListKind.WORKLOADS
+    assert opened(kept, UserSettings(view="workloads")).navigation.location.view.kind is ListKind.WORKLOADS
 
 
 async def test_settings_choose_theme_columns_motion_and_keys() -> None:
-    said = Settings(
+    said = UserSettings(
         theme=LAST,
         columns=("pod", "trend", "age"),
         motion="reduced",
@@ -171,7 +171,7 @@ async def test_settings_choose_theme_columns_motion_and_keys() -> None:
 
 
 async def test_sentences_name_the_keys_that_there_are() -> None:
-    said = Settings(keys={"main.at_risk": ("Z",)})
+    said = UserSettings(keys={"main.at_risk": ("Z",)})
     async with running(opened(UiState(), said)) as pilot:
         pilot.main.go(View(node="worker-2", namespace="team-a"))
         await pilot.keys("Z")
@@ -179,7 +179,7 @@ async def test_sentences_name_the_keys_that_there_are() -> None:
 
 
 def test_contexts_say_whether_they_are_read_only() -> None:
-    said = Settings(contexts={"demo": ContextSettings(readonly=True)})
+    said = UserSettings(contexts={"demo": ContextSettings(readonly=True)})
     assert said.for_context("demo").readonly
     assert not said.for_context("other").readonly
 
@@ -196,4 +196,4 @@ def test_a_mistake_in_the_file_is_said_with_its_line(tmp_path: Path, monkeypatch
     path.write_text(f"theme: {LAST}\ncolumns: [pod, trend]\nview: nodes\n")
     assert settings().columns == ("pod", "trend")
     monkeypatch.setenv("KUBECTL_QOS_CONFIG", "")
-    assert settings() == Settings()
+    assert settings() == UserSettings()

@@ -18,8 +18,8 @@ from textual.app import App
 from textual.filter import Monochrome
 
 from kubectl_qos.cluster.files import DemoSource
-from kubectl_qos.config.settings import ContextSettings, Settings
-from kubectl_qos.edit.apply import ConflictError, DryRunResult
+from kubectl_qos.config.settings import ContextSettings, UserSettings
+from kubectl_qos.edit.apply_state import ConflictError, DryRunResult
 from kubectl_qos.edit.edits import PatchRequest, Side
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.status import Progress, Stage
@@ -310,7 +310,7 @@ APPLYING: Final = {
     ),
     "by name": Stages(
         (((*LIST, "a", *"scrip", "enter"), "That is not scripted", "confirm_by_name"),),
-        options={"settings": Settings(contexts={"scripted": ContextSettings(confirm="name")})},
+        options={"settings": UserSettings(contexts={"scripted": ContextSettings(confirm="name")})},
     ),
     "refused": Stages(
         (((*LIST, "a", "y"), "! not applied", "progress_refused"),),
@@ -558,7 +558,7 @@ TREND: Final = ("rank", "pod", "qos", "memory", "trend", "limit", "limit_percent
 
 async def test_trend(screen_text: Look) -> None:
     source = ScriptedSource(*(used(percent) for percent in (20, 35, 50, 45, 70, 85, 80, 100)))
-    async with shown(QosApp(source, Scope(), settings=Settings(columns=TREND)), MIDDLE) as pilot:
+    async with shown(QosApp(source, Scope(), settings=UserSettings(columns=TREND)), MIDDLE) as pilot:
         for _ in range(7):
             await renew(pilot)
         await pilot.keys("g")

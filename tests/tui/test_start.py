@@ -9,7 +9,7 @@ import pytest
 
 from kubectl_qos.__main__ import main
 from kubectl_qos.cluster.files import DEMO_FILE, DemoSource
-from kubectl_qos.config.settings import Settings
+from kubectl_qos.config.settings import UserSettings
 from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.errors import ApiError, InputError
 from kubectl_qos.k8s.snapshot import Scope
@@ -35,7 +35,7 @@ class Opened:
         self.scope = Scope()
         self.find: Any = None
         self.notes: Sequence[str] = ()
-        self.settings = Settings()
+        self.settings = UserSettings()
         self.readonly = False
         self.keeps_history = True
         self.contexts: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Opened:
         self,
         source: Any,
         scope: Scope,
-        settings: Settings,
+        settings: UserSettings,
         *,
         find: Any,
         notes: Sequence[str],
@@ -155,4 +155,4 @@ def test_a_pod_that_is_not_there_is_the_error_of_the_command(monkeypatch: pytest
     monkeypatch.setattr(start_module, "_read_keys_from_terminal", lambda: None)
     monkeypatch.setattr(QosApp, "run", lambda *_, **__: error)
     with pytest.raises(InputError, match="not found in demo"):
-        start_module.start(DemoSource(), Scope(), Settings())
+        start_module.start(DemoSource(), Scope(), UserSettings())

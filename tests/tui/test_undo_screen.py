@@ -11,7 +11,7 @@ import pytest
 
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.config.state import HistoryFile
-from kubectl_qos.edit import apply
+from kubectl_qos.edit import apply_state
 from kubectl_qos.edit.edits import PatchRequest
 from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.edit.related import RelatedObjects
@@ -27,7 +27,7 @@ from tests.tui.writers import around, memory
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply, "LONGEST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(apply_state, "LONGEST_PAUSE_SECONDS", 0.02)
 
 
 OURS = applied("0001", "256Mi", "512Mi")
@@ -220,7 +220,7 @@ async def test_an_answer_after_leaving_opens_nothing() -> None:
 
 
 async def test_reloading_reads_the_object_again() -> None:
-    from kubectl_qos.edit.apply import ConflictError
+    from kubectl_qos.edit.apply_state import ConflictError
 
     source = ScriptedSource(demo())
     source.scripted.dry_runs = [ConflictError("someone was faster", ())]

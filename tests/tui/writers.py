@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.writer import Writer
-from kubectl_qos.edit.apply import ApplyResult, DryRunResult, UnknownOutcome
+from kubectl_qos.edit.apply_state import ApplyResult, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Edit, PatchRequest, Side, parse_quantity
 from kubectl_qos.edit.history import Entry, EntryState, HistoryStore
 from kubectl_qos.edit.related import Owner, RelatedObjects

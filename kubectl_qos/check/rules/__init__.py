@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kubectl_qos.check.findings import Case, Context, Finding, Hit, Rule, Subject
+from kubectl_qos.check.rule import Case, Context, Hit, Rule, RuleFinding, Subject
 from kubectl_qos.check.rules import classes, memory, requests  # noqa: F401 - their classes are the rules
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -13,7 +13,7 @@ RULES: Final[Mapping[str, Rule]] = {
 """Every rule by its id, in the order of ids."""
 
 
-def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
+def check(subjects: Iterable[Subject], context: Context) -> list[RuleFinding]:
     """Return all findings, also on failed pods; pods of a workload share a finding that all of them have."""
     subjects = [subject for subject in subjects if subject.pod.status.phase != "Succeeded"]
     setups = {node: context.snapshot.setup(node) for node in {subject.pod.node_name for subject in subjects}}
@@ -29,7 +29,7 @@ def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
     pods = Counter(case.workload for case in cases if case.is_stored)
     running = [case for case in cases if not case.pod.is_terminal]
     hits += [(rule, hit) for rule in RULES.values() for hit in rule.compare(running)]
-    findings: dict[object, Finding] = {}
+    findings: dict[object, RuleFinding] = {}
     for rule, hit in hits:
         case, level = hit.case, rule.level_in(hit.case.settings)
         if level is not None and rule.id not in case.settings.levels:
@@ -37,7 +37,7 @@ def check(subjects: Iterable[Subject], context: Context) -> list[Finding]:
         if level is not None:
             is_alone = 0 < pods_with[case.workload, rule, hit.owner] < pods[case.workload]
             subject = case.alone if is_alone else case.subject
-            finding = Finding(rule, level, subject, hit.path, hit.facts, hit.owner)
+            finding = RuleFinding(rule, level, subject, hit.path, hit.facts, hit.owner)
             # An object of a file is its own, whatever it is called.
             whose = None if case.is_stored else id(case.subject)
             findings.setdefault((finding.key, hit.path, tuple(hit.facts.values()), whose), finding)

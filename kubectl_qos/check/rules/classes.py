@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from kubectl_qos.check.findings import CLASS_MARK, MARKS, Case, Hit, Parameter, Rule
 from kubectl_qos.check.policy import GUARANTEED, each, expanded, fact_map, filled, quoted
+from kubectl_qos.check.rule import CLASS_MARK, MARKS, Case, Hit, Parameter, Rule
 from kubectl_qos.check.settings import CheckSettings, Level
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, admitted
 from kubectl_qos.k8s.kinds import template_path

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from kubectl_qos.check.findings import Case, Hit, ResourceOwner, Rule
+from kubectl_qos.check.rule import Case, Hit, ResourceOwner, Rule
 from kubectl_qos.check.settings import Level
 from kubectl_qos.errors import QosError, QuantityError
 from kubectl_qos.k8s.objects import MEMORY, Json, all_containers, nested, nested_list

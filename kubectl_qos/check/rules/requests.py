@@ -10,8 +10,8 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from kubectl_qos.check.findings import POD_LEVEL, Case, Hit, Parameter, Rule
 from kubectl_qos.check.policy import compared, each, expanded, quoted
+from kubectl_qos.check.rule import POD_LEVEL, Case, Hit, Parameter, Rule
 from kubectl_qos.check.settings import CheckSettings, Level
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, admitted, default_pod

@@ -18,7 +18,7 @@ from kubectl_qos.present.format import count
 from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
-    from kubectl_qos.check.findings import Context, Subject
+    from kubectl_qos.check.rule import Context, Subject
     from kubectl_qos.check.settings import CheckSettings, Level
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.documents import DocumentLocation
@@ -219,7 +219,7 @@ def _run_fleet(source: SourceOptions, settings_of: Callable[[str], CheckSettings
 def _check(
     resolved: sources.ResolvedSource, settings_of: Callable[[str], CheckSettings], options: Options
 ) -> tuple[Report, tuple[str, ...]]:
-    from kubectl_qos.check.findings import WAIVER_MARK, select
+    from kubectl_qos.check.rule import WAIVER_MARK, select
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
     from kubectl_qos.cluster.files import manifests_of
@@ -278,7 +278,7 @@ def _subjects(
     options: Options,
 ) -> tuple[list[Subject], dict[int, DocumentLocation], list[CheckSettings]]:
     """Return the objects to check with their settings, their documents by identity, and all settings."""
-    from kubectl_qos.check.findings import Subject
+    from kubectl_qos.check.rule import Subject
     from kubectl_qos.cluster.files import manifests_of
 
     scope, files, folder = resolved.scope, manifests_of(resolved.source), options.source.kustomize
@@ -324,7 +324,7 @@ def _context(
 
     Return also what is unknown of it, in sentences.
     """
-    from kubectl_qos.check.findings import Context
+    from kubectl_qos.check.rule import Context
     from kubectl_qos.check.rules.classes import injector
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.edit.related import LIMIT_RANGES, QUOTAS, convert_all

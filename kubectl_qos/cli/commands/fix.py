@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
-    from kubectl_qos.present.fixes import FixRow
+    from kubectl_qos.present.fix_sentences import FixRow
 
 DESCRIPTION: Final = """\
 Show changes that prevent the next deaths: a limit with room above usage, a request with
@@ -156,7 +156,7 @@ def run(options: Options) -> int:
     set_command.check_flags(like_set)
     shell = None
     if options.number is not None and like_set.applies:
-        from kubectl_qos.cli.apply import ApplyShell, resolve_cluster
+        from kubectl_qos.cli.apply_shell import ApplyShell, resolve_cluster
 
         resolved, settings = resolve_cluster(like_set.source, options.apply)
         shell = ApplyShell(resolved, options.apply, settings, options.output)
@@ -172,7 +172,7 @@ def run(options: Options) -> int:
         return resolved.print_notes()
     planned, strategy = _planned(answer, options.number or 1, snapshot, resolved)
     if of_patch is not None:
-        from kubectl_qos.present.fixes import fix_effect
+        from kubectl_qos.present.fix_sentences import fix_effect
 
         output.note(fix_effect(of_patch.fixes[(options.number or 1) - 1]))
     set_command.change(planned, shell, replace(like_set, by=strategy) if shell is not None else like_set)
@@ -220,7 +220,7 @@ def _run_fleet(
         from kubectl_qos.analysis.fix_list import FixList
         from kubectl_qos.cli.tables import TableView
         from kubectl_qos.edit.fixes import order_of_fixes
-        from kubectl_qos.present import fixes as present
+        from kubectl_qos.present import fix_sentences as present
         from kubectl_qos.present.list_notes import missing_sentence
         from kubectl_qos.present.values.fixes import fix_values, unfixed_values
 
@@ -301,7 +301,7 @@ def _with_kubelet(fixes: FixList, node: str, resolved: sources.ResolvedSource, o
     """Add the settings of the node's kubelet; print why there are none if they are asked for."""
     from kubectl_qos.analysis.fix_list import missed_kill, node_model
     from kubectl_qos.edit.kubelet_settings import fix_kubelet
-    from kubectl_qos.present import fixes as present
+    from kubectl_qos.present import fix_sentences as present
     from kubectl_qos.qos.kills.analyze import find_kills
 
     growth = sources.parse_size(options.growth, "--growth", "20Mi") if options.growth else 0
@@ -316,7 +316,7 @@ def _with_kubelet(fixes: FixList, node: str, resolved: sources.ResolvedSource, o
 
 def _most(options: Options) -> int | None:
     """Return how many fixes are shown: only the first ones on a terminal, None for all."""
-    from kubectl_qos.present.fixes import MOST_ROWS
+    from kubectl_qos.present.fix_sentences import MOST_ROWS
 
     is_table = options.output in {None, "wide"} and output.terminal_width() is not None
     return MOST_ROWS if is_table and not options.all else None
@@ -333,7 +333,7 @@ def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | Non
 
 def _print(answer: FixList | Plans, snapshot: Snapshot, options: Options, now: datetime) -> None:
     from kubectl_qos.analysis.fix_list import FixList
-    from kubectl_qos.present import fixes as present
+    from kubectl_qos.present import fix_sentences as present
     from kubectl_qos.present import priorities
     from kubectl_qos.present.list_notes import missing_notes, missing_sentence, old_usage_notes
 

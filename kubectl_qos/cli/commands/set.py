@@ -1,6 +1,6 @@
 """`kubectl qos set TYPE/NAME --requests … --limits …`: what a change does, its patch, and applying it.
 
-Files, and the demo and -o without --yes, end with what is printed. A cluster is changed by cli/apply.py.
+Files, and the demo and -o without --yes, end with what is printed; cli/apply_shell.py changes a cluster.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from kubectl_qos.errors import (
 )
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.apply import ApplyShell
+    from kubectl_qos.cli.apply_shell import ApplyShell
     from kubectl_qos.cli.set_edits import PlannedEdits
-    from kubectl_qos.edit.apply import Apply
+    from kubectl_qos.edit.apply_state import Apply
     from kubectl_qos.edit.preview import Preview
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -172,7 +172,7 @@ def _set(options: Options) -> tuple[bool, bool]:
     check_flags(options)
     shell = None
     if options.applies:
-        from kubectl_qos.cli.apply import ApplyShell, resolve_cluster
+        from kubectl_qos.cli.apply_shell import ApplyShell, resolve_cluster
 
         resolved, settings = resolve_cluster(options.source, options.apply)
         shell = ApplyShell(resolved, options.apply, settings, options.output, request.kill_rank)
@@ -198,7 +198,7 @@ def _set(options: Options) -> tuple[bool, bool]:
 def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Options) -> bool:
     """Print what edits do, then apply them with a shell; return if something changes. Raises QosError."""
     from kubectl_qos.cli import set_edits
-    from kubectl_qos.edit.apply import Apply
+    from kubectl_qos.edit.apply_state import Apply
     from kubectl_qos.edit.compare import recreate_all
     from kubectl_qos.edit.preview import StrategyKind
 
@@ -321,7 +321,7 @@ def _find_object(
 def _write(effects: Preview, planned_edits: PlannedEdits, options: Options) -> None:
     from kubectl_qos.cli import set_edits
     from kubectl_qos.cluster.files import manifests_of
-    from kubectl_qos.present.apply import diff_lines
+    from kubectl_qos.present.changes import diff_lines
 
     pod, _, _, resolved, request = planned_edits
     name = resources.reference(pod)
@@ -339,7 +339,7 @@ def _write(effects: Preview, planned_edits: PlannedEdits, options: Options) -> N
 
 
 def _apply(shell: ApplyShell, planned: Apply, options: Options) -> None:
-    from kubectl_qos.cli.apply import DidNotHold, check_strategy
+    from kubectl_qos.cli.apply_shell import DidNotHold, check_strategy
     from kubectl_qos.cli.commands.undo import revert
 
     check_strategy(shell.load(planned), options.strategy)

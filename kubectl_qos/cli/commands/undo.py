@@ -14,7 +14,7 @@ from kubectl_qos.errors import EXIT_REVERTED, InputError, QosError, UsageError
 from kubectl_qos.present.format import age, escape
 
 if TYPE_CHECKING:
-    from kubectl_qos.cli.apply import ApplyShell, DidNotHold
+    from kubectl_qos.cli.apply_shell import ApplyShell, DidNotHold
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
     from kubectl_qos.edit.history import Entry, ValueConflict
 
@@ -72,7 +72,7 @@ def run(options: Options) -> int:
         return 0
     if options.output is not None:
         raise UsageError("-o is the format of --list")
-    from kubectl_qos.cli.apply import ApplyShell, resolve_cluster
+    from kubectl_qos.cli.apply_shell import ApplyShell, resolve_cluster
 
     named = None if options.id is None else _entry_with(options.id, entries)
     resolved, settings = resolve_cluster(options.source, options.apply)
@@ -83,8 +83,8 @@ def run(options: Options) -> int:
 
 def revert(failed: DidNotHold, shell: ApplyShell) -> DidNotHold:
     """Undo a change that did not hold, without a question. Return the error with the outcome."""
-    from kubectl_qos.cli.apply import DidNotHold
-    from kubectl_qos.present.apply import WAITS_FOR_USAGE, revert_line, unreverted
+    from kubectl_qos.cli.apply_shell import DidNotHold
+    from kubectl_qos.present.changes import WAITS_FOR_USAGE, revert_line, unreverted
 
     undo, entry = shell.for_undo(), shell.tried
     assert entry is not None
@@ -103,7 +103,7 @@ def revert(failed: DidNotHold, shell: ApplyShell) -> DidNotHold:
 def _list(entries: Sequence[Entry], options: Options) -> None:
     """Print the entries, newest first; with --context only those of that context."""
     from kubectl_qos.edit.history import undos
-    from kubectl_qos.present.apply import entry_change, entry_object, entry_state
+    from kubectl_qos.present.changes import entry_change, entry_object, entry_state
     from kubectl_qos.present.output import fitted_cells
 
     context = options.source.connection.context
@@ -170,13 +170,13 @@ def _find_entry(entries: Sequence[Entry], named: Entry | None, context: str) -> 
 def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None:
     from kubectl_qos.cli.set_edits import effect_sections, preview_notes
     from kubectl_qos.cluster.source import related_to
-    from kubectl_qos.edit.apply import Apply
+    from kubectl_qos.edit.apply_state import Apply
     from kubectl_qos.edit.compare import recreate_all, scope_of_pods
     from kubectl_qos.edit.history import find_conflicts, undo_edits
     from kubectl_qos.edit.related import pod_from_raw, pod_reference
     from kubectl_qos.k8s.objects import nested
     from kubectl_qos.k8s.snapshot import Scope
-    from kubectl_qos.present.apply import alternative
+    from kubectl_qos.present.changes import alternative
     from kubectl_qos.present.effects import change_section
     from kubectl_qos.present.reasons import pod_subject
 
@@ -208,7 +208,7 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
 
 def _check_conflicts(entry: Entry, conflicts: Sequence[ValueConflict], options: ApplyOptions) -> None:
     """Show values that someone else has changed since. Raises QosError if nobody can be asked about them."""
-    from kubectl_qos.present.apply import conflict_lines
+    from kubectl_qos.present.changes import conflict_lines
 
     if not conflicts:
         return

@@ -255,7 +255,7 @@ def growth(at: Position, names: Names) -> Completions:
 def changes(_at: Position, names: Names) -> Completions:
     """Complete the ids of applied changes, with --context only of that context."""
     from kubectl_qos.config.state import HistoryFile, history_path
-    from kubectl_qos.present.apply import entry_change, entry_object
+    from kubectl_qos.present.changes import entry_change, entry_object
 
     context = names.options.connection.context
     return Completions(

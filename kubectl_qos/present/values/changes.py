@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from kubectl_qos.analysis.deaths import DeathRow
-from kubectl_qos.edit.apply import Apply
+from kubectl_qos.edit.apply_state import Apply
 from kubectl_qos.edit.compare import Comparison, NodeReplicas
 from kubectl_qos.edit.edits import CONTENT_TYPE, METHOD, Edit, Side, current_value
 from kubectl_qos.edit.findings import Finding, Severity
@@ -25,7 +25,7 @@ from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.present.apply import strategy_effect, strategy_title
+from kubectl_qos.present.changes import strategy_effect, strategy_title
 from kubectl_qos.present.effects import goal_reached, kubelet_refusals
 from kubectl_qos.present.findings import finding_sentence
 from kubectl_qos.present.format import full_name
@@ -110,7 +110,7 @@ class FitValues(Values, frozen=True):
     fits: bool
 
 
-class FindingValues(Values, frozen=True):
+class EditFindingValues(Values, frozen=True):
     """What refuses the change, would revert it, or changes its effect; `subject` is whose finding it is."""
 
     severity: Severity
@@ -202,7 +202,7 @@ class ChangePreviewValues(Document, frozen=True, kw_only=True, tag="ChangePrevie
     effects: EffectsValues
     nodes: tuple[ReplicasValues, ...]
     node_fit: tuple[FitValues, ...]
-    findings: tuple[FindingValues, ...]
+    findings: tuple[EditFindingValues, ...]
     strategies: tuple[StrategyValues, ...]
     patch: dict[str, Any] | None
     manifest: dict[str, Any]
@@ -310,7 +310,7 @@ def preview_values(
         nodes=tuple(map(_replicas_values, replicas)),
         node_fit=fit_values(preview),
         findings=tuple(
-            FindingValues(finding.severity, _reason(finding), finding.subject, finding_sentence(finding))
+            EditFindingValues(finding.severity, _reason(finding), finding.subject, finding_sentence(finding))
             for finding in change.findings
         ),
         strategies=tuple(map(_strategy_values, change.strategies)),

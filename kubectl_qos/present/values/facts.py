@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from kubectl_qos.analysis.drift import DriftReason
 from kubectl_qos.analysis.verification import CheckedValue, Unread, Verified
-from kubectl_qos.check.findings import Finding
+from kubectl_qos.check.rule import RuleFinding
 from kubectl_qos.check.settings import Level
 from kubectl_qos.k8s.rbac import TIERS, AccessReview, Permission
 from kubectl_qos.present.check import Place, Report, sentence
@@ -189,7 +189,7 @@ def _permission_values(
     return copied(PermissionValues, permission, namespace=place, allowed=review.allowed, message=message)
 
 
-class FindingValues(OfCluster, frozen=True, kw_only=True):
+class RuleFindingValues(OfCluster, frozen=True, kw_only=True):
     """One finding; `rule` is its stable id, `path` the field, `reason` why it is waived, if it is."""
 
     rule: str
@@ -218,8 +218,8 @@ class ReadErrorValues(Values, frozen=True):
 class FindingListValues(Document, frozen=True, kw_only=True, tag="FindingList"):
     """What is wrong with manifests or running pods: `check`."""
 
-    items: tuple[FindingValues, ...]
-    waived: tuple[FindingValues, ...]
+    items: tuple[RuleFindingValues, ...]
+    waived: tuple[RuleFindingValues, ...]
     errors: tuple[ReadErrorValues, ...]
     notes: tuple[str, ...]
     clusters: tuple[ClusterValues, ...] | UnsetType = UNSET
@@ -241,9 +241,9 @@ def finding_list_values(
     )
 
 
-def _values(finding: Finding, place: Place, reason: str | None, of_fleet: bool) -> FindingValues:
+def _values(finding: RuleFinding, place: Place, reason: str | None, of_fleet: bool) -> RuleFindingValues:
     pod, (kind, name) = finding.subject.pod, finding.subject.kind_and_name
-    return FindingValues(
+    return RuleFindingValues(
         cluster=place.file if of_fleet else UNSET,
         rule=finding.rule.id,
         title=finding.rule.title,

@@ -15,7 +15,7 @@ from kubectl_qos.edit.priorities import Inversion, Move, priority_of
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present import next_death
 from kubectl_qos.present.findings import obstacle_sentence
-from kubectl_qos.present.fixes import (
+from kubectl_qos.present.fix_sentences import (
     basis_notes,
     ended_notes,
     fix_sentence,

@@ -368,7 +368,7 @@ class NodePanel(Vertical):
         snapshot, suggested = view_model.snapshot, self._suggested
 
         def find() -> tuple[str, dict[ContainerKey, int]]:
-            from kubectl_qos.tui.screens.fixes import suggested_line
+            from kubectl_qos.tui.screens.fix_dialog import suggested_line
 
             return suggested_line(snapshot, node)
 

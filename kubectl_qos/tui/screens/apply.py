@@ -1,6 +1,6 @@
 """Apply a change: its strategies, request, dry run and confirmation, then its progress; or take its patch.
 
-The screens render the state of a change (edit/apply.py) and feed it answers; nothing is sent from here
+The screens render the state of a change (edit/apply_state.py) and feed it answers; nothing is sent from here
 (write_service.py).
 """
 
@@ -20,14 +20,14 @@ from textual.message import Message
 from textual.widgets import Static
 
 from kubectl_qos.cluster.source import Source, objects_of
-from kubectl_qos.edit.apply import Blocked, Phase
+from kubectl_qos.edit.apply_state import Blocked, Phase
 from kubectl_qos.edit.edits import build_manifest, build_patch, kubectl_command
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.status import TrialPlan
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present.apply import (
+from kubectl_qos.present.changes import (
     although,
     confirm_lines,
     dry_run_lines,

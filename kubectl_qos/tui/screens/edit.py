@@ -29,8 +29,8 @@ from kubectl_qos.present.effects import apply_sections, goal_section
 from kubectl_qos.present.explanation import fix_text
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.moments import cheapest_section
 from kubectl_qos.present.output import Line, Section
+from kubectl_qos.present.preview import cheapest_section
 from kubectl_qos.present.reasons import step_sentence
 from kubectl_qos.qos.oom_score import is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, steps_to

@@ -29,10 +29,10 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.explanation import Explanation, explain_pod, text_lines, with_fix
 from kubectl_qos.present.format import escape
-from kubectl_qos.present.moments import cheapest_section
 from kubectl_qos.present.next_death import ITS_DEATH
 from kubectl_qos.present.output import Section
 from kubectl_qos.present.pod_history import LOADING, error_section, events_section
+from kubectl_qos.present.preview import cheapest_section
 from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.background import attempt, run_in_background
 from kubectl_qos.tui.screens.base import Built, QosScreen
@@ -150,7 +150,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         self.qos.edit(self._pod)
 
     def action_fix(self) -> None:
-        from kubectl_qos.tui.screens.fixes import list_fixes
+        from kubectl_qos.tui.screens.fix_dialog import list_fixes
 
         if self._pod.kind == "Pod" and self._pod.node_name:
             list_fixes(self.qos, self._view_model, "", [(self._pod.namespace, self._pod.name)])

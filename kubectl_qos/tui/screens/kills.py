@@ -265,7 +265,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
             self.qos.open(Detail.EXPLAIN, pod)
 
     def action_fix(self) -> None:
-        from kubectl_qos.tui.screens.fixes import fix_workload_of
+        from kubectl_qos.tui.screens.fix_dialog import fix_workload_of
 
         kill = self.table.row
         if kill is None:

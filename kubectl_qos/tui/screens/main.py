@@ -139,7 +139,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
                 self.qos.warn("there is no node to find fixes for")
             return
         pod = self.definition.pod_of(row, view_model) if row is not None else None
-        from kubectl_qos.tui.screens.fixes import list_fixes
+        from kubectl_qos.tui.screens.fix_dialog import list_fixes
 
         if row is None or pod is None or not pod.node or self.view.kind is ListKind.NODES:
             list_fixes(self.qos, view_model, node)

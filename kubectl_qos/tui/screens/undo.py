@@ -17,7 +17,7 @@ from kubectl_qos.edit.history import Entry, EntryState, undos
 from kubectl_qos.edit.related import RelatedObjects, pod_reference
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.present.apply import change_lines, entry_change, entry_object, entry_state, entry_when
+from kubectl_qos.present.changes import change_lines, entry_change, entry_object, entry_state, entry_when
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, ColumnType, column, largest_first
 from kubectl_qos.tui.actions import BindingGroup

@@ -1,7 +1,7 @@
 """Applying a change: one pure state machine behind `set`, `undo` and the terminal UI.
 
 Each step returns the next state and the command that follows from it. Only `confirm` returns `Send`, the
-one request that changes anything. Not here: the loop (cluster/driver.py), words (present/apply.py).
+one request that changes anything. Not here: the loop (cluster/driver.py), words (present/changes.py).
 """
 
 from __future__ import annotations

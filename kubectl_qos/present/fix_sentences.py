@@ -29,7 +29,7 @@ from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Node, Origin
 from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.present.apply import strategy_name
+from kubectl_qos.present.changes import strategy_name
 from kubectl_qos.present.effects import edits_text, effect_moment
 from kubectl_qos.present.evidence import evidence_sentence, volume_sentence
 from kubectl_qos.present.findings import finding_line, manager_line

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kubectl_qos.edit.apply import (
+from kubectl_qos.edit.apply_state import (
     LONGEST_PAUSE_SECONDS,
     Apply,
     ApplyResult,

@@ -22,7 +22,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload, find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerKey, PodKey
-from kubectl_qos.present.fixes import (
+from kubectl_qos.present.fix_sentences import (
     first_fix,
     fix_change,
     fix_effect,

@@ -14,7 +14,7 @@ from kubectl_qos.edit.status import Progress, Stage
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.k8s.kubelet import Node
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.present.apply import (
+from kubectl_qos.present.changes import (
     change_lines,
     confirm_lines,
     conflict_lines,

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.apply import ApplyShell
+from kubectl_qos.cli.apply_shell import ApplyShell
 from kubectl_qos.cli.options import ApplyOptions
 from kubectl_qos.cli.sources import ResolvedSource
-from kubectl_qos.config.settings import Settings
-from kubectl_qos.edit.apply import Apply, Phase
+from kubectl_qos.config.settings import UserSettings
+from kubectl_qos.edit.apply_state import Apply, Phase
 from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.preview import preview
 from kubectl_qos.edit.status import Progress, Stage
@@ -33,7 +33,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     slept: list[float] = []
     seconds = itertools.count()
     clock = SimpleNamespace(sleep=slept.append, monotonic=lambda: float(next(seconds)))
-    monkeypatch.setattr("kubectl_qos.cli.apply.time", clock)
+    monkeypatch.setattr("kubectl_qos.cli.apply_shell.time", clock)
     return slept
 
 
@@ -45,7 +45,7 @@ def run(*checks: Progress | QosError, **options: Any) -> list[str]:
     pod = pod_named(snapshot, "api-")
     edits = [memory("1Gi")]
     effects = preview(pod, edits, snapshot.setup(pod.node_name))
-    shell = ApplyShell(ResolvedSource(source, Scope()), replace(OPTIONS, **options), Settings())
+    shell = ApplyShell(ResolvedSource(source, Scope()), replace(OPTIONS, **options), UserSettings())
     assert shell.load(Apply(pod, effects.edits, effects)).phase is Phase.READY
     try:
         shell.apply()
@@ -104,7 +104,7 @@ def put_off(**options: Any) -> ApplyShell:
         pod, [memory("5Gi"), memory("6Gi", Side.LIMITS)], snapshot.setup(pod.node_name), neighbours
     )
     assert effects.outcome.answer is ResizeStatus.DEFERRED
-    shell = ApplyShell(ResolvedSource(source, Scope()), replace(OPTIONS, **options), Settings())
+    shell = ApplyShell(ResolvedSource(source, Scope()), replace(OPTIONS, **options), UserSettings())
     shell.load(Apply(pod, effects.edits, effects))
     shell.apply()
     assert [kind for kind, _ in source.scripted.heard][:2] == (
@@ -150,7 +150,7 @@ def test_how_to_undo_is_said_only_where_the_history_is_kept(
 ) -> None:
     state = tmp_path / "state"
     state.touch() if not kept else state.mkdir()
-    monkeypatch.setattr("kubectl_qos.cli.apply.history_path", lambda: state / "history.jsonl")
+    monkeypatch.setattr("kubectl_qos.cli.apply_shell.history_path", lambda: state / "history.jsonl")
     run(wait=False)
     notes = capsys.readouterr().err
     assert ("to undo it: kubectl qos undo" in notes) is kept

@@ -3,7 +3,7 @@ import pytest
 from kubectl_qos.edit.compare import deaths_at_moments, ladder, moments
 from kubectl_qos.edit.edits import Edit, Side, parse_quantity
 from kubectl_qos.edit.preview import Effects, StrategyKind, When, preview
-from kubectl_qos.present.moments import deaths_section, heading, moment_table
+from kubectl_qos.present.preview import deaths_section, heading, moment_table
 from kubectl_qos.qos.simulation.next_death import next_deaths
 from tests.node_states import build_node_state
 from tests.tui.sources import API, demo, pod_named

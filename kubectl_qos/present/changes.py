@@ -7,7 +7,7 @@ from difflib import unified_diff
 from typing import Final
 from urllib.parse import urlencode
 
-from kubectl_qos.edit.apply import Apply
+from kubectl_qos.edit.apply_state import Apply
 from kubectl_qos.edit.edits import (
     CONTENT_TYPE,
     METHOD,

@@ -1,7 +1,7 @@
 """The command-line shell of a change: it asks, and prints each step.
 
 Shared by `set`, `fix` and `undo`. With -o, stdout has only the object; everything else goes to stderr.
-Not here: the loop (cluster/driver.py), the steps of a change (edit/apply.py), and the flags (flags.py).
+Not here: the loop (cluster/driver.py), the steps of a change (edit/apply_state.py), and the flags (flags.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubectl_qos.cluster.driver import Driver
 from kubectl_qos.cluster.source import writer_of
 from kubectl_qos.config import config_file
 from kubectl_qos.config.state import HistoryFile, history_path
-from kubectl_qos.edit.apply import Apply, ConflictError, DryRunResult, Phase, Step
+from kubectl_qos.edit.apply_state import Apply, ConflictError, DryRunResult, Phase, Step
 from kubectl_qos.edit.edits import PatchRequest
 from kubectl_qos.edit.findings import Severity
 from kubectl_qos.edit.goals import RankGoal
@@ -29,7 +29,7 @@ from kubectl_qos.edit.server_response import with_group
 from kubectl_qos.edit.status import TrialCondition, TrialPlan
 from kubectl_qos.errors import EXIT_DID_NOT_HOLD, ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.objects import Json
-from kubectl_qos.present import apply as present
+from kubectl_qos.present import changes as present
 from kubectl_qos.present.findings import answer_sentence, finding_line, findings_section
 from kubectl_qos.present.format import duration
 from kubectl_qos.present.list_notes import missing_sentence
@@ -37,7 +37,7 @@ from kubectl_qos.present.output import Section, marked_lines, sentences
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import ApplyOptions, SourceOptions
-    from kubectl_qos.config.settings import Settings
+    from kubectl_qos.config.settings import UserSettings
 
 
 class DidNotHold(QosError):
@@ -55,7 +55,7 @@ _GONE: Final = (
 )
 
 
-def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[ResolvedSource, Settings]:
+def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[ResolvedSource, UserSettings]:
     """Return the cluster to change, and the person's settings.
 
     Raises UsageError if a person would have to be asked without a terminal, and QosError.
@@ -103,7 +103,7 @@ class ApplyShell(Driver):
         self,
         resolved: ResolvedSource,
         options: ApplyOptions,
-        settings: Settings,
+        settings: UserSettings,
         format_: str | None = None,
         goal: RankGoal | None = None,
     ) -> None:

@@ -256,7 +256,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RuleFinding:
     """A rule that a subject violates."""
 
     rule: Rule
@@ -277,13 +277,13 @@ class Finding:
 class Selection(NamedTuple):
     """Findings that count, waived findings with reasons, and exceptions that are expired or waive nothing."""
 
-    open: list[Finding]
-    waived: list[tuple[Finding, str]]
+    open: list[RuleFinding]
+    waived: list[tuple[RuleFinding, str]]
     unused: list[tuple[str, Exemption]]
 
 
 def select(
-    findings: Iterable[Finding],
+    findings: Iterable[RuleFinding],
     exceptions: Iterable[tuple[str, Exemption]],
     today: date,
     baseline: Iterable[tuple[str, ...]] = (),
@@ -308,7 +308,7 @@ def select(
     return selection
 
 
-def _covers(exemption: Exemption, finding: Finding, today: date) -> bool:
+def _covers(exemption: Exemption, finding: RuleFinding, today: date) -> bool:
     kind, name = finding.subject.kind_and_name
     return (
         not exemption.has_expired(today)

@@ -24,7 +24,7 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, History
-from kubectl_qos.present.fixes import (
+from kubectl_qos.present.fix_sentences import (
     MOST_ROWS,
     PRIORITY,
     basis_notes,
