@@ -178,6 +178,13 @@ def expanded(expression: str, owner: str) -> str:
     return re.sub(r"\$(\w+)\.(\w+)", rf"string({owner}.\1.\2)", expression)
 
 
+def is_windows(spec: str) -> str:
+    """Return an expression that is true if a pod is for Windows, by its field or its node selector."""
+    nodes, key = f"{spec}.nodeSelector", "kubernetes.io/os"
+    selected = f"has({nodes}) && '{key}' in {nodes} ? {nodes}['{key}'] : ''"
+    return f"(has({spec}.os) && {spec}.os.name != '' ? {spec}.os.name : ({selected})) == 'windows'"
+
+
 def compared(amount: str, operator: str, least: object) -> str:
     """Return an expression that compares an amount of an owner, such as `limits.memory`, if it has that."""
     return f"(?{amount} && #{amount}.compareTo(quantity('{least}')) {operator} 0)"

@@ -163,7 +163,7 @@ def test_a_random_object_is_judged_alike(raw: dict[str, Any]) -> None:
     "of_windows", [{"os": {"name": "windows"}}, {"nodeSelector": {"kubernetes.io/os": "windows"}}]
 )
 def test_a_pod_for_windows_has_no_oom_score_adj(of_windows: dict[str, Any]) -> None:
-    spec = {"containers": [{"name": "app", "image": "b"}], **of_windows}
+    spec = {"containers": [{"name": "app", "image": "b"}], "priority": 5, **of_windows}
     assert_equal({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec})
 
 

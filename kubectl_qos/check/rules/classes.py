@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from kubectl_qos.check.policy import GUARANTEED, each, expanded, fact_map, filled, quoted
+from kubectl_qos.check.policy import GUARANTEED, each, expanded, fact_map, filled, is_windows, quoted
 from kubectl_qos.check.rule import CLASS_MARK, MARKS, Case, Hit, Parameter, Rule
 from kubectl_qos.check.settings import CheckSettings, Level
 from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, SYSTEM_PRIORITIES, admitted
@@ -158,7 +158,7 @@ class _BestEffortWithPriority(Rule):
         priority = f"(has({name}) && {name} != '' ? {text})"
         return (
             f"!variables.unknown && variables.class == 'BestEffort' && {number} >= {self.value_in(settings)}"
-            f" && {number} < {SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]}"
+            f" && {number} < {SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]} && !({is_windows(spec)})"
             f" ? [{fact_map(priority=priority)}] : []"
         )
 

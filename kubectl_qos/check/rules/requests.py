@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from kubectl_qos.check.policy import compared, each, expanded, quoted
+from kubectl_qos.check.policy import compared, each, expanded, is_windows, quoted
 from kubectl_qos.check.rule import POD_LEVEL, Case, Hit, Parameter, Rule
 from kubectl_qos.check.settings import CheckSettings, Level
 from kubectl_qos.errors import QosError
@@ -180,12 +180,7 @@ class _RequestMissing(Rule):
             others = " && ".join(f"!({lack})" for other, lack in lacks.items() if other != name)
             named = f"({others} ? {quoted(name)} : {named})"
         critical = f"has({spec}.priorityClassName) && {spec}.priorityClassName == '{SYSTEM_NODE_CRITICAL}'"
-        key = "kubernetes.io/os"
-        selected = (
-            f"has({spec}.nodeSelector) && '{key}' in {spec}.nodeSelector ? {spec}.nodeSelector['{key}'] : ''"
-        )
-        windows = f"(has({spec}.os) && {spec}.os.name != '' ? {spec}.os.name : ({selected})) == 'windows'"
-        has_other_score = f"({critical}) || {windows}"
+        has_other_score = f"({critical}) || {is_windows(spec)}"
         has_worst_score = f"!variables.unknown && variables.class == 'BestEffort' && !({has_other_score})"
         meaning = f"({has_worst_score} ? {quoted(_MEANING)} : '')"
         sidecars = "variables.initContainers.filter(c, string(c.label).startsWith('sidecar '))"
