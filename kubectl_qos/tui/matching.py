@@ -308,7 +308,8 @@ def _scattered(words: list[str], rows: Sequence[PodRow], most: int) -> list[PodR
     first, *others = [_expression(word).search for word in words]
     matches: list[tuple[int, PodRow]] = []
     for row in rows:
-        if first(row.words) and all(search(row.words) for search in others):
+        text = row.words
+        if first(text) and all(search(text) for search in others):
             name = _name(row)
             distances = [_distance(word, name) for word in words]
             if None not in distances and not all(word in name for word in words):

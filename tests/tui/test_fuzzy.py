@@ -27,7 +27,10 @@ def named(*names: str) -> list[PodRow]:
     """Rows of these names; every other word of them has every letter there is."""
     one = demo_rows()[0]
     rest = "abcdefghijklmnopqrstuvwxyz-0123456789/."
-    return [msgspec.structs.replace(one, name=name, words=f"n/{name} {rest} {rest}") for name in names]
+    metadata = msgspec.structs.replace(one.pod.metadata, namespace="n")
+    spec = msgspec.structs.replace(one.pod.spec, node_name=rest)
+    pod = msgspec.structs.replace(one.pod, metadata=metadata, spec=spec)
+    return [msgspec.structs.replace(one, pod=pod, name=name, container=rest) for name in names]
 
 
 def names_of(rows: list[PodRow]) -> list[str]:
