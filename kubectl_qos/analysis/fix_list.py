@@ -165,7 +165,7 @@ def fixes_on_nodes(
 
 def ended_pods(models: Iterable[NodeModel], scope: Scope) -> tuple[Pod, ...]:
     """Return the pods in scope that ended because they ran out of a resource."""
-    return tuple(pod for model in models for pod in model.pods if scope.matches(pod) and _lost_resources(pod))
+    return tuple(pod for model in models for pod in model.pods if _lost_resources(pod) and scope.matches(pod))
 
 
 def _waiting(

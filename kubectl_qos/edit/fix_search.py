@@ -291,8 +291,8 @@ class _Search:
         return max(self.evidence(death).wanted_bytes - used, 0)
 
     def _containers_of(self, key: PodKey) -> list[SimulatedContainer]:
-        places = [place for place, pod in enumerate(self.state.pods) if pod.key == key]
-        return [container for container in self.state.containers if container.pod_index in places]
+        pods = zip(self.state.pods, self.state.use.members, strict=True)
+        return [self.state.containers[index] for pod, own in pods if pod.key == key for index in own]
 
     def _recommended(self, death: NextDeath) -> Fix | None:
         """Return the values that a VerticalPodAutoscaler would set; they claim nothing."""

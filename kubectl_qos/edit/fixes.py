@@ -315,14 +315,14 @@ class NodeModel:
 
     def _evidence_of(self, pod: Pod, container: str) -> NeedEvidence:
         history = self.history.get((pod.key, container))
-        limit = limit_in_force(pod, container, self.setup.release)
-        was_killed = limit and was_killed_since_resize(pod, container)
-        if history is not None and not (was_killed and history.peak_bytes < limit):
+        was_killed = was_killed_since_resize(pod, container)
+        limit = limit_in_force(pod, container, self.setup.release) if was_killed else 0
+        if history is not None and history.peak_bytes >= limit:
             return history
         usage = self.usage.get(pod.key)
         used = usage.of(container) if usage is not None else None
         peak = used.kernel_bytes if used is not None else 0
-        if was_killed:
+        if limit:
             if is_refused(pod, container):
                 return NeedEvidence(EvidenceKind.NEVER_STARTED, max(limit, LEAST_AT_START))
             is_unknown = may_be_killed_again(pod, container, usage.timestamp if usage is not None else "")

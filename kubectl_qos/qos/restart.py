@@ -122,21 +122,25 @@ def is_refused(pod: Pod, container: str) -> bool:
     return False
 
 
-def _stopped(pod: Pod, container: str) -> list[ContainerStatus]:
-    """Return the container's status if it has ended now or before; most have not."""
-    statuses = (status for status in pod.status.every_container if status.name == container)
+def stopped_statuses(pod: Pod) -> list[ContainerStatus]:
+    """Return the statuses of containers that have ended now or before; most have not."""
     return [
         status
-        for status in statuses
+        for status in pod.status.every_container
         if not status.has_processes or (status.last_state is not None and status.last_state.terminated)
     ]
 
 
+def _stopped(pod: Pod, container: str) -> list[ContainerStatus]:
+    return [status for status in stopped_statuses(pod) if status.name == container]
+
+
 def was_killed_since_resize(pod: Pod, container: str) -> bool:
     """Return whether the container was OOMKilled since the last resize, that is at its present limit."""
-    if is_refused(pod, container):
+    stopped = _stopped(pod, container)
+    if stopped and is_refused(pod, container):
         return True
-    ends = [end for status in _stopped(pod, container) for end in status.ends]
+    ends = [end for status in stopped for end in status.ends]
     killed = [end.finished_at or "" for end in ends if end.reason == "OOMKilled"]
     return bool(killed) and max(killed) >= pod.metadata.resized_at
 

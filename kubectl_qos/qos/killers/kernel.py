@@ -33,11 +33,11 @@ class BadnessOrder(Order):
 
     def first(self, owner: int) -> Choice:
         """Return the kernel's victim now, nobody if every process is immune."""
-        total, candidates = self._total(owner), self._in_order(owner)
+        candidates = self._in_order(owner)
         of_node = self._memory.node_processes() if self._scope is CeilingScope.NODE else []
         processes = [process for process in of_node if process.adj != OOM_SCORE_ADJ_MIN]
-        sizes = ((process.used_bytes // self._page, process.adj) for process in processes)
-        own = [badness(pages, adj, total, self._kernel) for pages, adj in sizes]
+        sizes = [(process.adj, process.used_bytes // self._page) for process in processes]
+        own = self._points(sizes, owner) if sizes else []
         if not candidates and not own:
             return NOBODY
         most = max([*own, *(points for points, _ in candidates[:1])])
@@ -78,8 +78,10 @@ class BadnessOrder(Order):
         pod, (used,) = self._state.pod_for(container), self._memory.usages([index])
         return Contender(*pod.key, container.name, pod.qos, used, size_bytes)
 
-    def _total(self, owner: int) -> int:
-        return max(self._scale_bytes(self._state, owner) // self._page, 1)
+    def _points(self, sizes: Iterable[tuple[int, int]], owner: int) -> list[int]:
+        """Return the badness of each oom_score_adj and size in pages."""
+        total, kernel = max(self._scale_bytes(self._state, owner) // self._page, 1), self._kernel
+        return [badness(pages, adj, total, kernel) for adj, pages in sizes]
 
     def _in_order(self, owner: int) -> Sequence[tuple[int, int]]:
         """Return points and index of each container that may die there; most points first, else by index.
@@ -102,7 +104,7 @@ class BadnessOrder(Order):
                 sizes = [(item.adj, used // page - item.beside_bytes // page) for item, used in pairs]
             else:
                 sizes = [(item.adj, (used - item.beside_bytes) // page) for item, used in pairs]
-            points = [badness(pages, adj, self._total(owner), self._kernel) for adj, pages in sizes]
+            points = self._points(sizes, owner)
             order = sorted(zip(points, indices, strict=True), key=itemgetter(0), reverse=True)
         self._orders[owner] = order
         return order

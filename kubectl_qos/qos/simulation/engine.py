@@ -318,9 +318,10 @@ class Run:
             # No container of the pod runs: nothing is freed.
             pod = self._without_stats.pop(0)
             return Ended(NOBODY, pod.key, pod.qos, MemoryLevel(0, 0), important=pod.important)
-        choice, new = self.choose(mechanism, owner), tuple[PodKey, ...]()
-        if self.order(mechanism) is None and self._unforeseen is None:
+        order, new = self.order(mechanism), tuple[PodKey, ...]()
+        if order is None and self._unforeseen is None:
             self._unforeseen = Unforeseen(mechanism, len(self.steps) + 1)
+        choice = NOBODY if order is None else order.first(owner)
         if choice.refused:
             refused = [self._state.pods[index].key for index in choice.refused]
             new = tuple(key for key in refused if key not in self._refused)

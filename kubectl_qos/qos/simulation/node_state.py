@@ -42,6 +42,7 @@ from kubectl_qos.qos.restart import (
     is_of_earlier_run,
     may_be_killed_again,
     restart_after_kill,
+    stopped_statuses,
     was_killed_since_resize,
 )
 
@@ -519,11 +520,12 @@ def _build_parts(
 
 def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[SimulatedContainer]:
     profiles = {profile.name: profile for profile in row.profile.containers}
+    stopped = {status.name for status in stopped_statuses(row.pod)}
+    sampled_at = row.usage.timestamp if row.usage is not None else ""
     containers = []
     for score in row.alive:
         name, usage, profile = score.name, score.usage, profiles[score.name]
-        sampled_at = row.usage.timestamp if row.usage is not None else ""
-        if usage is not None and is_of_earlier_run(row.pod, name, sampled_at):
+        if usage is not None and name in stopped and is_of_earlier_run(row.pod, name, sampled_at):
             usage = ContainerUsage(0)
         containers.append(
             SimulatedContainer(
@@ -538,7 +540,9 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
                 has_usage=usage is not None,
                 processes=_count_processes(row, usage),
                 beside_bytes=usage.kernel_bytes - usage.scored_bytes if usage is not None else 0,
-                was_killed=row.usage is not None and may_be_killed_again(row.pod, name, sampled_at),
+                was_killed=row.usage is not None
+                and name in stopped
+                and may_be_killed_again(row.pod, name, sampled_at),
             )
         )
     return containers
@@ -591,7 +595,7 @@ def _left_bytes(row: RankedPod) -> int:
 
     The kubelet measures a pod and its containers at different times.
     """
-    if row.usage is None:
+    if row.usage is None or not row.usage.details.volumes:
         return 0
     details, volumes = row.usage.details, row.pod.memory_volumes
     in_memory = sum(size for name, size in details.volumes if name in volumes)
