@@ -68,10 +68,9 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeView(msgspec.Struct, frozen=True, gc=False):
-    """One node, and the pods of each namespace on it; `inputs` are what it was built from."""
+    """One node; `inputs` are what it was built from."""
 
     group: PodGroup
-    namespaces: Mapping[str, PodGroup]
     inputs: tuple[object, ...]
 
 
@@ -225,7 +224,7 @@ def build_view_model(
         snapshot=snapshot,
         rows=rows,
         nodes=nodes,
-        namespaces=_namespaces(by_node.values()),
+        namespaces=_by_namespace(chain.from_iterable(of_nodes)),
         by_node=by_node,
         in_order=tuple(chain.from_iterable(of_nodes)),
         starts=tuple(accumulate(map(len, of_nodes[:-1]), initial=0)) if of_nodes else (),
@@ -258,7 +257,8 @@ def living_pods(view_model: ViewModel, node: str | None, namespace: str | None) 
 def _on(view_model: ViewModel, node: str | None) -> Mapping[str, PodGroup]:
     if node is None:
         return view_model.namespaces
-    return view_model.by_node[node].namespaces if node in view_model.by_node else {}
+    ranked = view_model.rows.nodes.get(node)
+    return _by_namespace(ranked.rows) if ranked is not None else {}
 
 
 def oldest_usage(view_model: ViewModel) -> datetime | None:
@@ -297,23 +297,16 @@ def _by_node(
                 in_danger=is_in_danger(due, left, used, capacity),
                 lack_usage=not whole and ranked is not None and ranked.without_usage > 0,
             )
-        views[name] = NodeView(group, _by_namespace(shown), inputs)
+        views[name] = NodeView(group, inputs)
     return views
 
 
 def _by_namespace(rows: Iterable[PodRow]) -> dict[str, PodGroup]:
     groups = grouped(rows, lambda row: row.pod.metadata.namespace)
     return {
-        name: _group(name, pods, known_sum([row.memory for row in pods])) for name, pods in groups.items()
+        name: _group(name, groups[name], known_sum([row.memory for row in groups[name]]))
+        for name in sorted(groups)
     }
-
-
-def _namespaces(nodes: Iterable[NodeView]) -> dict[str, PodGroup]:
-    groups: dict[str, list[PodGroup]] = {}
-    for node in nodes:
-        for name, group in node.namespaces.items():
-            groups.setdefault(name, []).append(group)
-    return {name: _sum(name, groups[name]) for name in sorted(groups)}
 
 
 def _in_order(
