@@ -24,7 +24,7 @@ from benchmarks.measure import Run, interleaved
 from benchmarks.server import CA_FILE, KUBECONFIG_FILE, METRICS_PATH, NODES_PATH, PODS_PATH
 
 COMMANDS = {
-    "top -A": 1.0,
+    "top -A": 0.75,
     "top -A -o json": 1.5,
     "top nodes": 1.0,
     "next -A": 1.0,
