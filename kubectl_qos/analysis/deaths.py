@@ -279,8 +279,11 @@ def begins_with(whole: Simulation, simulation: Simulation) -> bool:
 
 
 def reach_rows(simulation: Simulation) -> list[VictimRow]:
-    """Return the first victim of each mechanism, nearest first."""
-    places = enumerate(simulation.distances, start=1)
+    """Return the first victim of each mechanism, nearest first; of two own limits the nearer one."""
+    nearest: dict[Hashable, MechanismDistance] = {}
+    for reach in simulation.distances:
+        nearest.setdefault((reach.key, reach.container) if reach.is_own else reach.mechanism, reach)
+    places = enumerate(nearest.values(), start=1)
     return [VictimRow(place, reach.key, reach.mechanism, reach=reach) for place, reach in places]
 
 

@@ -105,6 +105,14 @@ def test_the_table_and_ties() -> None:
     assert list(simulation_lines(at, nothing)) == [simulation_subject(at), "", simulation_summary(nothing)]
 
 
+def test_of_the_own_limits_of_a_container_the_nearer_one_has_a_row() -> None:
+    """With swap the limit of a pod and that of its only container are reached one after the other."""
+    at = node_state([("a", container(900, 100, 150))], limits={"a": 190 * MIB})
+    found = simulate(at, Scenario(until_oom=True))
+    assert [one.mechanism for one in found.distances][:2] == ["container limit", "pod limit"]
+    assert [line[:9] for line in simulation_lines(at, found)].count("own limit") == 1
+
+
 def test_what_differs_is_marked() -> None:
     before = simulate(node_state([TWO[0], ("b", container(900, 20))]), Scenario(free_bytes=GIB))
     after = simulate(node_state(TWO[:1]), Scenario(free_bytes=GIB))
