@@ -245,10 +245,10 @@ def _pods_on_nodes(reference: Reference, snapshot: Snapshot, resolved: ResolvedS
     return [pod for pod in pods if namespace in {None, pod.namespace} and belongs_to(pod, *reference)]
 
 
-def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: bool) -> list[str]:
+def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, may_be_none: bool) -> list[str]:
     """Return the named node, or all nodes with pods in scope, or "" for the node of --node-memory.
 
-    Raises ApiError, and InputError for none.
+    Raises ApiError, and InputError for none unless there `may_be_none`, as in a cluster.
     """
     if node is not None:
         require_node(node, snapshot)
@@ -256,10 +256,12 @@ def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, is_fleet: 
     nodes = snapshot.nodes_of(scope)
     if not nodes and snapshot.overrides.memory_bytes is not None and any(map(scope.matches, snapshot.pods)):
         return [""]
-    if not nodes and not is_fleet:
+    if not nodes and not may_be_none:
+        from kubectl_qos.present.list_notes import NO_PODS_ON_NODES
+
         require_requests(snapshot)
         hint = "pods need spec.nodeName; --node-memory 16Gi puts the others on a node of that size"
-        raise InputError("no pods that are on a node", hint)
+        raise InputError(NO_PODS_ON_NODES, hint)
     return nodes
 
 

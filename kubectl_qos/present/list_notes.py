@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kubectl_qos.qos.prediction import Assumption
 
 WITHOUT_USAGE: Final = "without usage may die earlier than shown; distances on their nodes are upper bounds"
+NO_PODS_ON_NODES: Final = "no pods that are on a node"
 _RECENT_SECONDS: Final = 90
 """How old usage of a metrics server may be that reads it each minute."""
 _USAGE_HINT: Final = (

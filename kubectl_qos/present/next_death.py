@@ -11,6 +11,7 @@ from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present.format import binary, count, duration, escape, eta, full_name, mebibytes, rounded
 from kubectl_qos.present.killers import WORDS, actor, killer_name
 from kubectl_qos.present.list_notes import (
+    NO_PODS_ON_NODES,
     WITHOUT_USAGE,
     eviction_notes,
     history_note,
@@ -139,7 +140,8 @@ def _late_kubelet(deaths: Deaths) -> Iterator[str]:
 
 def nothing(deaths: Deaths) -> str:
     """Say why there is no row."""
-    why = "no death is foreseen: no limit, threshold or killer reaches these pods"
+    foreseen = "no death is foreseen: no limit, threshold or killer reaches these pods"
+    why = foreseen if deaths.states else NO_PODS_ON_NODES
     return next(notes(deaths), others_first_text(deaths.others_first) or why)
 
 

@@ -20,7 +20,7 @@ from kubectl_qos.present.findings import finding_line, obstacle_sentence
 from kubectl_qos.present.fix_sentences import how_to_apply, requests_text
 from kubectl_qos.present.format import count, escape, full_name
 from kubectl_qos.present.killers import actor
-from kubectl_qos.present.list_notes import no_usage_reason, unmeasured_notes
+from kubectl_qos.present.list_notes import NO_PODS_ON_NODES, no_usage_reason, unmeasured_notes
 from kubectl_qos.present.output import NUMBER, Column, column, fitted_table
 from kubectl_qos.qos.killers import BY_RANK, EVICTING
 
@@ -32,7 +32,9 @@ MANY_TIMES: Final = 10
 def problem_sentences(plans: Plans) -> Iterator[str]:
     """Yield why some nodes have no plan."""
     has_no_model = all(isinstance(problem, str) for problem in plans.problems)
-    if not plans.plans and not plans.snapshot.usage and has_no_model:
+    if not plans.plans and not plans.problems:
+        yield NO_PODS_ON_NODES
+    elif not plans.plans and not plans.snapshot.usage and has_no_model:
         yield no_usage_reason(plans.snapshot)
     for problem in plans.problems:
         if isinstance(problem, str):

@@ -34,12 +34,12 @@ def objects() -> WatchServer:
 
 @pytest.fixture
 def watching(objects: WatchServer, live: Live, tmp_path: Path) -> Iterator[Watch]:
-    """Start `top -w`, on a terminal of a size or in a pipe."""
+    """Start `top -w`, or another command, on a terminal of a size or in a pipe."""
     live(objects, namespace="shop")
     started: list[Terminal] = []
 
-    def start(*words: str, size: tuple[int, int] | None = None) -> Terminal:
-        started.append(Terminal(tmp_path, "top", "-w", *words, size=size, pipe=size is None))
+    def start(*words: str, command: str = "top", size: tuple[int, int] | None = None) -> Terminal:
+        started.append(Terminal(tmp_path, command, "-w", *words, size=size, pipe=size is None))
         return started[-1]
 
     yield start
@@ -137,6 +137,39 @@ def test_nodes_can_be_followed(watching: Watch, objects: WatchServer) -> None:
     watch.until(lambda text: "worker-1" in text)
     objects.put(node("worker-2"))
     watch.until(lambda text: "worker-2" in text)
+
+
+def test_deaths_are_followed_through_a_time_without_pods(watching: Watch, objects: WatchServer) -> None:
+    """As when a cluster begins again with a new etcd, or a namespace is scaled to zero."""
+
+    def screen_has(*words: str) -> Callable[[str], bool]:
+        return lambda text: all(word in text.rpartition("\x1b[J")[2] for word in words)
+
+    watch = watching(command="next", size=(24, 100))
+    watch.until(screen_has("worker-1", "db:"))
+    for name in "web", "db":
+        objects.delete(pod(name))
+    watch.until(screen_has("live", "no pods that are on a node"))
+    objects.put(pod("db", request="4Gi", limit="4Gi"))
+    watch.until(screen_has("worker-1", "db:"))
+    assert interrupted(watch) == 130
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("next", "no pods that are on a node"),
+        ("fix", "nothing to fix: no limit and no killer is near"),
+        ("fix --priorities", "no pods that are on a node"),
+    ],
+)
+def test_a_cluster_without_pods_is_no_error(
+    run: Run, live: Live, objects: WatchServer, line: str, said: str
+) -> None:
+    objects.pods.clear()
+    live(objects, namespace="shop")
+    done = run(*line.split())
+    assert (done.code, (done.out + done.err).splitlines()) == (0, [said])
 
 
 def test_a_reader_that_went_away_ends_it(watching: Watch, objects: WatchServer) -> None:

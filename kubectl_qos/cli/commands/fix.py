@@ -282,7 +282,8 @@ def _find_on_nodes(
     from kubectl_qos.analysis.fix_list import fixes_on_nodes, plans_of_nodes, with_refusals
 
     is_fleet = options.source.is_fleet
-    nodes = resources.find_nodes(node, snapshot, scope, is_fleet=is_fleet)
+    may_be_none = is_fleet or resolved.source.is_live
+    nodes = resources.find_nodes(node, snapshot, scope, may_be_none=may_be_none)
     if options.priorities:
         with resources.with_unreadable(snapshot):
             plans = plans_of_nodes(snapshot, nodes, scope)

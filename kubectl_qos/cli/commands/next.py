@@ -209,7 +209,10 @@ class NextTable:
         wanted, is_fleet = self._wanted, self._options.source.is_fleet
         for name in self._named_nodes:
             resources.require_node(name, snapshot)
-        nodes = self._named_nodes or resources.find_nodes(wanted.node, snapshot, wanted, is_fleet=is_fleet)
+        may_be_none = is_fleet or self.resolved.source.is_live
+        nodes = self._named_nodes or resources.find_nodes(
+            wanted.node, snapshot, wanted, may_be_none=may_be_none
+        )
         return deaths_on_nodes(snapshot, nodes, wanted, only_next=is_fleet and wanted.node is None)
 
 
