@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_qos.cluster.files import DEMO_FILE
+from tests.cluster.changing_server import reference, workload
 from tests.cluster.cluster_objects import metrics, node, pod
 from tests.cluster.object_server import status
 from tests.cluster.watch_server import WatchServer
@@ -139,18 +140,31 @@ def test_nodes_can_be_followed(watching: Watch, objects: WatchServer) -> None:
     watch.until(lambda text: "worker-2" in text)
 
 
-def test_deaths_are_followed_through_a_time_without_pods(watching: Watch, objects: WatchServer) -> None:
-    """As when a cluster begins again with a new etcd, or a namespace is scaled to zero."""
+@pytest.mark.parametrize(
+    ("words", "nothing"),
+    [
+        ((), "no pods that are on a node"),
+        (("sts/db",), "statefulset/db has no pods on a node: no next death"),
+    ],
+)
+def test_deaths_are_followed_through_a_time_without_pods(
+    watching: Watch, objects: WatchServer, words: tuple[str, ...], nothing: str
+) -> None:
+    """As when a cluster begins again with a new etcd, or a workload is scaled to zero."""
 
     def screen_has(*words: str) -> Callable[[str], bool]:
         return lambda text: all(word in text.rpartition("\x1b[J")[2] for word in words)
 
-    watch = watching(command="next", size=(24, 100))
+    db = pod("db", request="4Gi", limit="4Gi")
+    db["metadata"]["ownerReferences"] = [reference("StatefulSet/db")]
+    objects.put(db)
+    objects.others["/apis/apps/v1/namespaces/shop/statefulsets/db"] = workload("StatefulSet", "db", {})
+    watch = watching(*words, command="next", size=(24, 100))
     watch.until(screen_has("worker-1", "db:"))
-    for name in "web", "db":
-        objects.delete(pod(name))
-    watch.until(screen_has("live", "no pods that are on a node"))
-    objects.put(pod("db", request="4Gi", limit="4Gi"))
+    for found in pod("web"), db:
+        objects.delete(found)
+    watch.until(screen_has("live", nothing))
+    objects.put(db)
     watch.until(screen_has("worker-1", "db:"))
     assert interrupted(watch) == 130
 

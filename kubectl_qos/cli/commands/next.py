@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import flags, output, resources, sources
+from kubectl_qos.errors import InputError
 from kubectl_qos.present.format import count
 
 if TYPE_CHECKING:
@@ -161,13 +162,17 @@ class NextTable:
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[DeathRow]:
         """Return the table to follow; its columns are always the same."""
+        from kubectl_qos.analysis.deaths import Deaths
         from kubectl_qos.present.next_death import COLUMNS
 
-        deaths = self._deaths(snapshot)
+        columns = [column for column in COLUMNS if column.key != "before"]
+        try:
+            deaths = self._deaths(snapshot)
+        except InputError as error:  # A workload may be without pods for a while.
+            return replace(_view(Deaths((), snapshot), now, columns), nothing=str(error))
         near, far = self.near(deaths)
         # Notes on who else may die would change with every sample.
         rows = [row._replace(death=row.death._replace(rival=None, growing=())) for row in near.rows]
-        columns = [column for column in COLUMNS if column.key != "before"]
         view = _view(replace(near, rows=tuple(rows)), now, columns)
         return replace(view, notes=(*self._died(deaths, now), *far, *view.notes))
 
