@@ -188,24 +188,25 @@ class ApplyShell(Driver):
     def apply(self) -> None:
         """Run the dry run, ask, send the change and watch it.
 
-        Raises QosError if the change is not done in the end, InputError if a server is expected to refuse it
-        (--dry-run=client).
+        Raises QosError if the change is not done in the end, InputError if a server is expected to refuse
+        what is not sent.
         """
         state, options = self.state, self.options
         request = state.request
         assert request is not None
         assert state.strategy is not None
         is_unconfirmed = options.yes and not options.force and options.dry_run == "none"
-        if is_unconfirmed and present.is_put_off(state.preview, state.strategy):
+        is_put_off = is_unconfirmed and present.is_put_off(state.preview, state.strategy)
+        for finding in state.findings if is_put_off or options.dry_run == "client" else ():
+            if finding.severity is Severity.REFUSAL:
+                name = f"{state.pod.kind.lower()}/{state.pod.name}"
+                raise InputError(f"{name}: a server would refuse this: {finding_line(finding)}")
+        if is_put_off:
             raise QosError(
                 f"{request.reference} is not changed: the kubelet {answer_sentence(state.preview.outcome)}",
                 hint="choose other values or another node, or add --force to apply it anyway",
             )
         if options.dry_run == "client":
-            for finding in state.findings:
-                if finding.severity is Severity.REFUSAL:
-                    name = f"{state.pod.kind.lower()}/{state.pod.name}"
-                    raise InputError(f"{name}: a server would refuse this: {finding_line(finding)}")
             self._print([f"{_done_words(request)} (dry run)"])
             return
         if options.for_seconds:

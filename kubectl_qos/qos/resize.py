@@ -143,8 +143,8 @@ class NodeFit(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether the request fits."""
-        return self.needed <= self.free
+        """Whether the request fits; none always does (noderesources/fit.go, since 1.28)."""
+        return not self.needed or self.needed <= self.free
 
 
 class ResizeOutcome(NamedTuple):

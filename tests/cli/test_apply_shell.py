@@ -16,8 +16,9 @@ from kubectl_qos.config.settings import UserSettings
 from kubectl_qos.edit.apply_state import Apply, Phase
 from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.preview import preview
+from kubectl_qos.edit.related import QUOTAS, convert_all
 from kubectl_qos.edit.status import Progress, Stage
-from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
+from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.qos.resize import ResizeStatus
 from tests.tui.sources import ScriptedSource, demo, pod_named
@@ -94,8 +95,8 @@ def test_a_timeout_is_an_error_with_what_was_seen_last() -> None:
     assert raised.value.hint == "the change goes on; kubectl qos explain shows its state"
 
 
-def put_off(**options: Any) -> ApplyShell:
-    """A shell at work on a change that the kubelet would answer with Deferred."""
+def put_off(*around: dict[str, Any], **options: Any) -> ApplyShell:
+    """A shell at work on a change that the kubelet would answer with Deferred, with quotas around it."""
     source, snapshot = ScriptedSource(demo()), demo()
     source.scripted.looks = [DONE]
     pod = pod_named(snapshot, "api-")
@@ -105,7 +106,8 @@ def put_off(**options: Any) -> ApplyShell:
     )
     assert effects.outcome.answer is ResizeStatus.DEFERRED
     shell = ApplyShell(ResolvedSource(source, Scope()), replace(OPTIONS, **options), UserSettings())
-    shell.load(Apply(pod, effects.edits, effects))
+    related = replace(source.related(pod), quotas=tuple(convert_all([*around], QUOTAS)))
+    shell.load(Apply(pod, effects.edits, effects), related)
     shell.apply()
     assert [kind for kind, _ in source.scripted.heard][:2] == (
         ["dry run"] if options.get("dry_run") else ["dry run", "write"]
@@ -120,6 +122,18 @@ def test_yes_does_not_apply_what_the_kubelet_puts_off() -> None:
         put_off()
     assert raised.value.exit_code == 1
     assert "--force" in raised.value.hint
+
+
+def test_a_refusal_is_said_before_what_the_kubelet_puts_off() -> None:
+    """--force would not help against it."""
+    hard = {"hard": {"requests.memory": "4Gi"}}
+    quota = {"kind": "ResourceQuota", "metadata": {"name": "mem", "namespace": "shop"}, "spec": hard}
+    quota["status"] = {**hard, "used": {"requests.memory": "3Gi"}}
+    with pytest.raises(
+        InputError, match=r"a server would refuse this: ResourceQuota mem: .*exceeded quota"
+    ) as raised:
+        put_off(quota)
+    assert not raised.value.hint
 
 
 @pytest.mark.parametrize("options", [{"force": True}, {"dry_run": "server"}], ids=lambda one: next(iter(one)))

@@ -171,6 +171,18 @@ def test_what_does_not_fit_now_is_deferred_in_the_kubelets_words() -> None:
     assert resize_outcome(old, new, setup()).answer is ResizeStatus.ACTUATED
 
 
+def test_a_pod_that_requests_no_cpu_fits_on_a_node_without_any_left() -> None:
+    """Upstream fitsRequest skips a resource that is not requested; the kubelet admits a resize by it."""
+    old, new = pod("requests: {memory: 1Gi}"), pod("requests: {memory: 2Gi}")
+    overfull = one("requests: {cpu: 1801m}")
+    assert (
+        resize_outcome(old, new, setup(), node_fit(new, [overfull], setup())).answer is ResizeStatus.ACTUATED
+    )
+    requesting = pod("requests: {memory: 2Gi, cpu: 1m}")
+    fits = {fit.resource: fit.fits for fit in node_fit(requesting, [overfull], setup())}
+    assert fits == {"cpu": False, "memory": True}
+
+
 def test_exclusive_cpus_and_swap_make_it_infeasible() -> None:
     old, new = recorded(1, "rz-gu")
     assert resize_outcome(old, new, setup(cpu_manager_policy="static")).answer is ResizeStatus.INFEASIBLE
