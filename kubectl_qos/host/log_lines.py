@@ -321,6 +321,10 @@ _FACILITY: Final = r"kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpr
 _TAG: Final = r"(?:(?<= [+-]\d{4} )[\w.*-]{1,253}: (?=\{\"))?"
 """What fluentd writes before a record, if it prints that."""
 _WRAPPER: Final = r"(?:stdout|stderr) [FP]|\{(?:\w{1,64}=\"(?:[^\"\\]|\\.)*\"(?:, ?)?)*\}"
+_TITLE: Final = (
+    r"\[ ?[A-Za-z][\w :-]{0,40}\](?= (?:(?:Memory cgroup out|Out) of memory|oom-kill|oom_reaper):)"
+)
+"""What a person writes before words of the kernel, after their time."""
 _TIMES: Final = frozenset({"ctime", "logread", "iso", "syslog", "full", "unix", "kibana"})
 
 _PIECE: Final = re.compile(
@@ -339,7 +343,7 @@ _PIECE: Final = re.compile(
             r"(?P<kmsg>\d{1,5},\d{1,20},\d{1,18},[^;\s]{1,64});",
             r"(?P<source>kernel): ?",
             rf"(?P<facility>{_FACILITY}) {{0,6}}: {{0,8}}[a-z]{{3,7}} {{0,6}}: ",
-            rf"(?P<wrapper>\[(?:[A-Z][a-z]{{2}} )?{_CLOCK}\]|{_WRAPPER})[ \t]+",
+            rf"(?P<wrapper>\[(?:[A-Z][a-z]{{2}} )?{_CLOCK}\]|{_WRAPPER}|{_TITLE})[ \t]+",
         )
     ),
     re.ASCII,

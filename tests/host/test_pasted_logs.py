@@ -154,6 +154,26 @@ def test_a_report_begins_anywhere(begin: int) -> None:
     assert kill.report.memory.limit_kb == (131072 if is_limit_known else None)
 
 
+def test_a_charge_of_rhel_7_is_at_a_limit() -> None:
+    frames = ["oom_kill_process+0x24e/0x3b0", "__mem_cgroup_try_charge+0xb61/0xc60"]
+    log = [f"[ 8523.300000]  [<ffffffff811bd1ce>] {frame}" for frame in frames]
+    assert kill_of([*LINES[:3], *log]).diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+
+
+def test_what_a_person_writes_before_the_words_of_the_kernel() -> None:
+    lines = [
+        f"[ 8523.301500] [ oom-killer ] {KILLED[:60]}",
+        f"       {KILLED[60:]}",
+        "scope: Failed with result 'oom-kill'",
+    ]
+    kill = kill_of(lines)
+    assert (kill.diagnosis.mechanism, kill.report.victims) == (
+        Mechanism.MEMORY_LIMIT,
+        report_of([KILLED]).victims,
+    )  # type: ignore[union-attr]
+    assert kill.cgroup == "", "no unit is called scope"
+
+
 def test_a_table_without_its_beginning_is_a_part() -> None:
     kill = kill_of(LINES[MESSAGES.index(HEADER) + 2 :])
     assert kill.report is not None

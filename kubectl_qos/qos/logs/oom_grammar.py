@@ -47,8 +47,9 @@ HEAD invoked (?P<comm>.{0,15}?) invoked oom-killer: (?P<rest>.*)
 HEAD processor CPU: \d+ (?:UID: \d+ )?PID: (?P<pid>\d{1,10}) Comm: (?P<rest>.{0,400})
 HEAD manual (?:Workqueue: events )?moom_callback|(?:sysrq: )?(?:SysRq ?: )?Manual OOM execution
 HEAD trace Hardware name:|Call [Tt]race:|</?TASK>|(?:.{1,99} from )?(?:\[<[\da-f]{1,16}>\] )?\(?(?:\? )?
-    (?:(?P<memcg>(?<!\? )(?:mem_cgroup_o|try_charge))|(?P<node>(?<!\? )__alloc_(?:frozen_)?pages)
-    |(?P<begins>dump_header|oom_kill_process|out_of_memory)|)[\w.]{0,100}\+0x[\da-f]+/0x
+    (?:(?P<memcg>(?<!\? )(?:mem_cgroup_o|(?:__mem_cgroup_)?try_charge))
+    |(?P<node>(?<!\? )__alloc_(?:frozen_)?pages)|(?P<begins>dump_header|oom_kill_process|out_of_memory)|)
+    [\w.]{0,100}\+0x[\da-f]+/0x
 DOMAIN domain Task in ?(?P<task>\S+) ?killed as a result of limit of ?(?P<domain>\S+)
 COUNTERS counter (?P<what>memory|swap|memory\+swap|kmem): usage (?P<usage>\d{1,18})kB,
      limit (?P<limit>\d{1,18})kB
@@ -69,7 +70,7 @@ KILLED killed WHY Kill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)?
      ?(?:\(|(?=total-vm:))(?P<rest>.*)
 KILLED unnumbered WHY Kill(?:ed)? process (?:[^\s()\d]{1,12} )?(?:\((?P<comm>[^()]{1,64})\)|total-vm:)
 KILLED skipped WHY OOM victim (?P<pid>\d{1,10}) \(.{0,64}?\) is already exiting
-KILLED unit (?P<unit>\S{1,255}): (?:A process of this unit has been killed by the OOM killer
+KILLED unit (?P<unit>\S{1,255}\.[a-z]{4,9}): (?:A process of this unit has been killed by the OOM killer
     |The kernel OOM killer killed some processes in this unit|(?P<ended>Failed with result 'oom-kill'))
 KILLED group Tasks in ?(?P<group>\S*)(?P<rest>.*)
 KILLED reaped oom_reaper: reaped process (?P<pid>\d{1,10}) \((?P<comm>.{0,64}?)\)(?:,|$)
