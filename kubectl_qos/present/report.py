@@ -283,7 +283,8 @@ def others_sentence(death: Death) -> str:
         order = "the numbers below are from its own report"
     elif not death.rivals:
         order = "their order is not known"
-    return f"any pod on {escape(death.kill.node)}, but {why}; {order}"
+    where = escape(death.kill.node) or "the node"
+    return f"any pod on {where}, but {why}; {order}"
 
 
 def state_sentence(death: Death) -> str:

@@ -78,6 +78,14 @@ def test_a_kernel_log_answers_without_a_cluster(run: Run) -> None:
     assert of_none.err == 'Error from server (NotFound): namespaces "none" not found\n'
 
 
+def test_a_kernel_log_of_years_ago(run: Run) -> None:
+    killed = "Out of memory: Killed process 4711 (leaky) total-vm:9kB, anon-rss:8kB, file-rss:0kB"
+    page = run("report", "--kernel-log", "-", given=f"[Tue Jun 22 10:00:00 2021] {killed}")
+    assert "covering all known deaths" in page.out
+    assert "1 OOM kill or eviction" in page.out
+    assert "any pod on the node, but the kernel kills" in page.out
+
+
 def test_a_job_whose_pod_was_killed_has_the_fix_of_that_pod(run: Run) -> None:
     found = values(run, "fix", "--demo", "job/etl-28930", "-n", "batch")
     assert found == values(run, "fix", "--demo", "pod/etl-28930-9xw2c")

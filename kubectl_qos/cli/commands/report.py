@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `report`."""
     add_target(parser, "node/worker-2, pod/search-0 or deployment/api; without it the namespace")
     kills_command.add_death_flags(
-        parser, "the time before now: 30m, 2h, 7d (default: 1d; of files all that they have)"
+        parser, "the time before now: 30m, 2h, 7d (default: 1d; of files and logs alone all that they have)"
     )
     add_output(parser, "markdown", "html", "json", "yaml", help_="output format (default: markdown)")
     add_at(parser)
@@ -82,7 +82,10 @@ def _read(options: Options) -> _Request:
     source, references = options.source.on_node(node), [reference] if reference is not None else []
     logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
     resolved, facts = kills_command.read_facts(source, references, has_logs=bool(logs))
-    seconds = None if source.has_files else DAY_SECONDS
+    from kubectl_qos.cluster.source import NoCluster
+
+    # What was written down may be of any day.
+    seconds = None if source.has_files or isinstance(resolved.source, NoCluster) else DAY_SECONDS
     bundled = resolved.bundled.report if resolved.bundled is not None else None
     if bundled is not None:
         seconds = bundled.since_seconds
