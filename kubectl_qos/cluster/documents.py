@@ -59,7 +59,11 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _DOCUMENT_START = re.compile(rb"^---(?:[ \t].*)?\r?$", re.MULTILINE)
 _BLANK: Final = re.compile(rb"[ \t\r\n-]*")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
-_KERNEL_LOG: Final = re.compile(rb"invoked oom-killer: |oom-kill:constraint=|out of memory: Kill")
+_LOG: Final = re.compile(
+    rb"invoked oom-killer: |oom-kill:constraint=|out of memory: Kill|\bsystemd-oomd\[|OOM event in container "
+    rb"|Got sys oom event|container oom [\da-f]{64}|TaskOOM event |sending SIG\w+ to process "
+)
+"""Lines of the kernel and of others about its kills, as --kernel-log reads them."""
 _OF_OBJECT: Final = re.compile(rb"\b(?:apiVersion|kind|metadata|spec)\b")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 _START: Final = 4096
@@ -322,9 +326,9 @@ class ParsedObjects:
         if described:
             sums = "; pods of a described node count as one container each" if PODS_OF_NODE in content else ""
             self.warnings.append(f"{name}: this text is only a part: {MORE} gives everything{sums}")
-        elif b"apiVersion" not in content and _KERNEL_LOG.search(content) is not None:
+        elif b"apiVersion" not in content and _LOG.search(content) is not None:
             hint = "kubectl qos kills --kernel-log FILE reads it"
-            self.problems.append(InputError(f"{name}: a kernel log, not an object", hint).at(name))
+            self.problems.append(InputError(f"{name}: a log, not an object", hint).at(name))
         else:
             before = len(self.problems)
             for document in _yaml_documents(content, name, self.problems.append):

@@ -746,10 +746,15 @@ def test_other_descriptions_and_manifests_are_not_read_so(tmp_path: Path) -> Non
     with pytest.raises(InputError):
         FileSource([str(file)])
     log = tmp_path / "dmesg"
-    log.write_text(f"[ 12.5] oom-kill:constraint=CONSTRAINT_NONE,task=a\n[ 12.5] {OOM_KILLING}\n")
-    with pytest.raises(InputError, match="a kernel log") as error:
-        FileSource([str(log)])
-    assert "--kernel-log" in error.value.hint
+    for text in (
+        f"[ 12.5] oom-kill:constraint=CONSTRAINT_NONE,task=a\n[ 12.5] {OOM_KILLING}\n",
+        'earlyoom[454]: sending SIGTERM to process 9994 uid 1000 "web": badness 1181\n',
+        'time="x" level=info msg="TaskOOM event container_id:1"\n',
+    ):
+        log.write_text(text)
+        with pytest.raises(InputError, match="a log, not an object") as error:
+            FileSource([str(log)])
+        assert "--kernel-log" in error.value.hint
     manifest = b"apiVersion: v1\nkind: ConfigMap\ndata:\n  x: |\n    Last State: Terminated\n"
     assert [document.value["kind"] for document in plain_documents(manifest, "x")] == ["ConfigMap"]
 

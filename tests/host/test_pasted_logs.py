@@ -167,10 +167,8 @@ def test_what_a_person_writes_before_the_words_of_the_kernel() -> None:
         "scope: Failed with result 'oom-kill'",
     ]
     kill = kill_of(lines)
-    assert (kill.diagnosis.mechanism, kill.report.victims) == (
-        Mechanism.MEMORY_LIMIT,
-        report_of([KILLED]).victims,
-    )  # type: ignore[union-attr]
+    assert kill.diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+    assert report_of(lines).victims == report_of([KILLED]).victims
     assert kill.cgroup == "", "no unit is called scope"
 
 
