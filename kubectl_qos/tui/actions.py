@@ -6,7 +6,7 @@ An action `group.verb` is the method `action_verb` of the class that binds the g
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 from itertools import accumulate
 from types import MappingProxyType
@@ -48,7 +48,7 @@ class BindingGroup(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that a key does; `keys` are Textual's names.
+    """One thing that a key does; `keys_text` has Textual's names, its label is its verb unless it has one.
 
     The bottom line, or the border of a dialog, shows it unless `footer` is 0; the largest numbers need room.
     With a `gap` it begins a group of keys there. `palette` False keeps it out of the palette of its screen; a
@@ -57,9 +57,10 @@ class Action:
     """
 
     verb: str
-    keys: tuple[str, ...]
+    keys_text: str
     help: str
-    label: str
+    label: str = ""
+    _: KW_ONLY
     footer: int = 0
     palette: bool = True
     priority: bool = False
@@ -67,6 +68,13 @@ class Action:
     yields: bool = False
     argument: str = ""
     group: BindingGroup = BindingGroup.APP
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self.label or self.verb.replace("_", " "))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self.keys_text.split())
 
     @property
     def name(self) -> str:
@@ -82,67 +90,50 @@ class Action:
         return f"{self.verb}({self.argument!r})" if self.argument else self.verb
 
 
-def _action(  # noqa: PLR0913 - the declaration of a key
-    verb: str,
-    keys: str,
-    help: str,  # noqa: A002 - as the field is called
-    label: str = "",
-    *,
-    footer: int = 0,
-    palette: bool = True,
-    priority: bool = False,
-    gap: bool = False,
-    yields: bool = False,
-) -> Action:
-    """Return an action; its label is its verb unless another is given."""
-    name = label or verb.replace("_", " ")
-    return Action(verb, tuple(keys.split()), help, name, footer, palette, priority, gap, yields)
-
-
 def _sort(key: str, by: str, what: str) -> Action:
-    return Action("sort_by", (key,), what, f"sort by {by}", palette=False, yields=True, argument=by)
+    return Action("sort_by", key, what, f"sort by {by}", palette=False, yields=True, argument=by)
 
 
 def _list(kind: str, key: str, what: str, label: str) -> Action:
-    return Action("list", (key,), what, label, argument=kind)
+    return Action("list", key, what, label, argument=kind)
 
 
 def _move(where: str, keys: str, what: str) -> Action:
-    return Action("move", tuple(keys.split()), what, where.replace("_", " "), argument=where)
+    return Action("move", keys, what, where.replace("_", " "), argument=where)
 
 
 def _scrolling(first: str, last: str) -> tuple[Action, ...]:
     return (
-        _action("up", "up k", "one line up"),
-        _action("down", "down j", "one line down"),
-        _action("first", "home g", first),
-        _action("last", "end G", last),
-        _action("page_up", "pageup ctrl+b", "one page up"),
-        _action("page_down", "pagedown ctrl+f", "one page down"),
+        Action("up", "up k", "one line up"),
+        Action("down", "down j", "one line down"),
+        Action("first", "home g", first),
+        Action("last", "end G", last),
+        Action("page_up", "pageup ctrl+b", "one page up"),
+        Action("page_down", "pagedown ctrl+f", "one page down"),
     )
 
 
 _BY_GROUP: Final = {
     BindingGroup.MAIN: (
-        _action("explain", "d", "why this class, score and rank", footer=True),
-        _action("edit", "e", "change requests and limits, with a preview", footer=True),
-        _action("fix", "F", "what to change about the next deaths; enter fills it in", footer=True),
-        _action("nearest", "exclamation_mark", "go to the next death of all nodes", "next death"),
-        _action("tree", "v", "the cgroup tree of the pod's node, with its values", "cgroups"),
-        _action("compare", "u", "what an upgrade or another setting would change", "what if"),
-        _action("simulate", "o", "what is killed next on the node, as its memory fills", footer=2),
-        _action("kills", "K", "what was killed, by which mechanism, and how sure that is", footer=True),
-        _action(
+        Action("explain", "d", "why this class, score and rank", footer=True),
+        Action("edit", "e", "change requests and limits, with a preview", footer=True),
+        Action("fix", "F", "what to change about the next deaths; enter fills it in", footer=True),
+        Action("nearest", "exclamation_mark", "go to the next death of all nodes", "next death"),
+        Action("tree", "v", "the cgroup tree of the pod's node, with its values", "cgroups"),
+        Action("compare", "u", "what an upgrade or another setting would change", "what if"),
+        Action("simulate", "o", "what is killed next on the node, as its memory fills", footer=2),
+        Action("kills", "K", "what was killed, by which mechanism, and how sure that is", footer=True),
+        Action(
             "past", "at", "another time of the last day, from Prometheus, where deaths are marked", "time"
         ),
-        _action("yaml", "y", "the object as the server has it", "YAML", footer=3, yields=True),
-        _action("logs", "l", "the last lines of a container that has died", footer=3, yields=True),
-        _action("owner", "J", "the workload of the pod", yields=True),
-        _action("menu", "m", "what can be done with the row; a right click does the same", yields=True),
-        _action(
+        Action("yaml", "y", "the object as the server has it", "YAML", footer=3, yields=True),
+        Action("logs", "l", "the last lines of a container that has died", footer=3, yields=True),
+        Action("owner", "J", "the workload of the pod", yields=True),
+        Action("menu", "m", "what can be done with the row; a right click does the same", yields=True),
+        Action(
             "filter", "slash", "text, !text, node:worker-2, -l app=web; see Filters", footer=True, gap=True
         ),
-        _action("go_to", "colon", "type a command: po, dp, ns NAMESPACE, pod NAME, ctx …", footer=True),
+        Action("go_to", "colon", "type a command: po, dp, ns NAMESPACE, pod NAME, ctx …", footer=True),
         _list("clusters", "0", "the clusters of the kubeconfig; enter goes into one", "clusters"),
         _list("nodes", "1", "the nodes with their memory and next victims", "cluster"),
         _list("namespaces", "2", "the namespaces with the totals of their pods", "namespaces"),
@@ -150,11 +141,11 @@ _BY_GROUP: Final = {
         _list("pods", "4", "the pods in kill order", "pods"),
         _list("containers", "5", "the containers in kill order", "containers"),
         _list("deaths", "6", "every death that waits on the nodes, the most urgent first", "deaths"),
-        _action("containers", "i", "the containers of the pod", "inside"),
-        _action("next_pane", "tab", "the next pane", "panes", footer=2),
-        _action("previous_pane", "shift+tab", "the previous pane", "back a pane"),
-        _action("sort", "s", "sort by the next column", footer=2, gap=True),
-        _action("reverse", "S", "reverse the order"),
+        Action("containers", "i", "the containers of the pod", "inside"),
+        Action("next_pane", "tab", "the next pane", "panes", footer=2),
+        Action("previous_pane", "shift+tab", "the previous pane", "back a pane"),
+        Action("sort", "s", "sort by the next column", footer=2, gap=True),
+        Action("reverse", "S", "reverse the order"),
         _sort("R", "rank", "the order in which the list is built"),
         _sort("N", "name", "that of what is listed; again: reversed"),
         _sort("P", "namespace", "its namespace"),
@@ -169,150 +160,148 @@ _BY_GROUP: Final = {
         _sort("I", "priority", "the pod's priority"),
         _sort("A", "age", "the youngest or the oldest first"),
         _sort("W", "risk", "the worst warning, or trouble"),
-        _action("eviction", "E", "the pods in eviction order, or in kill order again", footer=2),
-        _action(
-            "at_risk", "z", "only those at risk: the next deaths, and flags of risk", "risk", footer=True
-        ),
-        _action("wide", "w", "all columns, or those that fit", footer=2),
-        _action("ages", "a", "ages, or the times of creation", yields=True),
-        _action("find", "f", "go to a pod by some letters of its name"),
-        _action("columns", "C", "choose the columns of the list and their order"),
-        _action("mark", "space", "mark or unmark the row, for copying"),
-        _action("copy", "c", "copy the marked rows, or the selected one"),
-        _action("export", "x", "save the list as csv, json, yaml or text"),
-        _action("notes", "n", "what is missing or assumed"),
-        _action("back", "escape", "leave the pane; clear the filter; the previous location", palette=False),
+        Action("eviction", "E", "the pods in eviction order, or in kill order again", footer=2),
+        Action("at_risk", "z", "only those at risk: the next deaths, and flags of risk", "risk", footer=True),
+        Action("wide", "w", "all columns, or those that fit", footer=2),
+        Action("ages", "a", "ages, or the times of creation", yields=True),
+        Action("find", "f", "go to a pod by some letters of its name"),
+        Action("columns", "C", "choose the columns of the list and their order"),
+        Action("mark", "space", "mark or unmark the row, for copying"),
+        Action("copy", "c", "copy the marked rows, or the selected one"),
+        Action("export", "x", "save the list as csv, json, yaml or text"),
+        Action("notes", "n", "what is missing or assumed"),
+        Action("back", "escape", "leave the pane; clear the filter; the previous location", palette=False),
     ),
     BindingGroup.TABLE: (
         *_scrolling("the first line", "the last line"),
-        _action("left", "left", "columns to the left"),
-        _action("right", "right", "columns to the right"),
-        _action("select", "enter", "open the row: explain a pod, list the pods of anything else", "open"),
+        Action("left", "left", "columns to the left"),
+        Action("right", "right", "columns to the right"),
+        Action("select", "enter", "open the row: explain a pod, list the pods of anything else", "open"),
     ),
     BindingGroup.TEXT: _scrolling("the beginning", "the end"),
     BindingGroup.EXPLAIN: (
-        _action("edit", "e", "change requests and limits", footer=True),
-        _action("fix", "F", "what to change about its deaths; enter fills it in", footer=True),
-        _action("tree", "v", "the cgroup tree of the pod's node, with its values", "cgroups", footer=2),
-        _action("copy", "c", "copy all of it as text", footer=True),
-        _action("next", "tab", "the next section; enter folds it", footer=True),
-        _action("previous", "shift+tab", "the previous section"),
-        _action("fold", "z", "fold or unfold every section", footer=True),
-        _action("yaml", "y", "the object as the server has it", "YAML", footer=True, yields=True),
-        _action("logs", "l", "the last lines of a container that has died", footer=True, yields=True),
-        _action("back", "escape q", "back to the pods", footer=True, palette=False),
+        Action("edit", "e", "change requests and limits", footer=True),
+        Action("fix", "F", "what to change about its deaths; enter fills it in", footer=True),
+        Action("tree", "v", "the cgroup tree of the pod's node, with its values", "cgroups", footer=2),
+        Action("copy", "c", "copy all of it as text", footer=True),
+        Action("next", "tab", "the next section; enter folds it", footer=True),
+        Action("previous", "shift+tab", "the previous section"),
+        Action("fold", "z", "fold or unfold every section", footer=True),
+        Action("yaml", "y", "the object as the server has it", "YAML", footer=True, yields=True),
+        Action("logs", "l", "the last lines of a container that has died", footer=True, yields=True),
+        Action("back", "escape q", "back to the pods", footer=True, palette=False),
     ),
     BindingGroup.TREE: (
-        _action("fold", "space", "fold or unfold the directory; enter does the same", footer=True),
-        _action("fold_all", "z", "unfold everything, or fold every pod", "all", footer=True),
-        _action("search", "slash", "show what has a text; esc ends it", footer=True),
-        _action(
+        Action("fold", "space", "fold or unfold the directory; enter does the same", footer=True),
+        Action("fold_all", "z", "unfold everything, or fold every pod", "all", footer=True),
+        Action("search", "slash", "show what has a text; esc ends it", footer=True),
+        Action(
             "everything", "a", "show or hide limits of huge pages that nobody uses", "huge pages", footer=True
         ),
-        _action("notes", "n", "what is missing or assumed"),
-        _action("copy", "c", "copy the tree as text", footer=True),
-        _action("export", "x", "save every file with its path and content", footer=True),
-        _action("back", "escape q", "back to the pods", footer=True, palette=False),
+        Action("notes", "n", "what is missing or assumed"),
+        Action("copy", "c", "copy the tree as text", footer=True),
+        Action("export", "x", "save every file with its path and content", footer=True),
+        Action("back", "escape q", "back to the pods", footer=True, palette=False),
     ),
     BindingGroup.COMPARE: (
-        _action("page_up", "pageup", "one page up", priority=True),
-        _action("page_down", "pagedown", "one page down", priority=True),
-        _action("copy", "ctrl+s", "copy the differences as text", footer=True, priority=True),
-        _action("back", "escape", "back to the pods", footer=True, palette=False),
+        Action("page_up", "pageup", "one page up", priority=True),
+        Action("page_down", "pagedown", "one page down", priority=True),
+        Action("copy", "ctrl+s", "copy the differences as text", footer=True, priority=True),
+        Action("back", "escape", "back to the pods", footer=True, palette=False),
     ),
     BindingGroup.EDIT: (
-        _action("apply", "ctrl+s", "how to apply it: in place, through the owner, as a patch", footer=True),
-        _action("guaranteed", "ctrl+g", "make requests equal to limits", "Guaranteed", footer=True),
-        _action("outlive", "ctrl+o", "the least memory requests to be killed after another pod", footer=True),
-        _action("rank", "ctrl+n", "the least memory requests for a kill rank of N or later", footer=True),
-        _action("files", "ctrl+t", "fold or unfold the cgroup files that change", "cgroup", footer=True),
-        _action("reset", "ctrl+r", "reset every field", footer=True),
-        _action("below", "down", "the field below; tab goes to the next one"),
-        _action("above", "up", "the field above; shift-tab goes to the previous one"),
-        _action("page_up", "pageup ctrl+b", "scroll the preview one page up", priority=True),
-        _action("page_down", "pagedown ctrl+f", "scroll the preview one page down", priority=True),
-        _action("back", "escape", "leave; asks if something is not saved", footer=True),
+        Action("apply", "ctrl+s", "how to apply it: in place, through the owner, as a patch", footer=True),
+        Action("guaranteed", "ctrl+g", "make requests equal to limits", "Guaranteed", footer=True),
+        Action("outlive", "ctrl+o", "the least memory requests to be killed after another pod", footer=True),
+        Action("rank", "ctrl+n", "the least memory requests for a kill rank of N or later", footer=True),
+        Action("files", "ctrl+t", "fold or unfold the cgroup files that change", "cgroup", footer=True),
+        Action("reset", "ctrl+r", "reset every field", footer=True),
+        Action("below", "down", "the field below; tab goes to the next one"),
+        Action("above", "up", "the field above; shift-tab goes to the previous one"),
+        Action("page_up", "pageup ctrl+b", "scroll the preview one page up", priority=True),
+        Action("page_down", "pagedown ctrl+f", "scroll the preview one page down", priority=True),
+        Action("back", "escape", "leave; asks if something is not saved", footer=True),
     ),
     BindingGroup.APPLY: (
-        _action("next_strategy", "tab", "the next strategy", "strategy", footer=True),
-        _action("previous_strategy", "shift+tab", "the previous strategy"),
-        _action("dry_run", "d", "a dry run: what the server would make of it", footer=True),
-        _action("apply", "a", "dry run, confirmation, then send it", footer=True),
-        _action("patch", "m", "the patch and the manifest, to save", footer=True),
-        _action("trial", "f", "follow it for 10m, and revert it if it does not hold", footer=True),
-        _action("copy", "c", "copy the request"),
-        _action("reload", "l", "after a conflict: discard mine, reload", footer=True),
-        _action("keep_mine", "o", "after a conflict: make the same change again", footer=True),
-        _action("back", "escape q", "back to the fields; nothing is sent", footer=True),
+        Action("next_strategy", "tab", "the next strategy", "strategy", footer=True),
+        Action("previous_strategy", "shift+tab", "the previous strategy"),
+        Action("dry_run", "d", "a dry run: what the server would make of it", footer=True),
+        Action("apply", "a", "dry run, confirmation, then send it", footer=True),
+        Action("patch", "m", "the patch and the manifest, to save", footer=True),
+        Action("trial", "f", "follow it for 10m, and revert it if it does not hold", footer=True),
+        Action("copy", "c", "copy the request"),
+        Action("reload", "l", "after a conflict: discard mine, reload", footer=True),
+        Action("keep_mine", "o", "after a conflict: make the same change again", footer=True),
+        Action("back", "escape q", "back to the fields; nothing is sent", footer=True),
     ),
     BindingGroup.PROGRESS: (
-        _action("back", "escape q", "change and trial are followed on", "leave", footer=1, palette=False),
+        Action("back", "escape q", "change and trial are followed on", "leave", footer=1, palette=False),
     ),
     BindingGroup.UNDO: (
-        _action("open", "u", "preview reverting it; enter does the same", "undo it", footer=True),
-        _action("back", "escape q", "back to where you were", footer=True, palette=False),
+        Action("open", "u", "preview reverting it; enter does the same", "undo it", footer=True),
+        Action("back", "escape q", "back to where you were", footer=True, palette=False),
     ),
     BindingGroup.SIMULATION: (
-        _action("less", "left h", "less memory", footer=True, priority=True),
-        _action("more", "right l", "more memory", footer=True, priority=True),
-        _action("far_less", "shift+left H", "less, in larger steps", priority=True),
-        _action("far_more", "shift+right L", "more, in larger steps", priority=True),
-        _action("least", "home", "no memory", "nothing", priority=True),
-        _action("most", "end", "as much memory as there is", "all of it", priority=True),
-        _action("mode", "tab", "the next mode: what fills the memory", footer=True, priority=True),
-        _action("previous_mode", "shift+tab", "the previous mode", priority=True),
-        _action("growing_pod", "f", "choose the pod that grows", "who grows"),
-        _action("eviction", "E", "the kubelet evicts before the kernel kills, or not", footer=True),
-        _action("restarts", "R", "killed containers restart and need memory again, or not", footer=True),
-        _action("explain", "d", "explain the victim's rank; enter does the same", footer=True),
-        _action("notes", "n", "what is estimated, missing or assumed"),
-        _action("copy", "c", "copy it as text"),
-        _action("back", "escape q", "back to the list", footer=True, palette=False),
+        Action("less", "left h", "less memory", footer=True, priority=True),
+        Action("more", "right l", "more memory", footer=True, priority=True),
+        Action("far_less", "shift+left H", "less, in larger steps", priority=True),
+        Action("far_more", "shift+right L", "more, in larger steps", priority=True),
+        Action("least", "home", "no memory", "nothing", priority=True),
+        Action("most", "end", "as much memory as there is", "all of it", priority=True),
+        Action("mode", "tab", "the next mode: what fills the memory", footer=True, priority=True),
+        Action("previous_mode", "shift+tab", "the previous mode", priority=True),
+        Action("growing_pod", "f", "choose the pod that grows", "who grows"),
+        Action("eviction", "E", "the kubelet evicts before the kernel kills, or not", footer=True),
+        Action("restarts", "R", "killed containers restart and need memory again, or not", footer=True),
+        Action("explain", "d", "explain the victim's rank; enter does the same", footer=True),
+        Action("notes", "n", "what is estimated, missing or assumed"),
+        Action("copy", "c", "copy it as text"),
+        Action("back", "escape q", "back to the list", footer=True, palette=False),
     ),
     BindingGroup.KILLS: (
-        _action("explain", "d", "explain the pod's rank now; enter does the same", footer=True),
-        _action("fix", "F", "what to change about the deaths of the pod or its workload", footer=True),
-        _action("next_pane", "tab shift+tab", "the evidence, or the list", "evidence", footer=True),
-        _action("copy", "c", "copy all kills with their evidence", footer=True),
-        _action("logs", "l", "the last lines of the container that was killed", footer=True, yields=True),
-        _action("notes", "n", "what could not be read"),
-        _action("back", "escape q", "back to the list", footer=True, palette=False),
+        Action("explain", "d", "explain the pod's rank now; enter does the same", footer=True),
+        Action("fix", "F", "what to change about the deaths of the pod or its workload", footer=True),
+        Action("next_pane", "tab shift+tab", "the evidence, or the list", "evidence", footer=True),
+        Action("copy", "c", "copy all kills with their evidence", footer=True),
+        Action("logs", "l", "the last lines of the container that was killed", footer=True, yields=True),
+        Action("notes", "n", "what could not be read"),
+        Action("back", "escape q", "back to the list", footer=True, palette=False),
     ),
     BindingGroup.PATCH: (
-        _action("other", "m tab", "the other of the two", "patch/manifest", footer=True),
-        _action("copy", "c", "copy the text", footer=True),
-        _action("save", "s ctrl+s", "save it to a file", footer=True),
-        _action("back", "escape q", "back to the strategies", footer=True, palette=False),
+        Action("other", "m tab", "the other of the two", "patch/manifest", footer=True),
+        Action("copy", "c", "copy the text", footer=True),
+        Action("save", "s ctrl+s", "save it to a file", footer=True),
+        Action("back", "escape q", "back to the strategies", footer=True, palette=False),
     ),
     BindingGroup.PROMPT: (
-        _action("complete", "tab", "take the completion", footer=True),
-        _action("earlier", "up", "the previous entry"),
-        _action("later", "down", "the next entry, then what was typed"),
-        _action("leave", "escape", "leave the prompt", footer=True),
+        Action("complete", "tab", "take the completion", footer=True),
+        Action("earlier", "up", "the previous entry"),
+        Action("later", "down", "the next entry, then what was typed"),
+        Action("leave", "escape", "leave the prompt", footer=True),
     ),
-    BindingGroup.FOLD: (_action("fold", "enter", "fold or unfold the section"),),
+    BindingGroup.FOLD: (Action("fold", "enter", "fold or unfold the section"),),
     BindingGroup.SEARCH: (
-        _action("above", "up ctrl+p", "one line up", priority=True),
-        _action("below", "down ctrl+n", "one line down", priority=True),
-        _action("leave", "escape", "cancel; enter takes the line", "cancel", footer=True),
+        Action("above", "up ctrl+p", "one line up", priority=True),
+        Action("below", "down ctrl+n", "one line down", priority=True),
+        Action("leave", "escape", "cancel; enter takes the line", "cancel", footer=True),
     ),
     BindingGroup.COLUMNS: (
-        _action("take", "enter", "show these", footer=True),
-        _action("show", "space", "show or hide the column", "show or hide", footer=True),
-        _action("lower", "J", "further down, which is to the right", "down", footer=True),
-        _action("raise", "K", "further up, which is to the left", "up", footer=True),
-        _action("fitting", "d", "the default: the columns that fit", "default", footer=True),
-        _action("leave", "escape q", "cancel", "cancel", footer=True),
+        Action("take", "enter", "show these", footer=True),
+        Action("show", "space", "show or hide the column", "show or hide", footer=True),
+        Action("lower", "J", "further down, which is to the right", "down", footer=True),
+        Action("raise", "K", "further up, which is to the left", "up", footer=True),
+        Action("fitting", "d", "the default: the columns that fit", "default", footer=True),
+        Action("leave", "escape q", "cancel", "cancel", footer=True),
     ),
     BindingGroup.SELECT: (
-        _action("leave", "escape q", "cancel; enter takes the line", "cancel", footer=True),
+        Action("leave", "escape q", "cancel; enter takes the line", "cancel", footer=True),
     ),
     BindingGroup.CONFIRM: (
-        _action("yes", "y", "yes", footer=True),
-        _action("no", "n escape", "no; nothing happens", footer=True),
+        Action("yes", "y", "yes", footer=True),
+        Action("no", "n escape", "no; nothing happens", footer=True),
     ),
     BindingGroup.NUMBER: (
-        _action("leave", "escape", "cancel; enter takes the number", "cancel", footer=True),
+        Action("leave", "escape", "cancel; enter takes the number", "cancel", footer=True),
     ),
     BindingGroup.PAST: (
         _move("earlier", "left h", "five minutes"),
@@ -322,49 +311,47 @@ _BY_GROUP: Final = {
         _move("begin", "home g", "the first time that the store has"),
         _move("next_death", "tab down j", "the minute before it"),
         _move("previous_death", "shift+tab up k", "the minute before it"),
-        _action("take", "enter", "go to that time", "go there"),
-        _action("present", "end G", "back to the cluster as it is", "the present"),
-        _action("leave", "escape q", "cancel", footer=True),
+        Action("take", "enter", "go to that time", "go there"),
+        Action("present", "end G", "back to the cluster as it is", "the present"),
+        Action("leave", "escape q", "cancel", footer=True),
     ),
-    BindingGroup.SAVE: (_action("leave", "escape", "cancel without saving", "cancel", footer=True),),
+    BindingGroup.SAVE: (Action("leave", "escape", "cancel without saving", "cancel", footer=True),),
     BindingGroup.READ: (
-        _action("copy", "c", "copy all of it", footer=True),
-        _action("save", "x", "save it to a file", footer=True),
-        _action("back", "escape q", "back to where you were", footer=True, palette=False),
+        Action("copy", "c", "copy all of it", footer=True),
+        Action("save", "x", "save it to a file", footer=True),
+        Action("back", "escape q", "back to where you were", footer=True, palette=False),
     ),
-    BindingGroup.HELP: (_action("close", "escape q question_mark f1", "close it", footer=True),),
+    BindingGroup.HELP: (Action("close", "escape q question_mark f1", "close it", footer=True),),
     BindingGroup.GUIDE: (
-        _action("up", "up", "one line up", priority=True),
-        _action("down", "down", "one line down", priority=True),
-        _action("page_up", "pageup ctrl+b", "one page up", priority=True),
-        _action("page_down", "pagedown ctrl+f", "one page down", priority=True),
-        _action("close", "escape f1", "close it; so does ? at first", footer=True, priority=True),
+        Action("up", "up", "one line up", priority=True),
+        Action("down", "down", "one line down", priority=True),
+        Action("page_up", "pageup ctrl+b", "one page up", priority=True),
+        Action("page_down", "pagedown ctrl+f", "one page down", priority=True),
+        Action("close", "escape f1", "close it; so does ? at first", footer=True, priority=True),
     ),
     BindingGroup.APP: (
-        _action(
-            "help", "question_mark f1", "the keys of this screen, then all others", footer=True, gap=True
-        ),
-        _action("previous", "left_square_bracket alt+left", "the previous location", "back"),
-        _action("next", "right_square_bracket alt+right", "the next location, after back", "forward"),
-        _action("refresh", "r", "refresh now"),
-        _action("pause", "p", "pause or resume updates"),
-        _action("save_screenshot", "X", "save a screenshot as svg or text", "screenshot"),
-        _action("undo", "U", "the change history, to revert a change"),
-        _action(
+        Action("help", "question_mark f1", "the keys of this screen, then all others", footer=True, gap=True),
+        Action("previous", "left_square_bracket alt+left", "the previous location", "back"),
+        Action("next", "right_square_bracket alt+right", "the next location, after back", "forward"),
+        Action("refresh", "r", "refresh now"),
+        Action("pause", "p", "pause or resume updates"),
+        Action("save_screenshot", "X", "save a screenshot as svg or text", "screenshot"),
+        Action("undo", "U", "the change history, to revert a change"),
+        Action(
             "theme",
             "t",
             "the next theme: dark, light, high contrast, colour-blind safe, the terminal's own, yours",
         ),
-        _action("command_palette", "ctrl+p", "all of these by name", "palette", palette=False),
-        _action(
+        Action("command_palette", "ctrl+p", "all of these by name", "palette", palette=False),
+        Action(
             "redraw",
             "ctrl+l",
             "paint all of the screen, where something else wrote to the terminal",
             priority=True,
         ),
-        _action("suspend", "ctrl+z", "back to the shell; fg resumes", palette=False, priority=True),
-        _action("quit", "q", "leave kubectl qos", footer=True),
-        _action("interrupt", "ctrl+c ctrl+q", "leave from anywhere", "quit", palette=False, priority=True),
+        Action("suspend", "ctrl+z", "back to the shell; fg resumes", palette=False, priority=True),
+        Action("quit", "q", "leave kubectl qos", footer=True),
+        Action("interrupt", "ctrl+c ctrl+q", "leave from anywhere", "quit", palette=False, priority=True),
     ),
 }
 

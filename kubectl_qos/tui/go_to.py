@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Final
 
 from kubectl_qos.analysis.pod_table import PodRow
@@ -13,34 +12,18 @@ from kubectl_qos.k8s.kinds import WORKLOADS
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import ViewModel
 
-
-class Destination(Enum):
-    """The destinations of `:`."""
-
-    LIST = auto()
-    POD = auto()
-    EXPLAIN = auto()
-    EDIT = auto()
-    CONTEXT = auto()
-    UNDO = auto()
-    KILLS = auto()
-    FIX = auto()
-    TREE = auto()
-    COMPARE = auto()
-    SIMULATION = auto()
-    HELP = auto()
-    QUIT = auto()
+LIST: Final = "list"
 
 
 @dataclass(frozen=True, slots=True)
 class GoTo:
-    """A destination with its details.
+    """A destination, LIST or the first word of its command, with its details.
 
     `view` is the view of a list, and `filter` narrows it, as typed. `name` is a context (None: choose) or a
     node (None: the row's), `pod` the row of a pod (None: the one under the cursor).
     """
 
-    destination: Destination
+    destination: str
     view: View | None = None
     name: str | None = None
     filter: str = ""
@@ -51,59 +34,46 @@ class GoTo:
 class _Command:
     """A word after `:` with its other names, and what can follow it; `kind` is that of a list."""
 
-    words: tuple[str, ...]
-    destination: Destination
+    names: str
     help: str
     kind: ListKind | None = None
     argument: str = ""
     workload: str = ""
+
+    @property
+    def words(self) -> Sequence[str]:
+        return self.names.split()
 
 
 def _of_workloads() -> Iterator[_Command]:
     """Yield kubectl's names for each kind, the short one first, and `dp` of k9s."""
     for kind, (names, *_) in WORKLOADS.items():
         words = (*reversed(names), *(["dp"] if kind == "Deployment" else []))
-        yield _Command(words, Destination.LIST, f"the {kind}s", ListKind.WORKLOADS, "NAMESPACE", kind)
+        yield _Command(" ".join(words), f"the {kind}s", ListKind.WORKLOADS, "NAMESPACE", kind)
 
 
 _COMMANDS: Final = (
-    _Command(("pods", "po"), Destination.LIST, "the pods in kill order", ListKind.PODS, "NAMESPACE"),
-    _Command(("pod",), Destination.POD, "a pod, on its node", ListKind.PODS, "POD"),
-    _Command(("all",), Destination.LIST, "every pod of every node and namespace", ListKind.PODS),
-    _Command(("clusters",), Destination.LIST, "the clusters of the kubeconfig", ListKind.CLUSTERS),
-    _Command(
-        ("nodes", "node", "no", "cluster"),
-        Destination.LIST,
-        "the nodes; the pods of one",
-        ListKind.NODES,
-        "NODE",
-    ),
-    _Command(
-        ("ns", "namespaces", "namespace"),
-        Destination.LIST,
-        "the namespaces; the pods of one",
-        ListKind.NAMESPACES,
-        "NAMESPACE",
-    ),
-    _Command(
-        ("workloads", "wl"), Destination.LIST, "the workloads of all kinds", ListKind.WORKLOADS, "NAMESPACE"
-    ),
+    _Command("pods po", "the pods in kill order", ListKind.PODS, "NAMESPACE"),
+    _Command("pod", "a pod, on its node", argument="POD"),
+    _Command("all", "every pod of every node and namespace", ListKind.PODS),
+    _Command("clusters", "the clusters of the kubeconfig", ListKind.CLUSTERS),
+    _Command("nodes node no cluster", "the nodes; the pods of one", ListKind.NODES, "NODE"),
+    _Command("ns namespaces namespace", "the namespaces; the pods of one", ListKind.NAMESPACES, "NAMESPACE"),
+    _Command("workloads wl", "the workloads of all kinds", ListKind.WORKLOADS, "NAMESPACE"),
     *_of_workloads(),
-    _Command(("containers", "co"), Destination.LIST, "the containers", ListKind.CONTAINERS, "NAMESPACE"),
-    _Command(("explain",), Destination.EXPLAIN, "why a pod has its class, score and rank", argument="POD"),
-    _Command(("edit",), Destination.EDIT, "change a pod's requests and limits", argument="POD"),
-    _Command(("sim", "simulate"), Destination.SIMULATION, "what is killed as a node fills", argument="NODE"),
-    _Command(
-        ("next", "deaths"), Destination.LIST, "every death that waits on the nodes", ListKind.DEATHS, "NODE"
-    ),
-    _Command(("fix",), Destination.FIX, "what to change about the next deaths of the row"),
-    _Command(("tree",), Destination.TREE, "the cgroup tree of the row's node"),
-    _Command(("compare",), Destination.COMPARE, "what an upgrade or another setting would change"),
-    _Command(("kills",), Destination.KILLS, "what was killed"),
-    _Command(("undo",), Destination.UNDO, "the change history"),
-    _Command(("ctx", "context", "contexts"), Destination.CONTEXT, "another cluster", argument="CONTEXT"),
-    _Command(("help",), Destination.HELP, "the keys of this screen, then all others"),
-    _Command(("q", "quit", "q!"), Destination.QUIT, "leave kubectl qos"),
+    _Command("containers co", "the containers", ListKind.CONTAINERS, "NAMESPACE"),
+    _Command("explain", "why a pod has its class, score and rank", argument="POD"),
+    _Command("edit", "change a pod's requests and limits", argument="POD"),
+    _Command("sim simulate", "what is killed as a node fills", argument="NODE"),
+    _Command("next deaths", "every death that waits on the nodes", ListKind.DEATHS, "NODE"),
+    _Command("fix", "what to change about the next deaths of the row"),
+    _Command("tree", "the cgroup tree of the row's node"),
+    _Command("compare", "what an upgrade or another setting would change"),
+    _Command("kills", "what was killed"),
+    _Command("undo", "the change history"),
+    _Command("ctx context contexts", "another cluster", argument="CONTEXT"),
+    _Command("help", "the keys of this screen, then all others"),
+    _Command("q quit q!", "leave kubectl qos"),
 )
 """The commands after `:`, in the order of completion."""
 _BY_WORD: Final = {word: command for command in _COMMANDS for word in command.words}
@@ -111,7 +81,7 @@ _ALL: Final = frozenset({"", "all", "-A", "--all-namespaces"})
 
 COMMAND_HELP: Final = tuple(
     (
-        " ".join(command.words),
+        command.names,
         f"{command.help}{f'; {command.argument} may follow' if command.argument else ''}",
     )
     for command in _COMMANDS
@@ -137,37 +107,37 @@ def parse_go_to(text: str, view_model: ViewModel | None) -> GoTo:
     if command.kind is None:
         if name and command.argument == "NODE":
             _check_node(name, view_model)
-        return GoTo(command.destination, name=name or None)
+        return GoTo(command.words[0], name=name or None)
     namespace = None if name in _ALL else name
     if command.argument == "NODE" and namespace:
         _check_node(namespace, view_model)
         of_node = ListKind.PODS if command.kind is ListKind.NODES else command.kind
-        return GoTo(Destination.LIST, View(of_node, node=namespace))
+        return GoTo(LIST, View(of_node, node=namespace))
     _check_namespace(namespace, view_model)
     kind = command.kind
     if kind is ListKind.NAMESPACES and namespace is not None:
         kind = ListKind.PODS
     narrowed = f"kind:={command.workload}" if command.workload else ""
-    return GoTo(Destination.LIST, View(kind, namespace=namespace), filter=narrowed)
+    return GoTo(LIST, View(kind, namespace=namespace), filter=narrowed)
 
 
 def _pod(command: _Command, name: str, view_model: ViewModel | None) -> GoTo:
     """Find the pod of a name, or the first in kill order whose name begins so; `pod NAMESPACE` is a list."""
-    is_list = command.destination is Destination.POD
+    is_list = command.names == "pod"
     if name in _ALL:
-        return GoTo(Destination.LIST, View()) if is_list else GoTo(command.destination)
+        return GoTo(LIST, View()) if is_list else GoTo(command.names)
     rows = view_model.rows.rows if view_model is not None else ()
     named = (row for row in rows if name in {row.name, f"{row.pod.namespace}/{row.name}"})
     pod_row = next(named, None)
     if pod_row is None and is_list and view_model is not None and name in view_model.namespaces:
-        return GoTo(Destination.LIST, View(namespace=name))
+        return GoTo(LIST, View(namespace=name))
     if pod_row is None:
         pod_row = next((row for row in rows if row.name.startswith(name)), None)
     if pod_row is None:
         raise InputError(
             f'pod "{name}" not found', hint=did_you_mean(nearest(name, (row.name for row in rows)))
         )
-    return GoTo(command.destination, pod=pod_row)
+    return GoTo(command.names, pod=pod_row)
 
 
 def _check_node(name: str, view_model: ViewModel | None) -> None:

@@ -7,7 +7,7 @@ import pytest
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.tui.go_to import Destination, GoTo, go_to_completions, parse_go_to
+from kubectl_qos.tui.go_to import LIST, GoTo, go_to_completions, parse_go_to
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from tests.tui.sources import API, demo
@@ -46,17 +46,17 @@ def view_model() -> ViewModel:
     ],
 )
 def test_lists(text: str, place: View, view_model: ViewModel) -> None:
-    assert parse_go_to(text, view_model) == GoTo(Destination.LIST, place)
+    assert parse_go_to(text, view_model) == GoTo(LIST, place)
 
 
 def test_other_destinations(view_model: ViewModel) -> None:
-    assert parse_go_to("help", view_model) == GoTo(Destination.HELP)
-    assert parse_go_to("q", view_model) == GoTo(Destination.QUIT)
-    assert parse_go_to("undo", view_model) == GoTo(Destination.UNDO)
-    assert parse_go_to("kills", view_model) == GoTo(Destination.KILLS)
-    assert parse_go_to("fix", view_model) == GoTo(Destination.FIX)
-    assert parse_go_to("sim", view_model) == GoTo(Destination.SIMULATION)
-    assert parse_go_to("simulate worker-2", view_model) == GoTo(Destination.SIMULATION, name="worker-2")
+    assert parse_go_to("help", view_model) == GoTo("help")
+    assert parse_go_to("q", view_model) == GoTo("q")
+    assert parse_go_to("undo", view_model) == GoTo("undo")
+    assert parse_go_to("kills", view_model) == GoTo("kills")
+    assert parse_go_to("fix", view_model) == GoTo("fix")
+    assert parse_go_to("sim", view_model) == GoTo("sim")
+    assert parse_go_to("simulate worker-2", view_model) == GoTo("sim", name="worker-2")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_completion(text: str, full: str | None, view_model: ViewModel) -> None:
 
 def test_before_the_first_answer_only_the_words_are_known() -> None:
     assert not list(go_to_completions("node w", None))
-    assert parse_go_to("pods", None) == GoTo(Destination.LIST, View())
+    assert parse_go_to("pods", None) == GoTo(LIST, View())
     with pytest.raises(InputError, match="not found"):
         parse_go_to("node worker-2", None)
 
@@ -120,9 +120,7 @@ def test_before_the_first_answer_only_the_words_are_known() -> None:
     ],
 )
 def test_workloads_of_a_kind(text: str, kind: str, view_model: ViewModel) -> None:
-    assert parse_go_to(text, view_model) == GoTo(
-        Destination.LIST, View(ListKind.WORKLOADS), filter=f"kind:={kind}"
-    )
+    assert parse_go_to(text, view_model) == GoTo(LIST, View(ListKind.WORKLOADS), filter=f"kind:={kind}")
     in_shop = parse_go_to(f"{text} shop", view_model)
     assert in_shop.view == View(ListKind.WORKLOADS, namespace="shop")
 
@@ -133,7 +131,7 @@ def test_a_pod_by_its_name_or_how_that_begins(name: str, view_model: ViewModel) 
         found = parse_go_to(f"{word} {name}", view_model)
         assert found.pod is not None
         assert found.pod.name == API
-    assert parse_go_to("explain", view_model) == GoTo(Destination.EXPLAIN)
+    assert parse_go_to("explain", view_model) == GoTo("explain")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from kubectl_qos.present.next_death import nothing
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.filters import RowFilter
-from kubectl_qos.tui.go_to import Destination, GoTo, parse_go_to
+from kubectl_qos.tui.go_to import GoTo, parse_go_to
 from kubectl_qos.tui.lists.base import ListTable, export_rows
 from kubectl_qos.tui.screens.browse import LATELY_SECONDS, WITH_SIDEBAR, BrowseScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu
@@ -345,7 +345,8 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     def _go_to(self, target: GoTo, text: str) -> None:
         self.query_one(Prompt).keep(text)
-        if target.destination is Destination.QUIT:
+        destination = target.destination
+        if destination == "q":
             self.qos.leave()
             return
         self._close_prompt()
@@ -353,23 +354,16 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             kind = self._definitions[target.view.kind]
             narrowed = RowFilter.parse(target.filter, kind.fields)
             self.go(replace(target.view, wide=self.view.wide, filter=narrowed))
-        elif target.destination is Destination.POD:
+        elif destination == "pod":
             self._go_to_pod(target.pod)
-        elif target.destination in {Destination.EXPLAIN, Destination.EDIT}:
-            self._with_pod(Detail[target.destination.name], target.pod)
-        elif target.destination is Destination.SIMULATION:
+        elif destination in {"explain", "edit"}:
+            self._with_pod(Detail[destination.upper()], target.pod)
+        elif destination == "sim":
             self._simulate(target.name)
-        elif target.destination is Destination.CONTEXT:
+        elif destination == "ctx":
             self.qos.go_to_context(target.name)
         else:
-            {
-                Destination.HELP: self.qos.action_help,
-                Destination.UNDO: self.qos.action_undo,
-                Destination.KILLS: self.action_kills,
-                Destination.FIX: self.action_fix,
-                Destination.TREE: self.action_tree,
-                Destination.COMPARE: self.action_compare,
-            }[target.destination]()
+            getattr(self.qos if destination in {"help", "undo"} else self, f"action_{destination}")()
 
     def action_sort(self) -> None:
         """Sort by the next column that is shown; the present one may have given way to others."""
