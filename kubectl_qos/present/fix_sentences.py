@@ -44,6 +44,7 @@ from kubectl_qos.present.next_death import (
     death_condition,
     distance,
     in_time,
+    killer_label,
     killer_words,
     mechanism_notes,
     others_first_text,
@@ -204,7 +205,7 @@ def fix_change(fix: Fix) -> str:
 def fix_effect(fix: Fix) -> str:
     """Say what happens to the death, what else kills before it, and how the class changes."""
     death, after = fix.death, fix.after
-    words = killer_words(death)
+    words = killer_label(death)
     if death.waits:
         is_looping = any(loop.container == death.container for loop in oom_loops(fix.pod))
         words += " at its next start" if is_looping else " when it was killed"
@@ -214,7 +215,7 @@ def fix_effect(fix: Fix) -> str:
     words += _delay(death, after)
     if fix.sooner is not None:
         words += (
-            f", but before that {killer_words(fix.sooner)}{_whose(fix, fix.sooner)} ({in_time(fix.sooner)})"
+            f", but before that {killer_label(fix.sooner)}{_whose(fix, fix.sooner)} ({in_time(fix.sooner)})"
         )
     before, changed = fix.effects.before.qos_class, fix.effects.after.qos_class
     return f"{words}; {before.value} {ARROW} {changed.value}" if before is not changed else words
@@ -362,8 +363,8 @@ def fix_summary(fix: Fix) -> str:
     whose = f"{fix_object(fix)} " if is_other else ""
     if fix.kind is FixKind.NEIGHBOUR:
         whose = f"{fix_object(fix)} would die instead: "
-    room = "" if fix.fits else f"; {fix_requests(fix)}"
-    return f"{waits}{whose}{'; '.join(changes)}, {_takes_effect(fix, how)}{room}"
+    room = "" if fix.fits else "no room for "
+    return f"{waits}{room}{whose}{'; '.join(changes)}, {_takes_effect(fix, how)}"
 
 
 def first_fix(fixes: Fixes | FixList, shown: str = "") -> str:

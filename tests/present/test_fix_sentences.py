@@ -212,7 +212,7 @@ def test_a_limited_neighbour_ends_itself(found: FixList) -> None:
 def test_what_does_not_fit_is_said(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
     full = replace(fix, free_bytes=fix.node_bytes - 1)
-    assert fix_summary(full) == f"{fix_summary(fix)}; +209Mi of 209Mi free: no room"
+    assert fix_summary(full) == f"no room for {fix_summary(fix)}"
     assert fix_requests(replace(fix, free_bytes=fix.node_bytes - 1)) == "+209Mi of 209Mi free: no room"
     assert fix_requests(replace(fix, free_bytes=None)) == "+209Mi"
 

@@ -34,7 +34,7 @@ from kubectl_qos.present.next_death import (
     death_condition,
     distance,
     foretold,
-    killer_words,
+    killer_label,
     short_victim,
     victim,
 )
@@ -48,7 +48,6 @@ from kubectl_qos.present.node_columns import (
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES, stalls
-from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
@@ -282,7 +281,7 @@ class NodeList(ListDefinition[NodeRow]):
         room = width // _ON_A_LINE if is_narrow else width - column
         for death in deaths:
             far, name = f"{distance(death)} ", short_victim(death) if is_narrow else victim(death)
-            by = killer_words(death._replace(due=Due.NO))
+            by = killer_label(death)
             ends_by = "".join(f", {words}" for words in (by, eta(death.seconds)) if words)
             who = shortened(name, max(room - GAP - len(far + ends_by), GAP))
             spans += ((" " * before, ""), (far + who, ""), (ends_by, "muted"))
