@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 from textual.message_pump import MessagePump
@@ -30,8 +30,6 @@ from kubectl_qos.tui.view_model import ViewModel, build_view_model
 
 if TYPE_CHECKING:
     from kubectl_qos.tui.lists.base import BuiltList
-
-T = TypeVar("T")
 
 BATCH_SECONDS: Final = 0.5
 """Changes within this time are shown at once."""

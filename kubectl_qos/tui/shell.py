@@ -95,6 +95,20 @@ class Shell(App[QosError]):
     navigation: Navigation
     trends: Trends
 
+    is_listing: Callable[[ListKind], bool]
+    show_rows: Callable[[], None]
+    show_title: Callable[[], None]
+    keep_view: Callable[[View], None]
+    go_into: Callable[[str], None]
+    go_to_context: Callable[[str | None], None]
+    go_back: Callable[[], bool]
+    """Go from the list to the previous location, and return whether there was one."""
+    choose_time: Callable[[], None]
+    show_text: Callable[[str, Iterable[str]], None]
+    leave: Callable[[], None]
+    action_help: Callable[[], None]
+    action_undo: Callable[[], None]
+
     def as_of(self, view_model: ViewModel) -> str:
         """Return when a view model was taken, for screens that do not follow it; "" if nothing changes."""
         return f", as of {view_model.taken:%H:%M:%S %Z}" if self.source.is_live else ""
@@ -149,27 +163,6 @@ class Shell(App[QosError]):
         """Whether a person has put the cursor on a pod."""
 
     @abstractmethod
-    def is_listing(self, kind: ListKind) -> bool: ...
-
-    @abstractmethod
-    def show_rows(self) -> None: ...
-
-    @abstractmethod
-    def show_title(self) -> None: ...
-
-    @abstractmethod
-    def keep_view(self, view: View) -> None: ...
-
-    @abstractmethod
-    def go_into(self, name: str) -> None: ...
-
-    @abstractmethod
-    def go_to_context(self, name: str | None) -> None: ...
-
-    @abstractmethod
-    def choose_time(self) -> None: ...
-
-    @abstractmethod
     def open(self, detail: Detail, pod: Pod, edits: tuple[Edit, ...] = ()) -> None: ...
 
     @abstractmethod
@@ -182,22 +175,6 @@ class Shell(App[QosError]):
     def show_log(self, pod: Pod, container: str = "") -> None: ...
 
     @abstractmethod
-    def show_text(self, title: str, lines: Iterable[str]) -> None: ...
-
-    @abstractmethod
     def save_as(
         self, what: str, name: str, text_for: Callable[[Path], str], saved: Callable[[], None] | None = None
     ) -> None: ...
-
-    @abstractmethod
-    def leave(self) -> None: ...
-
-    @abstractmethod
-    def go_back(self) -> bool:
-        """Go from the list to the previous location, and return whether there was one."""
-
-    @abstractmethod
-    def action_help(self) -> None: ...
-
-    @abstractmethod
-    def action_undo(self) -> None: ...

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from rich.cells import cell_len, set_cell_size, split_graphemes
 from rich.color import ColorSystem
-from rich.console import Console
+from rich.console import COLOR_SYSTEMS, Console
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -141,15 +141,9 @@ class _Changes(CompositorUpdate):
 
     def render_segments(self, console: Console) -> str:
         system = console.color_system
-        return self._output.write(self._update, ColorSystem.TRUECOLOR if system is None else _SYSTEMS[system])
-
-
-_SYSTEMS: Final = {
-    "standard": ColorSystem.STANDARD,
-    "256": ColorSystem.EIGHT_BIT,
-    "truecolor": ColorSystem.TRUECOLOR,
-    "windows": ColorSystem.WINDOWS,
-}
+        return self._output.write(
+            self._update, ColorSystem.TRUECOLOR if system is None else COLOR_SYSTEMS[system]
+        )
 
 
 def _pieces(update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:

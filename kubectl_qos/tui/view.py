@@ -21,7 +21,7 @@ from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Arrived, Scope
 from kubectl_qos.k8s.usage import PodKey, UsageOrigin
-from kubectl_qos.present.format import arrived_text, duration, escape
+from kubectl_qos.present.format import arrived_text, count, duration, escape, shortened
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.view_model import ViewModel, living_pods, oldest_usage
@@ -29,6 +29,8 @@ from kubectl_qos.tui.view_model import ViewModel, living_pods, oldest_usage
 _BAR: Final = 6
 _DAY: Final = 86_400
 _LATELY: Final = 300
+_TITLE: Final = 40
+"""The cells of a long context or path: the counts after it matter too."""
 
 EVERYTHING: Final = RowFilter()
 """The filter that selects every row."""
@@ -137,7 +139,7 @@ def list_title(  # noqa: PLR0913 - the parts of one line
     that narrow nothing down are left out if it does not fit.
     """
     number = f"{shown:,} of " if shown != total else ""
-    number += count(total - ended, view.kind) + (f", {ended:,} ended" if ended else "")
+    number += count(total - ended, view.kind.removesuffix("s")) + (f", {ended:,} ended" if ended else "")
     words = [number]
     if arrived is not None:
         words = [f"{arrived_text(*arrived)} so far"]
@@ -240,17 +242,17 @@ def title_words(
     title: str, view_model: ViewModel | None, now: datetime, *, readonly: bool = False
 ) -> list[str]:
     """Return the title line: source, counts, the age of usage, and the version, which gives way first."""
-    words = ["kubectl qos", escape(title)]
+    words = ["kubectl qos", " ".join(shortened(word, _TITLE) for word in escape(title).split(" "))]
     if readonly:
         words.append("read-only")
     if view_model is not None:
         snapshot = view_model.snapshot
         words += [
-            count(len([name for name in view_model.by_node if name]), ListKind.NODES),
-            count(view_model.nodes[0].pods, ListKind.PODS),
+            count(len([name for name in view_model.by_node if name]), "node"),
+            count(view_model.nodes[0].pods, "pod"),
         ]
         if kills := len(view_model.kills_within(_LATELY)):
-            words.insert(2, f"{kills} {'death' if kills == 1 else 'deaths'} in {duration(_LATELY)}")
+            words.insert(2, f"{count(kills, 'death')} in {duration(_LATELY)}")
         sampled = oldest_usage(view_model)
         if sampled is None:
             words.append("no usage" if not snapshot.usage else "usage of unknown age")
@@ -309,11 +311,6 @@ def pod_name(pod: Pod) -> str:
     """Return the name of a pod or the template of a workload in a sentence: `pod shop/web-0`."""
     name = f"{pod.namespace}/{pod.name}" if pod.namespace else pod.name
     return f"{pod.kind.lower()} {escape(name)}"
-
-
-def count(number: int, kind: ListKind) -> str:
-    """Return `1 pod`, `1,234 pods`."""
-    return f"{number:,} {kind if number != 1 else kind.removesuffix('s')}"
 
 
 class Detail(Enum):

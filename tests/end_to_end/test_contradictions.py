@@ -50,7 +50,7 @@ from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.screens.dialogs import help_sections
-from kubectl_qos.tui.screens.main import NO_NOTES
+from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.view import ListKind, View, ended_pods, list_title, title_words
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from tests.end_to_end.claims import (
@@ -446,7 +446,7 @@ def test_no_page_no_help_and_no_source_describes_a_class_by_a_rank() -> None:
 
 def test_no_notes_is_not_nothing_assumed() -> None:
     """A list without notes rests on assumptions too: the explanation of each pod has them."""
-    assert "nothing had to be assumed" not in NO_NOTES
+    assert "nothing had to be assumed" not in MainScreen.no_notes
     snapshot = DemoSource().snapshot(Scope())
     sections = explain_pod(snapshot.pods[0], snapshot, DEMO_TIME).sections
     assert any("not measured, assumed: " in line for line in _lines(sections))

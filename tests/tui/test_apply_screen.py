@@ -26,7 +26,7 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.present.changes import entry_state
 from kubectl_qos.tui.actions import ACTIONS, BindingGroup
-from kubectl_qos.tui.screens.apply import ApplyScreen, PatchScreen, ProgressScreen, StrategyLine
+from kubectl_qos.tui.screens.apply import ApplyScreen, PatchScreen, ProgressScreen, StrategyList
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.main import MainScreen
@@ -138,7 +138,7 @@ async def test_a_strategy_is_chosen_copied_and_never_written_by_reflex() -> None
             assert "PATCH /apis/apps/v1/namespaces/shop/deployments/api?" in pilot.words
             await pilot.keys(choose)
             assert "> in place" in pilot.words
-        await pilot.click(list(pilot.app.screen.query(StrategyLine))[1])
+        await pilot.click(StrategyList, offset=(2, 1))
         await pilot.pause()
         assert "> through deployment/api" in pilot.words
         # The question can be clicked.

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from textual.app import App, ComposeResult
 
+import kubectl_qos.tui
 from kubectl_qos.analysis.group_table import build_node_row, build_node_rows
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
@@ -29,6 +30,8 @@ CAPACITY = {"control-1": "8Gi", "worker-1": "16Gi", "worker-2": "16Gi", "worker-
 
 class Line(App[None]):
     """Nothing but the line."""
+
+    CSS_PATH = Path(kubectl_qos.tui.__file__).with_name("app.tcss")
 
     def __init__(self) -> None:
         super().__init__()

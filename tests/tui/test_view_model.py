@@ -306,6 +306,7 @@ def test_the_title_has_counts_versions_and_age(view_model: ViewModel) -> None:
     bare = build_view_model(
         replace(view_model.snapshot, usage={}, node_usage={}, server_version="v1.33.1"), Scope(), DEMO_TIME
     )
+    assert title_words("/x/y, " + "z" * 99, bare, DEMO_TIME)[1] == f"/x/y, {'z' * 20}…{'z' * 19}"
     assert title_words("demo", bare, DEMO_TIME)[2:] == ["4 nodes", "58 pods", "no usage", "v1.33.1"]
     by_kubelet = {
         key: msgspec.structs.replace(usage, origin=UsageOrigin.KUBELET_SUMMARY)

@@ -27,7 +27,7 @@ from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import binary, escape, eta, shortened
+from kubectl_qos.present.format import binary, count, escape, eta, shortened
 from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
 from kubectl_qos.present.list_notes import no_usage_reason, node_table_notes, pod_table_notes
 from kubectl_qos.present.next_death import (
@@ -53,7 +53,7 @@ from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
 from kubectl_qos.tui.lists.panes import in_one_line
 from kubectl_qos.tui.lists.pods import PodList
-from kubectl_qos.tui.view import ListKind, View, count
+from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.graph import CLASS_TOKENS, LEGEND, Parts, fullness_token, node_graph, sparkline
 from kubectl_qos.tui.widgets.line_table import Spans
@@ -96,7 +96,7 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
     def panel(self, row: GroupRow[KeyT], view_model: ViewModel) -> TextLayout:
         """Return how many of its pods are at risk, then why the first of them dies."""
         pod = self.pod_of(row, view_model)
-        words = f"{self.title(row)}: {count(row.pods, ListKind.PODS)}"
+        words = f"{self.title(row)}: {count(row.pods, 'pod')}"
         if row.victims:
             words += f", {row.victims} the kernel's next victim on a full node"
         if row.at_risk:

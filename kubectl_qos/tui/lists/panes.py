@@ -30,7 +30,7 @@ from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.view import View, bar, group_name
 from kubectl_qos.tui.view_model import PodGroup, ViewModel, namespaces_on
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured
+from kubectl_qos.tui.widgets.table import GAP, Layout, fitting_columns, measured
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView
 from kubectl_qos.tui.widgets.timeline import Timeline
 
@@ -39,10 +39,7 @@ if TYPE_CHECKING:
 
 PaneColumn = Column[PodGroup]
 
-_NEXT: Final = ("used", "pressure", "pods")
-"""The columns after the name, the most important first."""
-_CLASSES: Final = ("G", "B", "E")
-"""All of these or none, and only beside whole names."""
+_IMPORTANCE: Final = "name used pressure pods name classes"
 _MIN_NAME: Final = 10
 _MIN_WIDTH: Final = 45
 SCROLLBAR: Final = 1
@@ -58,10 +55,12 @@ def _used(group: PodGroup) -> str:
     return "?" if group.used is None else rounded(group.used)
 
 
-_CLASS_COLUMNS: Final[tuple[PaneColumn, ...]] = (
-    column("G", lambda group: group.guaranteed, type=NUMBER, width=2),
-    column("B", lambda group: group.burstable, type=NUMBER, width=2),
-    column("E", lambda group: group.best_effort, type=NUMBER, width=2),
+_CLASSES: Final[PaneColumn] = column(
+    "classes",
+    lambda group: group.guaranteed,
+    type=NUMBER,
+    header=" G   B   E",
+    cell=lambda group: f"{group.guaranteed:>2}  {group.burstable:>2}  {group.best_effort:>2}",
 )
 
 
@@ -74,7 +73,7 @@ def _name_column(kind: str) -> PaneColumn:
 NODE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
     _name_column("node"),
     column("used", lambda group: group.percent or -1, type=NUMBER, align=Align.LEFT, cell=_used_percent),
-    *_CLASS_COLUMNS,
+    _CLASSES,
     column(
         "pressure",
         lambda group: len(group.bad_conditions),
@@ -88,7 +87,7 @@ NODE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
 NAMESPACE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
     _name_column("namespace"),
     column("pods", lambda group: group.pods, type=NUMBER),
-    *_CLASS_COLUMNS,
+    _CLASSES,
     column("used", lambda group: group.used or -1, type=NUMBER, width=6, cell=_used),
 )
 
@@ -97,21 +96,8 @@ def group_layout(
     columns: Sequence[PaneColumn], groups: Sequence[PodGroup], now: datetime, available: int
 ) -> Layout[PodGroup]:
     """Return the columns of a pane that fit: the classes are left out first, then names are cut."""
-    widths = dict(zip([column.key for column in columns], measured(columns, groups, now), strict=True))
-    room = available - GUTTER - min(widths["name"], _MIN_NAME)
-    kept = {"name"}
-    for key in _NEXT:
-        if key in widths and widths[key] + GAP <= room:
-            kept.add(key)
-            room -= widths[key] + GAP
-    rest_of_names = max(widths["name"] - _MIN_NAME, 0)
-    of_classes = sum(widths[key] + GAP for key in _CLASSES)
-    if rest_of_names + of_classes <= room:
-        kept.update(_CLASSES)
-        room -= of_classes
-    widths["name"] = min(widths["name"], _MIN_NAME + max(room, 0))
-    chosen = [column for column in columns if column.key in kept]
-    return Layout(chosen, [widths[column.key] for column in chosen])
+    # The last one needs no gap.
+    return fitting_columns(columns, _IMPORTANCE, groups, now, available + GAP, {"name": _MIN_NAME})
 
 
 def group_token(group: PodGroup, key: str) -> str:
@@ -230,8 +216,6 @@ _LEAST_NAME: Final = 15
 class MemoryLine(Widget):
     """The memory of a node: a bar, and if there is room for a second line, its thresholds below it."""
 
-    DEFAULT_CSS = "MemoryLine { height: 1; width: 1fr; }"
-
     def __init__(self) -> None:
         super().__init__()
         self._row: NodeRow | None = None
@@ -288,8 +272,6 @@ def in_one_line(text: str, width: int) -> str:
 class OneLine(Static):
     """A line that is cut to its width, and whose height never changes."""
 
-    DEFAULT_CSS = "OneLine { height: 1; text-wrap: nowrap; }"
-
     def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, markup=False)
 
@@ -305,11 +287,6 @@ class NodePanel(Vertical):
     """Who dies next on a node, how full that is, what would help, and who dies first elsewhere.
 
     It has the same lines whatever the data.
-    """
-
-    DEFAULT_CSS = """
-    NodePanel { height: auto; }
-    NodePanel.-empty { display: none; }
     """
 
     def __init__(self) -> None:

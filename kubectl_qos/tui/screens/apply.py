@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
+from itertools import accumulate
 from typing import Final
 
 from textual import events, on
@@ -52,6 +53,7 @@ from kubectl_qos.tui.widgets.text_view import (
     escape_lines,
     layout_lines,
     paragraphs,
+    stacked,
     wrapped,
     yaml_layout,
 )
@@ -61,8 +63,8 @@ _CONFLICT: Final = frozenset({"reload", "keep_mine"})
 _TICK_SECONDS: Final = 1.0
 
 
-class StrategyLine(TextView):
-    """One strategy; a click chooses it."""
+class StrategyList(TextView):
+    """All strategies of a change; a click chooses one."""
 
     @dataclass
     class Clicked(Message):
@@ -70,32 +72,22 @@ class StrategyLine(TextView):
 
         index: int
 
-    def __init__(self, index: int, layout: TextLayout) -> None:
-        super().__init__(layout)
-        self._index = index
+    _layouts: Sequence[TextLayout] = ()
 
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
-        self.post_message(self.Clicked(self._index))
-
-
-class StrategyList(Vertical):
-    """All strategies of a change."""
-
-    DEFAULT_CSS = "StrategyList { height: auto; }"
-
-    def show(self, strategies: Sequence[Strategy], chosen: int) -> None:
+    def show_strategies(self, strategies: Sequence[Strategy], chosen: int) -> None:
         column = max((len(strategy_title(strategy)) for strategy in strategies), default=0)
-        layouts = [
+        self._layouts = [
             _as_lines(strategy, column, is_chosen=index == chosen)
             for index, strategy in enumerate(strategies)
         ]
-        lines = list(self.query(StrategyLine))
-        for line, layout in zip(lines, layouts, strict=False):
-            line.show(layout)
-        for line in lines[len(layouts) :]:
-            line.remove()
-        self.mount_all(StrategyLine(index, layouts[index]) for index in range(len(lines), len(layouts)))
+        self.show(stacked(*self._layouts))
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        ends = accumulate(len(layout(self.content_size.width)) for layout in self._layouts)
+        index = next((index for index, end in enumerate(ends) if event.y < end), None)
+        if index is not None:
+            self.post_message(self.Clicked(index))
 
 
 def _as_lines(strategy: Strategy, column: int, *, is_chosen: bool) -> TextLayout:
@@ -157,7 +149,9 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         state, target, keys = self.change.state, self.change.target, self.qos.keys
         verb = "revert a change of" if state.undoes else "change"
         self.query_one("#subject", Static).update(Content(f"{verb} {target.name}"))
-        self.query_one(StrategyList).show(state.strategies if state.is_loaded else (), state.chosen)
+        self.query_one(StrategyList).show_strategies(
+            state.strategies if state.is_loaded else (), state.chosen
+        )
         sections = apply_lines.state_findings(state)
         for name, shown, layout in (
             ("#changes", lines := apply_lines.change_lines(state), layout_lines(lines)),
@@ -187,8 +181,8 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
             hidden.add("next_strategy")
         return hidden
 
-    @on(StrategyLine.Clicked)
-    def _choose(self, event: StrategyLine.Clicked) -> None:
+    @on(StrategyList.Clicked)
+    def _choose(self, event: StrategyList.Clicked) -> None:
         self.change.advance(self.change.state.choose(event.index))
 
     def action_next_strategy(self) -> None:

@@ -165,8 +165,6 @@ class TitleLine(Widget):
     It has a colour of its own if the state says that it is the past: `-- 2h ago, 14:02:10 UTC --`.
     """
 
-    DEFAULT_CSS = "TitleLine { height: 1; }"
-
     def __init__(self) -> None:
         super().__init__()
         self._words: tuple[str, ...] = ("kubectl qos",)
@@ -246,6 +244,14 @@ class SingleDismissScreen(Screen[ResultT]):
         """Leave with a result; a second time does nothing."""
         return super().dismiss(result) if self.is_uppermost else AwaitComplete()
 
+    def action_page_up(self) -> None:
+        for scroll in self.query(TextScroll):
+            scroll.action_page_up()
+
+    def action_page_down(self) -> None:
+        for scroll in self.query(TextScroll):
+            scroll.action_page_down()
+
 
 class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
     """A dialog over a screen, with its keys on the border. Textual takes styles from the first base."""
@@ -324,21 +330,20 @@ class QosScreen(SingleDismissScreen[None]):
         """Return the question before the UI is left from here; empty for none."""
         return "The changes are not saved. Leave all the same?" if self.unsaved else ""
 
-    def show_notes(self, notes: Sequence[str], otherwise: str) -> None:
-        """Show notes over the screen; without any, a notification."""
-        if notes:
+    no_notes = "there are no notes"
+
+    def notes_now(self) -> list[str]:
+        return []
+
+    def action_notes(self) -> None:
+        """Show the notes over the screen; without any, a notification."""
+        if notes := self.notes_now():
             self.qos.show_text("Notes", notes)
         else:
-            self.qos.notify(otherwise)
+            self.qos.notify(self.no_notes)
 
     def action_back(self) -> None:
         self.dismiss()
-
-    def action_page_up(self) -> None:
-        self.query_one(TextScroll).action_page_up()
-
-    def action_page_down(self) -> None:
-        self.query_one(TextScroll).action_page_down()
 
 
 class Built(Generic[BuiltT]):

@@ -329,12 +329,6 @@ class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
     def action_down(self) -> None:
         self.query_one(TextScroll).action_down()
 
-    def action_page_up(self) -> None:
-        self.query_one(TextScroll).action_page_up()
-
-    def action_page_down(self) -> None:
-        self.query_one(TextScroll).action_page_down()
-
     def action_close(self) -> None:
         self.dismiss()
 

@@ -261,14 +261,6 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     def _folds(self) -> bool:
         return self.app.size.width < _HUGE if self._folds_files is None else self._folds_files
 
-    def action_page_up(self) -> None:
-        for scroll in self.query(TextScroll):
-            scroll.action_page_up()
-
-    def action_page_down(self) -> None:
-        for scroll in self.query(TextScroll):
-            scroll.action_page_down()
-
     def action_guaranteed(self) -> None:
         if self._has_wrong_field():
             return

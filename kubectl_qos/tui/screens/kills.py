@@ -116,6 +116,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
     """The kills, the newest first, and the evidence of the one under the cursor."""
 
     AUTO_FOCUS = "LineTable"
+    no_notes = "everything could be read, other than kernel logs"
 
     def __init__(self, view_model: ViewModel, *, node: str | None, namespace: str | None) -> None:
         super().__init__()
@@ -284,9 +285,6 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
     def action_next_pane(self) -> None:
         pane = self.query_one(TextScroll) if self.table.has_focus else self.table
         pane.focus()
-
-    def action_notes(self) -> None:
-        self.show_notes(self.notes_now(), "everything could be read, other than kernel logs")
 
     def action_copy(self) -> None:
         if not self.table.rows:

@@ -14,7 +14,7 @@ from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import UNKNOWN, escape
+from kubectl_qos.present.format import UNKNOWN, count, escape
 from kubectl_qos.present.next_death import nothing
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.background import run_in_background
@@ -23,13 +23,11 @@ from kubectl_qos.tui.go_to import GoTo, parse_go_to
 from kubectl_qos.tui.lists.base import ListTable, export_rows
 from kubectl_qos.tui.screens.browse import LATELY_SECONDS, WITH_SIDEBAR, BrowseScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu
-from kubectl_qos.tui.view import EVERYTHING, Detail, ListKind, View, count
+from kubectl_qos.tui.view import EVERYTHING, Detail, ListKind, View
 from kubectl_qos.tui.view_model import PodGroup, ViewModel
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
-from kubectl_qos.tui.widgets.timeline import Timeline
 
-NO_NOTES: Final = "nothing to note on this list; the explanation of a pod lists what is assumed"
 _VERBS: Final = frozenset(action.verb for action in actions_in_group(BindingGroup.MAIN))
 _OF_ROW: Final = ("explain", "edit", "fix", "simulate", "yaml", "logs", "owner", "tree", "copy")
 """The actions in the menu of a row."""
@@ -52,6 +50,8 @@ _SORTED_BY: Final = {
 
 class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     """Browse, filter, sort; everything else is one key away."""
+
+    no_notes = "nothing to note on this list; the explanation of a pod lists what is assumed"
 
     @on(LineTable.MenuRequested, "ListTable")
     def action_menu(self) -> None:
@@ -177,11 +177,11 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         else:
             self.go(View(wide=self.view.wide, node=node))
 
-    @on(Timeline.Chosen)
-    def _victim_clicked(self, event: Timeline.Chosen) -> None:
-        view_model = self.qos.whole_view_model()
-        if view_model is not None:
-            self._go_to_victim(view_model, self.node_in_focus(), event.pod)
+    @on(events.Click, "Timeline")
+    def _victim_clicked(self, event: events.Click) -> None:
+        view_model, pod = self.qos.whole_view_model(), event.style.meta.get("victim")
+        if view_model is not None and pod is not None:
+            self._go_to_victim(view_model, self.node_in_focus(), pod)
 
     @on(events.Click, "NodePanel #fix")
     def _fix_clicked(self) -> None:
@@ -466,7 +466,4 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             return
         rows, columns, now = tuple(table.rows), table.shown_columns, self.qos.source.now()
         write = partial(export_rows, kind=kind, rows=rows, columns=columns, notes=self.notes_now(), now=now)
-        self.qos.save_as(count(len(rows), kind), f"{kind}.csv", write)
-
-    def action_notes(self) -> None:
-        self.show_notes(self.notes_now(), NO_NOTES)
+        self.qos.save_as(count(len(rows), kind.removesuffix("s")), f"{kind}.csv", write)

@@ -134,9 +134,6 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
     def notes_now(self) -> list[str]:
         return tree_notes([self._tree], self._view_model.snapshot.missing)
 
-    def action_notes(self) -> None:
-        self.show_notes(self.notes_now(), "there are no notes")
-
     @on(LineTable.Selected)
     def action_fold(self) -> None:
         row = self.table.row

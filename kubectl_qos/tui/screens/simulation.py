@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
@@ -39,7 +39,6 @@ from kubectl_qos.tui.widgets.graph import GRAPH_HEIGHT, LEGEND, SIMULATED, node_
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.simulation import (
     NodeBar,
-    Option,
     OptionBar,
     Slider,
     VictimTable,
@@ -258,13 +257,12 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         self.query_one("#subject", Static).update(Content(text + self._gone))
         self.table.border_title = text + self._gone if self._is_low else "Who dies, in order"
         on = options.mode if options is not None else Mode.FREE
-        self.query_one(OptionBar).show(
-            [
-                *(Option(mode.value, mode is on) for mode in MODES if mode is on or not self._is_low),
-                Option(_EVICTION, options is not None and options.eviction, is_switch=True),
-                Option(_RESTARTS, options is not None and options.restarts, is_switch=True),
-            ]
-        )
+        modes = [mode for mode in MODES if mode is on or not self._is_low]
+        options_shown = [(mode.value, f" {'>' if mode is on else ' '} {mode}", mode is on) for mode in modes]
+        for name in (_EVICTION, _RESTARTS):
+            is_on = options is not None and getattr(options, name)
+            options_shown.append((name, f"  [{'x' if is_on else ' '}] {name}", is_on))
+        self.query_one(OptionBar).show(options_shown)
         whole, shown = self._whole_now(), self._shown
         reached = len(shown[1].steps) if shown is not None else 0
         simulation = whole.simulation if whole is not None else shown[1] if shown is not None else None
@@ -395,14 +393,15 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
     def _slid(self, event: Slider.Moved) -> None:
         self._change(lambda options: options.with_amount(event.amount))
 
-    @on(OptionBar.Clicked)
-    def _clicked(self, event: OptionBar.Clicked) -> None:
-        if event.name == _EVICTION:
+    @on(events.Click, "OptionBar")
+    def _clicked(self, event: events.Click) -> None:
+        name = event.style.meta.get("option")
+        if name == _EVICTION:
             self.action_eviction()
-        elif event.name == _RESTARTS:
+        elif name == _RESTARTS:
             self.action_restarts()
-        else:
-            self._change(lambda options: replace(options, mode=Mode(event.name)))
+        elif name is not None:
+            self._change(lambda options: replace(options, mode=Mode(name)))
 
     def action_mode(self) -> None:
         self._change(lambda options: options.with_next_mode(1))
@@ -435,9 +434,6 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
             self.qos.warn("there is no pod to open")
         elif self.is_uppermost:
             self.qos.open(Detail.EXPLAIN, pod)
-
-    def action_notes(self) -> None:
-        self.show_notes(self.notes_now(), "there are no notes")
 
     def action_copy(self) -> None:
         if self._shown is None or self._node_state is None:

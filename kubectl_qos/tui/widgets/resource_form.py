@@ -6,7 +6,6 @@ edit/ computes what a change does, edit_lines.py shows it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from textual import on
@@ -49,9 +48,6 @@ class SeenMemory(NamedTuple):
             words.insert(0, f"{words[0]}, p99 {binary(self.seen.p99_bytes)}")
             words.insert(0, f"{words[0]} in {self.seen.over}")
         return words
-
-
-NO_USE: Final[Mapping[str, SeenMemory]] = MappingProxyType({})
 
 
 class QuantityField(Input):
@@ -98,7 +94,6 @@ class QuantityField(Input):
 class UsageBar(Widget):
     """The usage as a share of a limit, with a mark at the request."""
 
-    DEFAULT_CSS = "UsageBar { height: 1; }"
     _MOST = 40
 
     def __init__(self, use: SeenMemory) -> None:
@@ -198,7 +193,7 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
     class Changed(Message):
         """A field has another value."""
 
-    def __init__(self, pod: Pod, release: Release, uses: Mapping[str, SeenMemory] = NO_USE) -> None:
+    def __init__(self, pod: Pod, release: Release, uses: Mapping[str, SeenMemory]) -> None:
         super().__init__()
         self._owners = [
             OwnerFields(title, pod, owner, uses.get(owner)) for title, owner in _owners(pod, release)

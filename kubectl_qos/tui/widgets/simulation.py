@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from rich.cells import cell_len
 from textual import events
 from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
+from textual.style import Style
 from textual.widget import Widget
 
 from kubectl_qos.analysis.deaths import VictimRow, reach_rows, victim_rows
@@ -31,8 +32,6 @@ class NodeBar(Widget):
 
     Segments of the killed and evicted are hollow.
     """
-
-    DEFAULT_CSS = "NodeBar { height: 1; width: 1fr; }"
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,8 +116,6 @@ class Slider(Widget):
     The words at its ends are 0 and the maximum in bytes unless others are given.
     """
 
-    DEFAULT_CSS = "Slider { height: 1; width: 1fr; }"
-
     @dataclass
     class Moved(Message):
         """A person has set the amount."""
@@ -182,36 +179,12 @@ class Slider(Widget):
             self.post_message(self.Moved(amount))
 
 
-class Option(NamedTuple):
-    """One option; a switch is on or off by itself, of all others one is chosen."""
-
-    name: str
-    is_on: bool
-    is_switch: bool = False
-
-    @property
-    def text(self) -> str:
-        """Return the name with a sign: colour is never the only one."""
-        if self.is_switch:
-            return f"[{'x' if self.is_on else ' '}] {self.name}"
-        return f"{'>' if self.is_on else ' '} {self.name}"
-
-    @property
-    def gap(self) -> int:
-        """Return the cells before it."""
-        return 2 if self.is_switch else 1
+Option = tuple[str, str, bool]
+"""Its name, what is shown of it with the gap before it, and whether it is on."""
 
 
 class OptionBar(Widget):
-    """Options beside each other, in as many lines as they need."""
-
-    DEFAULT_CSS = "OptionBar { height: auto; width: 1fr; }"
-
-    @dataclass
-    class Clicked(Message):
-        """An option was clicked."""
-
-        name: str
+    """Options beside each other, in as many lines as they need; the style at each has its `option`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -224,43 +197,28 @@ class OptionBar(Widget):
 
     def _lines(self, width: int) -> list[list[Option]]:
         lines: list[list[Option]] = [[]]
-        room = width
         for option in self._options:
-            needed = option.gap + cell_len(option.text)
-            if needed > room and lines[-1]:
+            if lines[-1] and sum(cell_len(text) for _, text, _ in (*lines[-1], option)) > width:
                 lines.append([])
-                room = width
             lines[-1].append(option)
-            room -= needed
         return lines
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self._lines(width))
 
     def render(self) -> Content:
-        lines = [
+        lines = self._lines(self.content_size.width)
+        return Content("\n").join(
             Content.assemble(
                 *(
-                    Content.assemble(
-                        " " * option.gap, Content.styled(option.text, "bold $accent" if option.is_on else "")
+                    Content.styled(text, "bold $accent" if is_on else "").stylize(
+                        Style.from_meta({"option": name})
                     )
-                    for option in line
+                    for name, text, is_on in line
                 )
             )
-            for line in self._lines(self.content_size.width)
-        ]
-        return Content("\n").join(lines)
-
-    def on_click(self, event: events.Click) -> None:
-        offset = event.get_content_offset(self)
-        if offset is None:
-            return
-        x = offset.x
-        for option in self._lines(self.content_size.width)[offset.y]:
-            x -= option.gap
-            if 0 <= x < cell_len(option.text):
-                self.post_message(self.Clicked(option.name))
-            x -= cell_len(option.text)
+            for line in lines
+        )
 
 
 _IMPORTANCE: Final = (

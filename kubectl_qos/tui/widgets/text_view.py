@@ -129,8 +129,6 @@ def no_text(_: int) -> list[TextLine]:
 class TextView(Widget):
     """Lines of text, all of them."""
 
-    DEFAULT_CSS = "TextView { height: auto; width: 1fr; }"
-
     def __init__(
         self,
         layout: TextLayout = no_text,

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate
 from typing import Final
 
-from textual import events
 from textual.content import Content
 from textual.geometry import Size
-from textual.message import Message
+from textual.style import Style
 from textual.widget import Widget
 
-from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.timeline import LINES, LIST_BELOW, LISTED, Focus, Line, timeline
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
@@ -38,15 +34,7 @@ _COLOURLESS: Final = {
 
 
 class Timeline(Widget):
-    """Deaths on one axis; a list if it is narrow. A click on one chooses its victim."""
-
-    @dataclass
-    class Chosen(Message):
-        """This pod was clicked."""
-
-        pod: PodKey
-
-    DEFAULT_CSS = "Timeline { height: auto; width: 1fr; }"
+    """Deaths on one axis; a list if it is narrow. The style at each has its `victim`, for clicks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,13 +58,6 @@ class Timeline(Widget):
             self._drawn = width, drawn if deaths else []
         return self._drawn[1]
 
-    def on_click(self, event: events.Click) -> None:
-        if 0 <= event.y < len(lines := self.lines(self.content_size.width)):
-            ends = accumulate(len(span.text) for span in lines[event.y])
-            span = next((span for span, end in zip(lines[event.y], ends, strict=True) if event.x < end), None)
-            if span is not None and span.victim is not None:
-                self.post_message(self.Chosen(span.victim))
-
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         height = LINES if width >= LIST_BELOW else LISTED + 1
         return height if self._shown[0] else 0
@@ -84,6 +65,13 @@ class Timeline(Widget):
     def render(self) -> Content:
         styles = _COLOURLESS if self.app.no_color else STYLES
         return Content("\n").join(
-            Content.assemble(*(Content.styled(span.text, styles[span.style]) for span in line))
+            Content.assemble(
+                *(
+                    Content.styled(span.text, styles[span.style]).stylize(
+                        Style.from_meta({"victim": span.victim})
+                    )
+                    for span in line
+                )
+            )
             for line in self.lines(self.content_size.width)
         )
