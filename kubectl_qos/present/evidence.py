@@ -8,7 +8,7 @@ from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
 from kubectl_qos.present.format import count, escape, in_mi
 from kubectl_qos.qos.cgroup.names import CUT, container_of_unit, pod_cgroup
 from kubectl_qos.qos.killers import BY_ID
-from kubectl_qos.qos.kills.evidence import OOM_KILLED, SIGKILLED, WAITING, Evidence, Fact
+from kubectl_qos.qos.kills.evidence import BY_KUBELET, OOM_KILLED, SIGKILLED, WAITING, Evidence, Fact
 
 
 def evidence_sentence(evidence: Evidence) -> str:
@@ -44,6 +44,23 @@ def _quoted(what: str) -> Callable[[Details], str]:
         return f"{what} {escape(str(details['reason']))}" + (f": {message}" if message else "")
 
     return sentence
+
+
+DISRUPTIONS: Final = {
+    "TerminationByKubelet": "ended by its kubelet: node pressure, a shutdown or room for a critical pod",
+    "PreemptionByScheduler": "removed by the scheduler for a pod of higher priority",
+    "EvictionByEvictionAPI": "evicted through the API, as by kubectl drain: not for memory",
+    "DeletionByTaintManager": "evicted by a taint of its node",
+    "DeletionByPodGC": "deleted because its node is gone",
+}
+"""k8s.io/api/core/v1/types.go PodReason, the reasons of the condition DisruptionTarget."""
+
+
+def _disrupted(details: Details) -> str:
+    reason = details["reason"]
+    if reason == BY_KUBELET or reason not in DISRUPTIONS:
+        return _quoted("the pod's condition DisruptionTarget says")(details)
+    return f"the pod was {DISRUPTIONS[reason]} ({reason})"
 
 
 def _event(details: Details) -> str:
@@ -195,7 +212,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     ),
     Fact.EXIT_IS_MADE_UP: "ContainerStatusUnknown: the kubelet lost track of it and fills in exit code 137",
     Fact.POD_ENDED: _quoted("the pod's status says"),
-    Fact.DISRUPTED: _quoted("the pod's condition DisruptionTarget says"),
+    Fact.DISRUPTED: _disrupted,
     Fact.REFUSED_BEST_EFFORT: (
         "a kubelet under MemoryPressure admits no BestEffort pod: request cpu or memory, or tolerate"
         " node.kubernetes.io/memory-pressure"

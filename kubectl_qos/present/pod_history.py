@@ -23,7 +23,7 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
-from kubectl_qos.present.evidence import evidence_sentence, volume_sentence
+from kubectl_qos.present.evidence import DISRUPTIONS, evidence_sentence, volume_sentence
 from kubectl_qos.present.format import NONE, age, binary, count, duration, escape, full_name
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import EVENT_MEANINGS, mechanism_sentence
@@ -83,14 +83,6 @@ _NO_PROOF: Final = (
     "neither OOMKilled nor exit code 137 proves what happened: with the systemd driver many victims of the"
     " kernel end as Error, and SIGKILL can come from elsewhere; see the node's kernel log"
 )
-_DISRUPTIONS: Final = {
-    "TerminationByKubelet": "ended by its kubelet: node pressure, a shutdown or room for a critical pod",
-    "PreemptionByScheduler": "removed by the scheduler for a pod of higher priority",
-    "EvictionByEvictionAPI": "evicted through the API, as by kubectl drain: not for memory",
-    "DeletionByTaintManager": "evicted by a taint of its node",
-    "DeletionByPodGC": "deleted because its node is gone",
-}
-"""k8s.io/api/core/v1/types.go PodReason, the reasons of the condition DisruptionTarget."""
 
 
 def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
@@ -98,7 +90,7 @@ def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
     kill = kubelet_kill(pod, ())
     for condition in pod.status.conditions or ():
         if condition.is_disruption:
-            meaning = _DISRUPTIONS.get(condition.reason, "disrupted")
+            meaning = DISRUPTIONS.get(condition.reason, "disrupted")
             if kill is not None and condition.reason == "TerminationByKubelet":
                 meaning = WORDS[kill.mechanism].killed
             when = condition.last_transition_time
