@@ -414,7 +414,10 @@ OOM_GROUP: Final = (
 )
 
 
-_MEMORY_HIGH: Final = "memory.high: above it the kernel throttles the container, and does not kill"
+_MEMORY_HIGH: Final = (
+    "memory.high: above it the kernel throttles the container, and does not kill; before Linux 5.9 processes"
+    " may hang there"
+)
 _FILE_NOTES: Final = {"memory.oom.group": OOM_GROUP, "memory.high": _MEMORY_HIGH}
 
 
