@@ -364,11 +364,16 @@ def rank_sentence(row: PodRow, node: RankedNode, where: str = "") -> str:
         is_alone = node.ranked == 1
         rank = "no other pod to compare with" if is_alone else f"rank {row.rank}{shared} of {node.ranked}"
         return f"{rank}{where}, oom_score {score}"
-    if not row.node:
+    return no_rank_sentence(row.pod, node.basis)
+
+
+def no_rank_sentence(pod: Pod, basis: Basis) -> str:
+    """Return why a pod has no rank in an order of its node."""
+    if not pod.node_name:
         return NOT_SCHEDULED
-    if node.basis is Basis.NOTHING and has_processes(row.pod):
+    if basis is Basis.NOTHING and has_processes(pod):
         return "rank unknown: the node's memory capacity is unknown"
-    return "not ranked: Windows has no OOM killer" if node.basis is Basis.NO_KERNEL_ORDER else NO_PROCESS
+    return "not ranked: Windows has no OOM killer" if basis is Basis.NO_KERNEL_ORDER else NO_PROCESS
 
 
 NOT_SCHEDULED: Final = "not ranked: on no node yet"

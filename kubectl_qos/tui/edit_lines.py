@@ -19,7 +19,7 @@ from kubectl_qos.present.format import UNKNOWN, binary, count, full_name, mebiby
 from kubectl_qos.present.next_death import without_deaths
 from kubectl_qos.present.output import ARROW, Section
 from kubectl_qos.present.preview import heading, moment_table, replicas_section, rollout_section
-from kubectl_qos.present.reasons import CLASSES
+from kubectl_qos.present.reasons import CLASSES, no_rank_sentence
 from kubectl_qos.present.timeline import Focus, timeline
 from kubectl_qos.present.tree import readable
 from kubectl_qos.tui.widgets.text_view import (
@@ -68,9 +68,6 @@ def pods_layout(replicas: Sequence[NodeReplicas], others: int, workload: Json | 
     return stacked(pods, layout_lines([*more, TextLine("")]))
 
 
-_UNKNOWN: Final = "it runs on no node, or the memory of its node is unknown"
-
-
 def ladder_layout(effects: Effects, most: int) -> TextLayout:
     """Return the pods around the changed one in kill order, which moves as its values do."""
     rows = ladder(effects, most)
@@ -84,7 +81,7 @@ def ladder_layout(effects: Effects, most: int) -> TextLayout:
 
     def layout(width: int) -> Iterator[TextLine]:
         if not rows:
-            why = f"no rank: {_UNKNOWN}"
+            why = no_rank_sentence(effects.after.pod, effects.ranking_after.basis)
             yield from (TextLine(text, "muted") for text in wrapped(why, width, hanging=""))
             return
         room = max(min(width - rank - score - max(used, last) - 10, max(map(cell_len, names))), 8)
@@ -131,7 +128,7 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
 
     def layout(width: int) -> Iterator[TextLine]:
         if not deaths:
-            yield TextLine(f"unknown: {_UNKNOWN}", "muted")
+            yield TextLine("unknown: it runs on no node, or the memory of its node is unknown", "muted")
         for head, moment in zip(headings, deaths, strict=True):
             if not moment.deaths:
                 yield TextLine(f"{head.ljust(column)}{without_deaths(moment.state)}", "muted")

@@ -15,6 +15,7 @@ from kubectl_qos.edit.compare import DeathsAt, recreate_all
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, build_manifest, build_patch, parse_quantity
 from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.objects import PodStatus
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.effects import apply_sections, preview_sections
@@ -23,7 +24,7 @@ from kubectl_qos.present.preview import replicas_section
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.edit_lines import deaths_layout, values_layout
+from kubectl_qos.tui.edit_lines import deaths_layout, ladder_layout, values_layout
 from kubectl_qos.tui.screens.apply import PatchScreen
 from kubectl_qos.tui.screens.dialogs import LeaveDialog, SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen
@@ -173,7 +174,16 @@ async def test_fields(pilot: Run) -> None:
     await fill(pilot, "c", Side.REQUESTS, "memory", "1Gi")
     assert "oom_score_adj   <unknown>" in effects(screen)
     assert "kill rank       <unknown>" in effects(screen)
-    assert "no rank: it runs on no node" in effects(screen)
+    assert "not ranked: on no node yet" in effects(screen)
+
+
+def test_a_pod_on_a_node_that_has_not_started_says_why_it_has_no_rank() -> None:
+    snapshot = demo()
+    pod = pod_named(snapshot, API)
+    waiting = msgspec.structs.replace(pod, status=PodStatus(phase="Pending"))
+    setup, neighbours = snapshot.setup("worker-2"), snapshot.by_node()["worker-2"]
+    wanted = preview(waiting, (), setup, neighbours, snapshot.usage).effects
+    assert [line.text for line in ladder_layout(wanted, 5)(80)] == ["not ranked: no running process"]
 
 
 def test_unknown_usage_is_no_axis_without_deaths() -> None:
