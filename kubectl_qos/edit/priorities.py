@@ -55,6 +55,8 @@ class Inversion(NamedTuple):
     killer: Killer
     higher: PodKey
     lower: PodKey
+    priorities: tuple[int, int]
+    """Of both."""
 
 
 class Exposure(NamedTuple):
@@ -144,9 +146,9 @@ def inverted(
         if of_lower < priority:
             other = exposures[lower]
             if points is not None and other.points is not None and points > other.points:
-                yield Inversion(BY_RANK, higher, lower)
+                yield Inversion(BY_RANK, higher, lower, (priority, of_lower))
             if exceeds and other.exceeds is False:
-                yield Inversion(EVICTING, higher, lower)
+                yield Inversion(EVICTING, higher, lower, (priority, of_lower))
 
 
 def plan_priorities(

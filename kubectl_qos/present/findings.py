@@ -326,7 +326,8 @@ _REMEDIES: Final[Mapping[ObstacleReason, str]] = {
     ObstacleReason.NO_CAPACITY: "--node-memory 16Gi assumes one",
     ObstacleReason.NO_USAGE: "retry once it has been measured, or ignore usage with --usage none",
     ObstacleReason.OTHER_NOT_THERE: "name two pods of one node: its kernel chooses only among those",
-    ObstacleReason.BEYOND_BURSTABLE: "Guaranteed pods have -997: --class guaranteed",
+    ObstacleReason.BEYOND_BURSTABLE: "Guaranteed pods have -997: set --class guaranteed",
     ObstacleReason.GUARANTEED: "only using less memory helps",
     ObstacleReason.CRITICAL: "only using less memory helps",
+    ObstacleReason.NO_ROOM: "lower requests of other pods there, or move one away",
 }

@@ -16,7 +16,7 @@ from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.present.effects import edits_text, effect_moment
-from kubectl_qos.present.findings import finding_line, obstacle_sentence
+from kubectl_qos.present.findings import finding_line, obstacle_remedy, obstacle_sentence
 from kubectl_qos.present.fix_sentences import how_to_apply, requests_text
 from kubectl_qos.present.format import count, escape, full_name
 from kubectl_qos.present.killers import actor
@@ -43,11 +43,13 @@ def problem_sentences(plans: Plans) -> Iterator[str]:
             yield from unmeasured_notes(plans.snapshot, {problem.setup.node.name: problem})
 
 
-def _by_killer(inversions: Sequence[Inversion]) -> str:
+def _outliving(inversions: Sequence[Inversion]) -> str:
+    """Return the less important pods that a pod dies before, by whose hand."""
     texts = []
     for killer in (BY_RANK, EVICTING):
-        pods = [full_name(*inversion.lower) for inversion in inversions if inversion.killer is killer]
-        texts += [f"{actor(killer)}: {first_few(pods, most=1)}"] if pods else []
+        lower = {one.lower: one.priorities[1] for one in inversions if one.killer is killer}
+        pods = [f"{full_name(*key)} (priority {priority})" for key, priority in lower.items()]
+        texts += [f"{first_few(pods, most=1)}, by the {actor(killer)}"] if pods else []
     return "; ".join(texts)
 
 
@@ -87,8 +89,13 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
     ),
     column("object", _object, "the pod to change, or the workload and how many of its pods"),
     column("priority", lambda row: priority_of(row.move.pod), "its priority", NUMBER),
+    column(
+        "outlives",
+        lambda row: _outliving(row.solves),
+        "the pods of lower priority that die after it now, and before it with the change",
+        header="NOW DIES BEFORE",
+    ),
     column("change", lambda row: edits_text(row.move.pod, row.move.edits), "each value before and after"),
-    column("outlives", lambda row: _by_killer(row.solves), "pods of lower priority, by killer"),
     column("when", lambda row: effect_moment(row.move.effects, row.move.when), "when it takes effect"),
     column("requests", _requests, "how much more, of the node's allocatable memory"),
     column("how", lambda row: _how(row.move), "how it is applied"),
@@ -108,15 +115,15 @@ def lines(plans: Plans, *, headers: bool = True, width: int | None = None) -> It
 
 
 def unsolved_sentences(plan: PriorityPlan) -> Iterator[str]:
-    """Yield the inversions that stay, one line for a pod and its obstacle."""
+    """Yield which pods still die too early, one line for a pod and its obstacle, and what helps."""
     grouped = dict[tuple[object, ...], list[Unsolved]]()
     for unsolved in plan.unsolved:
         grouped.setdefault((unsolved.inversion.higher, unsolved.obstacle), []).append(unsolved)
     for equal in grouped.values():
-        first = equal[0]
-        before = _by_killer([unsolved.inversion for unsolved in equal])
-        name = full_name(*first.inversion.higher)
-        yield f"{name} still dies before others ({before}): {obstacle_sentence(first.obstacle)}"
+        (inversion, obstacle), before = equal[0], _outliving([unsolved.inversion for unsolved in equal])
+        name = f"{full_name(*inversion.higher)} (priority {inversion.priorities[0]})"
+        why = filter(None, (obstacle_sentence(obstacle), obstacle_remedy(obstacle)))
+        yield f"{name} still dies before {before}: {'; '.join(why)}"
 
 
 def _much(rows: Sequence[MoveRow]) -> Iterator[str]:
@@ -140,9 +147,11 @@ def notes(plans: Plans) -> Iterator[str]:
     # Without a plan the first problem is the answer.
     yield from islice(problem_sentences(plans), 0 if plans.plans else 1, None)
     solved = sum(len(row.solves) for row in plans.rows)
-    inversions = solved + sum(len(plan.unsolved) for plan in plans.plans)
-    if inversions:
-        yield f"solves {solved} of {count(inversions, 'inversion')}"
+    cases = solved + sum(len(plan.unsolved) for plan in plans.plans)
+    if cases:
+        right = "all" if solved == cases else str(solved)
+        change = f"these changes put {right} of them right" if solved else "no change puts one right"
+        yield f"in {count(cases, 'case')} a pod dies before one of lower priority; {change}"
     yield from _much(plans.rows)
     yield from (f"{number}: {finding_line(finding)}" for number, finding in plans.refusals)
     unsolved = [text for plan in plans.plans for text in unsolved_sentences(plan)]

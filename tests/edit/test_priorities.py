@@ -53,7 +53,7 @@ def found_by_ranking(model: NodeModel, edits: Edits) -> set[Inversion]:
     orders: dict[Killer, dict[PodKey, int]] = {FULL_NODE: kernel, EVICTION: node_eviction_ranks(ranking)}
     priority = {one.key: one.spec.priority or 0 for one in pods}
     return {
-        Inversion(killer, first, second)
+        Inversion(killer, first, second, (priority[first], priority[second]))
         for killer, order in orders.items()
         for first, second in product(order, order)
         if order[first] < order[second] and priority[first] > priority[second]

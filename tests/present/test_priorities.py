@@ -34,8 +34,11 @@ def test_a_row_says_what_whom_it_outlives_and_when(found: Plans) -> None:
         "worker-2",
         "shop/deployment/api (2 pods)",
         100_000,
+        (
+            "data/importer-5f7b9c-2vtxk (priority 0) and 8 more, by the kernel;"
+            " shop/cart-6c7fd9b5d-9qj4t (priority 0) and 1 more, by the kubelet"
+        ),
         "c requests.memory 512Mi → 852Mi",
-        "kernel: data/importer-5f7b9c-2vtxk and 8 more; kubelet: shop/cart-6c7fd9b5d-9qj4t and 1 more",
         "when recreated",
         "+680Mi for 2 pods of 1.6Gi free",
         "through deployment/api",
@@ -63,18 +66,21 @@ def test_the_patches_say_how_each_is_applied(found: Plans) -> None:
 def test_what_stays_is_said_with_its_reason(found: Plans) -> None:
     *_, first, second = notes(found)
     assert first == (
-        "shop/api-7d9c5b6f8-x2mzq still dies before others (kernel: batch/report-cron-28934-lw4pz and 7 more;"
-        " kubelet: shop/cart-6c7fd9b5d-9qj4t and 1 more): its node, or that of another pod of its workload,"
-        " has no room for the request"
+        "shop/api-7d9c5b6f8-x2mzq (priority 100000) still dies before batch/report-cron-28934-lw4pz"
+        " (priority 0) and 7 more, by the kernel; shop/cart-6c7fd9b5d-9qj4t (priority 0) and 1 more, by the"
+        " kubelet: its node, or that of another pod of its workload, has no room for the request; lower"
+        " requests of other pods there, or move one away"
     )
     assert second == (
-        "data/db-0 still dies before others (kernel: data/cache-0): it is Guaranteed: its oom_score_adj is"
-        " -997 whatever it requests"
+        "data/db-0 (priority 500000) still dies before data/cache-0 (priority 100000), by the kernel: it is"
+        " Guaranteed: its oom_score_adj is -997 whatever it requests; only using less memory helps"
     )
 
 
 def test_how_much_is_solved_and_what_to_look_at_before_applying(found: Plans, snapshot: Snapshot) -> None:
-    assert next(notes(found)) == "solves 11 of 22 inversions"
+    assert next(notes(found)) == (
+        "in 22 cases a pod dies before one of lower priority; these changes put 11 of them right"
+    )
     of_coredns = plans_of_nodes(snapshot, ["worker-1"], Scope(namespace="kube-system"))
     assert list(notes(of_coredns))[1] == (
         "1: kube-system/deployment/coredns (1 pod) requests 22 times as much as before"

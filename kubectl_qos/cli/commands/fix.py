@@ -43,9 +43,9 @@ simulation before it is offered. Without a name, fix covers the nearest death of
 node; with a node, pod or workload, all of its deaths. A terminal shows the first ten
 fixes, --all and a pipe show all.
 
---priorities answers another question: the fewest request changes after which neither
-the kernel nor the kubelet ends a pod before one of lower priority on its node. It lowers
-no value and changes no class, and says what it cannot solve and why.
+--priorities answers another question: which pod dies before a less important one on its
+node, one of lower priority, and what to change so that it dies after it: the fewest
+requests to raise. It lowers no value and changes no class, and says what stays and why.
 
 For a single node, -o kubelet-config prints kubelet settings with which the kubelet
 evicts before the kernel kills. The kubelet checks every 10 seconds, and memory may grow
@@ -68,7 +68,7 @@ examples:
   kubectl qos fix deploy/api -n shop -o kustomize      # the first one as a patch file for Kustomize
   kubectl qos fix deploy/api -n shop --apply 2 -o patch  # the second one as a patch for kubectl
   kubectl qos fix node/worker-2 --growth 20Mi -o kubelet-config  # settings for its kubelet
-  kubectl qos fix --priorities                         # requests that make pods die in priority order
+  kubectl qos fix --priorities                         # which pod dies before a less important one
   kubectl qos fix --priorities node/worker-2 -o patch  # all of their patches
   kubectl qos fix --priorities -n shop                 # only pods of this namespace are changed
 """
@@ -98,7 +98,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     of_fix = whole_number("the number of a fix: 1 is the first one", 1)
     parser.add_argument("--apply", dest="number", type=of_fix, metavar="N", help="apply fix N")
     add_switch(
-        parser, "--priorities", help="find requests with which no pod dies before one of lower priority"
+        parser,
+        "--priorities",
+        help="find pods that die before less important ones (of lower priority), and the requests to raise",
     )
     parser.add_argument(
         "--growth",

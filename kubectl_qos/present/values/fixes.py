@@ -198,7 +198,7 @@ class InversionValues(Values, frozen=True, kw_only=True):
 
 
 class MoveValues(Values, frozen=True, kw_only=True):
-    """The changes of one pod, and the inversions that end with them; pods of a workload have one number."""
+    """The changes of one pod, and the cases that they put right; pods of a workload have one number."""
 
     number: int
     namespace: str
