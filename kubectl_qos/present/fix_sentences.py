@@ -473,10 +473,8 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
         yield f"and {' and '.join(left_out)}, for deaths that come later: --all"
     shown = ((number, finding) for number, finding in fixes.refusals if number <= (most or number))
     yield from (f"{number}: {finding_line(finding)}" for number, finding in shown)
-    of_node = [str(number) for number, fix in numbered(fixes)[:most] if fix.death.killer.is_node_wide]
-    is_of_one = len({fix_object(fix) for fix in fixes.fixes}) == 1
-    if is_of_one and 0 < len(of_node) < len(fixes.fixes[:most]):
-        yield f"{', '.join(of_node)}: for when the node fills up, so that others are ended before it"
+    if len({fix_object(fix) for fix in fixes.fixes}) == 1 and len(fixes.fixes[:most]) > 1:
+        yield "; ".join(_choice(fixes, most))
     yield from unfixed_lines(fixes)
     unknown = unmeasured(fixes) if fixes.fixes or fixes.unfixed else ""
     yield from filter(None, [unknown])
@@ -489,6 +487,23 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
     yield from (note for note in basis_notes(fixes) if note != nothing)
     if fixes.kubelet is not None:
         yield f"{kubelet_sentence(fixes.kubelet)}: -o kubelet-config prints the settings"
+
+
+def _choice(fixes: FixList, most: int | None) -> Iterator[str]:
+    """Say which of several changes of one object to take, and what the others are for."""
+    first, *others = numbered(fixes)[:most]
+    death, is_refused = first.fix.death, first.number in dict(fixes.refusals)
+    if first.fix.puts_off and first.fix.fits and not is_refused:
+        yield f"take 1: it puts off the nearest death{' that can be put off' if nearer(fixes) else ''}"
+    uses: dict[str, list[str]] = {}
+    for number, fix in others:
+        use = "for when the node fills up, so that others are ended before it"
+        if fix.death == death:
+            use = "instead of 1, against the same death"
+        elif death.killer.is_node_wide or not fix.death.killer.is_node_wide:
+            use = "for a death that comes later"
+        uses.setdefault(use, []).append(str(number))
+    yield from (f"{', '.join(numbers)}: {use}" for use, numbers in uses.items())
 
 
 def no_kubelet_fix(model: NodeModel, missed: Kill | None) -> str:

@@ -47,7 +47,8 @@ def _outliving(inversions: Sequence[Inversion]) -> str:
     """Return the less important pods that a pod dies before, by whose hand."""
     texts = []
     for killer in (BY_RANK, EVICTING):
-        lower = {one.lower: one.priorities[1] for one in inversions if one.killer is killer}
+        chosen = [inversion for inversion in inversions if inversion.killer is killer]
+        lower = {inversion.lower: inversion.priorities[1] for inversion in chosen}
         pods = [f"{full_name(*key)} (priority {priority})" for key, priority in lower.items()]
         texts += [f"{first_few(pods, most=1)}, by the {actor(killer)}"] if pods else []
     return "; ".join(texts)

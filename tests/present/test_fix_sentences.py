@@ -9,6 +9,7 @@ import pytest
 
 from kubectl_qos.analysis.fix_list import FixList, fixes_for_pods, fixes_on_nodes, of_template
 from kubectl_qos.cluster.files import DemoSource
+from kubectl_qos.edit.findings import Finding, FindingCode, Severity
 from kubectl_qos.edit.fixes import (
     EvidenceKind,
     Fix,
@@ -23,7 +24,7 @@ from kubectl_qos.k8s.objects import MEMORY, Pod, ResourceList, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import ContainerHistory, History
+from kubectl_qos.k8s.usage import ContainerHistory, History, PodKey
 from kubectl_qos.present.fix_sentences import (
     MOST_ROWS,
     PRIORITY,
@@ -241,6 +242,19 @@ def test_a_pod_that_is_evicted_whole_is_named_without_a_container(snapshot: Snap
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "second"),
+    [
+        (("team-a", "web-5d4f8c-8szcd"), "instead of 1, against the same death"),
+        (("shop", "search-0"), "for a death that comes later"),
+    ],
+)
+def test_of_several_changes_it_says_which_to_take(key: PodKey, second: str, snapshot: Snapshot) -> None:
+    of_pod = fixes_for_pods(snapshot, [key])
+    assert f"take 1: it puts off the nearest death that can be put off; 2: {second}" in notes(of_pod)
+    assert not any(note.startswith("take") for note in notes(replace(of_pod, fixes=of_pod.fixes[:1])))
+
+
 def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> None:
     keys = [(pod.namespace, pod.name) for pod in snapshot.pods if pod.name.startswith("api-7d9c5b6f8")]
     of_workload = fixes_for_pods(snapshot, keys, ("Deployment", "api"))
@@ -250,10 +264,11 @@ def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> N
         assert fix_how(fix) == "through deployment/api"
         assert fix.strategy is StrategyKind.TEMPLATE
     assert of_workload.fixes[0].kind is FixKind.LIMIT, "it was killed there"
-    others = [str(number + 1) for number in range(1, len(of_workload.fixes))]
-    assert f"{', '.join(others)}: for when the node fills up, so that others are ended before it" in notes(
-        of_workload
-    )
+    numbers = ", ".join(str(number + 1) for number in range(1, len(of_workload.fixes)))
+    others = f"{numbers}: for when the node fills up, so that others are ended before it"
+    assert f"take 1: it puts off the nearest death; {others}" in notes(of_workload)
+    refused = replace(of_workload, refusals=((1, Finding(Severity.REFUSAL, "q", FindingCode.QUOTA_REFUSES)),))
+    assert others in notes(refused), "which to take is not said where the first one is refused"
     texts = [fix_requests(fix) for fix in of_workload.fixes]
     assert texts[1] == "+418Mi for 2 pods of 1.6Gi free", "both are on one node"
     assert "unchanged" in texts, "a limit"
@@ -302,7 +317,7 @@ def test_a_static_pod_has_none_that_the_server_could_apply(snapshot: Snapshot) -
 def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
     fix = found.fixes[0]
     many = FixList(
-        (fix,) * (MOST_ROWS + 2),
+        (fix, replace(fix, workload=("Deployment", "web"))) * (MOST_ROWS // 2 + 1),
         (Unfixed("n", fix.death, NoFixReason.LEAK),),
         found.snapshot,
         problems=(PRIORITY,),
