@@ -333,7 +333,8 @@ class ContainerStatus(ApiStruct, frozen=True):
     @property
     def was_oom_killed(self) -> bool:
         """Return whether its status says OOMKilled: with the systemd driver some only say Error."""
-        return any(end.reason == "OOMKilled" for end in self.ends)
+        ended = [state.terminated for state in (self.state, self.last_state) if state is not None]
+        return any(end.reason == "OOMKilled" for end in ended if end is not None)
 
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"

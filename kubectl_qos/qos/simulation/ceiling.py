@@ -207,9 +207,10 @@ class MemoryTimeline:
         used, rate, now = self._used, self._rate, self.now
         return [used[index] + int(rate[index] * now) for index in containers]
 
-    def working_set(self, container: int) -> int:
-        """Return the bytes in use by a container, by the kubelet's count."""
-        return self._working_sets[container] + int(self._rate[container] * self.now)
+    def working_sets(self, containers: Iterable[int]) -> list[int]:
+        """Return the bytes in use by each of these containers, by the kubelet's count."""
+        used, rate, now = self._working_sets, self._rate, self.now
+        return [used[index] + int(rate[index] * now) for index in containers]
 
     def pod_working_set(self, pod: int) -> int:
         """Return the bytes in use by a pod, by the kubelet's count."""

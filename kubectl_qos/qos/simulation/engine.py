@@ -363,7 +363,7 @@ class Run:
     def usage_of(self, containers: Sequence[int]) -> MemoryLevel:
         """Return the usage of containers, by both counts."""
         timeline = self.timeline
-        return MemoryLevel(sum(timeline.usages(containers)), sum(map(timeline.working_set, containers)))
+        return MemoryLevel(sum(timeline.usages(containers)), sum(timeline.working_sets(containers)))
 
     def _proc_score(self, used_bytes: int, adj: int) -> int | None:
         """Return the score in /proc, which the machine's memory scales whatever limit is hit."""
