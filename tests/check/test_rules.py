@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
 from textwrap import dedent
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import pytest
 import yaml
+from msgspec import Meta
 
 from kubectl_qos.check.policy import policies
-from kubectl_qos.check.rule import Rule
+from kubectl_qos.check.rule import Case, Hit, Parameter, Rule
 from kubectl_qos.check.rules import RULES
-from kubectl_qos.check.settings import CheckSettings
+from kubectl_qos.check.settings import CheckSettings, Level
 from kubectl_qos.k8s.releases import Release
 from tests.end_to_end.command import Run
 
@@ -52,6 +54,40 @@ def test_a_rule_that_is_off_finds_nothing(rule: Rule, run: Run) -> None:
     (run.home / ".kubectl-qos.yaml").write_text(f"rules: {{{rule.id}: off}}\n", encoding="utf-8")
     example = EXAMPLES[rule.id]
     assert rule.id not in {one["rule"] for one in found(run, example["fails"], *example.get("flags", ()))}
+
+
+def test_a_rule_is_known_everywhere_by_being_declared(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class _ManyCores(Rule):
+        id, level = "QOS999", Level.NOTE
+        title, why, remedy = "many cores", "Few nodes have them.", "Request less."
+        message = "{owner} requests more than {most} cores"
+        parameter = Parameter("most", Annotated[int, Meta(ge=1)], "a whole number from 1", 8, "the most")
+        no_policy = "it is a trial"
+
+        def find(self, case: Case) -> Iterator[Hit]:
+            most = self.value_in(case.settings)
+            for owner in case.owners:
+                if owner.amounts("requests")["cpu"].value() > most:
+                    yield case.hit(owner, "resources.requests[cpu]", most=most)
+
+    monkeypatch.setitem(RULES, "QOS999", _ManyCores())
+    pod = "{name: a, resources: {requests: {cpu: 3, memory: 1Gi}}}"
+    manifest = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec: {{containers: [{pod}]}}\n"
+    assert found(run, manifest) == [], "its default is 8"
+    settings = run.home / ".kubectl-qos.yaml"
+    settings.write_text("rules: {QOS999: {most: 2, level: error}}\n")
+    (item,) = found(run, manifest)
+    assert (item["rule"], item["title"], item["level"]) == ("QOS999", "many cores", "error")
+    assert item["message"] == "container a requests more than 2 cores"
+    assert found(run, manifest, "--rule", "QOS999=off") == []
+    [sarif] = json.loads(run("check", "x.yaml", "-o", "sarif").out)["runs"]
+    (*_, declared), (result,) = sarif["tool"]["driver"]["rules"], sarif["results"]
+    assert (declared["id"], declared["name"], result["ruleIndex"]) == ("QOS999", "ManyCores", len(RULES) - 1)
+    assert "QOS999 has no policy: it is a trial" in run("check", "--to-policy").err
+    waived = manifest.replace("name: web", 'name: web, annotations: {kubectl-qos/waive: "QOS999: few"}')
+    assert found(run, waived) == []
+    settings.write_text("rules: {QOS999: {most: 0}}\n")
+    assert "rules.QOS999.most must be a whole number from 1, not 0" in run("check", "x.yaml").err
 
 
 @pytest.mark.parametrize(
