@@ -202,8 +202,10 @@ def _clean(line: str) -> str:
         line = _QUOTED.sub("", line)
     if line.lstrip()[:1] == "[":
         line = _NO_TIME.sub("", line)
-    if "OOMKilling" in line or line.lstrip().startswith("Message:"):
-        line = _OF_EVENT.sub("", _OF_DETECTOR.sub(r"\1\2 kernel: \3", line))
+    if "OOMKilling" in line:
+        line = _OF_DETECTOR.sub(r"\1\2 kernel: \3", line)
+    if ("OOMKilling" in line or "Message:" in line) and (event := _OF_EVENT.match(line)) is not None:
+        line = line[event.end() :]
     if "vmconsole=" in line and (guest := _OF_GUEST.search(line)) is not None:
         line = "{time} {id} {line}".format_map(guest.groupdict()).replace("\\", "")
     return line

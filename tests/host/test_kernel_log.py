@@ -23,7 +23,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.host import kernel_log
 from kubectl_qos.host.kernel_log import read_file, read_kmsg, read_log
 from kubectl_qos.host.log_lines import parse_line
-from kubectl_qos.host.log_text import LONGEST, read_lines
+from kubectl_qos.host.log_text import LONGEST, messages, read_lines
 from kubectl_qos.qos.cgroup.names import pod_cgroup
 from kubectl_qos.qos.kills.choice import Unranked, VictimChoice, explain_choice
 from kubectl_qos.qos.kills.report import Constraint, Invoker, KernelLog, OomReport, distinct_reports
@@ -560,11 +560,16 @@ def test_four_times_the_log_takes_four_times_as_much_work() -> None:
         "\x1b[",
         "[pid] uid tgid ",
         "kern : ",
+        "Message: ",
+        "OOMKilling ",
+        "Got sys oom event event=Pid:1 ProcessName:a TimeOfDeath: ContainerName:/a ",
+        'time="2026-11-20T12:00:00" sandbox=a vmconsole=',
     ],
 )
 def test_no_line_takes_more_than_its_length(piece: str) -> None:
     def read(size: int) -> None:
         line = piece * (size // len(piece))
+        list(messages([line]))
         text = ["oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=" + line, "x invoked oom-killer: " + line]
         text += [line + " invoked oom-killer: ", "Killed process 1 (" + line]
         text += ["Task in " + line + " killed as a result of limit of", "Mem-Info:", line]
