@@ -205,7 +205,7 @@ def fix_change(fix: Fix) -> str:
 def fix_effect(fix: Fix) -> str:
     """Say what happens to the death, what else kills before it, and how the class changes."""
     death, after = fix.death, fix.after
-    words = killer_label(death)
+    words = killer_words(death)
     if death.waits:
         is_looping = any(loop.container == death.container for loop in oom_loops(fix.pod))
         words += " at its next start" if is_looping else " when it was killed"
