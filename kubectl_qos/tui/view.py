@@ -81,6 +81,13 @@ class View:
         """Return the same list with all rows, only the columns that fit, and ages."""
         return replace(self, filter=EVERYTHING, at_risk=False, wide=False, times=False)
 
+    def within(self, scope: Scope) -> View:
+        """Return the view with the node and namespace whose pods alone were read."""
+        node = scope.node if self.node is None else self.node
+        return replace(
+            self, node=node, namespace=scope.namespace if self.namespace is None else self.namespace
+        )
+
     def pod_rows(self, view_model: ViewModel) -> Sequence[PodRow]:
         """Return the pods of the node, namespace and workload, in kill order."""
         rows = view_model.rows.rows

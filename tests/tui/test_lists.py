@@ -609,6 +609,11 @@ def test_lists_of_a_part_of_the_cluster_hold_no_other_pods(scope: Scope) -> None
         assert sum(row.pods for row in listed(kind, view_model)[1]) == living
 
 
+async def test_the_title_names_what_alone_was_read() -> None:
+    async with running(scope=Scope(namespace="shop", node="worker-1")) as pilot:
+        assert title(pilot).startswith("worker-1 / shop  ")
+
+
 def test_the_next_victim_of_a_node_is_named_even_outside_the_scope() -> None:
     view_model = facts_for(Scope(namespace="data"))
     nodes, rows = listed(ListKind.NODES, view_model)

@@ -351,7 +351,7 @@ class BrowseScreen(QosScreen):
         pressed = self.qos.keys.first("main.eviction") if under_pressure else ""
         table.set_title(
             list_title(
-                self.view,
+                self.view.within(view_model.scope),
                 shown,
                 total,
                 order,
