@@ -37,7 +37,7 @@ from kubectl_qos.tui.actions import (
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.follower import FindPod, Follower, Updated, UpdateFailed
 from kubectl_qos.tui.lists.base import ListCache
-from kubectl_qos.tui.lists.clusters import ClusterPoller
+from kubectl_qos.tui.lists.groups import ClusterPoller
 from kubectl_qos.tui.screens.base import QosScreen, SingleDismissScreen, TitleLine
 from kubectl_qos.tui.screens.dialogs import HelpScreen, LeaveDialog, SaveAs, TextScreen, help_sections
 from kubectl_qos.tui.screens.main import MainScreen
@@ -505,7 +505,7 @@ class QosApp(Shell):
         self._follower.pause(self.status.paused)
 
     def action_undo(self) -> None:
-        from kubectl_qos.tui.screens.undo import UndoScreen
+        from kubectl_qos.tui.screens.apply import UndoScreen
 
         if self.refuses_change():
             return

@@ -1,14 +1,14 @@
-"""A change that the UI makes: it informs the screens, and reverts itself after a trial.
+"""A change that the UI makes, which informs the screens and reverts itself after a trial, and its lines.
 
 cluster/driver.py has the loop, edit/apply_state.py the steps, write_service.py the list of changes;
-screens/apply.py shows the state and feeds it answers.
+screens/apply.py shows the lines, and feeds the change answers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,26 +18,30 @@ from textual.message import Message
 
 from kubectl_qos.cluster.driver import Driver
 from kubectl_qos.config.state import HistoryFile
-from kubectl_qos.edit import apply_state
-from kubectl_qos.edit.history import Entry
+from kubectl_qos.edit.apply_state import Apply, Blocked, ConflictError, DryRunResult, Phase, UnknownOutcome
+from kubectl_qos.edit.edits import PatchRequest, value_now
+from kubectl_qos.edit.history import Entry, ValueConflict
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects, pod_reference
-from kubectl_qos.edit.status import Stage
-from kubectl_qos.errors import QosError
+from kubectl_qos.edit.server_response import expected_response
+from kubectl_qos.edit.status import Stage, TrialPlan
+from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present import changes as of_trial
+from kubectl_qos.k8s.quantity import parse_time
+from kubectl_qos.present import changes as words
 from kubectl_qos.present.changes import alternative, progress_line, tried, unreverted
-from kubectl_qos.present.format import duration
+from kubectl_qos.present.format import duration, escape
+from kubectl_qos.present.output import ARROW, Section
+from kubectl_qos.present.preview import first_death
 from kubectl_qos.tui.actions import Keys
-from kubectl_qos.tui.apply_lines import error_lines, plan_line, waiting_lines
 from kubectl_qos.tui.background import attempt
-from kubectl_qos.tui.edit_target import EditTarget
-from kubectl_qos.tui.widgets.text_view import TextLine
+from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
+from kubectl_qos.tui.view_model import ViewModel, pod_named
+from kubectl_qos.tui.widgets.text_view import TextLine, escape_lines, yaml_line
 
 if TYPE_CHECKING:
     from kubectl_qos.cluster.source import Source
     from kubectl_qos.cluster.writer import Writer
-    from kubectl_qos.tui.view_model import ViewModel
 
 
 @dataclass
@@ -74,9 +78,7 @@ class RunningChange(Driver):
     trial, or why nothing does. Once it `is_left`, its end is notified.
     """
 
-    def __init__(
-        self, service: Service, target: EditTarget, writer: Writer | None, change: apply_state.Apply
-    ) -> None:
+    def __init__(self, service: Service, target: EditTarget, writer: Writer | None, change: Apply) -> None:
         super().__init__(target.source, writer, service.history)
         self._service = service
         self.sent_at: datetime | None = None
@@ -99,9 +101,9 @@ class RunningChange(Driver):
     @property
     def pending(self) -> str:
         """Return what leaving the UI would leave open: an answer, or a trial; else empty."""
-        if self.state.phase is apply_state.Phase.SENDING:
+        if self.state.phase is Phase.SENDING:
             return f"{self.name}: it was sent, and there is no answer yet"
-        is_followed = self.state.phase is apply_state.Phase.FOLLOWING
+        is_followed = self.state.phase is Phase.FOLLOWING
         waits = is_followed or (self.state.reverts and self.undoing is None)
         if self.state.plan is None or not waits:
             return ""
@@ -110,7 +112,7 @@ class RunningChange(Driver):
     @property
     def outcome(self) -> str:
         error, done = self.state.error, "reverted" if self.state.undoes else "changed"
-        if isinstance(error, apply_state.UnknownOutcome):
+        if isinstance(error, UnknownOutcome):
             return f"{self.name}: {error}"
         return f"{self.name} was not {done}: {error}" if error is not None else f"{self.name} was {done}"
 
@@ -124,7 +126,7 @@ class RunningChange(Driver):
     def leave(self) -> None:
         """Follow what was sent to its end, though nobody looks at it any more."""
         self.is_left = True
-        if self.state.phase is not apply_state.Phase.FOLLOWING:
+        if self.state.phase is not Phase.FOLLOWING:
             self.advance(self.state.leave())
         if isinstance(self.undoing, RunningChange):
             self.undoing.leave()
@@ -137,23 +139,23 @@ class RunningChange(Driver):
         else:
             self._service.run(work, then)
 
-    def show_state(self, before: apply_state.Apply) -> None:
+    def show_state(self, before: Apply) -> None:
         """Tell the screens, or notify how a change ends that nobody looks at."""
         has_left = before.phase if before.phase is not self.state.phase else None
-        if self.state.phase is apply_state.Phase.SENDING and has_left is not None:
+        if self.state.phase is Phase.SENDING and has_left is not None:
             self.sent_at = self.source.now()
         self._service.updated(self)
-        if has_left is apply_state.Phase.SENDING:
+        if has_left is Phase.SENDING:
             self._notify(self.outcome, failed=self.state.error is not None)
         self._notify_screens()
-        if has_left is apply_state.Phase.FOLLOWING:
+        if has_left is Phase.FOLLOWING:
             if self.state.plan is not None:
                 self.run(self._end_trial, self._trial_ended)
             elif (progress := self.state.progress) is not None:
                 failed = progress.stage is not Stage.DONE and not progress.is_reverted
                 self._notify(f"{self.name}: {progress_line(progress)}", failed=failed)
 
-    def confirm(self, dry_run: apply_state.DryRunResult) -> None:
+    def confirm(self, dry_run: DryRunResult) -> None:
         """Let the uppermost screen ask, unless the change is made without a question."""
         if self._is_automatic:
             self.advance(self.state.confirm(yes=True))
@@ -204,7 +206,7 @@ class RunningChange(Driver):
         kinds = [strategy.kind for strategy in change.state.strategies]
         change.advance(change.state.choose(kinds.index(entry.strategy) if entry.strategy in kinds else 0))
         if change.state.conflicts:
-            raise apply_state.ConflictError("someone else has changed it since", change.state.conflicts)
+            raise ConflictError("someone else has changed it since", change.state.conflicts)
         if change.state.blocked is not None:
             strategy = change.state.strategy
             why = strategy.reason if strategy is not None else "nothing can be sent"
@@ -214,11 +216,11 @@ class RunningChange(Driver):
         return change
 
 
-def promise_lines(state: apply_state.Apply) -> list[TextLine]:
+def promise_lines(state: Apply) -> list[TextLine]:
     """Return what a trial promises before the change is sent, and what not; nothing of another change."""
     if state.plan is None:
         return []
-    unreverted = of_trial.unreverted_line(state)
+    unreverted = words.unreverted_line(state)
     lines = [TextLine(f"  on trial {plan_line(state.plan)}", "changed")]
     return [*lines, *([TextLine(unreverted, "wrong")] if unreverted else [])]
 
@@ -228,9 +230,9 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     plan, trial = change.state.plan, change.state.trial
     if plan is None or change.state.result is None:
         return
-    yield from (TextLine(f"  {line}") for line in of_trial.trial_lines(trial))
-    if change.state.phase is apply_state.Phase.FOLLOWING:
-        seen = of_trial.trial_words(trial) or "nothing of that was seen"
+    yield from (TextLine(f"  {line}") for line in words.trial_lines(trial))
+    if change.state.phase is Phase.FOLLOWING:
+        seen = words.trial_words(trial) or "nothing of that was seen"
         ended = "" if change.state.is_done else ", not done yet"
         so_far = f"{duration(int(change.elapsed))} so far{ended}: {seen}"
         yield TextLine(f"  on trial {plan_line(plan)}; {so_far}", "muted")
@@ -243,7 +245,7 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     undoing, state = change.undoing, change.state
     progress, seen, tried_for = (
         state.progress,
-        of_trial.trial_words(state.trial),
+        words.trial_words(state.trial),
         duration(int(state.seconds)),
     )
     if progress is not None and progress.is_reverted:
@@ -253,7 +255,7 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     if seen:
         yield TextLine(f"! it did not hold: {seen}", "wrong")
     elif progress is not None and not state.is_done:
-        yield TextLine(f"! after {tried_for} last seen as: {of_trial.progress_line(progress)}", "wrong")
+        yield TextLine(f"! after {tried_for} last seen as: {words.progress_line(progress)}", "wrong")
     elif state.trial.outcomes:
         yield TextLine(f"  it held for {tried_for}", "answer")
     else:
@@ -263,10 +265,211 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
         yield from error_lines("it is not reverted", failed)
     elif undoing is not None and not isinstance(undoing, QosError) and undoing.state.result is not None:
         restored = ": the previous values are restored" if undoing.state.is_done else ""
-        line = f"  {of_trial.revert_line(undoing.state.progress)}{restored}"
+        line = f"  {words.revert_line(undoing.state.progress)}{restored}"
         yield TextLine(line, "answer" if restored else "changed")
         yield from waiting_lines(undoing.state)
     elif state.reverts:
         yield TextLine("  reverting it …", "muted")
     else:
         yield TextLine(f"  {keys.first('app.undo')} reverts it", "muted")
+
+
+def error_lines(about: str, error: QosError, remedies: Sequence[str] = ()) -> list[TextLine]:
+    """Return an error in its own words, the three values of a conflict, and its hint or the remedies."""
+    status = f" ({error.status})" if isinstance(error, ApiError) else ""
+    lines = [TextLine(f"! {about}: {escape_lines(str(error))}{status}", "wrong")]
+    if isinstance(error, ConflictError):
+        lines += _conflict_lines(error.conflicts)
+    hints = [error.hint] if error.hint and not remedies else []
+    return [*lines, *(TextLine(f"  {escape_lines(text)}") for text in (*hints, *remedies))]
+
+
+def _request_error_lines(error: QosError, remedies: Sequence[str] = ()) -> list[TextLine]:
+    """Return why a change was not sent or not made, or why that is unknown."""
+    about = "outcome unknown" if isinstance(error, UnknownOutcome) else "not applied"
+    return error_lines(about, error, remedies)
+
+
+def _conflict_lines(conflicts: Iterable[ValueConflict]) -> list[TextLine]:
+    return [TextLine(f"    {line}", "changed") for line in words.conflict_lines(conflicts)]
+
+
+def blocked_sentence(state: Apply, keys: Keys) -> str:
+    """Return why nothing can be sent, empty if something can."""
+    match state.blocked:
+        case None:
+            return ""
+        case Blocked.LOADING:
+            return "still loading owners and quotas"
+        case Blocked.CONFLICT:
+            return "someone else changed it: reload, or keep mine"
+        case Blocked.NO_REQUEST:
+            assert state.strategy is not None
+            why = state.strategy.reason or "save the manifest, delete the pod and recreate it"
+            return f"{words.strategy_title(state.strategy)}: {why}"
+        case Blocked.UNREADABLE:
+            return str(state.error)
+        case Blocked.READ_ONLY:
+            return f"{state.read_only}; {keys.first('apply.patch')} shows the patch, to save it"
+
+
+def change_lines(state: Apply) -> list[TextLine]:
+    """Return the values before and after, and those that someone else has changed."""
+    if state.request is not None:
+        lines = words.change_lines(state.request.before, state.request.edits)
+    else:
+        before = [replace(edit, quantity=value_now(state.pod, edit)) for edit in state.edits]
+        lines = words.change_lines(before, state.edits)
+    text_lines = [TextLine(f"  {line}") for line in lines]
+    if state.conflicts:
+        text_lines.append(TextLine("! someone else has changed this since:", "wrong"))
+        text_lines += _conflict_lines(state.conflicts)
+    return text_lines
+
+
+def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]:
+    """Return the server's newest answer to the chosen strategy."""
+    patch_remedy = f"{keys.first('apply.patch')} shows the patch, to save it"
+    if state.error is not None:
+        if not state.is_loaded:
+            return error_lines("cannot be read", state.error)
+        reload, keep = keys.first("apply.reload"), keys.first("apply.keep_mine")
+        remedies = (
+            f"{reload}  discard mine, reload",
+            f"{keep}  keep mine: the same change of the object now, dry run first",
+        )
+        return _request_error_lines(state.error, remedies if state.has_conflict else ())
+    if not state.is_loaded:
+        return [TextLine("  loading related objects: owners, LimitRanges, quotas …", "muted")]
+    if state.phase is Phase.DRY_RUN:
+        after = ", confirmation follows" if state.confirms_next else ""
+        return [TextLine(f"  dry run: waiting for {escape(target.source.title)} …{after}", "muted")]
+    if state.request is None:
+        return []
+    if state.read_only is not None:
+        return error_lines("cannot be applied", state.read_only, [patch_remedy])
+    if state.accepted is not None:
+        accepted = state.accepted
+        first, *more = words.dry_run_lines(accepted.request, accepted.stored, accepted.warnings)
+        return [TextLine(f"  {first}", "answer"), *(TextLine(f"  {line}", "changed") for line in more)]
+    apply, dry_run = keys.first("apply.apply"), keys.first("apply.dry_run")
+    next_keys = f"  {apply} applies it, after a dry run and a question; {dry_run} sends the dry run alone"
+    return [TextLine(next_keys, "muted"), *_expected_lines(state)]
+
+
+def _expected_lines(state: Apply) -> list[TextLine]:
+    """Return the refusal that a server is expected to answer, unless a finding says the same."""
+    if state.related is None or state.strategy is None:
+        return []
+    if any(section.title == REFUSED for section in state_findings(state)):
+        return []
+    refused = expected_response(state.preview, state.related, state.strategy.kind, state.request)
+    return [TextLine(f"! {words.expected_response_line(refused)}", "wrong")] if refused is not None else []
+
+
+def state_findings(state: Apply) -> tuple[Section, ...]:
+    """Return the findings on the chosen strategy; without refusals once the server itself has refused."""
+    left_out = {REFUSED} if state.error is not None else set()
+    return tuple(section for section in finding_sections(state) if section.title not in left_out)
+
+
+def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
+    """Return the exact request, or how to apply the change without one."""
+    if state.strategy is None:
+        return []
+    if state.request is None:
+        key = keys.first("apply.patch")
+        return [TextLine(f"  {key} shows the patch and the manifest, to save them")]
+    head, media_type, *body = words.request_lines(state.request)
+    return [TextLine(head, "answer"), TextLine(media_type, "muted"), *map(yaml_line, body)]
+
+
+def progress_lines(
+    state: Apply, request: PatchRequest, context: str, seconds: int, keys: Keys
+) -> Iterator[TextLine]:
+    """Yield what was sent to a context `seconds` ago, what was seen of it, and what follows."""
+    for line in words.change_lines(request.before, request.edits):
+        yield TextLine(f"  {line}")
+    if state.seen:
+        yield TextLine("")
+    effects = state.preview.effects_of(state.strategy.kind) if state.strategy is not None else None
+    for status in state.seen:
+        line = "accepted by the server"
+        if status.progress is not None:
+            line = words.progress_line(status.progress, effects, undoes=state.undoes)
+        is_newest = status is state.seen[-1]
+        mark, token = (">", "title") if is_newest else (" ", "muted")
+        yield TextLine(f"{mark} {duration(status.seconds):>4}  {line}", token)
+    if state.phase is Phase.FOLLOWING and state.error is not None:
+        yield TextLine(f"! cannot check it now: {escape(str(state.error))}", "wrong")
+    yield TextLine("")
+    if state.phase is Phase.SENDING:
+        yield TextLine(f"  sent to {escape(context)}, no answer yet, {duration(seconds)}")
+    elif state.plan is not None and state.error is None:
+        pass
+    elif state.phase is Phase.FOLLOWING:
+        yield from waiting_lines(state)
+        yield TextLine(f"  watching it until it has settled, {duration(seconds)} so far", "muted")
+    elif state.error is not None:
+        yield from _request_error_lines(state.error)
+    else:
+        yield from _settled_lines(state, keys)
+
+
+def _same(then: Pod, view_model: ViewModel) -> Pod | None:
+    """Return the pod as it is now on its node, None if that is another pod."""
+    now = pod_named(view_model, (then.namespace, then.name), then.node_name)
+    return now if now is not None and now.metadata.uid == then.metadata.uid else None
+
+
+def killed_lines(
+    then: Pod, view_model: ViewModel | None, sent_at: datetime | None = None
+) -> Iterator[TextLine]:
+    """Yield what was killed of a pod on its node since `then`, and when, by a change that was sent."""
+    now = _same(then, view_model) if view_model is not None else None
+    if now is None:
+        return
+    if now.is_terminal and not then.is_terminal:
+        reason = escape(now.status.reason or now.status.phase)
+        yield TextLine(f"! the pod has ended meanwhile: {reason}", "wrong")
+    before = {status.name: status.ends[:1] for status in then.status.every_container}
+    for status in now.status.every_container:
+        last = status.ends[:1]
+        if last and last[0].reason == "OOMKilled" and last != before.get(status.name):
+            when, ended = "meanwhile", parse_time(last[0].finished_at)
+            if sent_at is not None and ended is not None:
+                seconds = int((ended - sent_at).total_seconds())
+                side = "before" if seconds < 0 else "after"
+                when = f"{duration(abs(seconds))} {side} the change was sent"
+            yield TextLine(f"! {escape(status.name)} was OOMKilled {when}", "wrong")
+
+
+def death_lines(target: EditTarget, view_model: ViewModel) -> Iterator[TextLine]:
+    """Yield the next death of a pod before its change was made, and as it is now; nothing of a workload."""
+    node = target.pod.node_name
+    then, later = target.view_model.deaths(node), view_model.deaths(node)
+    if _same(target.pod, view_model) is not None and then is not None and later is not None:
+        before, now = first_death(then.state, target.pod), first_death(later.state, target.pod)
+        yield TextLine(f"  next death of it {before}{', as before' if before == now else f' {ARROW} {now}'}")
+
+
+def plan_line(plan: TrialPlan) -> str:
+    """Return how long a change is on trial, and what reverts it."""
+    return f"for {duration(int(plan.seconds))}, and reverted at: {', '.join(plan.undo_if)}"
+
+
+def waiting_lines(state: Apply) -> Iterator[TextLine]:
+    """Say that the change waits for usage, which shrinking a limit needs."""
+    if state.progress is not None and state.progress.waits_for_usage:
+        yield TextLine(f"! {words.WAITS_FOR_USAGE}", "wrong")
+
+
+def _settled_lines(state: Apply, keys: Keys) -> Iterator[TextLine]:
+    if state.is_undone:
+        return
+    if not state.is_done:
+        yield TextLine("! nothing more will happen by itself", "wrong")
+    if not state.undoes:
+        yield TextLine(f"  {keys.first('app.undo')} reverts it", "muted")
+    elif state.is_done:
+        yield TextLine("  the previous values are restored", "answer")

@@ -57,18 +57,10 @@ def start(  # noqa: PLR0913 - those of the app
 ) -> int:
     """Run the UI until it is left; return the exit code.
 
-    Args:
-        source: where pods, nodes and usage come from.
-        scope: which pods are read.
-        settings: of the person's file.
-        find: finds the pod whose edit screen is opened at once, in the first snapshot.
-        notes: about the source, such as documents that could not be read.
-        readonly: disables everything that could change a cluster.
-        keeps_history: changes can be undone after the process has ended.
-        contexts: the other clusters to switch to.
-
-    Raises:
-        QosError: `find` found none, or there is no terminal to paint on and to read keys from.
+    `scope` says which pods are read, `find` finds the pod whose edit screen is opened at once, `notes` are
+    about the source. With `readonly` nothing can change a cluster; with `keeps_history` changes can be undone
+    after the process has ended. Raises QosError if `find` found none, or there is no terminal to paint on and
+    to read keys from.
     """
     _check_terminal(os.environ)
     _read_keys_from_terminal()

@@ -221,11 +221,8 @@ def needs_ascii(environment: Mapping[str, str], encoding: str | None) -> bool:
 
     The Linux console (TERM=linux) counts: its fonts have 256 or 512 signs, with lines and blocks among them
     but without ◐, ▸, ━ and most steps of a sparkline, and show the same sign for each that they lack, so that
-    classes could not be told apart. Without TERM, as on Windows, the encoding decides.
-
-    Args:
-        environment: the variables of the environment.
-        encoding: that of the stream that the UI is written to (`sys.__stderr__`); None if it has none.
+    classes could not be told apart. Without TERM, as on Windows, the encoding of the stream
+    decides that the UI is written to (`sys.__stderr__`), None if it has none.
     """
     return not is_utf8(encoding) or _POOR.fullmatch(environment.get("TERM", "")) is not None
 

@@ -18,7 +18,7 @@ from kubectl_qos.tui.actions import (
     shown_key,
 )
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.screens.apply import ApplyScreen, PatchScreen, ProgressScreen
+from kubectl_qos.tui.screens.apply import ApplyScreen, PatchScreen, ProgressScreen, UndoScreen
 from kubectl_qos.tui.screens.base import fitting_keys
 from kubectl_qos.tui.screens.dialogs import (
     ConfirmWrite,
@@ -40,7 +40,6 @@ from kubectl_qos.tui.screens.past import TimeSlider
 from kubectl_qos.tui.screens.read import ReadScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu, Palette, SelectDialog
 from kubectl_qos.tui.screens.simulation import SimulationScreen
-from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 from kubectl_qos.tui.widgets.text_view import TextScroll

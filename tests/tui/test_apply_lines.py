@@ -27,7 +27,7 @@ from kubectl_qos.k8s.objects import Pod, PodStatus
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.changes import WAITS_FOR_USAGE
-from kubectl_qos.tui import apply_lines, running_change
+from kubectl_qos.tui import running_change
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import EditTarget, related_sections
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
@@ -44,36 +44,36 @@ VALUES = (None, "0", "64Mi", "900Gi")
 def test_what_was_killed_meanwhile_is_said(facts: ViewModel) -> None:
     then = pod_named(demo(), API)
     later = build_view_model(died(demo()), Scope(), DEMO_TIME)
-    assert not list(apply_lines.killed_lines(then, facts))
-    (line,) = apply_lines.killed_lines(then, later)
+    assert not list(running_change.killed_lines(then, facts))
+    (line,) = running_change.killed_lines(then, later)
     assert line.text == "! c was OOMKilled meanwhile"
-    (line,) = apply_lines.killed_lines(then, later, DEMO_TIME)
+    (line,) = running_change.killed_lines(then, later, DEMO_TIME)
     assert line.text == "! c was OOMKilled meanwhile", "at an unknown time"
     for ended, when in (("11:59:50", "15s before"), ("12:00:07", "2s after")):
         killed = died(demo(), finished_at=f"2026-05-15T{ended}Z")
         later = build_view_model(killed, Scope(), DEMO_TIME)
-        (line,) = apply_lines.killed_lines(then, later, datetime(2026, 5, 15, 12, 0, 5, tzinfo=UTC))
+        (line,) = running_change.killed_lines(then, later, datetime(2026, 5, 15, 12, 0, 5, tzinfo=UTC))
         assert line.text == f"! c was OOMKilled {when} the change was sent"
     evicted = msgspec.structs.replace(then, status=PodStatus(phase="Failed", reason="Evicted"))
     later = build_view_model(replace(demo(), pods=(evicted,)), Scope(), DEMO_TIME)
-    (line,) = apply_lines.killed_lines(then, later)
+    (line,) = running_change.killed_lines(then, later)
     assert line.text == "! the pod has ended meanwhile: Evicted"
 
 
 def test_the_next_death_is_said_as_it_was_and_as_it_is_now(facts: ViewModel) -> None:
     then = pod_named(demo(), API)
     target = EditTarget(then, facts, DemoSource())
-    (line,) = apply_lines.death_lines(target, facts)
+    (line,) = running_change.death_lines(target, facts)
     assert line.text == "  next death of it +687Mi kubepods limit, as before"
     lowered = apply_edits(then, [replace(memory("1940Mi"), side=Side.LIMITS)])
     pods = tuple(lowered if one.metadata.uid == then.metadata.uid else one for one in demo().pods)
-    (line,) = apply_lines.death_lines(
+    (line,) = running_change.death_lines(
         target, build_view_model(replace(demo(), pods=pods), Scope(), DEMO_TIME)
     )
     assert line.text == "  next death of it +687Mi kubepods limit → +10Mi own limit 99%"
     gone = tuple(one for one in demo().pods if one.metadata.uid != then.metadata.uid)
     assert not list(
-        apply_lines.death_lines(target, build_view_model(replace(demo(), pods=gone), Scope(), DEMO_TIME))
+        running_change.death_lines(target, build_view_model(replace(demo(), pods=gone), Scope(), DEMO_TIME))
     )
 
 
@@ -155,11 +155,11 @@ def begin(facts: ViewModel, pod: Pod, edits: list[Edit], related: RelatedObjects
 
 
 def all_lines(state: Apply, target: EditTarget) -> list[TextLine]:
-    apply_lines.state_findings(state)
+    running_change.state_findings(state)
     return [
-        *apply_lines.change_lines(state),
-        *apply_lines.answer_lines(state, target, KEYS),
-        *apply_lines.request_lines(state, KEYS),
+        *running_change.change_lines(state),
+        *running_change.answer_lines(state, target, KEYS),
+        *running_change.request_lines(state, KEYS),
     ]
 
 
@@ -175,7 +175,7 @@ def test_lines_of_every_pod(facts: ViewModel) -> None:
         for index in range(len(state.strategies)):
             state = state.choose(index)[0]
             assert all(line.text.isprintable() for line in all_lines(state, target))
-            assert (apply_lines.blocked_sentence(state, KEYS) == "") == (state.blocked is None)
+            assert (running_change.blocked_sentence(state, KEYS) == "") == (state.blocked is None)
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)
@@ -240,7 +240,7 @@ def followed(state: Apply, *answers: Progress | QosError) -> Apply:
 
 def progress(state: Apply) -> str:
     assert state.request is not None
-    return text_of(apply_lines.progress_lines(state, state.request, "scripted", 9, KEYS))
+    return text_of(running_change.progress_lines(state, state.request, "scripted", 9, KEYS))
 
 
 def text_of(lines: Iterable[TextLine]) -> str:
@@ -254,15 +254,17 @@ def test_a_refusal_is_a_sentence_where_it_was_tried_and_where_it_was_watched(
     state, target = api(facts)
     assert state.request is not None
     refused = state.dry_run()[0].dry_run_answered(state.request, error)[0]
-    assert text_of(apply_lines.answer_lines(refused, target, KEYS)).startswith(words)
+    assert text_of(running_change.answer_lines(refused, target, KEYS)).startswith(words)
     refused = sent(state).sent(error)[0]
-    assert text_of(apply_lines.answer_lines(refused, target, KEYS)).startswith(words)
+    assert text_of(running_change.answer_lines(refused, target, KEYS)).startswith(words)
     assert words.partition(" l discard")[0] in progress(refused)
 
 
 def test_every_phase_of_sending(facts: ViewModel) -> None:
     state, target = api(facts)
-    assert text_of(apply_lines.answer_lines(state.dry_run()[0], target, KEYS)).endswith("waiting for demo …")
+    assert text_of(running_change.answer_lines(state.dry_run()[0], target, KEYS)).endswith(
+        "waiting for demo …"
+    )
     assert progress(sent(state)).endswith("sent to scripted, no answer yet, 9s")
     assert "> 1s accepted by the server watching it until it has settled, 9s so far" in progress(
         followed(state)
@@ -304,7 +306,7 @@ def test_who_may_write(facts: ViewModel, settings: UserSettings, readonly: bool,
     state = service.begin(target, [memory("1Gi")], around(pod)).state
     assert str(state.read_only or "") == sentence
     assert (state.blocked is None) == (not sentence)
-    assert sentence in apply_lines.blocked_sentence(state, KEYS)
+    assert sentence in running_change.blocked_sentence(state, KEYS)
 
 
 class Screens:

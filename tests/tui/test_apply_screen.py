@@ -26,11 +26,10 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.present.changes import entry_state
 from kubectl_qos.tui.actions import ACTIONS, BindingGroup
-from kubectl_qos.tui.screens.apply import ApplyScreen, PatchScreen, ProgressScreen, StrategyList
+from kubectl_qos.tui.screens.apply import ApplyScreen, PatchScreen, ProgressScreen, StrategyList, UndoScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.screens.undo import UndoScreen
 from kubectl_qos.tui.widgets.text_view import TextView
 from tests.tui.idle import SOON_SECONDS
 from tests.tui.sources import API, Run, ScriptedSource, demo, died, pod_named, running

@@ -24,7 +24,7 @@ from kubectl_qos.present.preview import replicas_section
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.node_state import state_of_node
 from kubectl_qos.tui.app import QosApp
-from kubectl_qos.tui.edit_lines import deaths_layout, ladder_layout, values_layout
+from kubectl_qos.tui.edit_target import deaths_layout, ladder_layout, values_layout
 from kubectl_qos.tui.screens.apply import PatchScreen
 from kubectl_qos.tui.screens.dialogs import LeaveDialog, SaveAs
 from kubectl_qos.tui.screens.edit import EditScreen

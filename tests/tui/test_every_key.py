@@ -26,7 +26,7 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.tui.actions import ACTIONS, Action, BindingGroup, Keys, actions_in_group
 from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.lists.base import ListTable
-from kubectl_qos.tui.lists.panes import ExplanationPanel
+from kubectl_qos.tui.lists.panes import ExplanationPanel, Timeline
 from kubectl_qos.tui.screens.base import Dialog, KeyFooter, QosScreen, TitleLine
 from kubectl_qos.tui.screens.edit import EditScreen
 from kubectl_qos.tui.screens.explain import CollapsibleTitle
@@ -37,7 +37,6 @@ from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 from kubectl_qos.tui.widgets.table import GAP, GUTTER
 from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
-from kubectl_qos.tui.widgets.timeline import Timeline
 from tests.tui.contrast import PROBE, Pair, illegible, painted
 from tests.tui.sources import API, Run, ScriptedSource, demo, node_after_node, running, with_usage
 from tests.tui.test_past import Store

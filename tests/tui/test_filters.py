@@ -20,10 +20,9 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.output import ColumnType
 from kubectl_qos.present.pod_columns import BY_KEY
-from kubectl_qos.tui.filters import RowFilter, filter_completions
+from kubectl_qos.tui.filters import LONGEST_WORD, RowFilter, SafePattern, filter_completions, is_plain
 from kubectl_qos.tui.lists.base import RowSelection
 from kubectl_qos.tui.lists.pods import PodList
-from kubectl_qos.tui.matching import LONGEST_WORD, SafePattern, is_plain
 from kubectl_qos.tui.view_model import build_view_model
 from kubectl_qos.tui.widgets.prompt import InputHistory
 from kubectl_qos.tui.widgets.table import RowOrder

@@ -17,9 +17,8 @@ from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.tui.screens.apply import ApplyScreen
+from kubectl_qos.tui.screens.apply import ApplyScreen, UndoScreen, _token
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.screens.undo import UndoScreen, _token
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from tests.tui.sources import API, Run, ScriptedSource, applied, demo, pod_named, running, with_usage
 from tests.tui.writers import around, memory

@@ -27,8 +27,7 @@ from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.go_to import go_to_completions
 from kubectl_qos.tui.lists.base import BuiltList, ListDefinition, ListQuery, ListRows, ListTable, RowSelection
-from kubectl_qos.tui.lists.clusters import ClusterList
-from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
+from kubectl_qos.tui.lists.groups import ClusterList, NamespaceList, NodeList, WorkloadList
 from kubectl_qos.tui.lists.panes import ExplanationPanel, NodePanel, Sidebar
 from kubectl_qos.tui.lists.pods import ContainerList, DeathList, PodList
 from kubectl_qos.tui.screens.base import QosScreen

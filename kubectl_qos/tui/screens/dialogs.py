@@ -206,9 +206,7 @@ def parse_path(name: str) -> Path:
 def save(path: Path, text: str, *, overwrite: bool = False) -> None:
     """Write the text.
 
-    Raises:
-        FileExistsError: the file exists, and `overwrite` is not set.
-        InputError: it cannot be written; the message names it and says why.
+    Raises FileExistsError unless `overwrite` is set, and InputError, which names the file and says why.
     """
     try:
         with path.open("w" if overwrite else "x", encoding="utf-8", newline="\n") as file:

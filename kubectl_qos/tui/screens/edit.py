@@ -37,8 +37,15 @@ from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.simulation.node_state import growth_on
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.background import run_in_background
-from kubectl_qos.tui.edit_lines import deaths_layout, files_layout, ladder_layout, pods_layout, values_layout
-from kubectl_qos.tui.edit_target import EditTarget, related_sections
+from kubectl_qos.tui.edit_target import (
+    EditTarget,
+    deaths_layout,
+    files_layout,
+    ladder_layout,
+    pods_layout,
+    related_sections,
+    values_layout,
+)
 from kubectl_qos.tui.screens.apply import ApplyOutcome, ApplyScreen
 from kubectl_qos.tui.screens.base import MIN_WIDTH, QosScreen
 from kubectl_qos.tui.screens.dialogs import LeaveDialog, NumberDialog

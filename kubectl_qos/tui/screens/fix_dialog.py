@@ -187,8 +187,6 @@ class FixDialog(Dialog[Fix | None], Built[FixList], group=BindingGroup.SELECT):
         return [(key, does) for key, does in super().border_keys() if key != "enter" or has_fixes]
 
     def on_mount(self) -> None:
-        self.query_one(".dialog-table").styles.width = "100%"
-        self.query_one(".dialog-table").styles.max_width = "100%"
         if self.app.size.height < _ROOMY:  # what the fix does stands below it
             self.query_one(LineTable).styles.max_height = "40vh"
         self.start_building()

@@ -33,7 +33,7 @@ from kubectl_qos.present.tree import (
 from kubectl_qos.qos.cgroup.tree import Directory, cgroup_tree
 from kubectl_qos.qos.killers import parse_assumed
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.edit_lines import with_units
+from kubectl_qos.tui.edit_target import with_units
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel

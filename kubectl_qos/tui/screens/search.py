@@ -23,8 +23,8 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.tui.actions import BindingGroup
+from kubectl_qos.tui.filters import LONGEST_QUERY, fuzzy_matches
 from kubectl_qos.tui.lists.pods import pod_token
-from kubectl_qos.tui.matching import LONGEST_QUERY, fuzzy_matches
 from kubectl_qos.tui.screens.base import Dialog
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, fitting_columns, measured, unsorted

@@ -66,12 +66,9 @@ class _PaintedRow(NamedTuple):
 class LineTable(ScrollView, Generic[RowT], can_focus=True):
     """Rows in columns with a cursor that stays on its row through refreshes and other orders.
 
-    Args:
-        natural: the key of the column in whose order rows are loaded.
-        key: what stays the same of a row when its values change.
-        token: the style of a cell, or of each part of it.
-        pinned: the number of rows that stay on top in every order.
-        unflashed: keys of columns whose texts change all the time, and do not flash.
+    Rows are loaded in the order of the `natural` column; so many `pinned` ones stay on top in every order.
+    `key` is what stays the same of a row when its values change, `token` the style of a cell, or of each part
+    of it. `unflashed` are keys of columns whose texts change all the time.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.TABLE)
@@ -161,15 +158,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         narrowed: table.RowSelector | None = None,
         starts: Sequence[int] | None = None,
     ) -> None:
-        """Show these rows.
+        """Show these rows, in their natural order and never changed, or those that `narrowed` selects.
 
-        Args:
-            rows: in their natural order; never changed.
-            fitting: the columns for a width; cells are made when they come in sight.
-            now: for ages.
-            empty: the sentence for no rows.
-            narrowed: which of the rows are shown, if not all.
-            starts: the indices at which groups of the rows begin, if they are known.
+        `fitting` returns the columns for a width; cells are made when they come in sight. `now` is for ages,
+        `empty` the sentence for no rows, `starts` the indices at which groups begin, if they are known.
         """
         self._begin_flash()
         was, self._known_starts = self.row, (rows, starts)

@@ -1,6 +1,6 @@
 """The fields of the edit screen: requests and limits, checked while they are typed, beside usage.
 
-edit/ computes what a change does, edit_lines.py shows it.
+edit/ computes what a change does, edit_target.py shows it.
 """
 
 from __future__ import annotations

@@ -232,11 +232,7 @@ def cropped(strip: Strip, begin: int, end: int) -> Strip:
 
 
 class Flash(Generic[RowT]):
-    """The cells whose text has just changed.
-
-    Args:
-        unflashed: keys of columns that are ignored.
-    """
+    """The cells whose text has just changed; columns with these `unflashed` keys are ignored."""
 
     def __init__(self, unflashed: frozenset[str]) -> None:
         self._unflashed = unflashed
@@ -427,16 +423,11 @@ def fitting_columns(
     available: int,
     squeezed: Mapping[str, int],
 ) -> Layout[RowT]:
-    """Return the columns that fit.
+    """Return the columns, in their order, that fit into `available` cells; `now` is for ages.
 
-    Args:
-        columns: in the order in which they are shown.
-        importance: their keys, those first that stay the longest.
-        rows: what is listed.
-        now: for ages.
-        available: the width in cells.
-        squeezed: the keys of those that may be cut, with their least widths; each is twice in `importance`,
-            cut and whole, which is at most MAX_WIDTH. They share the remaining width.
+    `importance` has their keys, those first that stay the longest. Those of `squeezed` may be cut to these
+    least widths; each is twice in `importance`, cut and whole, which is at most MAX_WIDTH. They share the
+    remaining width.
     """
     most = max(available, MAX_WIDTH)
     whole = dict(zip([column.key for column in columns], measured(columns, rows, now, most), strict=True))
