@@ -164,7 +164,7 @@ def test_a_pod_s_account_with_another_server(
 def test_flags_stand_anywhere(words: tuple[str, ...]) -> None:
     found = parse(words)
     assert (found.token, found.insecure_skip_tls_verify, found.as_groups) == ("t", True, ["g"])
-    assert found.names == ["web"]
+    assert found.target == ["web"]
 
 
 def test_a_switch_is_true_or_false() -> None:
