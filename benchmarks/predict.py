@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import gzip
 import json
 import os
 import platform
@@ -39,6 +38,7 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.ranking import rank_node
+from tests.golden.compare import read
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 RECORDED = TESTS / "recordings" / "node-1.36"
@@ -129,15 +129,13 @@ def plan_rate(room_gib: int, levels: int) -> Rate:
 
 def shapes() -> Iterator[dict[str, Any]]:
     """The different pods, as JSON objects."""
-    for path in sorted(RECORDED.glob("measured-*.jsonl")):
-        yield from (json.loads(line)["pod"] for line in path.read_text().splitlines())
+    for path in sorted(RECORDED.glob("measured-*.jsonl.xz")):
+        yield from (row["pod"] for row in read(path))
     yield from (item for item in json.loads(DEMO_FILE.read_text())["items"] if item["kind"] == "Pod")
-    with gzip.open(GOLDEN / "v1.36-dev.jsonl.gz", "rt") as lines:
-        rows = map(json.loads, lines)
-        accepted = {row["id"] for row in rows if row.get("validation") == []}
-    with gzip.open(GOLDEN / "cases-dev.jsonl.gz", "rt") as lines:
-        cases = map(json.loads, lines)
-        yield from (stored(case["pod"]) for case in cases if case["kind"] == "pod" and case["id"] in accepted)
+    results = read(GOLDEN / "results-dev.jsonl.xz", "1.36")
+    accepted = {row["id"] for row in results if row.get("validation") == []}
+    cases = read(GOLDEN / "cases-dev.jsonl.xz")
+    yield from (stored(case["pod"]) for case in cases if case["kind"] == "pod" and case["id"] in accepted)
 
 
 def stored(manifest: dict[str, Any]) -> Any:
