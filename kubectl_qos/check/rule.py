@@ -135,7 +135,8 @@ class Case:
         self.setup, self.release = setup, setup.release
         self.is_stored = bool(self.pod.metadata.uid)
         self.is_refused = False  # By a rule that `refuses`: the server never creates it.
-        ranges = [item for item in context.limit_ranges if item.metadata.namespace == self.pod.namespace]
+        namespace, every = self.pod.namespace, context.limit_ranges
+        ranges = tuple([item for item in every if item.metadata.namespace == namespace])
         self.limit_ranges = ranges
         self.defaulted = default_pod(self.pod, self.release)
         self.created = with_limit_ranges(self.defaulted, ranges)
@@ -176,9 +177,9 @@ class Case:
         return [] if self.is_stored else list(manifest_mistakes(self.subject.raw, self.pod))
 
     def forget(self) -> None:
-        """Free what only the rules of a single pod need."""
-        for name in ("owners", "mistakes"):
-            vars(self).pop(name, None)
+        """Free what only the rules of a single pod need; popping it would keep the room for more."""
+        needed = vars(self).keys() - {"owners", "mistakes"}
+        self.__dict__ = {name: vars(self)[name] for name in needed}
 
     def hit(self, owner: ResourceOwner, field_: str = "", **facts: object) -> "Hit":
         """Return a violation of one owner."""
