@@ -41,7 +41,7 @@ def verify(run: Run, serve: Serve) -> None:
 PAGES: Final = MappingProxyType(
     {
         "kills": ("dump.json", 3),
-        "set": ("deploy.yaml", 9),
+        "set": ("deploy.yaml", 8),
         "simulate": ("change.yaml", 5),
         "verify": ("", 2),
     }
