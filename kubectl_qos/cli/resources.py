@@ -185,14 +185,15 @@ def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource)
     except ApiError as error:
         if error.reason == "NotFound":
             elsewhere = error.hint or f"kubectl qos top lists what there is in {resolved.source.title}"
-            error.hint = _near_hint(reference.name, snapshot, namespace) or elsewhere
+            error.hint = _near_hint(reference, snapshot, namespace) or elsewhere
         raise
 
 
-def _near_hint(name: str, snapshot: Snapshot, namespace: str | None) -> str:
+def _near_hint(missing: Reference, snapshot: Snapshot, namespace: str | None) -> str:
     """Return a hint that names the node, pod or workload that was most likely meant, or ""."""
     from kubectl_qos.k8s.kinds import find_workload
 
+    name = missing.name
     if name in snapshot.nodes:
         return did_you_mean(f"node/{name}")
     references: dict[str, Reference] = {}
@@ -201,8 +202,9 @@ def _near_hint(name: str, snapshot: Snapshot, namespace: str | None) -> str:
             workload = find_workload(pod)
             references[pod.name] = Reference(pod.kind, pod.name)
             references[workload.name] = Reference(workload.kind, workload.name)
-    near = nearest(name, references, 0.8)
-    return did_you_mean(str(references[near]) if near else "")
+    near = references.get(nearest(name, references, 0.8))
+    # An owner that was deleted may have left pods.
+    return did_you_mean(str(near) if near not in {None, missing} else "")
 
 
 def find_members(

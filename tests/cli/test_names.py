@@ -1,6 +1,7 @@
 """Objects named as kubectl names them, in the commands that take pods, workloads and nodes."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -110,3 +111,16 @@ def test_namespaces_are_those_of_the_cluster_and_workloads_those_of_a_namespace(
 def test_groups_of_pods_take_no_flags_of_pods(capsys: pytest.CaptureFixture[str], flag: str) -> None:
     code, _, err = done(capsys, f"top namespaces {flag}")
     assert (code, "not" in err and "namespaces" in err) == (2, True)
+
+
+def test_no_hint_repeats_the_name_that_was_given(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "d", "controller": True}
+    metadata = {"name": "agent-x1", "namespace": "default", "uid": "p", "ownerReferences": [owner]}
+    orphan = tmp_path / "orphan.json"
+    pod = {"metadata": metadata, "spec": {"nodeName": "n", "containers": [{"name": "c"}]}}
+    orphan.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", **pod}))
+    hints = []
+    for name in ("agent", "agen"):
+        assert run(["explain", f"ds/{name}", "-f", str(orphan)], open_ui=lambda _: 0) == 1
+        hints.append("did you mean daemonset/agent?" in capsys.readouterr().err)
+    assert hints == [False, True]
