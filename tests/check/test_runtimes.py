@@ -36,6 +36,24 @@ def test_a_size_is_read_as_the_runtime_reads_it(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "late"),
+    [
+        (["java", "-jar", "/app.jar", "-Xmx900m"], {"-Xmx900m": "-jar /app.jar"}),
+        (["sh", "-c", "java -jar a.jar; java -Xmx100m -jar b.jar"], {}),
+        (["node -r ./a.js index.js --max-old-space-size=900"], {"--max-old-space-size=900": "index.js"}),
+        (["node", "-r", "./a.js", "--max-old-space-size=100", "index.js", "--port=80"], {}),
+    ],
+)
+def test_what_follows_the_program_is_its_own_argument(arguments: list[str], late: dict[str, str]) -> None:
+    texts = [text for _, text in runtime_problems({"args": arguments}, 300 * MI)]
+    assert texts == [
+        f"{words} comes after {program}, which gets it as an argument, so that it sets no heap:"
+        f" write it before {program}"
+        for words, program in late.items()
+    ]
+
+
+@pytest.mark.parametrize(
     ("options", "limit", "heap"),
     [
         ("-XX:MaxRAMPercentage=90", 249, None),

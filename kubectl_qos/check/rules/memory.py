@@ -57,6 +57,12 @@ _TINY: Final = (
     " without a divisor"
 )
 _BESIDE_HEAP: Final = "-XX:MaxDirectMemorySize=", "-XX:MaxMetaspaceSize=", "-XX:ReservedCodeCacheSize="
+_PROGRAM: Final = re.compile(
+    r"(\bjava\s(?:(?!-jar\s)[^;&|])*(-jar\s+[^\s;&|]+)"
+    r"|\bnode\s(?:(?:-r|--require|--import)\s+\S+\s+|-\S+\s+)*(\S+\.[cm]?[jt]s))(?=\s)([^;&|]*)"
+)
+"""A program of Java or Node.js, and what follows, which are its own arguments."""
+_LATE: Final = re.compile(r"(?<!\S)(?:-Xmx|-XX:\w*(?:Heap|RAM)\w*=|--max[-_]old[-_]space[-_]size)\S*")
 _Texts = Sequence[tuple[str, str]]
 """Variables and arguments with their texts; the last one wins."""
 
@@ -73,6 +79,7 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
     """Yield each variable or argument that leaves too little of a memory limit (0: none), and the reason."""
     is_unlimited, limit_bytes = not limit_bytes, limit_bytes or _ANY
     by_source = _texts(container, limit_bytes)
+    yield from _late(_arguments(container, _variables(container, limit_bytes)))
     texts = [*by_source.items()]
     if re.search(r"(?:^|[\s/])(?:java|node)\s", by_source[_ARGUMENTS]):
         # Without a script in between, JAVA_OPTS and the like only count where the arguments name them.
@@ -111,10 +118,23 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
 def _texts(container: Json, limit_bytes: int) -> dict[str, str]:
     """Return each variable and the arguments as the container sees them with this memory limit."""
     variables = _variables(container, limit_bytes)
+    texts = {name: f"{name}={text}" for name, text in variables.items()}
+    return texts | {_ARGUMENTS: _PROGRAM.sub(r"\1", _arguments(container, variables))}
+
+
+def _arguments(container: Json, variables: Mapping[str, str]) -> str:
     parts = [container.get(name) for name in ("command", "args")]
     words = [str(word) for part in parts if isinstance(part, list) for word in part]
-    texts = {name: f"{name}={text}" for name, text in variables.items()}
-    return texts | {_ARGUMENTS: _expanded(" ".join(words), variables)}
+    return _expanded(" ".join(words), variables)
+
+
+def _late(arguments: str) -> Iterator[tuple[str, str]]:
+    """Yield each size that the program gets, and not its runtime."""
+    for program in _PROGRAM.finditer(arguments):
+        for late in _LATE.findall(program[4]):
+            name = program[2] or program[3]
+            where = f"{late} comes after {name}, which gets it as an argument, so that it sets no heap"
+            yield _ARGUMENTS, f"{where}: write it before {name}"
 
 
 def _last(texts: _Texts, flag: str, units: Mapping[str, int] | None) -> _Setting | None:
@@ -202,7 +222,8 @@ class _RuntimeMemory(Rule):
     remedy = """For Java `-XX:MaxRAMPercentage=75` follows the limit, in place of `-Xmx`; for Node.js an old
     space of 75 % of the limit, for Redis a maxmemory of 75 % of it, and for Go a GOMEMLIMIT of at most 95 %,
     with a unit of Go: `460MiB`, as `460Mi` ends a program at its start, and a number alone counts bytes.
-    `limits.memory` of a resourceFieldRef needs a memory limit: else it is the node's. `-Xmx`, `MaxRAM`, its
+    `limits.memory` of a resourceFieldRef needs a memory limit: else it is the node's. What comes after
+    `-jar FILE` or a script of Node.js is an argument of the program, and sets no heap. `-Xmx`, `MaxRAM`, its
     percentages and fractions, the sizes of direct memory, metaspace and code, `--max-old-space-size`,
     GOMEMLIMIT, `--maxmemory` and `shared_buffers` are looked for in the command, arguments and variables of
     manifests, with ConfigMaps among the files, and not in pods of a cluster."""
