@@ -180,7 +180,7 @@ def _class(prediction: Prediction) -> Section:
 
 def _unscheduled(pod: Pod) -> Iterator[Line]:
     for condition in pod.status.conditions or ():
-        if condition.is_unscheduled:
+        if condition.is_unscheduled and condition.message:
             yield Line(f"the scheduler says: {escape(condition.message)}")
 
 

@@ -286,6 +286,8 @@ def test_who_decided_before_the_node_is_quoted() -> None:
         annotations="{kubernetes.io/limit-ranger: 'LimitRanger plugin set: cpu request for container c'}",
         status="{conditions: [{type: PodScheduled, status: 'False', message: 3 Insufficient memory.}]}",
     )
+    silent = pod_of("containers: [{name: c}]", status="{conditions: [{type: PodScheduled, status: 'False'}]}")
+    assert "the scheduler says" not in str(explain_pod(silent, Snapshot(pods=(silent,)), DEMO_TIME))
     text = "\n".join(text_lines(explain_pod(pod, Snapshot(pods=(pod,)), DEMO_TIME)))
     assert "LimitRanger plugin set: cpu request for container c" in text
     assert "the scheduler says: 3 Insufficient memory." in text
