@@ -29,7 +29,7 @@ _UNKNOWN_NAME: Final = "<unknown>"
 _TEXT: Final = re.compile(
     r"^ *(?:(?:Last )?State: +(?:Terminated|Waiting|Running)$|Name: {2,}\S.*\n[A-Z][\w ]{2,40}: "
     r"|Reason: +(?:Evicted|Preempting)$"
-    r"|(?:NAMESPACE +)?NAME +READY +STATUS\b"
+    r"|(?:NAMESPACE +)?NAME +READY +STATUS\b|(?:\w+ +){1,3}CPU\(cores\)"
     r"|(?:NAMESPACE +)?(?:LAST|FIRST) ?SEEN .{0,200}\bREASON\b.{0,200}\bMESSAGE\b"
     r"|(?:\S{1,253} {2,}){0,2}(?:Normal|Warning) {2,}[A-Z]\w+ {2,}\S.{0,400} {2,}\S"
     r"|(?:Type|FirstSeen|LastSeen) .{0,200}\bReason\b.{0,200}\bMessage$)",
@@ -37,7 +37,7 @@ _TEXT: Final = re.compile(
 )
 _LEFT_OUT: Final = re.compile(
     r"^\*\*|\*\*$|^(?:[>#|] ?)+|^`{3}.*|^`(?=\w)|`$|\x1b\[[0-9;]*m"
-    r"|^.*(?:\b(?:kubectl|oc)|[^\w\s] ?k\w{0,2}) (?:-\S+ (?:[\w.-]+ )?)*(?:describe|get) .*"
+    r"|^.*(?:\b(?:kubectl|oc)|[^\w\s] ?k\w{0,2}) (?:-\S+ (?:[\w.-]+ )?)*(?:describe|get|top) .*"
     r"|(?<=\S)[ \t]+(?:←|<-+|#)[ \t].*$",
     re.MULTILINE,
 )
@@ -100,8 +100,11 @@ _EVENT_TITLES: Final = (
 """The headings of describe, get events, and get events -A, and what a person leaves of these."""
 _MAY_BE_EMPTY: Final = frozenset({"SUBOBJECT", "SUBOBJECTPATH"})
 """The column of get events -o wide, and of older descriptions, that most events leave empty."""
-_TITLES: Final = ({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME"}, {"NAME", "READY"})
-"""The headings of events, conditions, the pods of a node, and of any pods."""
+_TITLES: Final = (
+    *({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME"}, {"NAME", "READY"}),
+    {"NAME", "MEMORY(BYTES)"},
+)
+"""The headings of events, conditions, the pods of a node, of any pods, and of kubectl top."""
 _LISTED: Final = frozenset({"OOMKilled", "Init:OOMKilled", "Evicted", "OutOfmemory"})
 _OF_POD: Final = frozenset({"Containers", "Init Containers", "State", "Last State", "Node"})
 _OBJECT: Final = "Object"
@@ -287,6 +290,23 @@ def _objects(fields: _Fields, kind: str, name: str, described: set[str]) -> Iter
     message = low[0] if low is not None and "Container" in low[0] else ""
     yield from (_listed_pod(row, message if row is own else "") for row in listed)
     yield from (_event(row, involved) for row in rows if {"REASON", "MESSAGE"} <= row.keys())
+    yield from _measured([row for row in rows if row.get("MEMORY(BYTES)", "")[:1].isdecimal()])
+
+
+def _measured(rows: list[dict[str, str]]) -> Iterator[dict[str, Any]]:
+    """Yield the samples that kubectl top prints; without --containers a pod's container has no name."""
+    pods: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        usage, name = {"memory": row["MEMORY(BYTES)"]}, row.get("POD", row["NAME"])
+        if not {"MEMORY%", "MEMORY(%)"}.isdisjoint(row):
+            yield {"kind": "NodeMetrics", "metadata": {"name": name}, "usage": usage}
+        else:
+            container = row["NAME"] if "POD" in row else UNKNOWN_CONTAINER
+            sample = {"name": container, "usage": usage}
+            pods.setdefault((row.get("NAMESPACE", ""), name), []).append(sample)
+    for (namespace, name), containers in pods.items():
+        metadata = {"namespace": namespace, "name": name}
+        yield {"kind": "PodMetrics", "metadata": metadata, "containers": containers}
 
 
 def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
@@ -370,8 +390,12 @@ def _described_event(fields: _Fields) -> dict[str, Any]:
 
 
 def _conditions(fields: _Fields) -> list[dict[str, str]]:
+    """Return the conditions; of a pod without a node the scheduler's message is in its last event."""
     names = ("TYPE", "STATUS", "REASON", "MESSAGE")
-    return [{name.lower(): row.get(name, "") for name in names} for row in _rows(fields["Conditions"].lines)]
+    events = [row for row in _rows(fields["Events"].lines) if row.get("REASON") == "FailedScheduling"]
+    said = {"PodScheduled": events[-1]["MESSAGE"]} if events else {}
+    rows = [{"MESSAGE": said.get(row["TYPE"], ""), **row} for row in _rows(fields["Conditions"].lines)]
+    return [{name.lower(): row.get(name, "") for name in names} for row in rows]
 
 
 def _node(name: str, fields: _Fields) -> dict[str, Any]:

@@ -258,7 +258,7 @@ class ReadObject(NamedTuple):
 
 _NO_OBJECTS: Final = (
     "kubectl get pods,nodes,events -A -o json > FILE has what is needed, and with podmetrics,nodemetrics"
-    " usage; of kubectl's text describe and get are read"
+    " usage; of kubectl's text describe, get and top are read"
 )
 _NO_KIND: Final = "Object 'Kind' is missing", "every document needs apiVersion and kind"
 _COMPOSE: Final = (

@@ -37,10 +37,11 @@ from kubectl_qos.errors import ApiError, InputError, first_few, without_secrets
 from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory, last_shortages
 from kubectl_qos.k8s.kinds import is_named, object_name
 from kubectl_qos.k8s.kubelet import Kubelet, Node, kubelet_from_configz, node_from_object
-from kubectl_qos.k8s.objects import NodeObject, Pod, convert
+from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER, NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.selectors import DisruptionBudget
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
+from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.process_order import with_largest
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class FileSource(Source):
         return Snapshot(
             pods=tuple(parsed.pods),
             nodes=parsed.nodes,
-            usage=with_largest(parsed.usage, parsed.pods, parsed.processes) if self.has_usage else {},
+            usage=with_largest(_named(parsed), parsed.pods, parsed.processes) if self.has_usage else {},
             pressure=parsed.pressure if self.has_usage else {},
             node_usage=parsed.node_usage if self.has_usage else {},
             node_swap=parsed.node_swap,
@@ -372,6 +373,18 @@ class FileSource(Source):
             f"{first_few(names) or 'the input'}: no pods found, {_counted(read) or 'nothing'}",
             hint=_THEIR_PODS if parsed.made_by_controllers else _WANTED,
         )
+
+
+def _named(parsed: ParsedObjects) -> dict[PodKey, PodUsage]:
+    """Return usage with the namespaces and the names of only containers that kubectl top leaves out."""
+    usage, names = dict(parsed.usage), Counter(pod.name for pod in parsed.pods)
+    for pod in parsed.pods:
+        sample = usage.get(pod.key) or (usage.get(("", pod.name)) if names[pod.name] == 1 else None)
+        if sample is not None and sample.names == (UNKNOWN_CONTAINER,) and len(pod.containers) == 1:
+            sample = msgspec.structs.replace(sample, names=(pod.containers[0].name,))
+        if sample is not None:
+            usage[pod.key] = sample
+    return usage
 
 
 def _patches(file: Path) -> Iterator[str]:

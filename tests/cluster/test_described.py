@@ -291,6 +291,64 @@ def test_the_pods_of_a_node_have_their_sums_and_those_of_kube_system_no_rank() -
     assert [*prometheus.containers[0].limits] == ["cpu"], "50Mi is the limit of one container of several"
 
 
+def test_why_a_pod_has_no_node_is_in_its_last_event() -> None:
+    waits = [
+        f"  Warning  FailedScheduling  {age}m  default-scheduler  0/3 nodes are available: {why}.\n"
+        for age, why in ((9, "3 Insufficient cpu"), (2, "3 Insufficient memory"))
+    ]
+    (pod,) = read(POD.replace("Ready             False", "PodScheduled      False") + "".join(waits)).pods
+    messages = [condition.message for condition in pod.status.conditions or ()]
+    assert messages == ["0/3 nodes are available: 3 Insufficient memory."]
+
+
+TOP: Final = """\
+$ kubectl top pod -A
+NAMESPACE   NAME    CPU(cores)   MEMORY(bytes)
+shop        api-0   12m          250Mi
+$ kubectl top nodes
+NAME       CPU(cores)   CPU(%)      MEMORY(bytes)   MEMORY(%)
+worker-2   120m         6%          3100Mi          78%
+worker-3   <unknown>    <unknown>   <unknown>       <unknown>
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "usage"),
+    [
+        (NODE.replace("Events:", f"{PODS}Events:") + TOP, {("api-0", "<unknown>"): 250}),
+        (
+            TOP.replace("NAMESPACE   ", "").replace("shop        api-0", "web-0") + POD,
+            {("web-0", "app"): 250},
+        ),
+        (
+            f"POD    NAME  CPU(cores)  MEMORY(bytes)\nweb-0  app   1m   250Mi\nweb-0  init  0m   1Mi\n{POD}",
+            {("web-0", "app"): 250, ("web-0", "init"): 1},
+        ),
+    ],
+    ids=["of a described node", "without a namespace", "of containers"],
+)
+def test_kubectl_top_has_the_usage(text: str, usage: dict[tuple[str, str], int], tmp_path: Path) -> None:
+    file = tmp_path / "x.txt"
+    file.write_text(text)
+    snapshot = FileSource([str(file)]).snapshot(Scope())
+    amounts = {
+        (pod.name, name): amount
+        for pod in snapshot.pods
+        if pod.key in snapshot.usage
+        for name, amount in zip(snapshot.usage[pod.key].names, snapshot.usage[pod.key].amounts, strict=True)
+    }
+    assert amounts == {key: mi << 20 for key, mi in usage.items()}
+    assert snapshot.node_usage == ({"worker-2": 3100 << 20} if "worker-2 " in text else {})
+
+
+def test_a_name_of_two_namespaces_gets_no_usage_without_one(tmp_path: Path) -> None:
+    file = tmp_path / "x.txt"
+    top = "NAME    CPU(cores)   MEMORY(bytes)\nweb-0   12m          250Mi\n"
+    file.write_text(top + POD + POD.replace("shop", "other"))
+    snapshot = FileSource([str(file)]).snapshot(Scope())
+    assert not {pod.key for pod in snapshot.pods} & snapshot.usage.keys()
+
+
 def test_the_status_of_a_pod_that_was_evicted_alone() -> None:
     text = f"`Status:       Failed\nReason:       Evicted\nMessage:      {EVICTED}\n`"
     (kill,) = kills(text)

@@ -201,8 +201,8 @@ def test_a_file_that_is_no_document(text: str | bytes, sentence: str) -> None:
     assert problem.startswith(sentence)
 
 
-def test_the_text_of_kubectl_top_is_refused_with_what_has_usage() -> None:
-    (problem,) = found_in("NAME    CPU(cores)   MEMORY(bytes)\nweb-0   1001m        308Mi\n").problems
+def test_a_text_of_kubectl_that_is_not_read_is_refused_with_what_has_usage() -> None:
+    (problem,) = found_in("NAME    STATUS   AGE\nshop    Active   10d\n").problems
     assert "and with podmetrics,nodemetrics usage; of kubectl's text" in problem.hint
 
 
