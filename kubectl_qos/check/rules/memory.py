@@ -1,8 +1,8 @@
-"""What uses up a memory limit: settings of Java, Node.js, Go, Redis and Postgres, and volumes in memory.
+"""What uses up a memory limit: settings of Java, Node.js, Go, .NET, Redis, Postgres, and volumes in memory.
 
 Sources: hotspot/share/runtime/arguments.cpp (set_heap_size, and the order of variables and arguments), Node's
 doc/api/cli.md, Go's runtime/mgcpacer.go (readGOMEMLIMIT) and runtime/string.go (parseByteCount), Redis'
-src/util.c (memtoull).
+src/util.c (memtoull), .NET's coreclr/gc/gc.cpp (compute_hard_limit).
 """
 
 import re
@@ -36,6 +36,10 @@ _JAVA: Final = ("a Java heap", "metaspace, threads, code and buffers", 75, "-XX:
 _NODE: Final = ("an old space of Node.js", "buffers, code and stacks", 75, "--max-old-space-size={}")
 _GO: Final = ("a Go memory limit", "cgo, mapped files and the kernel", 95, "GOMEMLIMIT={}MiB")
 _REDIS: Final = ("a maxmemory of Redis", "buffers, fragmentation and a fork", 75, "--maxmemory {}mb")
+_DOTNET: Final = (
+    *("a .NET heap", "the runtime, native memory and threads", 75),
+    "DOTNET_GCHeapHardLimitPercent=0x4B (75 %: its numbers are hexadecimal)",
+)
 _POSTGRES: Final = (
     *("a shared memory of Postgres", "its sessions, sorts and maintenance", 75),
     "shared_buffers={}MB",
@@ -87,7 +91,8 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
     texts.sort(key=lambda item: _ORDER.get(item[0], 2))
     with_a_higher_limit = _texts(container, 2 * limit_bytes)
     heap = _java_heap(texts, limit_bytes)
-    settings = {_JAVA: heap} if heap is not None else {}
+    heaps = {_JAVA: heap, _DOTNET: _dotnet_heap(texts, limit_bytes)}
+    settings = {runtime: setting for runtime, setting in heaps.items() if setting is not None}
     yield from _beside_heap(texts, heap, limit_bytes) if heap is not None else ()
     for runtime, flag, units in _SIZES:
         setting = _last(texts, flag, units)
@@ -96,7 +101,7 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
         if setting is not None:
             settings.setdefault(runtime, setting)
     for (kind, others, most, advice), (source, setting_words, size) in settings.items():
-        is_share = re.search("ercentage|RAMFraction", setting_words) is not None
+        is_share = re.search("ercent|RAMFraction", setting_words) is not None
         follows_limit = is_share or with_a_higher_limit[source] != by_source[source]
         if size is None:
             yield source, f"{setting_words} is not a valid size: the runtime will not start"
@@ -167,6 +172,16 @@ def _java_heap(texts: _Texts, limit_bytes: int) -> _Setting | None:
     return setting._replace(size=size) if setting is not None else None
 
 
+def _dotnet_heap(texts: _Texts, limit_bytes: int) -> _Setting | None:
+    """Return the limit of a .NET heap in hexadecimal; a percentage counts only below 100."""
+    for name, unit, end in (("", 1.0, _ANY), ("Percent", limit_bytes / 100, 100)):
+        for source, text in texts:
+            match = re.fullmatch(rf"(?:DOTNET|COMPlus)_GCHeapHardLimit{name}=(?:0[xX])?([\da-fA-F]+)", text)
+            if match is not None and 0 < int(match[1], 16) < end:
+                return _Setting(source, text, int(match[1], 16) * unit)
+    return None
+
+
 def _percentage(texts: _Texts, flag: str) -> _Setting | None:
     """Return a percentage of the memory, or the old fraction that counts where none is set."""
     setting, fraction = _last(texts, f"{flag}Percentage=", None), _last(texts, f"{flag}Fraction=", {"": 1})
@@ -223,11 +238,13 @@ class _RuntimeMemory(Rule):
     space of 75 % of the limit, for Redis a maxmemory of 75 % of it, and for Go a GOMEMLIMIT of at most 95 %,
     with a unit of Go: `460MiB`, as `460Mi` ends a program at its start, and a number alone counts bytes.
     `limits.memory` of a resourceFieldRef needs a memory limit: else it is the node's. What comes after
-    `-jar FILE` or a script of Node.js is an argument of the program, and sets no heap. `-Xmx`, `MaxRAM`, its
-    percentages and fractions, the sizes of direct memory, metaspace and code, `--max-old-space-size`,
-    GOMEMLIMIT, `--maxmemory` and `shared_buffers` are looked for in the command, arguments and variables of
-    manifests, with ConfigMaps among the files, and not in pods of a cluster."""
-    no_policy = "CEL reads no sizes of Java, Node.js, Go, Redis and Postgres"
+    `-jar FILE` or a script of Node.js is an argument of the program, and sets no heap. .NET reads
+    DOTNET_GCHeapHardLimit and DOTNET_GCHeapHardLimitPercent as hexadecimal, and takes 75 % without them.
+    `-Xmx`, `MaxRAM`, its percentages and fractions, the sizes of direct memory, metaspace and code,
+    `--max-old-space-size`, GOMEMLIMIT, those of .NET, `--maxmemory` and `shared_buffers` are looked for in
+    the command, arguments and variables of manifests, with ConfigMaps among the files, and not in pods of a
+    cluster."""
+    no_policy = "CEL reads no sizes of Java, Node.js, Go, .NET, Redis and Postgres"
 
     def find(self, case: Case) -> Iterator[Hit]:
         """Yield heap sizes that do not fit the limit; the env of cluster pods is not read."""
