@@ -556,11 +556,16 @@ def _assumed(prediction: Prediction, rows: PodRows, snapshot: Snapshot) -> Secti
     setup, spec = prediction.setup, prediction.pod.spec
     refusals = kubelet_refusals(setup.kubelet, setup.release, cgroup_version=setup.node.cgroup_version)
     notes += [f"a kubelet {setup.release} does not start with this: {text}" for text in refusals]
-    if spec.runtime_class_name and spec.overhead is None and not prediction.pod.metadata.uid:
-        name = escape(spec.runtime_class_name)
+    name = escape(spec.runtime_class_name or "")
+    if name and spec.overhead is None and not prediction.pod.metadata.uid:
         notes.append(
             f"RuntimeClass {name} adds its overhead to the requests and limits of pods: none is assumed; with"
             " -f it is read from the RuntimeClass in the files"
+        )
+    if name and spec.overhead:
+        notes.append(
+            f"RuntimeClass {name} has an overhead, as sandboxes such as Kata have: a container's cgroup and"
+            " oom_score_adj are then in the sandbox, and the node's kernel kills the whole pod at its limit"
         )
     notes += [f"not measured, assumed: {', '.join(assumed)}"] if assumed else []
     notes += profile_notes(prediction.assumptions)

@@ -367,8 +367,9 @@ def test_what_was_assumed_is_listed_once() -> None:
     for uid, overhead, is_unknown in (("", None, True), ("", {"cpu": "1"}, False), ("u", None, False)):
         spec = {"containers": [{"name": "a"}], "runtimeClassName": "kata", "overhead": overhead}
         pod = convert({"kind": "Pod", "metadata": {"name": "a", "uid": uid}, "spec": spec}, Pod)
-        lines = text_lines(explain_pod(pod, Snapshot(pods=(pod,)), DEMO_TIME))
+        lines = [*text_lines(explain_pod(pod, Snapshot(pods=(pod,)), DEMO_TIME))]
         assert any(note in line for line in lines) is is_unknown
+        assert ("RuntimeClass kata has an overhead, as sandboxes" in " ".join(lines)) is bool(overhead)
 
 
 def test_predict_is_what_the_documentation_shows() -> None:
