@@ -260,6 +260,10 @@ _NO_OBJECTS: Final = (
     "kubectl get pods,nodes,events -A -o json > FILE has what is needed, and with podmetrics,nodemetrics"
     " usage; of kubectl's text describe, get and top are read"
 )
+_SUMS: Final = (
+    "; pods of a described node count as one container each, and those of kube-system have no rank, as they"
+    " may be critical"
+)
 _NO_KIND: Final = "Object 'Kind' is missing", "every document needs apiVersion and kind"
 _COMPOSE: Final = (
     "services of Compose are not objects of Kubernetes",
@@ -324,7 +328,7 @@ class ParsedObjects:
                 except (msgspec.ValidationError, QosError) as error:
                     self.problems += _bad_fields(DocumentLocation(name), "pod", raw, error)
         if described:
-            sums = "; pods of a described node count as one container each" if PODS_OF_NODE in content else ""
+            sums = _SUMS if PODS_OF_NODE in content else ""
             self.warnings.append(f"{name}: this text is only a part: {MORE} gives everything{sums}")
         elif b"apiVersion" not in content and _LOG.search(content) is not None:
             hint = "kubectl qos kills --kernel-log FILE reads it"

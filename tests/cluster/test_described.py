@@ -286,7 +286,9 @@ def test_the_pods_of_a_node_have_their_sums_and_those_of_kube_system_no_rank() -
     assert [str(api.containers[0].limits[name]) for name in ("cpu", "memory")] == ["500m", "256Mi"]
     assert {**proxy.containers[0].limits} == {}
     assert [pod.status.every_container[0].has_processes for pod in (api, proxy)] == [True, False]
-    assert "pods of a described node count as one container each" in parsed.warnings[0]
+    assert (
+        "pods of a described node count as one container each, and those of kube-system" in parsed.warnings[0]
+    )
     (prometheus, _) = read(NODE.replace("Events:", f"{PODS.replace('256Mi (3%)', '50Mi (0%) ')}Events:")).pods
     assert [*prometheus.containers[0].limits] == ["cpu"], "50Mi is the limit of one container of several"
 
