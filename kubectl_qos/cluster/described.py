@@ -162,12 +162,13 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
 
 def _printed(whole: str, text: str) -> list[dict[str, Any]]:
     """Return the objects of a text that kubectl prints; `whole` has its commands too."""
-    command = _COMMAND.search(whole)
-    kind, name = ("", _UNKNOWN_NAME) if command is None else (_KINDS[command["kind"]], command["name"])
+    commands = [(_KINDS[command["kind"]], command["name"]) for command in _COMMAND.finditer(whole)]
+    kind, name = commands[0] if commands else ("", _UNKNOWN_NAME)
+    node = next((name for kind, name in commands if kind == "Node"), name)
     parts = re.split(r"^(?=Name: )", dedent(_SECOND_LINE.sub("\v", text)), flags=re.MULTILINE)
     fields = [_with_container(_Fields(list(filter(None, part.split("\n"))))) for part in parts]
     described = {part["Name"].value for part in fields}
-    return [raw for part in fields for raw in _objects(part, kind, name, described)]
+    return [raw for part in fields for raw in _objects(part, kind, name, node, described)]
 
 
 def _alone(text: str) -> list[dict[str, Any]]:
@@ -262,7 +263,9 @@ def _with_container(fields: _Fields) -> _Fields:
     return fields
 
 
-def _objects(fields: _Fields, kind: str, name: str, described: set[str]) -> Iterator[dict[str, Any]]:
+def _objects(
+    fields: _Fields, kind: str, name: str, node: str, described: set[str]
+) -> Iterator[dict[str, Any]]:
     if "Involved Object" in fields:
         yield _described_event(fields)
         return
@@ -278,10 +281,11 @@ def _objects(fields: _Fields, kind: str, name: str, described: set[str]) -> Iter
         "namespace": fields["Namespace"].value or own.get("NAMESPACE", ""),
     }
     if not {"Roles", "Capacity", "Allocatable", "System Info"}.isdisjoint(fields):
-        involved["kind"] = "Node"
-        yield _node(name, fields)
+        node = fields["Name"].value or node
+        involved |= {"kind": "Node", "name": node}
+        yield _node(node, fields)
         pods = [*_rows(fields["Non-terminated Pods"].lines)]
-        yield from (_summed_pod(row, name) for row in pods if row.keys() >= {"NAME", "MEMORYREQUESTS"})
+        yield from (_summed_pod(row, node) for row in pods if row.keys() >= {"NAME", "MEMORYREQUESTS"})
     elif not _OF_POD.isdisjoint(fields) or fields["Reason"].value:
         involved["kind"] = "Pod"
         yield _pod(involved, fields)

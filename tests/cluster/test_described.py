@@ -650,6 +650,12 @@ def test_several_pods_and_one_that_was_evicted() -> None:
     }
 
 
+def test_a_node_has_the_name_of_its_own_command() -> None:
+    text = f"$ kubectl describe pod web-9\nMessage:  {EVICTED}\n"
+    parsed = read(f"{text}{TOP}$ kubectl describe node worker-2\nCapacity:\n  memory:  4Gi\n")
+    assert [*parsed.nodes] == [*parsed.node_usage] == ["worker-2"]
+
+
 def test_a_node() -> None:
     parsed = read(NODE)
     node = parsed.nodes["worker-2"]
