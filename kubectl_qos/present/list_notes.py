@@ -29,7 +29,7 @@ NO_PODS_ON_NODES: Final = "no pods that are on a node"
 _RECENT_SECONDS: Final = 90
 """How old usage of a metrics server may be that reads it each minute."""
 _USAGE_HINT: Final = (
-    "it comes from the metrics API, or with -f from PodMetrics or a kubelet summary in the files"
+    "it comes from the metrics API, or with -f from PodMetrics, kubectl top or a kubelet summary"
 )
 
 
