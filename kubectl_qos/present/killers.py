@@ -167,7 +167,8 @@ def killer_sentence(setup: NodeSetup, *, has_ranks: bool = True) -> str:
     """
     if setup.node.is_windows:
         return (
-            "Windows has no OOM killer, oom_score_adj or cgroups: only class, scheduling and eviction apply"
+            "Windows has no OOM killer, oom_score_adj or cgroups: class, scheduling and eviction apply, and"
+            " at a memory limit nothing is killed, but an allocation fails, which may end the program"
         )
     daemon = daemon_on(setup)
     if daemon is None:

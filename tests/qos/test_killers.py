@@ -369,6 +369,7 @@ def test_windows_pods_have_a_class_and_no_cgroups() -> None:
     explanation = explain_pod(pod, snapshot, NOW)
     text = "\n".join(text_lines(explanation))
     assert text.count("oom_score_adj") == 1
+    assert "at a memory limit nothing is killed, but an allocation fails" in " ".join(text.split())
     assert "cgroup " not in text
     assert "memory.max" not in text
     assert explanation_values(explanation).containers[0].oom_score_adj_range is None
