@@ -302,7 +302,10 @@ _USER: Final = "user"
 _KMSG_MARKS: Final = {killer.log.mark: killer.id for killer in KILLERS if killer.log.mark}
 _TALOS: Final = "[talos] "
 _TALOS_CONTROLLER: Final = "runtime.OOMController"
-_BY_KERNEL: Final = ("has been killed by the OOM killer.", "OOM killer killed some processes in this unit.")
+_BY_KERNEL: Final = (
+    *("has been killed by the OOM killer.", "OOM killer killed some processes in this unit."),
+    "Failed with result 'oom-kill'.",
+)
 _DAEMONS: Final = {"systemd", *(program for killer in KILLERS for program in killer.log.programs)}
 _PROGRAMS_READ: Final = {"kernel", *_DAEMONS}
 _OF_KERNEL: Final = frozenset({"", "kern", "kernel", "0"})

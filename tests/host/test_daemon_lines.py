@@ -187,7 +187,7 @@ def test_what_systemd_says_of_a_kill_by_the_kernel() -> None:
     others = kills_of([alone, alone.replace("4711", "4712"), line])
     assert {kill.container_id for kill in (*late, *others)} == {""}, "it may be of another one"
     failed = line.replace(said, f"{unit}: Failed with result 'oom-kill'.")
-    for lines in ([*kernel, line, failed], [*kernel, failed], [line, failed]):
+    for lines in ([*kernel, line, failed], [*kernel, failed], [line, failed], [failed]):
         assert f"systemd then ended all of {unit}: OOMPolicy=continue" in text_of(kill_of(lines))
 
 
