@@ -70,6 +70,12 @@ def test_where_a_pod_is_changed_or_a_node_filled_the_kind_is_named(
     assert (code, "no name was specified" in err) == (2, True)
 
 
+def test_a_node_alone_is_filled_until_the_first_kill(capsys: pytest.CaptureFixture[str]) -> None:
+    expected = done(capsys, "simulate node/worker-2 --until-oom")
+    assert done(capsys, "simulate node/worker-2") == expected
+    assert done(capsys, "simulate node/worker-2 --eviction") != expected
+
+
 def test_of_several_pods_the_one_that_dies_first_is_first(capsys: pytest.CaptureFixture[str]) -> None:
     items = document(capsys, f"next {' '.join(TWO_PODS)} -n shop")["items"]
     assert {item["pod"] for item in items} == set(TWO_PODS)

@@ -81,6 +81,21 @@ def test_a_death_is_said_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert died == ["12:00:41 data/importer-5f7b9c-2vtxk:c killed by the kernel at its own limit"]
 
 
+def test_only_deaths_of_the_named_pods_are_said_for_five_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(namespace: str, *seconds: int) -> bool:
+        demo = Stepped()
+        monkeypatch.setattr(sources, "resolve_source", lambda *_: sources.ResolvedSource(demo, Scope()))
+        source = SourceOptions(demo=True, namespace=namespace)
+        table = next_command.NextTable(next_command.Options(source, (), False, True, True, None))
+        for demo.seconds in seconds:
+            view = table.view(demo.snapshot(Scope()), Scope(), demo.now())
+        return any(note.startswith("12:00:41 data/importer") for note in view.notes)
+
+    assert said("data", FULL_AT - 1, FULL_AT + 4, FULL_AT + 280)
+    assert not said("data", FULL_AT - 1, FULL_AT + 4, FULL_AT + 310)
+    assert not said("shop", FULL_AT - 1, FULL_AT + 4)
+
+
 def test_pods_that_have_arrived_so_far_are_not_shown_as_all(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

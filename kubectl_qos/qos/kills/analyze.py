@@ -171,11 +171,10 @@ class _Reported:
     container_id: str
     is_taken: bool = False
 
+    @property
     def is_vague(self) -> bool:
-        """Return whether it only repeats that the kernel killed, of which a status says more, and take it."""
-        is_vague = bool(self.report.logged_by) and self.report.constraint is None
-        self.is_taken |= is_vague
-        return is_vague
+        """Return whether it only repeats that the kernel killed, of which a status says more."""
+        return bool(self.report.logged_by) and self.report.constraint is None
 
 
 class _KillAnalyzer:
@@ -289,7 +288,10 @@ class _KillAnalyzer:
             ended = [death for death in last if kubelet.has_ended(death.end, runs_once=death.runs_once)]
         for death in deaths:
             end, state = death.end, death.state
-            reports = [reported for reported in self._reports_of(death) if not reported.is_vague()]
+            alike = self._reports_of(death)
+            reports = [reported for reported in alike if not reported.is_vague]
+            for reported in alike:
+                reported.is_taken |= reported.is_vague
             by_kubelet = kubelet if death in ended else None
             if reports and (death.is_sigkill or any(reported.report.group_kill for reported in reports)):
                 yield self._kernel_kill(death, reports, by_kubelet)
