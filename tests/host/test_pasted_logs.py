@@ -172,6 +172,18 @@ def test_what_a_person_writes_before_the_words_of_the_kernel() -> None:
     assert kill.cgroup == "", "no unit is called scope"
 
 
+@pytest.mark.parametrize(
+    ("said", "confidence"),
+    [
+        ("Failed with result 'oom-kill'.", Confidence.LIKELY),
+        ("A process of this unit has been killed by the OOM killer.", Confidence.CERTAIN),
+    ],
+)
+def test_a_result_of_a_unit_may_be_that_of_systemd_oomd(said: str, confidence: Confidence) -> None:
+    kill = kill_of([f"Nov 27 10:01:02 n1 systemd[1]: kubelet.service: {said}"])
+    assert kill.diagnosis.confidence is confidence
+
+
 def test_a_table_without_its_beginning_is_a_part() -> None:
     kill = kill_of(LINES[MESSAGES.index(HEADER) + 2 :])
     assert kill.report is not None
