@@ -167,6 +167,12 @@ def test_a_pod_for_windows_has_no_oom_score_adj(of_windows: dict[str, Any]) -> N
     assert_equal({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec})
 
 
+@pytest.mark.parametrize("priority", [{}, {"priority": 0}, {"priority": 2_000_001_000}])
+def test_a_critical_pod_has_the_name_and_the_priority(priority: dict[str, int]) -> None:
+    spec = {"containers": [{"name": "app"}], "priorityClassName": "system-node-critical", **priority}
+    assert_equal({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec})
+
+
 POD_LEVEL = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}}
 
 

@@ -14,7 +14,7 @@ from kubectl_qos.check.policy import compared, each, expanded, is_windows, quote
 from kubectl_qos.check.rule import POD_LEVEL, Case, Hit, Parameter, Rule
 from kubectl_qos.check.settings import CheckSettings, Level
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.defaulting import SYSTEM_NODE_CRITICAL, admitted, default_pod
+from kubectl_qos.k8s.defaulting import SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL, admitted, default_pod
 from kubectl_qos.k8s.objects import CPU, LEAST_MEMORY, MEMORY, NO_RESOURCES, all_containers
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Gate
@@ -180,6 +180,7 @@ class _RequestMissing(Rule):
             others = " && ".join(f"!({lack})" for other, lack in lacks.items() if other != name)
             named = f"({others} ? {quoted(name)} : {named})"
         critical = f"has({spec}.priorityClassName) && {spec}.priorityClassName == '{SYSTEM_NODE_CRITICAL}'"
+        critical += f" && (!has({spec}.priority) || {spec}.priority >= {SYSTEM_CRITICAL_PRIORITY})"
         has_other_score = f"({critical}) || {is_windows(spec)}"
         has_worst_score = f"!variables.unknown && variables.class == 'BestEffort' && !({has_other_score})"
         meaning = f"({has_worst_score} ? {quoted(_MEANING)} : '')"
