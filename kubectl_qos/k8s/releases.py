@@ -53,6 +53,8 @@ class Change(StrEnum):
     POD_LEVEL_HUGEPAGE_LIMITS = 34, "containers inherit the pod-level hugepage limit"
     MEMORY_RESERVATION_POLICY = 36, "memory.min and memory.low follow memoryReservationPolicy"
     POD_LEVEL_MEMORY_HIGH = 37, "memory.high counts the pod-level limit, and the pod's cgroup has one too"
+    # pkg/scheduler/framework/plugins/noderesources/fit.go (PR 116408)
+    NOTHING_REQUESTED_FITS = 28, "what a pod does not request is not compared with what a node has free"
     # pkg/api/v1/resource/helpers.go
     SIDECARS = 28, "restartable init containers are added to the pod's totals"
     CUMULATIVE_DECLARED_LIMITS = 28, "init containers declare limits with their preceding sidecars"

@@ -135,6 +135,8 @@ class NodeFit(NamedTuple):
     capacity: int
     used: int
     needed: int
+    is_compared: bool = True
+    """Whether the kubelet and the scheduler look at this resource."""
 
     @property
     def free(self) -> int:
@@ -143,8 +145,8 @@ class NodeFit(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether the request fits; none always does (noderesources/fit.go, since 1.28)."""
-        return not self.needed or self.needed <= self.free
+        """Whether the request fits."""
+        return not self.is_compared or self.needed <= self.free
 
 
 class ResizeOutcome(NamedTuple):
@@ -308,7 +310,8 @@ def node_fit(
 ) -> Iterator[NodeFit]:
     """Yield how a pod fits beside others, counted by spec and status (NodeInfo.AddPod of the scheduler).
 
-    `counted` keeps the others' requests for the next such call.
+    What a pod does not request is skipped, before 1.28 only of a pod without any request (fitsRequest in
+    noderesources/fit.go). `counted` keeps the others' requests for the next such call.
     """
     count, counted = admission_count(setup.release), {} if counted is None else counted
     others = [other for other in others if not other.is_terminal]
@@ -318,8 +321,11 @@ def node_fit(
             # Keep the pod, so that no other gets its id.
             counted[id(other)] = other, {name: _amount(requests, name) for name in (CPU, MEMORY)}
     used = [counted[id(other)][1] for other in others]
-    for name, needed, capacity in _against_node(pod, setup):
-        yield NodeFit(name, capacity, sum([amounts[name] for amounts in used]), needed)
+    own = list(_against_node(pod, setup))
+    skips = setup.release.has(Change.NOTHING_REQUESTED_FITS) or not any(needed for _, needed, _ in own)
+    for name, needed, capacity in own:
+        used_by_others = sum([amounts[name] for amounts in used])
+        yield NodeFit(name, capacity, used_by_others, needed, bool(needed) or not skips)
 
 
 def _against_node(pod: Pod, setup: NodeSetup) -> Iterator[tuple[str, int, int]]:

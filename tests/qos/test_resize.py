@@ -183,6 +183,21 @@ def test_a_pod_that_requests_no_cpu_fits_on_a_node_without_any_left() -> None:
     assert fits == {"cpu": False, "memory": True}
 
 
+@pytest.mark.parametrize(
+    ("resources", "release", "fits"),
+    [
+        ("requests: {memory: 2Gi}", "1.27", False),
+        ("requests: {memory: 2Gi}", "1.28", True),
+        ("requests: {}", "1.27", True),
+    ],
+)
+def test_before_1_28_a_pod_with_any_request_is_compared_whole(
+    resources: str, release: str, fits: bool
+) -> None:
+    old = replace(setup(), release=Release.of(release))
+    assert all(fit.fits for fit in node_fit(pod(resources), [one("requests: {cpu: 1801m}")], old)) is fits
+
+
 def test_exclusive_cpus_and_swap_make_it_infeasible() -> None:
     old, new = recorded(1, "rz-gu")
     assert resize_outcome(old, new, setup(cpu_manager_policy="static")).answer is ResizeStatus.INFEASIBLE
