@@ -256,7 +256,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     ),
     Fact.KERNEL: _kernel,
     Fact.DAEMON: _daemon,
-    Fact.ALSO_SIGNALLED: lambda details: f"{details['daemon']} sent it a signal too: one of both was enough",
+    Fact.ALSO_SIGNALLED: lambda details: f"{details['daemon']} sent it a signal too: either was enough",
     Fact.NOT_FULL: lambda details: (
         f"its memory limit of {in_mi(details['limit_bytes'])} was not reached: it used"
         f" {in_mi(details['usage_bytes'])}"

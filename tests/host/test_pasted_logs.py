@@ -180,8 +180,10 @@ def test_what_a_person_writes_before_the_words_of_the_kernel() -> None:
     ],
 )
 def test_a_result_of_a_unit_may_be_that_of_systemd_oomd(said: str, confidence: Confidence) -> None:
-    kill = kill_of([f"Nov 27 10:01:02 n1 systemd[1]: kubelet.service: {said}"])
-    assert kill.diagnosis.confidence is confidence
+    line = f"Nov 27 10:01:02 n1 systemd[1]: kubelet.service: {said}"
+    assert kill_of([line]).diagnosis.confidence is confidence
+    begins = f"Nov 27 10:01:02 n1 kernel: {MESSAGES[0]}"
+    assert kill_of([begins, line]).diagnosis.confidence is Confidence.CERTAIN, "the kernel says so itself"
 
 
 def test_a_table_without_its_beginning_is_a_part() -> None:

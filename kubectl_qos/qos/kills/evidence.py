@@ -205,13 +205,14 @@ def reported_mechanism(report: OomReport) -> Mechanism:
 def reported_confidence(report: OomReport) -> Confidence:
     """Return certain, but likely for a kill by hand or by a page fault if its report may be of another.
 
-    What another program logs is likely too, unless it names the victim, as is the result of a unit: systemd
+    Likely is also what another program logs without the victim, and the result of a unit alone: systemd
     gives the same one after a kill by systemd-oomd.
     """
     mechanism = reported_mechanism(report)
     is_guess = report.is_manual is None and mechanism is Mechanism.SYSRQ
     is_guess |= report.is_by_page_fault and mechanism == BY_RANK.id
-    is_guess |= bool(report.logged_by or report.ended_unit) and report.victim is None and not report.daemon
+    is_of_other = report.logged_by or (report.ended_unit and report.invoker is None)
+    is_guess |= bool(is_of_other) and report.victim is None and report.daemon is None
     return Confidence.LIKELY if is_guess else Confidence.CERTAIN
 
 
