@@ -9,6 +9,7 @@ import select
 import struct
 import subprocess
 import termios
+import time
 from collections.abc import Callable
 from fcntl import ioctl
 from pathlib import Path
@@ -44,8 +45,10 @@ class Terminal:
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
 
     def until(self, found: str | Callable[[str], bool]) -> str:
-        """Everything so far, once this was said."""
+        """Everything so far, once this was said. A screen that is drawn again and again is not waited for."""
+        end = time.monotonic() + TIMEOUT_SECONDS
         while not (found in self.said if isinstance(found, str) else found(self.said)):
+            assert time.monotonic() < end, (self.said[-4_000:], self.errors())
             piece = self._read()
             assert piece, (self.said, self.errors())
             self.said += piece
