@@ -47,7 +47,8 @@ def take_namespace(options: argparse.Namespace) -> None:
         place, colon, _ = word.partition(":")
         namespace, slash, pod = place.partition("/")
         if colon and slash and parse_kind(namespace) is None:
-            given = vars(options).setdefault("namespace", namespace)
+            given = vars(options).get("namespace") or namespace
+            options.namespace = namespace
             if given != namespace:
                 raise UsageError(
                     f"{word} is not in namespace {given}", "name pods of one namespace at a time"
@@ -103,7 +104,7 @@ def _parse_reference(word: str, name: str, *, any_kind: bool, nodes: bool) -> Re
     kind = parse_kind(word) or (word.lower() if any_kind else None)
     if kind is None or (kind == "Node" and not nodes):
         hint = "use pod, deployment, statefulset, daemonset, replicaset, job or cronjob"
-        hint += f"; a pod of namespace {word} is pod/{name} -n {word}"
+        hint += f"; a pod of namespace {word} is pod/{name} -n {word}" if name else ""
         if kind == "Node":
             hint = f"kubectl qos next node/{name} says who dies there; fix, tree and report take nodes too"
             raise UsageError(f"node/{name} is no pod or workload", hint)

@@ -140,8 +140,8 @@ def test_usage_before_a_kill_raises_no_alarm_after_it(ended: str, is_near: bool)
     container = f"{{name: c, state: {{running: {{}}}}, lastState: {{terminated: {end}}}}}"
     status = f"phase: Running, containerStatuses: [{container}]"
     usage = PodUsage.of_containers({"c": ContainerUsage(199 * MI)}, timestamp="2026-11-20T12:00:40Z")
-    found = snapshot(pod("p", LIMITED, "", status))
-    row = build_rows(replace(found, usage={("n", "p"): usage}), Scope()).rows[0]
+    sampled = snapshot(pod("p", LIMITED, "", status))
+    row = build_rows(replace(sampled, usage={("n", "p"): usage}), Scope()).rows[0]
     assert (Flag.NEAR_LIMIT in row.flags, row.limit_percent is not None) == (is_near, is_near)
 
 

@@ -481,14 +481,13 @@ def test_a_neighbour_without_a_limit_gets_one() -> None:
     assert FixKind.NEIGHBOUR not in {one.kind for one in fixes}, "nobody wants it killed"
 
 
-@pytest.mark.parametrize(("grows", "is_limited"), [("other", True), ("mine", False), ("both", False)])
+@pytest.mark.parametrize(("grows", "is_limited"), [("other", True), ("victim", False), ("both", False)])
 def test_only_a_neighbour_that_grows_is_limited(grows: str, is_limited: bool) -> None:
-    mine = pod("mine", "requests: {memory: 1Gi}, limits: {memory: 8Gi}")
-    model = node(mine, pod("other", "requests: {memory: 10Gi}"), mine=4, other=7)
-    rates = {"mine": 2.0 * MIB, "other": 1.0 * MIB}
-    known = {name: rate for name, rate in rates.items() if grows in {name, "both"}}
-    pods = {("n", name): rate for name, rate in known.items()}
-    growth = Growth(sum(known.values()), pods, {(key, "a"): rate for key, rate in pods.items()})
+    victim = pod("victim", "requests: {memory: 1Gi}, limits: {memory: 8Gi}")
+    model = node(victim, pod("other", "requests: {memory: 10Gi}"), victim=4, other=7)
+    rates = {"victim": 2.0 * MIB, "other": 1.0 * MIB}
+    pods = {("n", name): rate for name, rate in rates.items() if grows in {name, "both"}}
+    growth = Growth(sum(pods.values()), pods, {(key, "a"): rate for key, rate in pods.items()})
     kinds = {fix.kind for fix in fixes_of_node(replace(model, growth=growth)).fixes}
     assert (FixKind.NEIGHBOUR in kinds) is is_limited
 

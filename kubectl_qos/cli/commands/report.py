@@ -76,14 +76,14 @@ class _Request(NamedTuple):
 
 def _read(options: Options) -> _Request:
     """Read what the arguments ask for; a bundle answers its own question if they select nothing else."""
+    from kubectl_qos.cluster.source import NoCluster
+
     node, reference = resources.parse_node_or_reference(
         options.target, "one node, pod or workload can be reported at a time"
     )
     source, references = options.source.on_node(node), [reference] if reference is not None else []
     logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
     resolved, facts = kills_command.read_facts(source, references, has_logs=bool(logs))
-    from kubectl_qos.cluster.source import NoCluster
-
     # What was written down may be of any day.
     seconds = None if source.has_files or isinstance(resolved.source, NoCluster) else DAY_SECONDS
     bundled = resolved.bundled.report if resolved.bundled is not None else None
