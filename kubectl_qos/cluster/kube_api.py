@@ -246,18 +246,17 @@ class KubeletConfigs:
             log.log(log.DECISIONS, f"configz is not read: {too_many}")
             return
         for name, node in nodes.items():
-            if name not in self._tried and not self._forbidden:
-                self._tried.add(name)
-                self._read(name, Release.of_kubelet(node.status.node_info.kubelet_version))
-
-    def _read(self, name: str, release: Release) -> None:
-        try:
-            self._by_node[name] = kubelet_from_configz(self._api.configz(name), release)
-        except (QosError, msgspec.ValidationError, ValueError) as error:
-            self._forbidden = isinstance(error, ApiError) and error.status == HTTPStatus.FORBIDDEN
-            log.log(log.DECISIONS, f"configz of {name} is not known: {error}")
-        else:
-            log.log(log.DECISIONS, f"configz of {name} is read")
+            if name in self._tried or self._forbidden:
+                continue
+            self._tried.add(name)
+            release = Release.of_kubelet(node.status.node_info.kubelet_version)
+            try:
+                self._by_node[name] = kubelet_from_configz(self._api.configz(name), release)
+            except (QosError, msgspec.ValidationError, ValueError) as error:
+                self._forbidden = isinstance(error, ApiError) and error.status == HTTPStatus.FORBIDDEN
+                log.log(log.DECISIONS, f"configz of {name} is not known: {error}")
+            else:
+                log.log(log.DECISIONS, f"configz of {name} is read")
 
 
 def list_path(resource: str, namespace: str | None = None, group: str = "/api/v1") -> str:
@@ -344,12 +343,6 @@ def read_events(client: RestClient, namespace: str | None) -> EventList:
         missing = _missing_events("the nodes' events", error, NODE_EVENTS_NAMESPACE)
         return EventList(in_order(events), of_nodes=False, missing=missing)
     return EventList(in_order((*events, *of_nodes)))
-
-
-def read_shortages(client: RestClient) -> dict[str, str]:
-    """Return when memory was last short on each node, by its events. Raises QosError."""
-    fields = {"involvedObject.kind": "Node", "type": "Warning"}
-    return last_shortages(_list_events(client, NODE_EVENTS_NAMESPACE, fields))
 
 
 def _missing_events(what: str, error: QosError, namespace: str | None) -> Missing:
@@ -500,13 +493,14 @@ def read_usage(
 
 def with_shortages(api: KubeApi, usage: Usage) -> Usage:
     """Add when memory was last short on nodes, if any usage is known: only distances need it."""
-    try:
-        if not usage.by_pod:
-            return usage
-        return usage._replace(shortages=read_shortages(api.client))
-    except QosError as error:
-        log.log(log.DECISIONS, f"the events of nodes are not known: {error}")
-        return usage
+    if usage.by_pod:
+        fields = {"involvedObject.kind": "Node", "type": "Warning"}
+        try:
+            events = _list_events(api.client, NODE_EVENTS_NAMESPACE, fields)
+            return usage._replace(shortages=last_shortages(events))
+        except QosError as error:
+            log.log(log.DECISIONS, f"the events of nodes are not known: {error}")
+    return usage
 
 
 def _from_metrics(api: KubeApi, namespace: str | None, of: Container[PodKey] | None) -> Usage:

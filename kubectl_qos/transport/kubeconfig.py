@@ -387,23 +387,14 @@ _Cluster = TypedDict(
 )
 
 
-class _Variable(TypedDict, total=False):
-    name: _Text
-    value: _Text
-
-
 class _Exec(TypedDict, total=False):
     command: _Text
     args: _Texts
-    env: list[_Variable | None] | None
+    env: list[dict[str, _Text] | None] | None
     apiVersion: _Text
     installHint: _Text
     interactiveMode: _Text
     provideClusterInfo: _Flag
-
-
-class _AuthProvider(TypedDict, total=False):
-    name: _Text
 
 
 _User = TypedDict(
@@ -421,7 +412,7 @@ _User = TypedDict(
         "as-uid": _Text,
         "as-groups": _Texts,
         "as-user-extra": dict[str, _Texts] | None,
-        "auth-provider": _AuthProvider | None,
+        "auth-provider": dict[str, Any] | None,
         "exec": _Exec | None,
     },
     total=False,
@@ -434,18 +425,10 @@ class _Context(TypedDict, total=False):
     namespace: _Text
 
 
-class _NamedCluster(TypedDict, total=False):
+class _Named(TypedDict, total=False):
     name: _Text
     cluster: _Cluster | None
-
-
-class _NamedUser(TypedDict, total=False):
-    name: _Text
     user: _User | None
-
-
-class _NamedContext(TypedDict, total=False):
-    name: _Text
     context: _Context | None
 
 
@@ -454,9 +437,9 @@ _Config = TypedDict(
     {
         "kind": _Text,
         "apiVersion": _Text,
-        "clusters": list[_NamedCluster | None] | None,
-        "users": list[_NamedUser | None] | None,
-        "contexts": list[_NamedContext | None] | None,
+        "clusters": list[_Named | None] | None,
+        "users": list[_Named | None] | None,
+        "contexts": list[_Named | None] | None,
         "current-context": _Text,
     },
     total=False,
