@@ -13,7 +13,6 @@ import kubectl_qos
 from kubectl_qos.cluster.exec import CAT, COMMANDS, SHELL
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.source import writer_of
 from kubectl_qos.demo.source import LivingDemo
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport import ConnectionOptions
@@ -218,7 +217,7 @@ def test_without_leave_nobody_gets_a_writer() -> None:
     with pytest.raises(QosError, match="demo is read-only"):
         LivingDemo().writer()
     with pytest.raises(QosError, match="demo is no cluster"):
-        writer_of(DemoSource())
+        DemoSource().writer()
 
 
 def test_writers_are_made_only_where_leave_is_checked() -> None:

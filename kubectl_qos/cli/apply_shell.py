@@ -15,7 +15,6 @@ from kubectl_qos.cli import output
 from kubectl_qos.cli.resources import reference
 from kubectl_qos.cli.sources import ResolvedSource, SourceNeeds, resolve_source
 from kubectl_qos.cluster.driver import Driver
-from kubectl_qos.cluster.source import writer_of
 from kubectl_qos.config import config_file
 from kubectl_qos.config.state import HistoryFile, history_path
 from kubectl_qos.edit.apply_state import Apply, ConflictError, DryRunResult, Phase, Step
@@ -109,7 +108,7 @@ class ApplyShell(Driver):
     ) -> None:
         self._lasts = resolved.lasts
         history = HistoryFile(history_path()) if self._lasts else HistoryFile(None, problem="")
-        writer = None if options.dry_run == "client" else writer_of(resolved.source)
+        writer = None if options.dry_run == "client" else resolved.source.writer()
         super().__init__(resolved.source, writer, history)
         self.options = options
         self._resolved = resolved

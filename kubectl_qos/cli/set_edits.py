@@ -273,7 +273,7 @@ def print_preview(
             output.note(nothing_to_change("nothing to change", pod, request))
         output.notes(marked_lines(goal) if not options.writes else ())
     elif options.output == "manifest":
-        output.print_yaml(build_manifest(resolved.objects.raw(pod), pod, effects.edits))
+        output.print_yaml(build_manifest(resolved.source.raw(pod), pod, effects.edits))
     elif options.output is not None:
         values = _preview_values(change, planned_edits, replicas)
         output.print_document(values, options.output)
@@ -281,7 +281,7 @@ def print_preview(
         changes = change_section(pod, effects.edits, _already(request), with_flags=request.has_goal)
         sections = [changes, *goal]
         if effects.edits:
-            workload = resolved.objects.raw(pod) if pod.kind != "Pod" else {}
+            workload = resolved.source.raw(pod) if pod.kind != "Pod" else {}
             sections += effect_sections(change, snapshot, replicas, workload)
         lines = [pod_subject(effects.before), *marked_lines(sections)]
         # Stdout has only a commit message or a diff.
@@ -364,7 +364,7 @@ def _preview_values(
     notes = [*preview_notes(effects, snapshot, replicas)]
     if effects.edits:
         try:
-            related = resolved.objects.related(pod)
+            related = resolved.source.related(pod)
         except QosError as error:
             notes.append(str(error))
         else:
@@ -376,7 +376,7 @@ def _preview_values(
         change,
         goal=request.kill_rank,
         patch=build_patch(pod, effects.edits) if effects.edits else None,
-        manifest=build_manifest(resolved.objects.raw(pod), pod, effects.edits),
+        manifest=build_manifest(resolved.source.raw(pod), pod, effects.edits),
         notes=notes,
         replicas=replicas,
     )
@@ -413,7 +413,7 @@ def refusals_in_files(effects: Preview, resolved: ResolvedSource, snapshot: Snap
     if (resolved.source.is_live and resolved.lasts) or not effects.edits:
         return []
     pod = effects.before.pod
-    findings = find_findings(effects, resolved.objects.related(pod), effects.strategy_kind, None)
+    findings = find_findings(effects, resolved.source.related(pod), effects.strategy_kind, None)
     others = {FindingCode.MANAGER, FindingCode.UTILIZATION}
     output.notes(finding_line(finding) for finding in findings if finding.code in others)
     refusals = (finding for finding in findings if finding.severity is Severity.REFUSAL)
@@ -491,7 +491,7 @@ def declared(pod: Pod, resolved: sources.ResolvedSource) -> tuple[Mapping[str, A
 
     Raises QosError.
     """
-    related = resolved.objects.related(pod)
+    related = resolved.source.related(pod)
     owner = topmost_workload(related)
     if related.owners and owner is None:
         above = f"{related.owners[-1].kind.lower()}/{related.owners[-1].name}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.cluster.kube_api import UsageReader
-    from kubectl_qos.cluster.source import Bundled, PastSource, Source, StoredObjects
+    from kubectl_qos.cluster.source import PastSource, Source
     from kubectl_qos.config.settings import UserSettings
     from kubectl_qos.k8s.interning import Ids
     from kubectl_qos.k8s.node_overrides import NodeOverride
@@ -53,20 +53,6 @@ class ResolvedSource(NamedTuple):
     def named(self, *names: str) -> Scope:
         """Return the scope with these names."""
         return replace(self.scope, names=frozenset(names))
-
-    @property
-    def objects(self) -> StoredObjects:
-        """Return the reader of the source's objects. Raises QosError if it has none."""
-        from kubectl_qos.cluster.source import objects_of
-
-        return objects_of(self.source)
-
-    @property
-    def bundled(self) -> Bundled | None:
-        """Return what a bundle has of the source that it was made from; None for other sources."""
-        from kubectl_qos.cluster.source import Bundled
-
-        return self.source if isinstance(self.source, Bundled) else None
 
     def print_notes(self) -> int:
         """Print what is wrong with the files and return the exit code."""

@@ -25,7 +25,7 @@ import msgspec
 from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.cluster.inputs import existing, is_url, read_path
-from kubectl_qos.cluster.source import ReportScope, Source, is_from_files, origin_of, related_to
+from kubectl_qos.cluster.source import ReportScope, Source
 from kubectl_qos.edit.related import AUTOSCALERS, LIMIT_RANGES, QUOTAS, SCALERS, RelatedKind
 from kubectl_qos.errors import InputError, QosError, without_secrets
 from kubectl_qos.k8s.events import NODE_EVENTS_NAMESPACE, Event, EventList
@@ -171,12 +171,12 @@ def collect(
     facts = BundleFacts(
         version=VERSION,
         written_by=f"kubectl-qos {__version__}",
-        title=origin_of(source),
+        title=source.origin,
         report=ReportScope(
             about[1], scope.namespace, scope.node, scope.selector_text, since_seconds, about[0]
         ),
         taken=taken,
-        from_files=is_from_files(source),
+        from_files=source.is_from_files,
         namespace=scope.namespace or source.default_namespace,
         server_version=snapshot.server_version,
         at=snapshot.at,
@@ -239,7 +239,7 @@ def _around(source: Source, snapshot: Snapshot, scope: Scope) -> Iterator[Json]:
         if time.monotonic() > end:
             return
         with suppress(QosError):
-            related = related_to(source, pods[workload])
+            related = source.related(pods[workload])
             yield from (owner.raw for owner in related.owners)
             lists = related.limit_ranges, related.quotas, related.autoscalers, related.scalers
             for kind, objects in zip(_AROUND, lists, strict=True):
@@ -281,7 +281,8 @@ class BundleSource(FileSource):
     Without usage or `configz` nothing is reported missing that a cluster would not have been asked for.
     """
 
-    has_manifests = False
+    has_manifests = is_from_files = False
+    origin = ""
     _may_be_empty = True
 
     def __init__(self, path: str, *, configz: bool = True, **options: Any) -> None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from kubectl_qos.cluster.source import Source, changed_pods, related_to
+from kubectl_qos.cluster.source import Source, changed_pods
 from kubectl_qos.cluster.writer import Writer
 from kubectl_qos.edit.apply_state import (
     Apply,
@@ -93,7 +93,7 @@ class Driver(ABC):
 
     def read_related(self) -> tuple[RelatedObjects, Pod, Preview]:
         """Read the related objects, for the object and its preview. Raises QosError."""
-        return related_to(self.source, self.state.pod), self.state.pod, self.state.preview
+        return self.source.related(self.state.pod), self.state.pod, self.state.preview
 
     def _loaded(self, answer: tuple[RelatedObjects, Pod, Preview] | QosError) -> None:
         self.advance(self.state.loaded(*answer) if isinstance(answer, tuple) else self.state.loaded(answer))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
@@ -121,6 +121,9 @@ class StaticStream(UpdateStream):
 class Source(Protocol):
     """A source of pods, nodes and usage."""
 
+    report: ReportScope | None = None
+    """The report that a bundle was written with; None for any other source."""
+
     @property
     def title(self) -> str:
         """Return its name for people: a context, a file, `demo`."""
@@ -137,6 +140,16 @@ class Source(Protocol):
     @property
     def default_namespace(self) -> str | None:
         """Return the namespace of commands that name none; None for all of them."""
+
+    @property
+    def origin(self) -> str:
+        """Return the title; of a bundle, that of the source that it was made of."""
+        return self.title
+
+    @property
+    def is_from_files(self) -> bool:
+        """Return whether it is files, also by way of a bundle: then all that is there is known."""
+        return not self.is_live
 
     def now(self) -> datetime:
         """Return the time that ages are counted from."""
@@ -176,100 +189,50 @@ class Source(Protocol):
         """Add the VerticalPodAutoscalers of a namespace, or of all, that can be read."""
         return snapshot
 
+    def partial_pods(self) -> Sequence[Pod]:
+        """Return the pods of which only the status is known: for deaths, not for predictions."""
+        return ()
 
-@runtime_checkable
-class StoredObjects(Protocol):
-    """A source with whole objects: a cluster or files."""
+    def disruption_budgets(self) -> Sequence[DisruptionBudget]:
+        """Return the PodDisruptionBudgets, as far as they are known."""
+        return ()
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """Return the whole object behind a pod, for a template the workload.
 
-        Raises QosError if it is gone.
+        Raises QosError if it is gone, or if the source has no objects.
         """
+        raise self._without_objects()
 
     def raw_node(self, name: str) -> dict[str, Any]:
         """Return the whole node. Raises QosError if there is none, or if it may not be read."""
+        raise self._without_objects()
 
     def related(self, pod: Pod) -> RelatedObjects:
         """Return an object, its owners and limits, and what is missing.
 
         Raises QosError without the object.
         """
+        raise self._without_objects()
 
-
-@runtime_checkable
-class FileFacts(Protocol):
-    """A source with what only files have."""
-
-    def partial_pods(self) -> Sequence[Pod]:
-        """Return the pods of which only the status is known: for deaths, not for predictions."""
-
-    def disruption_budgets(self) -> Sequence[DisruptionBudget]:
-        """Return the PodDisruptionBudgets."""
-
-
-@runtime_checkable
-class ContainerLogs(Protocol):
-    """A source with container logs: a cluster."""
+    def _without_objects(self) -> QosError:
+        return QosError(f"the store has no objects, owners or limits: {self.title} is rebuilt from metrics")
 
     def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
         """Return the last lines of a container, of its previous run or of this.
 
         Raises QosError without any.
         """
-
-
-@runtime_checkable
-class Writable(Protocol):
-    """A source that can be changed: a cluster."""
+        raise QosError(f"{self.title} has no logs of containers")
 
     def writer(self) -> Writer:
-        """Return the writer. Raises QosError if changes are impossible or forbidden."""
-
-
-@runtime_checkable
-class Bundled(Protocol):
-    """A bundle knows the source that it was made of."""
-
-    origin: str
-    """The title of that source."""
-    report: ReportScope
-    """The report that it was written with."""
-    is_from_files: bool
-
-
-def objects_of(source: Source) -> StoredObjects:
-    """Return the source if it has objects. Raises QosError if it has none."""
-    if isinstance(source, StoredObjects):
-        return source
-    raise QosError(f"the store has no objects, owners or limits: {source.title} is rebuilt from metrics")
-
-
-def related_to(source: Source, pod: Pod) -> RelatedObjects:
-    """Return an object of a source, its owners and limits. Raises QosError if the source has no objects."""
-    return objects_of(source).related(pod)
-
-
-def writer_of(source: Source) -> Writer:
-    """Return the writer of a cluster. Raises QosError if changes are impossible or forbidden."""
-    if isinstance(source, Writable):
-        return source.writer()
-    if source.past is not None or isinstance(source, Bundled):
-        raise QosError(f"nothing is sent: {source.title} is the past")
-    raise QosError(
-        f"nothing is sent: {source.title} is no cluster",
-        hint="name a context of your kubeconfig; kubectl qos set -f FILE --write changes a file itself",
-    )
-
-
-def origin_of(source: Source) -> str:
-    """Return the title of a source; of a bundle, the title of the source that it was made of."""
-    return source.origin if isinstance(source, Bundled) else source.title
-
-
-def is_from_files(source: Source) -> bool:
-    """Return whether the source is files, also by way of a bundle: then all that is there is known."""
-    return source.is_from_files if isinstance(source, Bundled) else not source.is_live
+        """Return the writer of a cluster. Raises QosError if changes are impossible or forbidden."""
+        if self.past is not None or self.report is not None:
+            raise QosError(f"nothing is sent: {self.title} is the past")
+        raise QosError(
+            f"nothing is sent: {self.title} is no cluster",
+            hint="name a context of your kubeconfig; kubectl qos set -f FILE --write changes a file itself",
+        )
 
 
 def changed_pods(source: Source, request: PatchRequest) -> Snapshot:

@@ -179,12 +179,10 @@ class RunningChange(Driver):
 
     def _end_trial(self) -> RelatedObjects | None:
         """Record what was seen, and read what is needed to revert it. Raises QosError."""
-        from kubectl_qos.cluster.source import related_to
-
         self._tried = entry = tried(self.state, int(self.state.seconds))
         self.history.put(entry)
         pod = pod_reference(entry.kind, entry.namespace, entry.name)
-        return related_to(self.source, pod) if self.state.reverts else None
+        return self.source.related(pod) if self.state.reverts else None
 
     def _trial_ended(self, related: RelatedObjects | QosError | None) -> None:
         if isinstance(related, RelatedObjects):

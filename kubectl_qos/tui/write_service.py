@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
-from kubectl_qos.cluster.source import Source, writer_of
+from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.settings import UserSettings
 from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.errors import QosError
@@ -104,7 +104,7 @@ class WriteService:
         if self.is_readonly(source.title):
             by = "--readonly" if self._readonly else f"your settings for {source.title}"
             raise QosError(f"nothing is written: {by} says read-only")
-        return writer_of(source)
+        return source.writer()
 
     def updated(self, change: RunningChange) -> None:
         """Remember what is pending."""

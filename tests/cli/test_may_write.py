@@ -6,7 +6,6 @@ import pytest
 
 from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.cli.sources import SourceNeeds, resolve_source
-from kubectl_qos.cluster.source import writer_of
 from kubectl_qos.config.settings import ContextSettings, UserSettings
 from kubectl_qos.errors import QosError
 from kubectl_qos.transport import ConnectionOptions
@@ -35,24 +34,24 @@ def test_who_may_write(tmp_path: Path, settings: UserSettings | None, context: s
     options = SourceOptions(ConnectionOptions(kubeconfig=str(config)))
     source = resolve_source(options, SourceNeeds(write_settings=settings, progress=False)).source
     if expected:
-        assert writer_of(source).context == context
+        assert source.writer().context == context
     else:
         with pytest.raises(QosError, match="read-only"):
-            writer_of(source)
+            source.writer()
 
 
 @pytest.mark.parametrize(("settings", "expected"), [(None, False), (ANY, True), (NONE, False)])
 def test_the_demo_is_changed_by_the_same_rule(settings: UserSettings | None, expected: bool) -> None:
     source = resolve_source(SourceOptions(demo=True), SourceNeeds(write_settings=settings, lives=True)).source
     if expected:
-        assert writer_of(source).context == "demo"
+        assert source.writer().context == "demo"
     else:
         with pytest.raises(QosError, match="demo is read-only"):
-            writer_of(source)
+            source.writer()
 
 
 def test_commands_see_the_first_moment_of_the_demo() -> None:
     resolved = resolve_source(SourceOptions(demo=True))
     assert (resolved.source.is_live, resolved.lasts) == (False, False)
     with pytest.raises(QosError, match="demo is no cluster"):
-        writer_of(resolved.source)
+        resolved.source.writer()

@@ -369,6 +369,7 @@ def test_names_are_replaced_alike_and_nothing_else_changes(tmp_path: Path) -> No
 
     assert shape(after) == shape(before)
     report = BundleSource(str(path)).report
+    assert report is not None
     (same,) = (one for one in after.pods if one.name == report.name)
     assert Selector.parse(report.selector).matches(same.metadata.labels)
 

@@ -10,7 +10,6 @@ import yaml
 
 from kubectl_qos.cluster.files import DemoSource, FileSource
 from kubectl_qos.cluster.live import LiveSource
-from kubectl_qos.cluster.source import writer_of
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.kinds import pod_from_workload
@@ -298,7 +297,7 @@ def test_files_have_what_is_in_them(tmp_path: Path) -> None:
     assert len(found.scalers) == 1
     assert found.missing == ()
     with pytest.raises(QosError, match="is no cluster"):
-        writer_of(source)
+        source.writer()
     path.write_text("")
     with pytest.raises(InputError, match="pod web-1 is no longer in"):
         source.related(requested)

@@ -223,7 +223,6 @@ def _check(
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
     from kubectl_qos.cluster.files import manifests_of
-    from kubectl_qos.cluster.source import origin_of
     from kubectl_qos.present.check import Place, Report, reference, scope_lines, unused_line, waiver_lines
     from kubectl_qos.present.list_notes import missing_sentence
 
@@ -235,7 +234,7 @@ def _check(
         notes += scope_lines(settings, subjects, is_whole=scope.namespace is None)
     subjects = [subject for subject in subjects if subject.is_selected]
     lines: dict[str, list[str]] = {}
-    origin, elsewhere = _kustomization(options.source.kustomize), Place(origin_of(source))
+    origin, elsewhere = _kustomization(options.source.kustomize), Place(source.origin)
 
     def place(subject: Subject, path: str = "") -> Place:
         location = locations.get(id(subject))
@@ -362,7 +361,7 @@ def _context(
     refused: dict[str, list[str]] = {}
     for namespace, pod in first.items():
         try:
-            related = resolved.objects.related(pod)
+            related = resolved.source.related(pod)
             ranges += related.limit_ranges
             missing = (part for part in related.missing if "LimitRange" in part.what)
             unknown += map(missing_sentence, missing)

@@ -328,7 +328,7 @@ def _most(options: Options) -> int | None:
 def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | None:
     """Return the objects around a pod or workload; None if the object itself cannot be read."""
     try:
-        return resolved.objects.related(pod)
+        return resolved.source.related(pod)
     except QosError as error:
         output.note(str(error))
         return None

@@ -292,17 +292,14 @@ def facts_of(
     resolved: sources.ResolvedSource, references: Sequence[resources.Reference], *, has_logs: bool
 ) -> KillFacts:
     """Read pods, nodes and events of a source. Raises QosError."""
-    from kubectl_qos.cluster.source import FileFacts
-
     # A workload's pods have other names.
     only_pods = references and all(reference.kind == "Pod" for reference in references)
     scope = resolved.named(*(reference.name for reference in references)) if only_pods else resolved.scope
     snapshot = resolved.source.snapshot(scope)
     if not references and not has_logs:
         resources.require_places(resolved, snapshot)
-    partial_pods = resolved.source.partial_pods() if isinstance(resolved.source, FileFacts) else ()
     return KillFacts(
-        replace(snapshot, pods=(*snapshot.pods, *partial_pods)),
+        replace(snapshot, pods=(*snapshot.pods, *resolved.source.partial_pods())),
         resolved.source.event_list(resolved.scope.namespace),
         scope,
         resolved.source.now(),

@@ -86,7 +86,7 @@ def _read(options: Options) -> _Request:
     resolved, facts = kills_command.read_facts(source, references, has_logs=bool(logs))
     # What was written down may be of any day.
     seconds = None if source.has_files or isinstance(resolved.source, NoCluster) else DAY_SECONDS
-    bundled = resolved.bundled.report if resolved.bundled is not None else None
+    bundled = resolved.source.report
     if bundled is not None:
         seconds = bundled.since_seconds
     if bundled is not None and not (reference or source.selects):
@@ -122,11 +122,10 @@ def run(options: Options) -> int:
     missing = kills_command.find_missing(references, facts, kills)
     if kills or not missing:
         from kubectl_qos.analysis.incident import Incident
-        from kubectl_qos.cluster.source import origin_of
 
         incident = Incident(
             about=_about(facts, source.node, reference),
-            source=origin_of(resolved.source),
+            source=resolved.source.origin,
             now=facts.now,
             since=facts.now - timedelta(seconds=seconds) if seconds is not None else None,
             scope=facts.scope,

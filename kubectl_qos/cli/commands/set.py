@@ -225,7 +225,7 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
     elif effects.edits and shell is None and options.output is None:
         if options.source.demo:
             output.note("nothing is changed: --yes applies it to the demo")
-        elif resolved.bundled is not None:
+        elif resolved.source.report is not None:
             output.note(f"nothing is changed: {resolved.source.title} is the past")
     return bool(effects.edits)
 

@@ -121,7 +121,6 @@ class _Outcome(NamedTuple):
 
 def run(options: Options) -> int:
     """Print what happens; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.cluster.source import FileFacts
     from kubectl_qos.edit.compare import with_manifests
     from kubectl_qos.k8s.selectors import Selector
     from kubectl_qos.k8s.snapshot import Scope
@@ -146,7 +145,7 @@ def run(options: Options) -> int:
     rules = ImportanceRules(
         sources.flag_value(Selector.parse, options.important) if options.important else None,
         options.important,
-        tuple(resolved.source.disruption_budgets()) if isinstance(resolved.source, FileFacts) else (),
+        tuple(resolved.source.disruption_budgets()),
     )
     with resources.with_unreadable(snapshot):
         now = _simulate(request, pods, snapshot, name, rules)
@@ -162,13 +161,12 @@ def run(options: Options) -> int:
         problems += tuple(f"{resources.reference(pod)} has no pod on {name}" for pod in changed.unused)
     _print(now, then, options.output, snapshot.at)
     if options.output in {None, "wide"}:
-        from kubectl_qos.cluster.source import is_from_files
         from kubectl_qos.present.list_notes import missing_sentence, old_usage_notes
         from kubectl_qos.present.simulation import BUDGETS_NOT_READ, simulation_notes
 
         ages = old_usage_notes(snapshot, resolved.source.now())
         notes = [*map(missing_sentence, snapshot.missing), *ages, *simulation_notes(*now)]
-        output.notes(notes if is_from_files(resolved.source) else [*notes, BUDGETS_NOT_READ])
+        output.notes(notes if resolved.source.is_from_files else [*notes, BUDGETS_NOT_READ])
     output.notes(problems)
     return resolved.print_notes()
 

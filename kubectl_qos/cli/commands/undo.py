@@ -169,7 +169,6 @@ def _find_entry(entries: Sequence[Entry], named: Entry | None, context: str) -> 
 
 def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None:
     from kubectl_qos.cli.set_edits import effect_sections, preview_notes
-    from kubectl_qos.cluster.source import related_to
     from kubectl_qos.edit.apply_state import Apply
     from kubectl_qos.edit.compare import recreate_all, scope_of_pods
     from kubectl_qos.edit.history import find_conflicts, undo_edits
@@ -185,7 +184,7 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
             f"{entry.context} is another server now: the change was on {entry.server}, this is"
             f" {shell.writer.server}"
         )
-    related = related_to(shell.source, pod_reference(entry.kind, entry.namespace, entry.name))
+    related = shell.source.related(pod_reference(entry.kind, entry.namespace, entry.name))
     pod = pod_from_raw(entry.kind, related.raw)
     edits = undo_edits(entry, pod, uid=str(nested(related.raw, "metadata").get("uid", "")))
     _check_conflicts(entry, find_conflicts(entry, pod), shell.options)

@@ -21,7 +21,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from kubectl_qos.cluster.source import Source, objects_of, related_to
+from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.apply_state import Blocked, Phase
 from kubectl_qos.edit.edits import build_manifest, build_patch, kubectl_command
 from kubectl_qos.edit.history import Entry, EntryState, undos
@@ -419,7 +419,7 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
 def _read_manifest(source: Source, pod: Pod, preview: Preview) -> str:
     """Return the whole object with the change. Raises QosError."""
     try:
-        return to_yaml(build_manifest(objects_of(source).raw(pod), pod, preview.edits))
+        return to_yaml(build_manifest(source.raw(pod), pod, preview.edits))
     except KeyError as error:
         raise QosError(str(error)) from None
 
@@ -518,9 +518,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         else:
             self._loading, self._error = entry, None
             pod = pod_reference(entry.kind, entry.namespace, entry.name)
-            run_in_background(
-                self, partial(related_to, self._source, pod), partial(self._related_loaded, entry)
-            )
+            run_in_background(self, partial(self._source.related, pod), partial(self._related_loaded, entry))
         self._show()
 
     def _why_not(self, entry: Entry) -> str:

@@ -15,7 +15,6 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.analysis.pod_table import PodRow
-from kubectl_qos.cluster.source import related_to
 from kubectl_qos.edit.compare import deaths_at_moments
 from kubectl_qos.edit.edits import Edit, apply_edits
 from kubectl_qos.edit.goals import Goal, edits_for_step
@@ -151,7 +150,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     def _load_related(self) -> None:
         target = self._subject
-        work = partial(related_to, target.source, target.pod)
+        work = partial(target.source.related, target.pod)
         run_in_background(self, work, partial(self._related_loaded, target))
 
     async def _related_loaded(self, target: EditTarget, related: RelatedObjects | QosError) -> None:

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from kubectl_qos.cluster.source import ContainerLogs, Source, objects_of
+from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload
 from kubectl_qos.k8s.objects import Pod
@@ -98,13 +98,11 @@ def workload_screen(source: Source, workload: Workload, pod: Pod) -> ReadScreen:
 
 def node_screen(source: Source, name: str) -> ReadScreen:
     """Return a node, as the source has it now."""
-    return ReadScreen(
-        f"YAML of node {escape(name)}", f"{name}.yaml", lambda: _text(objects_of(source).raw_node(name))
-    )
+    return ReadScreen(f"YAML of node {escape(name)}", f"{name}.yaml", lambda: _text(source.raw_node(name)))
 
 
 def _object_text(source: Source, pod: Pod) -> str:
-    return _text(objects_of(source).raw(pod))
+    return _text(source.raw(pod))
 
 
 def _text(raw: Mapping[str, Any]) -> str:
@@ -137,8 +135,6 @@ def log_screen(source: Source, pod: Pod, container: str = "") -> ReadScreen:
     )
 
     def read() -> str:
-        if isinstance(source, ContainerLogs):
-            return source.log(pod, status.name, is_previous=is_previous)
-        raise QosError(f"{source.title} has no logs of containers")
+        return source.log(pod, status.name, is_previous=is_previous)
 
     return ReadScreen(subject, f"{pod.name}-{status.name}.log", read, at_end=True)

@@ -21,7 +21,6 @@ from textual.widgets import Static
 from kubectl_qos.analysis.deaths import begins_with
 from kubectl_qos.analysis.group_table import NodeRow, build_node_row
 from kubectl_qos.analysis.pod_table import PodRow
-from kubectl_qos.cluster.source import is_from_files
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present import simulation as present
@@ -348,7 +347,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         if self._node_state is not None and self._shown is not None:
             keys = self.qos.keys.first("simulation.restarts"), self.qos.keys.first("simulation.eviction")
             notes += present.simulation_notes(self._node_state, self._shown[1], keys)
-            notes += [] if is_from_files(self.qos.source) else [present.BUDGETS_NOT_READ]
+            notes += [] if self.qos.source.is_from_files else [present.BUDGETS_NOT_READ]
         return [escape_lines(note) for note in notes]
 
     def _notes_layout(self, width: int) -> list[TextLine]:
