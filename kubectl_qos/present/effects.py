@@ -30,7 +30,7 @@ from kubectl_qos.present.format import (
     short_path,
 )
 from kubectl_qos.present.killers import killer_sentence
-from kubectl_qos.present.output import ARROW, Section, ValueChange, fitted_cells, sentences
+from kubectl_qos.present.output import ARROW, Section, ValueChange, cell_table, sentences
 from kubectl_qos.present.reasons import resize_sentence, sentence
 from kubectl_qos.qos.eviction import evictable_capacity
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
@@ -497,7 +497,7 @@ _KINDS: Final = 4
 def comparison_table(changed: Sequence[Sequence[str]], width: int | None = None) -> Iterator[str]:
     """Yield a row for each changed pod: differences as `before → after`, other values unchanged."""
     headers = ("RANK", "NAMESPACE", "POD", "NODE", "QOS", "OOM_ADJ", "OOM_SCORE", "FILES", "PATH")
-    return fitted_cells(changed, headers, width, hidden_first=("PATH", "FILES", "NODE", "QOS"))
+    return cell_table(changed, headers, width, hidden_first=("PATH", "FILES", "NODE", "QOS"))
 
 
 def _cells(effects: Effects) -> list[str]:

@@ -161,61 +161,41 @@ def is_utf8(encoding: str | None) -> bool:
         return False
 
 
-def _signs() -> dict[int, str]:
-    replacements = {0x2500 + number: "+" for number in range(128)}
-    pairs = (
-        # Lines: light and double ones, heavy ones, and their halves.
-        ("─┄┈╌╴╶", "-"),
-        ("━┅┉╍═╸╺╼╾", "="),
-        ("│┃┆┇┊┋╎╏║╵╷╹╻╽╿", "|"),
-        ("╱", "/"),
-        ("╲", "\\"),
-        ("╳", "X"),
-        # A sparkline from low to high, and bars of classes: each step looks fuller than the one before.
-        ("▁", "_"),
-        ("▂", "."),
-        ("▃▒⋮", ":"),
-        ("▄▔▀", "-"),
-        ("▅", "="),
-        ("▆", "+"),
-        ("▇", "*"),
-        ("█■", "#"),
-        ("▓", "+"),
-        ("░", "."),
-        ("▏▎▍▌▋▊▉▐▕", "|"),
-        ("▖▗▘▙▚▛▜▝▞▟", "+"),
-        # Marks of classes, pointers and arrows.
-        ("●", "@"),
-        ("◐", "%"),
-        ("○", "o"),
-        ("▲▴↑⌃", "^"),
-        ("▼▾↓✓⌄", "v"),
-        ("◀◂←⏎⌫«‹", "<"),
-        ("▶▸→»›⮞❯", ">"),
-        ("×✗✕✖", "x"),
-        ("≠", "!"),
-        ("≤", "<"),
-        ("≥", ">"),
-        ("≈…", "~"),
-        ("±", "+"),
-        ("·", "."),
-        ("•∙★◆", "*"),
-        ("↗", "^"),
-        ("⭘◇", "o"),
-        ("µμ", "u"),
-        ("–—‐‑−", "-"),
-        ("‘’", "'"),
-        ("“”", '"'),
-        ("\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}", " "),
-    )
-    for signs, plain_sign in pairs:
-        replacements.update((ord(sign), plain_sign) for sign in signs)
+_SIGNS: Final = {
+    # Lines, light ones and double or heavy ones, bars of classes, pointers, quotation marks and spaces.
+    # The steps of a sparkline from low to high (▁ to █) look fuller and fuller.
+    "-": "─┄┈╌╴╶▄▔▀–—‐‑−",
+    "=": "━┅┉╍═╸╺╼╾▅",
+    "|": "│┃┆┇┊┋╎╏║╵╷╹╻╽╿▏▎▍▌▋▊▉▐▕",
+    "/": "╱",
+    "\\": "╲",
+    "X": "╳",
+    "_": "▁",
+    ".": "▂░·",
+    ":": "▃▒⋮",
+    "+": "▆▓▖▗▘▙▚▛▜▝▞▟±",
+    "*": "▇•∙★◆",
+    "#": "█■",
+    "@": "●",
+    "%": "◐",
+    "o": "○⭘◇",
+    "^": "▲▴↑⌃↗",
+    "v": "▼▾↓✓⌄",
+    "<": "◀◂←⏎⌫«‹≤",
+    ">": "▶▸→»›⮞❯≥",
+    "x": "×✗✕✖",
+    "!": "≠",
+    "~": "≈…",
+    "u": "µμ",
+    "'": "‘’",
+    '"': "“”",
+    " ": "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}",
     # Textual's palette begins with it, and it is two cells wide.
-    replacements[ord("🔎")] = "> "
-    return replacements
-
-
-ASCII: Final = _signs()
+    "> ": "🔎",
+}
+ASCII: Final = dict.fromkeys(range(0x2500, 0x2580), "+") | {
+    ord(sign): plain for plain, signs in _SIGNS.items() for sign in signs
+}
 """The replacement of each character, equally wide."""
 
 

@@ -103,7 +103,7 @@ def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
         yield "why this process"
         yield from _wrapped(sentences, width)
         cells, rest = candidates(kill)
-        for line in cell_table(cells, TASK_HEADERS, right=RIGHT) if cells else ():
+        for line in cell_table(cells, TASK_HEADERS, right=RIGHT):
             yield f"    {line}"
         if rest > 0:
             yield f"    and {rest} more"

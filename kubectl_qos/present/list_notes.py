@@ -15,7 +15,7 @@ from kubectl_qos.k8s.snapshot import Missing, Snapshot
 from kubectl_qos.k8s.usage import NO_HISTORY, History, PodKey, PodUsage, Sampled, UsageOrigin, sampled
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, duration, escape, full_name
 from kubectl_qos.present.killers import killer_sentence
-from kubectl_qos.present.output import cell_table, fitted_cells
+from kubectl_qos.present.output import cell_table
 from kubectl_qos.qos.ranking import Basis
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -240,7 +240,7 @@ def tier_lines(reviews: Reviews, width: int | None = None) -> Iterator[str]:
     """Yield a row for each tier, fitted into a terminal."""
     words = {level: level.value for level in AccessLevel} | {AccessLevel.UNKNOWN: UNKNOWN}
     cells = [(tier.name, words[tier.level(reviews)], gives(tier), _missing(tier, reviews)) for tier in TIERS]
-    return fitted_cells(cells, ("TIER", "ALLOWED", "GIVES", "MISSING"), width, ("GIVES", "MISSING"))
+    return cell_table(cells, ("TIER", "ALLOWED", "GIVES", "MISSING"), width, ("GIVES", "MISSING"))
 
 
 def permission_lines(reviews: Reviews, namespace: str | None) -> Iterator[str]:

@@ -110,6 +110,8 @@ def _body(section: Section, margin: str, width: int | None = None) -> Iterator[s
             yield from textwrap.wrap(line.text, width, initial_indent=indent, subsequent_indent=indent + "  ")
 
 
+SEPARATOR: Final = "\0"
+"""Joins the cells of a row; no cell contains it, because cells are escaped."""
 RowT = TypeVar("RowT")
 NO_AGES: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -302,15 +304,25 @@ def find_column(name: str, columns: Mapping[str, Column[RowT]]) -> Column[RowT]:
 class Table(Generic[RowT]):
     """Rows in columns; later rows are as wide as those before them, or wider."""
 
-    def __init__(self, columns: Sequence[Column[RowT]], *, headers: bool = True) -> None:
-        self._columns = columns
-        self._cells = _Cells(
-            [column.align for column in columns], [column.header for column in columns] if headers else None
-        )
+    def __init__(self, columns: Sequence[Column[RowT]], *, headers: bool = True, gap: str = _GAP) -> None:
+        self._columns, self._gap = columns, gap
+        self._heads = [[column.header for column in columns]] if headers else []
+        self._widths = [0] * len(columns)
 
     def lines(self, rows: Iterable[RowT], now: datetime = NO_AGES) -> Iterator[str]:
         """Yield the lines of these rows, after the headers if they are the first."""
-        return self._cells.lines([column.cell(row, now) for column in self._columns] for row in rows)
+        cells = ([column.cell(row, now) for column in self._columns] for row in rows)
+        heads, self._heads, joined_rows = self._heads, [], []
+        for row in chain(heads, cells):
+            self._widths = list(map(max, self._widths, map(len, row)))
+            # One text a row takes a fifth of the memory of its cells.
+            joined_rows.append(SEPARATOR.join(row))
+        form = self._gap.join(
+            f"{{:{column.align}{width}}}" if width else "{}"
+            for column, width in zip(self._columns, self._widths, strict=True)
+        )
+        for joined in joined_rows:
+            yield form.format(*joined.split(SEPARATOR)).rstrip()
 
 
 def table(
@@ -410,23 +422,16 @@ def text_columns(headers: Mapping[str, Align]) -> list[Column[Sequence[str]]]:
 
 
 def cell_table(
-    cells: Iterable[Sequence[str]], headers: Sequence[str], right: Collection[str] = ()
-) -> Iterator[str]:
-    """Yield the lines of a table of ready cells; columns with headers in `right` are aligned to the right."""
-    aligns = [Align.RIGHT if header in right else Align.LEFT for header in headers]
-    return _Cells(aligns, headers).lines(cells)
-
-
-def fitted_cells(
     cells: Sequence[Sequence[str]],
     headers: Sequence[str],
-    width: int | None,
+    width: int | None = None,
     below: Collection[str] = (),
     hidden_first: Collection[str] = (),
+    right: Collection[str] = (),
 ) -> Iterator[str]:
-    """Yield a table of ready cells that fits into a terminal, if need be with columns `below` each row."""
-    columns = text_columns(dict.fromkeys(headers, Align.LEFT))
-    return fitted_table(cells, columns, width, below, hidden_first)
+    """Yield a fitted table of ready cells, nothing without any; those in `right` are aligned to the right."""
+    columns = text_columns({header: Align.RIGHT if header in right else Align.LEFT for header in headers})
+    return fitted_table(cells, columns, width, below, hidden_first) if cells else iter(())
 
 
 def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
@@ -443,34 +448,8 @@ def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
     """Align labels and texts in columns, without headers and closer together."""
-    return list(_Cells([Align.LEFT] * len(cells[0]), None, "  ").lines(cells)) if cells else []
-
-
-SEPARATOR: Final = "\0"
-"""Joins the cells of a row; no cell contains it, because cells are escaped."""
-
-
-class _Cells:
-    def __init__(self, aligns: Sequence[Align], headers: Sequence[str] | None, gap: str = _GAP) -> None:
-        self._aligns = aligns
-        self._headers = headers
-        self._gap = gap
-        self._widths = [0] * len(aligns)
-
-    def lines(self, cells: Iterable[Sequence[str]]) -> Iterator[str]:
-        headers = [self._headers] if self._headers is not None else []
-        widths, self._headers, joined_rows = self._widths, None, []
-        for row in chain(headers, cells):
-            widths = list(map(max, widths, map(len, row)))
-            # One text a row takes a fifth of the memory of its cells.
-            joined_rows.append(SEPARATOR.join(row))
-        self._widths = widths
-        form = self._gap.join(
-            f"{{:{align}{width}}}" if width else "{}"
-            for align, width in zip(self._aligns, widths, strict=True)
-        )
-        for joined in joined_rows:
-            yield form.format(*joined.split(SEPARATOR)).rstrip()
+    columns = text_columns({str(place): Align.LEFT for place in range(len(cells[0]))}) if cells else []
+    return list(Table(columns, headers=False, gap="  ").lines(cells))
 
 
 _JSON_INDENT: Final = 4

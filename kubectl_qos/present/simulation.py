@@ -18,7 +18,7 @@ from kubectl_qos.present.next_death import (
     rival_condition,
     victim,
 )
-from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, column, fitted_table, text_columns
+from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, fitted_table
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, MemoryLevel, Scenario
@@ -325,8 +325,7 @@ def what_if_lines(now: Simulation, then: Simulation, width: int | None = None) -
         mark = "*" if identity(old) != identity(new) else ""
         cells.append((mark, str(number), *_what_if_cells(old), *_what_if_cells(new)))
     headers = ("", "STEP", "NOW", "BY", "FREED", "THEN", "THEN_BY", "THEN_FREED")
-    aligns = {header: Align.RIGHT if "FREED" in header else Align.LEFT for header in headers}
-    return fitted_table(cells, text_columns(aligns), width, (), ()) if cells else iter(())
+    return cell_table(cells, headers, width, right=("FREED", "THEN_FREED"))
 
 
 def _what_if_cells(step: SimulationStep | None) -> tuple[str, str, str]:

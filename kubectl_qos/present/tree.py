@@ -21,13 +21,6 @@ _UID: Final = re.compile(r"(pod[0-9a-f]{8})(?:[0-9a-f]{24}|[-_][0-9a-f_-]{27})")
 _BEFORE_POD: Final = re.compile(r"^.*-(?=pod[0-9a-f]{8})")
 
 
-class TreeLine(NamedTuple):
-    """One line of the tree; `directory` is None on the line of a file."""
-
-    text: str
-    directory: Directory | None = None
-
-
 def tree_subject(tree: CgroupTree) -> str:
     """Return the node, and what its paths and files depend on."""
     node, kubelet = tree.setup.node, tree.setup.kubelet
@@ -39,26 +32,19 @@ def tree_subject(tree: CgroupTree) -> str:
     )
 
 
-def tree_lines(tree: CgroupTree, width: int | None = None) -> list[TreeLine]:
+def tree_lines(tree: CgroupTree, width: int | None = None) -> list[str]:
     """Return the directories with their files; ids and classes in names are cut to fit into `width`."""
-    lines: list[TreeLine] = []
+    rows, lines = tree_rows(tree), list[str]()
+    column = max((len(row.branch) + len(row.file) for row in rows if row.file), default=0)
     for shortened in range(3):
-        lines = list(_lines(tree, shortened))
-        if width is None or all(len(line.text) <= width for line in lines):
+        lines = [MOUNT]
+        for row in rows:
+            left = row.branch + row.names[shortened]
+            of_file = f"{left:<{column}} = {row.content}"
+            lines.append(of_file if row.file else "   ".join([left, *_owners(row.directory)]))
+        if width is None or all(len(line) <= width for line in lines):
             break
     return lines
-
-
-def _lines(tree: CgroupTree, shortened: int) -> Iterator[TreeLine]:
-    rows = list(_rows(tree.roots, "/", ""))
-    column = max((len(row.bars) + len(name) for row in rows for name in row.directory.files), default=0)
-    yield TreeLine(MOUNT)
-    for row in rows:
-        directory = row.directory
-        yield TreeLine("   ".join([row.branch + _name(row, shortened), *_owners(directory)]), directory)
-        for file, value in directory.files.items():
-            left = f"{row.bars}{file}"
-            yield TreeLine(f"{left:<{column}} = {value}")
 
 
 class TreeRow(NamedTuple):
@@ -86,17 +72,24 @@ class TreeRow(NamedTuple):
 
 def tree_rows(tree: CgroupTree, *, with_noise: bool = True) -> list[TreeRow]:
     """Return the rows of the whole tree; without noise, no limits of huge pages that nobody requested."""
-    rows = []
-    for row in _rows(tree.roots, "/", ""):
-        directory = row.directory
-        names = _name(row, 0), _name(row, 1), _name(row, 2)
-        rows.append(TreeRow(directory, row.branch, names, " ".join(_owners(directory))))
-        rows += [
-            TreeRow(directory, row.bars, (file, file, file), value, file)
-            for file, value in directory.files.items()
-            if with_noise or not is_noise(file, value)
-        ]
-    return rows
+    rows = _rows(tree.roots, "/", "")
+    return [row for row in rows if with_noise or not is_noise(row.file, row.content)]
+
+
+def _rows(directories: Sequence[Directory], parent: str, indent: str) -> Iterator[TreeRow]:
+    for number, directory in enumerate(directories, start=1):
+        is_last = number == len(directories)
+        below = indent + ("   " if is_last else "│  ")
+        name = short = shortest = escape(str(PurePosixPath(directory.path).relative_to(parent)))
+        if directory.level in {CgroupLevel.POD, CgroupLevel.CONTAINER}:
+            short = _UID.sub(r"\1…", short_path(directory.path))
+            shortest = _BEFORE_POD.sub("…", short)
+        branch, owners = indent + ("└─ " if is_last else "├─ "), " ".join(_owners(directory))
+        yield TreeRow(directory, branch, (name, short, shortest), owners)
+        bars = below + ("│  " if directory.children else "   ")
+        for file, value in directory.files.items():
+            yield TreeRow(directory, bars, (file, file, file), value, file)
+        yield from _rows(directory.children, directory.path, below)
 
 
 def is_noise(file: str, value: str) -> bool:
@@ -118,30 +111,6 @@ def readable(file: str, value: str) -> str:
     if ("memory." in file or "hugetlb." in file) and value.isdigit() and int(value) >= 1 << 10:
         return binary(int(value)) if int(value) < _NO_LIMIT else "no limit"
     return ""
-
-
-class _Row(NamedTuple):
-    directory: Directory
-    name: str
-    branch: str
-    bars: str
-
-
-def _rows(directories: Sequence[Directory], parent: str, indent: str) -> Iterator[_Row]:
-    for number, directory in enumerate(directories, start=1):
-        is_last = number == len(directories)
-        below = indent + ("   " if is_last else "│  ")
-        name = str(PurePosixPath(directory.path).relative_to(parent))
-        bars = below + ("│  " if directory.children else "   ")
-        yield _Row(directory, name, indent + ("└─ " if is_last else "├─ "), bars)
-        yield from _rows(directory.children, directory.path, below)
-
-
-def _name(row: _Row, shortened: int) -> str:
-    if not shortened or row.directory.level not in {CgroupLevel.POD, CgroupLevel.CONTAINER}:
-        return escape(row.name)
-    name = _UID.sub(r"\1…", short_path(row.directory.path))
-    return name if shortened == 1 else _BEFORE_POD.sub("…", name)
 
 
 def _owners(directory: Directory) -> Iterator[str]:

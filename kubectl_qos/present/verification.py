@@ -7,7 +7,7 @@ from kubectl_qos.analysis.drift import DriftCause, DriftReason
 from kubectl_qos.analysis.verification import CheckedValue, Verified
 from kubectl_qos.errors import first_few
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, escape
-from kubectl_qos.present.output import fitted_cells
+from kubectl_qos.present.output import cell_table
 from kubectl_qos.present.reasons import assumption_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
 from kubectl_qos.qos.prediction import Assumption
@@ -24,7 +24,7 @@ def check_lines(verified: Sequence[Verified], *, everything: bool, width: int | 
         if check.drift or everything
     ]
     headers = (*(("POD",) if many else ()), "LEVEL", "FILE", "COMPUTED", "MEASURED", "DRIFT", "CAUSE")
-    return fitted_cells(cells, headers, width, ("DRIFT", "CAUSE")) if cells else iter(())
+    return cell_table(cells, headers, width, ("DRIFT", "CAUSE"))
 
 
 def summary(verified: Sequence[Verified]) -> str:

@@ -120,7 +120,7 @@ def _printed(trees: _Trees, *, by_file: bool) -> Iterator[CgroupTree]:
         if number:
             output.print_lines([""])
         if not by_file:
-            output.print_lines([tree_subject(tree), *(line.text for line in tree_lines(tree, width))])
+            output.print_lines([tree_subject(tree), *tree_lines(tree, width)])
         else:
             output.print_lines([f"# {tree_subject(tree)}"] if trees.count > 1 else [])
             output.print_lines(file_lines(tree))

@@ -104,7 +104,7 @@ def _list(entries: Sequence[Entry], options: Options) -> None:
     """Print the entries, newest first; with --context only those of that context."""
     from kubectl_qos.edit.history import undos
     from kubectl_qos.present.changes import entry_change, entry_object, entry_state
-    from kubectl_qos.present.output import fitted_cells
+    from kubectl_qos.present.output import cell_table
 
     context = options.source.connection.context
     undone = undos(entries)
@@ -129,7 +129,7 @@ def _list(entries: Sequence[Entry], options: Options) -> None:
         )
         for entry in shown
     ]
-    output.print_lines(fitted_cells(rows, _TITLES, output.terminal_width(), ("CHANGE", "STATE")))
+    output.print_lines(cell_table(rows, _TITLES, output.terminal_width(), ("CHANGE", "STATE")))
 
 
 def _entry_with(id_: str, entries: Sequence[Entry]) -> Entry:

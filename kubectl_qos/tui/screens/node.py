@@ -181,8 +181,7 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
             self.call_after_refresh(self.table.move_to, row.key)
 
     def action_copy(self) -> None:
-        lines = (line.text for line in tree_lines(self._tree))
-        self.qos.copy("\n".join([tree_subject(self._tree), *lines]), "the tree")
+        self.qos.copy("\n".join([tree_subject(self._tree), *tree_lines(self._tree)]), "the tree")
 
     def action_export(self) -> None:
         text = "".join(f"{line}\n" for line in file_lines(self._tree))
