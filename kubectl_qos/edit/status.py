@@ -7,7 +7,7 @@ the change counts once the kubelet has carried that out, later runs always. Not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -198,87 +198,53 @@ def _find_status(pod: Pod, container: str) -> ContainerStatus | None:
     return next((status for status in pod.status.every_container if status.name == container), None)
 
 
-def _deployment(now: Json) -> Progress:
-    replicas, updated = read_replicas(now), _count(now, "updatedReplicas")
-    conditions = _conditions(now)
-    if not _is_observed(now):
-        return _rolling("deployment spec update to be observed", 0, replicas)
-    if nested(now, "spec").get("paused") is True:
-        return Progress(Stage.STUCK, True, unchanged_pods_note("Deployment", now), updated, replicas)
-    progressing = conditions.get("Progressing", {})
+_ROLLED_OUT: Final = {"Deployment": "deployment", "StatefulSet": "statefulset", "DaemonSet": "daemon set"}
+
+
+def _rollout(kind: str, now: Json) -> Progress:
+    """Return how far new pods have replaced the old ones, in the words of `kubectl rollout status`.
+
+    Source: kubectl/pkg/polymorphichelpers/rollout_status.go.
+    """
+    is_daemon_set, is_deployment = kind == "DaemonSet", kind == "Deployment"
+    pods = _count(now, "desiredNumberScheduled") if is_daemon_set else read_replicas(now)
+    updated = _count(now, "updatedNumberScheduled" if is_daemon_set else "updatedReplicas")
+    if (number(now, "status", "observedGeneration") or 0) < _generation(now):
+        sentence = f"waiting: {_ROLLED_OUT[kind]} spec update to be observed"
+        return Progress(Stage.ROLLING, False, sentence, 0, pods)
+    note = unchanged_pods_note(kind, now)
+    if is_on_delete(now) or (is_deployment and note):
+        return Progress(Stage.STUCK if is_deployment else Stage.DONE, True, note, updated, pods)
+    conditions, total = _conditions(now), max(pods - read_partition(now), 0)
+    progressing, failure = conditions.get("Progressing", {}), conditions.get("ReplicaFailure", {})
     if text(progressing, "reason") == "ProgressDeadlineExceeded":
-        sentence = text(progressing, "message")
-        sentence = sentence or f'deployment "{text(now, "metadata", "name")}" exceeded its progress deadline'
-        return Progress(Stage.STUCK, True, sentence, updated, replicas)
-    if updated < replicas:
-        failure = conditions.get("ReplicaFailure", {})
-        if text(failure, "status") == "True":
-            # The controller retries, and succeeds once a quota has room again.
-            return Progress(Stage.STUCK, False, text(failure, "message"), updated, replicas)
-        return _rolling(f"{updated} out of {replicas} new replicas have been updated", updated, replicas)
-    existing, available = _count(now, "replicas"), _count(now, "availableReplicas")
-    if existing > updated:
-        return _rolling(f"{existing - updated} old replicas are pending termination", updated, replicas)
-    if available < updated:
-        return _rolling(f"{available} of {updated} updated replicas are available", updated, replicas)
-    return Progress(Stage.DONE, True, "", updated, replicas)
-
-
-def _stateful_set(now: Json) -> Progress:
-    replicas, updated = read_replicas(now), _count(now, "updatedReplicas")
-    note = unchanged_pods_note("StatefulSet", now)
-    if not _is_observed(now):
-        return _rolling("statefulset spec update to be observed", 0, replicas)
-    if is_on_delete(now):
-        return Progress(Stage.DONE, True, note, updated, replicas)
-    total = max(replicas - read_partition(now), 0)
-    if updated < total:
-        return _rolling(f"{updated} out of {total} new pods have been updated", updated, total)
-    ready = _count(now, "readyReplicas")
-    if ready < replicas:
-        return _rolling(f"{replicas - ready} pods to be ready", updated, total)
-    revision = text(now, "status", "updateRevision")
-    if not read_partition(now) and revision != text(now, "status", "currentRevision"):
-        return _rolling(f"{updated} pods at revision {revision}", updated, total)
+        late = f'deployment "{text(now, "metadata", "name")}" exceeded its progress deadline'
+        return Progress(Stage.STUCK, True, text(progressing, "message") or late, updated, pods)
+    if updated < total and text(failure, "status") == "True":
+        # The controller retries, and succeeds once a quota has room again.
+        return Progress(Stage.STUCK, False, text(failure, "message"), updated, pods)
+    sentence = _unfinished(kind, now, updated, total)
+    if sentence:
+        return Progress(Stage.ROLLING, False, f"waiting: {sentence}", updated, total)
     return Progress(Stage.DONE, True, note, updated, total)
 
 
-def _daemon_set(now: Json) -> Progress:
-    desired, updated = _count(now, "desiredNumberScheduled"), _count(now, "updatedNumberScheduled")
-    if not _is_observed(now):
-        return _rolling("daemon set spec update to be observed", 0, desired)
-    if is_on_delete(now):
-        return Progress(Stage.DONE, True, unchanged_pods_note("DaemonSet", now), updated, desired)
-    if updated < desired:
-        return _rolling(f"{updated} out of {desired} new pods have been updated", updated, desired)
-    available = _count(now, "numberAvailable")
-    if available < desired:
-        return _rolling(f"{available} of {desired} updated pods are available", updated, desired)
-    return Progress(Stage.DONE, True, "", updated, desired)
-
-
-def _replica_set(now: Json) -> Progress:
-    return Progress(Stage.DONE, True, unchanged_pods_note("ReplicaSet", now), 0, _count(now, "replicas"))
-
-
-_ROLLOUTS: Final[Mapping[str, Callable[[Json], Progress]]] = {
-    "Deployment": _deployment,
-    "StatefulSet": _stateful_set,
-    "DaemonSet": _daemon_set,
-    "ReplicaSet": _replica_set,
-    "ReplicationController": _replica_set,
-    "Job": lambda now: Progress(Stage.DONE, True, unchanged_pods_note("Job", now)),
-    "CronJob": lambda now: Progress(Stage.DONE, True, unchanged_pods_note("CronJob", now)),
-}
-"""The words of `kubectl rollout status` (kubectl/pkg/polymorphichelpers/rollout_status.go)."""
-
-
-def _rolling(sentence: str, done: int, total: int) -> Progress:
-    return Progress(Stage.ROLLING, settled=False, message=f"waiting: {sentence}", done=done, total=total)
-
-
-def _is_observed(now: Json) -> bool:
-    return (number(now, "status", "observedGeneration") or 0) >= _generation(now)
+def _unfinished(kind: str, now: Json, updated: int, total: int) -> str:
+    what = "replicas" if kind == "Deployment" else "pods"
+    if updated < total:
+        return f"{updated} out of {total} new {what} have been updated"
+    if kind == "StatefulSet":
+        not_ready = read_replicas(now) - _count(now, "readyReplicas")
+        revision, is_whole = text(now, "status", "updateRevision"), not read_partition(now)
+        is_current = revision == text(now, "status", "currentRevision")
+        updating = "" if is_current or not is_whole else f"{updated} pods at revision {revision}"
+        return f"{not_ready} pods to be ready" if not_ready > 0 else updating
+    old = _count(now, "replicas") - updated
+    if kind == "Deployment" and old > 0:
+        return f"{old} old replicas are pending termination"
+    needed, name = (updated, "availableReplicas") if kind == "Deployment" else (total, "numberAvailable")
+    available = _count(now, name)
+    return f"{available} of {needed} updated {what} are available" if available < needed else ""
 
 
 def _count(now: Json, name: str) -> int:
@@ -351,7 +317,10 @@ def check_progress(request: PatchRequest, written: Json, now: Json | None) -> Pr
         return Progress(Stage.GONE, settled=True, message=f"{request.reference} is being deleted")
     if request.kind == "Pod":
         return _resize_progress(request, pod, now)
-    return _ROLLOUTS[request.kind](now)
+    if request.kind in _ROLLED_OUT:
+        return _rollout(request.kind, now)
+    counts = (0, _count(now, "replicas")) if request.kind in {"ReplicaSet", "ReplicationController"} else ()
+    return Progress(Stage.DONE, True, unchanged_pods_note(request.kind, now), *counts)
 
 
 class TrialCondition(StrEnum):

@@ -6,7 +6,7 @@ qos/killers/ decides who acts, and on whom. Bytes throughout. Not here: growth (
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -268,48 +268,37 @@ class Run:
         ended = self.end(hit.mechanism, hit.owner)
         if ended is None:
             return None
-        killer, choice, level = BY_ID[hit.mechanism], ended.choice, self.timeline.level()
-        step = partial(
-            SimulationStep, mechanism=killer.id, key=ended.key, qos=ended.qos, freed=ended.freed, level=level
+        killer, choice, containers = BY_ID[hit.mechanism], ended.choice, self._state.containers
+        victim, is_measured = choice.victim, self._unknown.isdisjoint(ended.members)
+        stays_dead = {containers[place].restart for place in ended.living} <= {Restart.NONE}
+        step = SimulationStep(
+            mechanism=killer.id,
+            key=ended.key,
+            container=ended.container,
+            qos=ended.qos,
+            freed=ended.freed,
+            level=self.timeline.level(),
+            restarts=any(map(self._restarts, ended.living)) and not killer.evicts,
+            restart=Restart.NONE if killer.evicts or stays_dead else Restart.CONTAINER,
+            important=(*ended.important, *self._violated_budgets(ended.key)),
+            refused=ended.refused,
+            grown=0.0 if self._is_still else self.timeline.now,
+            is_measured=is_measured,
         )
-        if isinstance(choice.victim, NodeProcess):
-            process = choice.victim
-            score = self._proc_score(process.used_bytes, process.adj)
-            return self._add(step(adj=process.adj, points=choice.points, score=score, tied=choice.tied))
-        important = (*ended.important, *self._violated_budgets(ended.key))
-        if choice.victim is None:
-            return self._add(step(important=important))
-        containers, is_measured = self._state.containers, self._unknown.isdisjoint(ended.members)
-        restarting = any(map(self._restarts, ended.living)) and not killer.evicts
-        if killer.ends_whole_pods:
-            stays_dead = {containers[place].restart for place in ended.living} <= {Restart.NONE}
-            return self._add(
-                step(
-                    is_measured=is_measured,
-                    restarts=restarting,
-                    restart=Restart.NONE if killer.evicts or stays_dead else Restart.CONTAINER,
-                    important=important,
-                    refused=ended.refused,
-                )
-            )
-        container = containers[choice.victim]
-        score = self._proc_score(ended.freed.free_bytes - container.beside_bytes, container.adj)
-        members = self.timeline.pod_containers[container.pod_index]
-        return self._add(
-            step(
-                container=container.name,
-                adj=container.adj,
-                points=choice.points if is_measured else None,
-                score=score if is_measured else None,
-                tied=choice.tied,
-                rival=choice.rival,
-                is_measured=is_measured,
-                is_own=not killer.scope.is_wide and len(members) == 1,
-                restarts=restarting,
-                restart=container.restart,
-                important=important,
-            )
-        )
+        container = containers[victim] if ended.container and isinstance(victim, int) else None
+        if container is not None:
+            members = self.timeline.pod_containers[container.pod_index]
+            is_own = not killer.scope.is_wide and len(members) == 1
+            step = structs.replace(step, restart=container.restart, is_own=is_own, rival=choice.rival)
+        scored = victim if isinstance(victim, NodeProcess) else container
+        if scored is not None:
+            step = structs.replace(step, adj=scored.adj, tied=choice.tied)
+            if is_measured:
+                alone = ended.freed.free_bytes - (container.beside_bytes if container is not None else 0)
+                score = self._proc_score(alone, scored.adj)
+                step = structs.replace(step, points=choice.points, score=score)
+        self.steps.append(step)
+        return step
 
     def end(self, mechanism: str, owner: int = -1) -> Ended | None:
         """Kill or evict as `act` does, without a step: whom a killer ends after others is asked often."""
@@ -352,10 +341,6 @@ class Run:
             for place in living:
                 timeline.kill(place, restarts=self._restarts(place))
         return Ended(choice, pod.key, pod.qos, freed, "", members, living, new, pod.important)
-
-    def _add(self, step: SimulationStep) -> SimulationStep:
-        self.steps.append(step if self._is_still else structs.replace(step, grown=self.timeline.now))
-        return self.steps[-1]
 
     def _restarts(self, container: int) -> bool:
         return self._scenario.restarts and self._state.containers[container].restart is not Restart.NONE

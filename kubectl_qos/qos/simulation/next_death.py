@@ -6,7 +6,7 @@ must be crossed for its grace period (pkg/kubelet/eviction/helpers.go, threshold
 what follows a death.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
@@ -501,18 +501,11 @@ def _state_at_death(state: NodeState, scope: CeilingScope, key: PodKey, more_byt
     growth, rate = state.growth, _rate(state.growth, scope, key)
     if rate <= 0:
         return state
-    seconds, grown = max(more_bytes, 0) / rate, {}
-    for index, container in enumerate(state.containers):
+    seconds, containers = max(more_bytes, 0) / rate, list(state.containers)
+    for index, container in enumerate(containers):
         more = int(growth.containers.get((state.pod_for(container).key, container.name), 0.0) * seconds)
-        room = max(container.most_bytes - container.used_bytes, 0) if container.limit_bytes else more
-        grown[index] = min(more, room)
-    return _grown(state, grown)
-
-
-def _grown(state: NodeState, grown: Mapping[int, int]) -> NodeState:
-    """Return the node with more usage of containers, by index."""
-    containers = list(state.containers)
-    for index, more in grown.items():
-        used, working_set = containers[index].used_bytes + more, containers[index].working_set_bytes + more
-        containers[index] = structs.replace(containers[index], used_bytes=used, working_set_bytes=working_set)
+        if container.limit_bytes:
+            more = min(more, max(container.most_bytes - container.used_bytes, 0))
+        used, working_set = container.used_bytes + more, container.working_set_bytes + more
+        containers[index] = structs.replace(container, used_bytes=used, working_set_bytes=working_set)
     return replace(state, containers=tuple(containers))

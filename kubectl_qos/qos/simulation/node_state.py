@@ -369,30 +369,31 @@ class NodeState:
 
     def find_container(self, pod: str, container: str = "", namespace: str | None = None) -> int:
         """Return the index of a container. Raises InputError if none or several match."""
+        places = (
+            (index, *self.pod_for(other).key, other.name) for index, other in enumerate(self.containers)
+        )
         matches = [
-            index
-            for index, candidate in enumerate(self.containers)
-            if self.pod_for(candidate).pod.name == pod
-            and namespace in {None, self.pod_for(candidate).pod.namespace}
-            and container in {"", candidate.name}
+            (index, own_namespace, name)
+            for index, own_namespace, owner, name in places
+            if owner == pod and namespace in {None, own_namespace} and container in {"", name}
         ]
         if len(matches) == 1:
-            return matches[0]
+            return matches[0][0]
         if not matches:
             what = f"container {container} of pod {pod}" if container else f"pod {pod}"
             raise InputError(
                 f"{what} has no processes on {self.setup.node.name or 'the node'}",
                 hint="kubectl qos top --containers --node lists what runs there",
             )
-        candidates = [self.containers[index] for index in matches]
-        namespaces = sorted({self.pod_for(candidate).key[0] for candidate in candidates})
+        namespaces = sorted({own_namespace for _, own_namespace, _ in matches})
         if len(namespaces) > 1:
             raise InputError(
                 f"pod {pod} is in several namespaces: {', '.join(namespaces)}", hint="-n has its namespace"
             )
+        names = [name for *_, name in matches]
         raise InputError(
-            f"pod {pod} has several containers: {', '.join(candidate.name for candidate in candidates)}",
-            hint=f"say which one grows: pod/{pod}:{candidates[0].name}=SIZE",
+            f"pod {pod} has several containers: {', '.join(names)}",
+            hint=f"say which one grows: pod/{pod}:{names[0]}=SIZE",
         )
 
 
