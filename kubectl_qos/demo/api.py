@@ -208,7 +208,7 @@ class ObjectApi:
         stale = _conflict(path, stored, patch.get("metadata", {}))
         if stale:
             return refusal(409, "Conflict", stale)
-        new = patched(stored, {key: value for key, value in patch.items() if key != "metadata"})
+        new = patched(stored, _without_metadata(patch))
         self.admit(new)
         strategy = StrategyKind.IN_PLACE if subresource else StrategyKind.TEMPLATE
         refused = self._refusal_of(stored, new, strategy) if stored["spec"] != new["spec"] else None
@@ -365,7 +365,7 @@ def _conflict(path: str, stored: Json, metadata: Json) -> str:
 
 def _record_manager(metadata: dict[str, Any], patch: Json, by: Json) -> None:
     """Record a manager as the only owner of the patch's fields (managedFields)."""
-    fields = _managed_fields({key: value for key, value in patch.items() if key != "metadata"})
+    fields = _managed_fields(_without_metadata(patch))
     entries = [
         entry | {"fieldsV1": _fields_without(entry["fieldsV1"], fields)}
         for entry in metadata.get("managedFields", [])

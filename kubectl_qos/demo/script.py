@@ -8,7 +8,7 @@ here: threads and the wall clock.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -361,8 +361,7 @@ class Script:
         """Start a container with its allocated resources."""
         world = self.world
         del self._starts[container]
-        raw = world.api.get("Pod", *container[:2])
-        assert raw is not None
+        raw = self._pod(container)
         status, pod = _status_of(raw, container.name), convert(raw, Pod)
         status["state"] = {"running": {"startedAt": world.now}}
         status["restartCount"] += 1
@@ -402,45 +401,16 @@ class Process(NamedTuple):
     """Path of its pod's cgroup."""
 
     @property
-    def _pages(self) -> int:
-        return self.used_bytes // _PAGE
-
-    @property
-    def _tables(self) -> int:
-        return self._pages * 8 // _PAGE * _PAGE
+    def page_tables(self) -> int:
+        """Bytes of its page tables."""
+        return self.used_bytes // _PAGE * 8 // _PAGE * _PAGE
 
     @property
     def task_row(self) -> str:
         """Its line in the task list."""
-        pages = f"{self._pages + 512:8} {self._pages - 64:8} {self._tables:8}"
-        return f"[{self.pid:7}]     0 {self.pid:5} {pages}        0 {self.adj:13} {self.name}"
-
-    def invoked_lines(self) -> Iterator[str]:
-        """Yield the first lines of a report that this process invokes."""
-        yield (
-            f"{self.name} invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj={self.adj}"
-        )
-        yield f"CPU: 0 PID: {self.pid} Comm: {self.name} {_VERSION}"
-
-    def chosen_line(self, constraint: str, invoker: Process, where: str) -> str:
-        """Return the line that names it as the victim."""
-        scope = invoker.path.rpartition("/")[2] or "/"
-        return (
-            f"oom-kill:constraint={constraint},nodemask=(null),cpuset={scope},mems_allowed=0,"
-            f"{where},task_memcg={self.path},task={self.name},pid={self.pid},uid=0"
-        )
-
-    def killed_lines(self, what: str) -> Iterator[str]:
-        """Yield the last lines of a report: all processes of the container are killed."""
-        kib = self.used_bytes // _KIB
-        line = (
-            f"{what}: Killed process {self.pid} ({self.name}) total-vm:{kib + 2048}kB,"
-            f" anon-rss:{kib - 900}kB, file-rss:644kB, shmem-rss:0kB, UID:0 pgtables:{self._tables // _KIB}kB"
-            f" oom_score_adj:{self.adj}"
-        )
-        yield line
-        yield f"Tasks in {self.path} are going to be killed due to memory.oom.group set"
-        yield line
+        pages = self.used_bytes // _PAGE
+        row = f"{pages + 512:8} {pages - 64:8} {self.page_tables:8}"
+        return f"[{self.pid:7}]     0 {self.pid:5} {row}        0 {self.adj:13} {self.name}"
 
 
 class Kernels:
@@ -476,31 +446,46 @@ class Kernels:
         process, kib = self.process(raw, status, limit_bytes), limit_bytes // _KIB
         of_pod = memory_limits(pod, status["name"], setup).is_of_pod
         full = process.pod_path if of_pod else process.path
-        self._print(
-            pod.node_name,
-            *process.invoked_lines(),
+        lines = (
             f"memory: usage {kib}kB, limit {kib}kB, failcnt 18",
             "swap: usage 0kB, limit 0kB, failcnt 0",
             f"Memory cgroup stats for {full}:",
             *_HEADER,
             *([_PAUSE] if of_pod else []),
             process.task_row,
-            process.chosen_line("CONSTRAINT_MEMCG", process, f"oom_memcg={full}"),
-            *process.killed_lines("Memory cgroup out of memory"),
         )
+        self._report(pod.node_name, process, process, lines, full)
 
     def node_full(self, node: str, invoker: Process, victim: Process, others: Iterable[Process]) -> None:
         """Log a kill on a full node."""
-        self._print(
-            node,
-            *invoker.invoked_lines(),
-            "Mem-Info:",
-            *_HEADER,
-            *(process.task_row for process in sorted({invoker, victim, *others}, key=lambda item: item.pid)),
-            victim.chosen_line("CONSTRAINT_NONE", invoker, "global_oom"),
-            *victim.killed_lines("Out of memory"),
-        )
+        processes = sorted({invoker, victim, *others}, key=lambda item: item.pid)
+        rows = (process.task_row for process in processes)
+        self._report(node, invoker, victim, ("Mem-Info:", *_HEADER, *rows))
 
-    def _print(self, node: str, *lines: str) -> None:
+    def _report(
+        self, node: str, invoker: Process, victim: Process, lines: Iterable[str], full: str = ""
+    ) -> None:
+        """Log that the victim's container is killed, because a cgroup or the node is full."""
+        kib, scope = victim.used_bytes // _KIB, invoker.path.rpartition("/")[2] or "/"
+        kind, where = ("MEMCG", f"oom_memcg={full}") if full else ("NONE", "global_oom")
+        chosen = (
+            f"oom-kill:constraint=CONSTRAINT_{kind},nodemask=(null),cpuset={scope},mems_allowed=0,{where},"
+            f"task_memcg={victim.path},task={victim.name},pid={victim.pid},uid=0"
+        )
+        killed = (
+            f"{'Memory cgroup out of memory' if full else 'Out of memory'}: Killed process {victim.pid}"
+            f" ({victim.name}) total-vm:{kib + 2048}kB, anon-rss:{kib - 900}kB, file-rss:644kB,"
+            f" shmem-rss:0kB, UID:0 pgtables:{victim.page_tables // _KIB}kB oom_score_adj:{victim.adj}"
+        )
+        flags = f"gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj={invoker.adj}"
+        report = (
+            f"{invoker.name} invoked oom-killer: {flags}",
+            f"CPU: 0 PID: {invoker.pid} Comm: {invoker.name} {_VERSION}",
+            *lines,
+            chosen,
+            killed,
+            f"Tasks in {victim.path} are going to be killed due to memory.oom.group set",
+            killed,
+        )
         head = f"{self._world.now.replace('Z', '+00:00')} {node} kernel: "
-        self.logs.setdefault(node, []).extend(head + line for line in lines)
+        self.logs.setdefault(node, []).extend(head + line for line in report)

@@ -7,7 +7,7 @@ resize; edit/server_response.py refuses a pod of a template. Not here: what happ
 import copy
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -139,14 +139,13 @@ class World:
         if not references or references[0]["kind"] not in WORKLOADS:
             return
         owner, top = references[0], find_workload(convert(pod, Pod))
-        if top.kind == owner["kind"]:
-            self._add_owner(pod, owner, [])
-            return
-        above = owner_reference(top.kind, top.name, self.uid(*top))
-        self._add_owner(pod, owner, [above])
-        self._add_owner(pod, above, [])
+        is_top = top.kind == owner["kind"]
+        above = [] if is_top else [owner_reference(top.kind, top.name, self.uid(*top))]
+        self._add_owner(pod, owner, above)
+        for reference in above:
+            self._add_owner(pod, reference, [])
 
-    def _add_owner(self, pod: dict[str, Any], owner: Json, above: list[Json]) -> None:
+    def _add_owner(self, pod: dict[str, Any], owner: Json, above: Sequence[Json]) -> None:
         kind, metadata = owner["kind"], pod["metadata"]
         labels = {key: value for key, value in metadata["labels"].items() if key != "pod-template-hash"}
         spec = {key: value for key, value in pod["spec"].items() if key not in _OF_ONE_POD}

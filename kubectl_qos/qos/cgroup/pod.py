@@ -104,6 +104,8 @@ def pod_settings(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -
     own = pod.spec.resources.limits if pod.spec.resources is not None else None
     if own and PIDS in own and setup.release.enabled(Gate.PER_POD_PID_LIMIT):
         limits += [own[PIDS].value()] if setup.node.cgroup_version != 1 else []
+    is_throttled = totals.declared.memory and has_pod_level_resources(pod, setup.release)
+    high_limit = totals.memory_limit if is_throttled else 0
     return values.CgroupSettings(
         cpu_shares=shares,
         cpu_quota_us=quota,
@@ -111,15 +113,10 @@ def pod_settings(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -
         memory_limit_bytes=memory,
         pids_limit=min(limits, default=None),
         hugepage_limits=pod_hugepage_limits(pod, totals.requests, setup.release),
-        unified=_pod_memory_qos(pod, qos, totals, setup),
+        unified=pod_memory_qos(qos, totals.memory_request, high_limit, setup)
+        if has_memory_qos(setup)
+        else {},
     )
-
-
-def _pod_memory_qos(pod: Pod, qos: QosClass, totals: PodTotals, setup: NodeSetup) -> dict[str, str]:
-    if not has_memory_qos(setup):
-        return {}
-    is_throttled = totals.declared.memory and has_pod_level_resources(pod, setup.release)
-    return pod_memory_qos(qos, totals.memory_request, totals.memory_limit if is_throttled else 0, setup)
 
 
 def container_resources(
@@ -227,41 +224,35 @@ def _cfs_period_us(setup: NodeSetup) -> int:
     return DEFAULT_CFS_PERIOD_US
 
 
-class _Inputs(NamedTuple):
-    weight: Mapping[str, object]
-    quota: Mapping[str, object]
-    memory: Mapping[str, object]
-    has_exclusive_cpus: bool
-    request: int
-    high: Mapping[str, object]
-    pids_limit: int
-    is_scope: bool = False
+_Inputs = Mapping[Rule, Mapping[str, object]]
+"""Inputs of the reasons, by rule; others have none."""
 
 
 def pod_reasons(
     files: Mapping[str, str], totals: PodTotals, qos: QosClass, setup: NodeSetup
 ) -> dict[str, Reason]:
     """Return the reason for each of the pod's files."""
-    kubelet, page = setup.kubelet, setup.node.page_size_bytes
-    inputs = _Inputs(
-        weight={
+    kubelet, page, request = setup.kubelet, setup.node.page_size_bytes, {"request": totals.memory_request}
+    inputs: _Inputs = {
+        Rule.CPU_WEIGHT: {
             "cpu_milli": totals.cpu_request_milli if qos is not QosClass.BEST_EFFORT else 0,
             "shares": values.milli_to_shares(totals.cpu_request_milli),
             "curve": "linear",
         },
-        quota={
+        Rule.CPU_QUOTA: {
             "cpu_milli": totals.limits.get(CPU, ZERO).milli_value(),
             "declared": totals.declared.cpu,
             "period_us": kubelet.cpu_cfs_quota_period_us,
             "enforced": kubelet.cpu_cfs_quota,
         },
-        memory={"limit": totals.memory_limit, "declared": totals.declared.memory, "page": page},
-        has_exclusive_cpus=totals.exclusive_cpus and qos is QosClass.GUARANTEED,
-        request=totals.memory_request,
-        high=_high_inputs(totals.memory_request, totals.memory_limit, setup),
-        pids_limit=kubelet.pod_pids_limit,
-    )
-    return {name: _reason(name, value, inputs) for name, value in files.items()}
+        Rule.MEMORY_LIMIT: {"limit": totals.memory_limit, "declared": totals.declared.memory, "page": page},
+        Rule.MEMORY_PROTECTION: request,
+        Rule.SWAP_SHARE: request,
+        Rule.MEMORY_HIGH: _high_inputs(totals.memory_request, totals.memory_limit, setup),
+        Rule.PIDS: {"limit": kubelet.pod_pids_limit},
+    }
+    is_exclusive = totals.exclusive_cpus and qos is QosClass.GUARANTEED
+    return {name: _reason(name, value, inputs, is_exclusive=is_exclusive) for name, value in files.items()}
 
 
 def container_reasons(
@@ -274,66 +265,72 @@ def container_reasons(
     is_scope: bool,
 ) -> dict[str, Reason]:
     """Return the reason for each of the container's files; `is_scope`: processes are in a cgroup below."""
-    node, requests, limits = setup.node, container.requests, container.limits
-    cpu_request = requests.get(CPU)
+    node, limits, cpu_request = setup.node, container.limits, container.requests.get(CPU)
     cpu_limit = _effective_limit(pod, container, CPU, setup.release).milli_value()
-    memory_request = requests.get(MEMORY, ZERO).value()
-    inputs = _Inputs(
-        weight={
+    memory_request = container.requests.get(MEMORY, ZERO).value()
+    inputs: _Inputs = {
+        Rule.CPU_WEIGHT: {
             "cpu_milli": None if cpu_request is None else cpu_request.milli_value(),
             "limit_milli": cpu_limit if cpu_request is None else 0,
             "shares": resources.cpu_shares,
             "curve": "quadratic" if node.oci_runtime.has_quadratic_weight else "linear",
         },
-        quota={
+        Rule.CPU_QUOTA: {
             "cpu_milli": cpu_limit,
             "own": not limits.get(CPU, ZERO).is_zero,
             "period_us": resources.cpu_period_us,
             "enforced": setup.kubelet.cpu_cfs_quota,
         },
-        memory={
+        Rule.MEMORY_LIMIT: {
             "limit": resources.memory_limit_bytes,
             "own": not limits.get(MEMORY, ZERO).is_zero,
             "page": node.page_size_bytes,
         },
-        has_exclusive_cpus=resources.cpu_quota_us == -1,
-        request=memory_request,
-        high=_high_inputs(memory_request, _throttling_limit(pod, container, setup.release), setup),
-        pids_limit=setup.kubelet.pod_pids_limit,
-        is_scope=is_scope,
-    )
-    return {name: _reason(name, value, inputs) for name, value in files.items()}
+        Rule.MEMORY_PROTECTION: {"request": memory_request},
+        Rule.SWAP_SHARE: {"request": memory_request},
+        Rule.MEMORY_HIGH: _high_inputs(
+            memory_request, _throttling_limit(pod, container, setup.release), setup
+        ),
+        Rule.PIDS: {"limit": setup.kubelet.pod_pids_limit},
+    }
+    is_exclusive = resources.cpu_quota_us == -1
+    reasons = {name: _reason(name, value, inputs, is_exclusive=is_exclusive) for name, value in files.items()}
+    if is_scope and MEMORY_SWAP_MAX in files:
+        reasons[MEMORY_SWAP_MAX] = Reason(Rule.SWAP_OF_SCOPE, files[MEMORY_SWAP_MAX])
+    return reasons
 
 
 def _high_inputs(request: int, limit: int, setup: NodeSetup) -> Mapping[str, object]:
     return {"request": request, "limit": limit, **high_terms(request, limit, setup)._asdict()}
 
 
-def _reason(file: str, value: str, inputs: _Inputs) -> Reason:
+_RULES: Final = {
+    **dict.fromkeys(("cpu.weight", "cpu.shares"), Rule.CPU_WEIGHT),
+    **dict.fromkeys(("cpu.max", "cpu.cfs_quota_us"), Rule.CPU_QUOTA),
+    "cpu.cfs_period_us": Rule.CPU_PERIOD,
+    **dict.fromkeys(("memory.max", "memory.limit_in_bytes"), Rule.MEMORY_LIMIT),
+    # In cgroup v1, memory and swap share a limit, memory's without swap.
+    MEMORY_SWAP_MAX: Rule.SWAP_SHARE,
+    "memory.memsw.limit_in_bytes": Rule.SWAP_NONE,
+    MEMORY_HIGH: Rule.MEMORY_HIGH,
+    _OOM_GROUP: Rule.MEMORY_OOM_GROUP,
+    "pids.max": Rule.PIDS,
+}
+_UNLIMITED: Final = {
+    Rule.CPU_QUOTA: Rule.CPU_UNLIMITED,
+    Rule.MEMORY_LIMIT: Rule.MEMORY_UNLIMITED,
+    **dict.fromkeys((Rule.SWAP_SHARE, Rule.SWAP_NONE), Rule.SWAP_UNLIMITED),
+}
+
+
+def _reason(file: str, value: str, inputs: _Inputs, *, is_exclusive: bool) -> Reason:
     name = file.rpartition("/")[2]
-    if name == MEMORY_SWAP_MAX and inputs.is_scope:
-        return Reason(Rule.SWAP_OF_SCOPE, value)
-    if name in _WITHOUT_INPUTS:
-        return Reason(_WITHOUT_INPUTS[name], value)
-    if name in {"cpu.weight", "cpu.shares"}:
-        return Reason(Rule.CPU_WEIGHT, value, inputs.weight)
-    if name in {"cpu.max", "cpu.cfs_quota_us"}:
-        rule = Rule.CPU_UNLIMITED if value.startswith("max") or value == "-1" else Rule.CPU_QUOTA
-        return Reason(Rule.CPU_EXCLUSIVE if inputs.has_exclusive_cpus else rule, value, inputs.quota)
-    if name in {"memory.max", "memory.limit_in_bytes"}:
-        return Reason(Rule.MEMORY_UNLIMITED if value == "max" else Rule.MEMORY_LIMIT, value, inputs.memory)
-    if name.startswith("hugetlb."):
-        return Reason(Rule.HUGEPAGES, value)
-    if name == "pids.max":
-        return Reason(Rule.PIDS, value, {"limit": inputs.pids_limit})
-    if name in {MEMORY_SWAP_MAX, "memory.memsw.limit_in_bytes"}:
-        # In cgroup v1, memory and swap share a limit, memory's without swap.
-        rule = Rule.SWAP_SHARE if name == MEMORY_SWAP_MAX and value != "0" else Rule.SWAP_NONE
-        rule = Rule.SWAP_UNLIMITED if value in {"max", "-1"} else rule
-        return Reason(rule, value, {"request": inputs.request})
-    if name == MEMORY_HIGH:
-        return Reason(Rule.MEMORY_HIGH, value, inputs.high)
-    return Reason(Rule.MEMORY_PROTECTION, value, {"request": inputs.request})
-
-
-_WITHOUT_INPUTS: Final = {"cpu.cfs_period_us": Rule.CPU_PERIOD, _OOM_GROUP: Rule.MEMORY_OOM_GROUP}
+    rule = Rule.HUGEPAGES if name.startswith("hugetlb.") else _RULES.get(name, Rule.MEMORY_PROTECTION)
+    facts = inputs.get(Rule.SWAP_SHARE if rule is Rule.SWAP_NONE else rule, {})
+    if rule is Rule.CPU_QUOTA and is_exclusive:
+        rule = Rule.CPU_EXCLUSIVE
+    elif value.startswith("max") or value == "-1":
+        rule = _UNLIMITED.get(rule, rule)
+    elif rule is Rule.SWAP_SHARE and value == "0":
+        rule = Rule.SWAP_NONE
+    return Reason(rule, value, facts)

@@ -95,8 +95,7 @@ def classes(pods: Iterable[Pod], setup: NodeSetup) -> tuple[CgroupWrite, CgroupW
     """
     kubelet = setup.kubelet
     cpu_milli, burstable_memory, guaranteed_memory = _sum_requests(pods, setup.release)
-    kubepods_unified: dict[str, str] = {}
-    burstable_unified: dict[str, str] = {}
+    kubepods_unified, burstable_unified = dict[str, str](), dict[str, str]()
     # A kubelet without the gate MemoryQoS writes zeros: the values without a policy.
     is_reset = setup.node.cgroup_version != 1 and setup.release.has(Change.MEMORY_QOS_IS_RESET)
     if has_memory_qos(setup) or is_reset:
@@ -396,13 +395,10 @@ def _amounts(setup: NodeSetup) -> Totals:
     }
     if node.memory_capacity_bytes is not None:
         amounts[MEMORY] = in_bytes(node.memory_capacity_bytes)
-    if not _knows_reservations(kubelet) and ENFORCE_PODS in kubelet.enforce_node_allocatable:
+    origins = {kubelet.origin("kube_reserved"), kubelet.origin("system_reserved")}
+    if origins == {Origin.ASSUMED} and ENFORCE_PODS in kubelet.enforce_node_allocatable:
         if node.allocatable_memory_bytes is not None:
             amounts[MEMORY] = in_bytes(node.allocatable_memory_bytes)
         if node.allocatable_cpu_milli is not None:
             amounts[CPU] = Quantity(node.allocatable_cpu_milli, MILLI)
     return amounts
-
-
-def _knows_reservations(kubelet: Kubelet) -> bool:
-    return {kubelet.origin("kube_reserved"), kubelet.origin("system_reserved")} != {Origin.ASSUMED}

@@ -124,21 +124,32 @@ def systemd_quota(quota_us: int, period_us: int) -> int:
 
 def kubelet_files(settings: CgroupSettings, node: Node, release: Release) -> dict[str, str]:
     """Return files with the content that the kubelet's cgroup library writes at pod, QoS and node level."""
-    hugepages = named_hugepage_limits(settings.hugepage_limits or {}, node.hugepage_sizes)
-    if node.cgroup_version == 1:
-        return _v1_kubelet_files(settings, hugepages, release)
-    files = {}
-    if settings.cpu_shares is not None:
-        files["cpu.weight"] = str(shares_to_weight_linear(settings.cpu_shares))
-    files |= _cpu_max(settings.cpu_quota_us or 0, settings.cpu_period_us or 0)
-    limit = settings.memory_limit_bytes
-    if limit:
-        files["memory.max"] = "max" if limit == -1 else str(limit)
-    files |= _pids(settings.pids_limit, "", release)
+    is_v1, files = node.cgroup_version == 1, dict[str, str]()
+    if is_v1:
+        numbers = {
+            "cpu/cpu.shares": settings.cpu_shares,
+            "cpu/cpu.cfs_period_us": settings.cpu_period_us,
+            "cpu/cpu.cfs_quota_us": settings.cpu_quota_us,
+            "memory/memory.limit_in_bytes": settings.memory_limit_bytes,
+        }
+        files |= {name: str(number) for name, number in numbers.items() if number}
+    else:
+        if settings.cpu_shares is not None:
+            files["cpu.weight"] = str(shares_to_weight_linear(settings.cpu_shares))
+        files |= _cpu_max(settings.cpu_quota_us or 0, settings.cpu_period_us or 0)
+        if limit := settings.memory_limit_bytes:
+            files["memory.max"] = "max" if limit == -1 else str(limit)
+    # Libraries up to 1.34 take 0 as unset, newer ones write 1.
+    if (pids := settings.pids_limit) is not None and (pids or release.has(Change.PIDS_LIMIT_OPTIONAL)):
+        files["pids/pids.max" if is_v1 else "pids.max"] = "max" if pids < 0 else str(max(pids, 1))
     if settings.cpus:
-        files["cpuset.cpus"] = settings.cpus
-    files |= _hugetlb(hugepages, "max", "", release)
-    return {**files, **settings.unified}
+        files["cpuset/cpuset.cpus" if is_v1 else "cpuset.cpus"] = settings.cpus
+    folder, suffix = ("hugetlb/", "limit_in_bytes") if is_v1 else ("", "max")
+    hugepages = named_hugepage_limits(settings.hugepage_limits or {}, node.hugepage_sizes)
+    for size, limit in hugepages.items():
+        for reservation in ("", "rsvd.") if release.has(Change.RSVD_HUGEPAGES) else ("",):
+            files[f"{folder}hugetlb.{size}.{reservation}{suffix}"] = str(limit)
+    return files if is_v1 else {**files, **settings.unified}
 
 
 def files_on_node(settings: CgroupSettings, setup: NodeSetup) -> dict[str, str]:
@@ -232,22 +243,6 @@ def _reading_place(name: str) -> tuple[int, bool, str]:
     return place, not short.startswith("memory."), short
 
 
-def _v1_kubelet_files(
-    settings: CgroupSettings, hugepages: dict[str, int], release: Release
-) -> dict[str, str]:
-    numbers = {
-        "cpu/cpu.shares": settings.cpu_shares,
-        "cpu/cpu.cfs_period_us": settings.cpu_period_us,
-        "cpu/cpu.cfs_quota_us": settings.cpu_quota_us,
-        "memory/memory.limit_in_bytes": settings.memory_limit_bytes,
-    }
-    files = {name: str(number) for name, number in numbers.items() if number}
-    files |= _pids(settings.pids_limit, "pids/", release)
-    if settings.cpus:
-        files["cpuset/cpuset.cpus"] = settings.cpus
-    return files | _hugetlb(hugepages, "limit_in_bytes", "hugetlb/", release)
-
-
 def _v1_container_files(resources: CriResources, node: Node) -> dict[str, str]:
     page = node.page_size_bytes
     files = {"cpu/cpu.shares": str(resources.cpu_shares)}
@@ -270,22 +265,6 @@ def _cpu_max(quota_us: int, period_us: int) -> dict[str, str]:
         return {}
     quota = str(quota_us) if quota_us > 0 else "max"
     return {"cpu.max": f"{quota} {period_us or _DEFAULT_PERIOD_US}"}
-
-
-def _pids(limit: int | None, folder: str, release: Release) -> dict[str, str]:
-    """Return pids.max; libraries up to 1.34 take 0 as unset, newer ones write 1."""
-    if limit is None or (limit == 0 and not release.has(Change.PIDS_LIMIT_OPTIONAL)):
-        return {}
-    return {f"{folder}pids.max": "max" if limit < 0 else str(max(limit, 1))}
-
-
-def _hugetlb(limits: dict[str, int], suffix: str, folder: str, release: Release) -> dict[str, str]:
-    files = {}
-    for size, limit in limits.items():
-        files[f"{folder}hugetlb.{size}.{suffix}"] = str(limit)
-        if release.has(Change.RSVD_HUGEPAGES):
-            files[f"{folder}hugetlb.{size}.rsvd.{suffix}"] = str(limit)
-    return files
 
 
 def _limits_hugepages(node: Node) -> bool:
