@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from msgspec import structs
 
-from kubectl_qos.edit.edits import FIELD_MANAGER, POD_LEVEL, Side
+from kubectl_qos.edit.edits import FIELD_MANAGER, POD_LEVEL, Side, memory_value
 from kubectl_qos.edit.findings import Finding, FindingCode, find_findings
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods, next_urgency
 from kubectl_qos.edit.fixes import (
@@ -19,7 +19,6 @@ from kubectl_qos.edit.fixes import (
     NeedEvidence,
     NodeModel,
     Unfixed,
-    memory_value,
     order_of_fixes,
     strategy_for,
 )

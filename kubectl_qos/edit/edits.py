@@ -16,6 +16,7 @@ from kubectl_qos.k8s.kinds import KINDS, CustomWorkload, api_path, spec_path, te
 from kubectl_qos.k8s.managers import Manager
 from kubectl_qos.k8s.objects import (
     EMPTY_RESOURCES,
+    MEMORY,
     Container,
     Pod,
     ResourceList,
@@ -78,6 +79,14 @@ def current_value(pod: Pod, owner: str, side: Side, resource: str) -> Quantity |
     resources = pod.spec.resources if owner == POD_LEVEL else _find_container(pod, owner).resources
     quantities: ResourceList | None = getattr(resources, side.value) if resources is not None else None
     return (quantities or EMPTY_RESOURCES).get(resource)
+
+
+def memory_value(pod: Pod, owner: str, side: Side) -> int:
+    """Return the bytes of a memory request or limit; 0 without one, as for ephemeral containers."""
+    if any(container.name == owner for container in pod.ephemeral_containers):
+        return 0
+    quantity = current_value(pod, owner, side, MEMORY)
+    return quantity.value() if quantity is not None else 0
 
 
 def value_now(pod: Pod, edit: Edit) -> Quantity | None:

@@ -14,7 +14,7 @@ from math import inf
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, effective_edits, memory_value
 from kubectl_qos.edit.fixes import (
     KILLED,
     NEVER,
@@ -30,7 +30,6 @@ from kubectl_qos.edit.fixes import (
     as_started,
     friendly,
     least_units,
-    memory_value,
     order_of_fixes,
     same_death,
     same_of_pod,
@@ -169,6 +168,9 @@ def _collect(
     return Fixes(tuple(sorted(collected, key=order_of_fixes)), tuple(unfixed), states)
 
 
+_Outcome = tuple[NextDeath | None, Sequence[NextDeath]]
+
+
 class _Change(NamedTuple):
     """Edits of a pod, the least ones that keep the claim, and the evidence of the need."""
 
@@ -177,13 +179,6 @@ class _Change(NamedTuple):
     minimal: Sequence[Edit]
     claim: Claim
     evidence: NeedEvidence
-
-
-class _Outcome(NamedTuple):
-    """A death after some edits, None if it does not come, and all deaths of the edited pods."""
-
-    after: NextDeath | None
-    deaths: Sequence[NextDeath]
 
 
 class _Search:
@@ -518,11 +513,11 @@ class _Search:
         return self._tried[key]
 
     def _outcome(self, death: NextDeath, key: PodKey, state: NodeState) -> _Outcome:
-        """Return what becomes of a death in the state after edits of a pod, or of the group."""
+        """Return a death after edits of a pod or the group, and all deaths of the edited pods."""
         keys = self._group & self.pods.keys() or {key}
         deaths = deaths_of(state, keys)
         after = same_of_pod(deaths, death) if keys == {death.key} else same_death(state, death)
-        return _Outcome(after, deaths)
+        return after, deaths
 
     def _death_after(self, death: NextDeath, edits: Sequence[Edit]) -> NextDeath | None:
         key = death.mechanism, death.grace_seconds, death.key, death.container, tuple(edits)
@@ -545,8 +540,8 @@ class _Search:
         self, kind: FixKind, death: NextDeath, claim: Claim, edits: Sequence[Edit], minimal: Sequence[Edit]
     ) -> Fix | None:
         """Return the fix if it keeps its claim and brings no limit nearer; limits keep the class."""
-        outcome = self._outcome(death, death.key, self._state_after(death, edits))
-        if not claim.is_kept(outcome.after) or not self._is_safe(death.key, outcome.deaths):
+        outcome = after, deaths = self._outcome(death, death.key, self._state_after(death, edits))
+        if not claim.is_kept(after) or not self._is_safe(death.key, deaths):
             return None
         change = _Change(self.pods[death.key], edits, minimal, claim, self.evidence(death))
         fix = self._build(kind, death, change, outcome)
@@ -564,9 +559,9 @@ class _Search:
         strategy = strategy_for(pod, seen) if workload is None else StrategyKind.TEMPLATE
         if seen.before.qos_class is not seen.after.qos_class and kind is not FixKind.RECOMMENDED:
             kind = FixKind.CLASS
-        after = outcome.after
+        after, deaths = outcome
         limit = inf if after is None else after.distance_bytes
-        nearer = (other for other in outcome.deaths if other.distance_bytes <= limit)
+        nearer = (other for other in deaths if other.distance_bytes <= limit)
         first = min(nearer, key=attrgetter("urgency"), default=None)
         is_first = first is None or (after is not None and after.urgency <= first.urgency)
         sooner = None if is_first else first

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value, own_edits
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, memory_value, own_edits
 from kubectl_qos.edit.goals import UNIT_BYTES, keep_burstable, raise_request
 from kubectl_qos.edit.preview import Effects, Preview, RankedPods, StrategyKind, When, as_recreated, preview
 from kubectl_qos.edit.related import recommended_edits
@@ -393,14 +393,6 @@ def strategy_for(pod: Pod, seen: Preview) -> StrategyKind:
         return StrategyKind.IN_PLACE
     has_template = find_workload(pod).kind in WORKLOADS.keys() - {"Job"}
     return StrategyKind.TEMPLATE if has_template else StrategyKind.RECREATE
-
-
-def memory_value(pod: Pod, owner: str, side: Side) -> int:
-    """Return the bytes of a memory request or limit; 0 without one, as for ephemeral containers."""
-    if any(container.name == owner for container in pod.ephemeral_containers):
-        return 0
-    quantity = current_value(pod, owner, side, MEMORY)
-    return quantity.value() if quantity is not None else 0
 
 
 def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> NodeModel:

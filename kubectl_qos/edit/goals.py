@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, current_value, memory_value
 from kubectl_qos.edit.preview import as_recreated, neighbours_without
 from kubectl_qos.k8s.allocation import resized_pod
 from kubectl_qos.k8s.defaulting import default_pod
@@ -30,7 +30,7 @@ from kubectl_qos.qos.qos_class import (
     is_decided_at_pod_level,
     steps_to,
 )
-from kubectl_qos.qos.ranking import Basis, RankedPod, Ranking, rank_node
+from kubectl_qos.qos.ranking import Basis, RankedPod, rank_node
 
 UNIT_BYTES: Final = 1 << 20
 """Requests are raised to whole Mi: people write no finer values, and few nodes have a finer score."""
@@ -229,11 +229,6 @@ def _impossible(
     return Goal((), obstacle=Obstacle(reason, container, needed, least))
 
 
-class _RaisedRequest(NamedTuple):
-    owner: str
-    to: int
-
-
 class _RankSearch:
     def __init__(
         self, pod: Pod, setup: NodeSetup, others: Sequence[Pod], usage: Usage | None, points: int
@@ -249,7 +244,9 @@ class _RankSearch:
         self._is_pod_level = is_decided_at_pod_level(self._recreated, setup.release)
 
     def find(self) -> Goal:
-        ranking, ranked = self._rank(default_pod(resized_pod(self._pod), self._release))
+        running = default_pod(resized_pod(self._pod), self._release)
+        ranking = rank_node([running, *self._others], self._setup.node, self._release, self._usage)
+        ranked = next(row for row in ranking.pods if row.pod is running)
         if ranked.worst is None:
             return _impossible(ObstacleReason.NO_PROCESSES)
         if ranking.basis is Basis.USAGE and ranked.usage is None:
@@ -275,9 +272,10 @@ class _RankSearch:
             reason = ObstacleReason.RESTRICTED if by_runtime else ObstacleReason.BEYOND_BURSTABLE
             return _impossible(reason, name, needed, least)
         requests = {name: oom_score.least_request(adj, self._capacity) for name, adj in highest.items()}
-        raises = self._raise_pod(requests) if self._is_pod_level else self._raise_containers(requests)
+        sizes = self._size_of_pod(requests) if self._is_pod_level else self._sizes_of_containers(requests)
+        raised = {owner: to for owner, to in sizes.items() if to > self._request(owner)}
         edits = list[Edit]()
-        for owner, to_bytes in raises or self._raise_any():
+        for owner, to_bytes in (raised or self._least_raise()).items():
             edits += raise_request(self._recreated, owner, to_bytes)
         edits = keep_burstable(self._pod, edits, self._release)
         if not self._suffice(edits):
@@ -291,73 +289,70 @@ class _RankSearch:
             return False
         if computed_class(changed, self._release) is QosClass.GUARANTEED:
             return False
-        return self._is_reached(self._rank(changed)[1])
-
-    def _rank(self, pod: Pod) -> tuple[Ranking, RankedPod]:
-        ranking = rank_node([pod, *self._others], self._setup.node, self._release, self._usage)
-        return ranking, next(row for row in ranking.pods if row.pod is pod)
+        [row] = rank_node([changed], self._setup.node, self._release, self._usage).pods
+        return self._is_reached(row)
 
     def _is_reached(self, ranked: RankedPod) -> bool:
         points = ranked.worst.points if ranked.worst is not None else None
         return points is not None and points < self._points
 
-    def _raise_pod(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
-        """Raise the pod's request: containers share equally what none of them requests."""
+    def _size_of_pod(self, needed: Mapping[str, int]) -> dict[str, int]:
+        """Return the pod's request: containers share equally what none of them requests."""
         containers = [*self._recreated.containers, *self._recreated.init_containers]
-        requests = {container.name: self._counted_request(container) for container in containers}
-        share = max(request - requests[name] for name, request in needed.items() if name in requests)
-        to = _whole_units(self._sum_of_containers() + len(containers) * max(share, 0))
-        return [_RaisedRequest(POD_LEVEL, to)] if to > self._pod_request() else []
+        counted = {container.name: self._counted_request(container) for container in containers}
+        share = max(request - counted[name] for name, request in needed.items() if name in counted)
+        return {POD_LEVEL: _whole_units(self._sum_of_containers() + len(containers) * max(share, 0))}
 
-    def _pod_request(self) -> int:
-        return (current_value(self._recreated, POD_LEVEL, Side.REQUESTS, MEMORY) or ZERO).value()
+    def _request(self, owner: str) -> int:
+        return memory_value(self._recreated, owner, Side.REQUESTS)
 
     def _sum_of_containers(self) -> int:
         return aggregate_requests(self._recreated, self._release).get(MEMORY, ZERO).value()
 
     def _counted_request(self, container: Container) -> int:
         """Return the request that counts: for a sidecar at least the least of the app containers."""
-        own = _request(container)
+        own = self._request(container.name)
         if not self._counts_as_app(container):
             return own
-        return max(own, min(map(_request, self._recreated.containers)))
+        return max(own, min(self._request(app.name) for app in self._recreated.containers))
 
     def _counts_as_app(self, container: Container) -> bool:
         if not self._release.has(Change.SIDECAR_OOM_SCORE) or not is_sidecar(container, self._release):
             return False
         return any(container.name == init.name for init in self._recreated.init_containers)
 
-    def _raise_containers(self, needed: Mapping[str, int]) -> list[_RaisedRequest]:
-        """Raise requests of containers, with the fewest bytes in total.
+    def _sizes_of_containers(self, needed: Mapping[str, int]) -> dict[str, int]:
+        """Return requests of containers, with the fewest bytes in total.
 
         A sidecar can be reached by its own request or by those of all app containers, so both are tried for
         each.
         """
         sidecars = [init.name for init in self._recreated.init_containers if self._counts_as_app(init)]
         floors = {0, *(needed.get(name, 0) for name in sidecars)}
-        candidates = [self._raise_with_floor(needed, floor) for floor in sorted(floors)]
-        containers = (*self._recreated.containers, *self._recreated.init_containers)
-        now = {container.name: _request(container) for container in containers}
-        return min(candidates, key=lambda raises: sum(to - now[owner] for owner, to in raises))
+        candidates = [self._sizes_with_floor(needed, floor) for floor in sorted(floors)]
+        return min(candidates, key=lambda sizes: sum(sizes.values()))
 
-    def _raise_with_floor(self, needed: Mapping[str, int], floor: int) -> list[_RaisedRequest]:
-        raises: list[_RaisedRequest] = []
-        for container in self._recreated.containers:
-            raises += _raise_to(container, max(needed.get(container.name, 0), floor))
-        requests = {app.name: _request(app) for app in self._recreated.containers}
-        least = min((requests | dict(raises)).values())
+    def _sizes_with_floor(self, needed: Mapping[str, int], floor: int) -> dict[str, int]:
+        sizes = {}
+        for app in self._recreated.containers:
+            sizes[app.name] = self._at_least(app.name, max(needed.get(app.name, 0), floor))
+        least = min(sizes.values())
         for init in self._recreated.init_containers:
-            if not (self._counts_as_app(init) and least >= needed.get(init.name, 0)):
-                raises += _raise_to(init, needed.get(init.name, 0))
-        return raises
+            of_init = needed.get(init.name, 0)
+            is_enough = self._counts_as_app(init) and least >= of_init
+            sizes[init.name] = self._at_least(init.name, 0 if is_enough else of_init)
+        return sizes
 
-    def _raise_any(self) -> list[_RaisedRequest]:
+    def _at_least(self, owner: str, needed: int) -> int:
+        request = self._request(owner)
+        return _whole_units(needed) if needed > request else request
+
+    def _least_raise(self) -> dict[str, int]:
         """Return the least possible request: it makes a BestEffort pod Burstable."""
         if self._is_pod_level:
-            least = max(self._pod_request() + 1, self._sum_of_containers())
-            return [_RaisedRequest(POD_LEVEL, _whole_units(least))]
-        first = self._recreated.containers[0]
-        return [_RaisedRequest(first.name, _whole_units(_request(first) + 1))]
+            return {POD_LEVEL: _whole_units(max(self._request(POD_LEVEL) + 1, self._sum_of_containers()))}
+        first = self._recreated.containers[0].name
+        return {first: _whole_units(self._request(first) + 1)}
 
 
 def raise_request(pod: Pod, owner: str, to_bytes: int) -> Iterator[Edit]:
@@ -381,14 +376,6 @@ def keep_burstable(pod: Pod, edits: list[Edit], release: Release) -> list[Edit]:
     assert last.quantity is not None, "requests are raised, never removed"
     above = Edit(last.owner, Side.LIMITS, MEMORY, in_bytes(last.quantity.value() + UNIT_BYTES))
     return [edit for edit in edits if edit.target != above.target] + [above]
-
-
-def _request(container: Container) -> int:
-    return container.requests.get(MEMORY, ZERO).value()
-
-
-def _raise_to(container: Container, needed: int) -> list[_RaisedRequest]:
-    return [_RaisedRequest(container.name, _whole_units(needed))] if needed > _request(container) else []
 
 
 def _whole_units(size: int) -> int:

@@ -23,9 +23,10 @@ from kubectl_qos.edit.edits import (
     apply_edits,
     current_value,
     effective_edits,
+    memory_value,
     own_edits,
 )
-from kubectl_qos.edit.fixes import NodeModel, least_units, memory_value, strategy_for
+from kubectl_qos.edit.fixes import NodeModel, least_units, strategy_for
 from kubectl_qos.edit.goals import (
     UNIT_BYTES,
     Obstacle,
@@ -37,12 +38,11 @@ from kubectl_qos.edit.goals import (
 )
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind, When, preview
 from kubectl_qos.k8s.kinds import WORKLOADS, Workload, find_workload
-from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.resources import is_sidecar
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.qos.eviction import memory_threshold
+from kubectl_qos.qos.eviction import evicts_for_memory
 from kubectl_qos.qos.killers import BY_RANK, EVICTING, Killer
 from kubectl_qos.qos.oom_score import GUARANTEED_ADJ, badness, is_critical, is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
@@ -127,7 +127,7 @@ def exposure(model: NodeModel, pod: Pod, edits: Sequence[Edit] = ()) -> Exposure
     setup = model.setup
     [row] = rank_node([model.recreated(pod, edits)], setup.node, setup.release, model.usage).pods
     points = row.worst.points if row.worst is not None else None
-    if row.worst is None or row.usage is None or is_critical(pod) or not _evicts(model):
+    if row.worst is None or row.usage is None or is_critical(pod) or not evicts_for_memory(setup):
         return Exposure(points, None)
     return Exposure(points, row.usage.working_set_bytes * _NANO > row.profile.eviction_request.nano)
 
@@ -183,12 +183,6 @@ _FIXED_CLASSES: Final = {
     QosClass.GUARANTEED: ObstacleReason.GUARANTEED,
 }
 """Requests do not matter for these classes, or would change them."""
-
-
-def _evicts(model: NodeModel) -> bool:
-    kubelet, capacity = model.setup.kubelet, model.setup.node.memory_capacity_bytes or 0
-    texts = (kubelet.eviction_hard.get(MEMORY_AVAILABLE), kubelet.eviction_soft.get(MEMORY_AVAILABLE))
-    return any(memory_threshold(text, capacity) is not None for text in texts)
 
 
 class _Target(NamedTuple):
@@ -264,22 +258,18 @@ class _PlanSearch:
         self.requested = {inversion for inversion in self.all_before if inversion.higher in selected}
         self._fixed = dict(fixed)
         for key, pod in self.pods.items():
-            reason = self._why_fixed(pod, is_selected=key in selected)
-            if reason is not None:
-                self._fixed[key] = reason
+            if is_static(pod) or is_mirror(pod):
+                self._fixed[key] = ObstacleReason.STATIC
+            elif key not in selected:
+                self._fixed[key] = ObstacleReason.NOT_SELECTED
+            elif (qos := model.qos_class(pod)) in _FIXED_CLASSES:
+                self._fixed[key] = _FIXED_CLASSES[qos]
         groups = groupby(self.pods, key=self.priorities.__getitem__)
         self._groups = [list(group) for _, group in groups]
         self._reached: dict[tuple[PodKey, _Target], _Reached | Obstacle] = {}
         ranked = [key for key, exposed in self.before.items() if exposed.points is not None]
         self.without_usage = sum(key not in model.usage for key in ranked)
         self.free_bytes = model.free_bytes
-
-    def _why_fixed(self, pod: Pod, *, is_selected: bool) -> ObstacleReason | None:
-        if is_static(pod) or is_mirror(pod):
-            return ObstacleReason.STATIC
-        if not is_selected:
-            return ObstacleReason.NOT_SELECTED
-        return _FIXED_CLASSES.get(self.model.qos_class(pod))
 
     def find(self) -> _Placed:
         """Return the places of all pods, without a new inversion."""
@@ -457,9 +447,10 @@ def plan_nodes(
         values, plans = search.common_values()
         too_much, planned = set[Workload](), list[PriorityPlan]()
         for model, plan in zip(models, plans, strict=True):
-            node = _Node(replace(model), plan, values)  # A copy, whose caches end with this node.
-            too_much.update(node.too_much())
-            planned += [] if too_much else [node.plan()]
+            # A copy of the model, whose caches end with this node.
+            refused, with_templates = _with_templates(replace(model), plan, values)
+            too_much |= refused
+            planned.append(with_templates)
         if not too_much:
             return tuple(planned)
         for workload in too_much:
@@ -533,57 +524,34 @@ def _edits(pod: Pod, values: Mapping[Workload, Sequence[Edit]]) -> tuple[Edit, .
     return effective_edits(pod, own_edits(pod, values.get(find_workload(pod), ())))
 
 
-class _Node:
-    """A node with the values of templates and the moves of its other pods."""
-
-    def __init__(self, model: NodeModel, plan: PriorityPlan, values: _Values) -> None:
-        self._model, self._plan, self._values = model, plan, values
-        pods = sorted(model.pods, key=lambda pod: (priority_of(pod), pod.key))
-        self._pods = {pod.key: pod for pod in pods if not pod.is_terminal}
-        self._edits = {key: _edits(pod, values) for key, pod in self._pods.items()}
-        self._edits |= {move.pod.key: move.edits for move in plan.moves}
-        self._priorities = {key: priority_of(pod) for key, pod in self._pods.items()}
-        self._before = self._exposures({})
-        self._after = self._exposures(self._edits)
-
-    def _exposures(self, edits: Mapping[PodKey, Sequence[Edit]]) -> dict[PodKey, Exposure]:
-        return {key: exposure(self._model, pod, edits.get(key, ())) for key, pod in self._pods.items()}
-
-    def too_much(self) -> Iterator[Workload]:
-        """Return the workloads whose values this node cannot take."""
-        before = set(inversions(self._priorities, self._before))
-        after = set(inversions(self._priorities, self._after))
-        changed = {key: find_workload(self._pods[key]) for key, edits in self._edits.items() if edits}
-        overtaken = (changed.get(inversion.lower) for inversion in after - before)
-        yield from (workload for workload in overtaken if workload is not None and workload in self._values)
-        release = self._model.setup.release
-        templates = {key: workload for key, workload in changed.items() if workload in self._values}
-        for key, workload in templates.items():
-            pod, edits = self._pods[key], self._edits[key]
-            is_other = self._model.qos_class(pod, edits) is not self._model.qos_class(pod)
-            if (
-                is_other
-                or self._more_bytes(key) < 0
-                or pod_refusals(self._model.recreated(pod, edits), release)
-            ):
-                yield workload
-        free = self._model.free_bytes
-        if templates and free is not None and sum(map(self._more_bytes, changed)) > free:
-            yield templates[min(templates, key=lambda key: (self._priorities[key], key))]
-
-    def _more_bytes(self, key: PodKey) -> int:
-        return self._model.more_bytes(self._pods[key], self._edits[key])
-
-    def plan(self) -> PriorityPlan:
-        """Return the moves of all pods, of the highest priority first."""
-        order = sorted(self._edits, key=lambda key: -self._priorities[key])
-        moves = [self._move(key) for key in order if self._edits[key]]
-        return replace(self._plan, moves=tuple(moves), free_bytes=self._model.free_bytes)
-
-    def _move(self, key: PodKey) -> Move:
-        move = next((move for move in self._plan.moves if move.pod.key == key), None)
-        if move is not None:
-            return move
-        pod, edits = self._pods[key], self._edits[key]
-        move = build_move(self._model, pod, edits, self._priorities, self._before, self._after)
-        return replace(move, strategy=StrategyKind.TEMPLATE, workload=find_workload(pod))
+def _with_templates(
+    model: NodeModel, plan: PriorityPlan, values: _Values
+) -> tuple[set[Workload], PriorityPlan]:
+    """Return the workloads whose values a node cannot take, and its plan with the moves by templates."""
+    pods = sorted(model.pods, key=lambda pod: (priority_of(pod), pod.key))
+    by_key = {pod.key: pod for pod in pods if not pod.is_terminal}
+    own = {move.pod.key: move for move in plan.moves}
+    edits = {key: own[key].edits if key in own else _edits(pod, values) for key, pod in by_key.items()}
+    changed = {key: find_workload(by_key[key]) for key, some in edits.items() if some}
+    templates = {key: workload for key, workload in changed.items() if workload in values}
+    more = {key: model.more_bytes(by_key[key], edits[key]) for key in changed}
+    priorities = {key: priority_of(pod) for key, pod in by_key.items()}
+    before = {key: exposure(model, pod) for key, pod in by_key.items()}
+    after = {key: exposure(model, pod, edits[key]) for key, pod in by_key.items()}
+    new = set(inversions(priorities, after)) - set(inversions(priorities, before))
+    refused = {templates[inversion.lower] for inversion in new if inversion.lower in templates}
+    for key, workload in templates.items():
+        pod, edited = by_key[key], model.recreated(by_key[key], edits[key])
+        is_other = computed_class(edited, model.setup.release) is not model.qos_class(pod)
+        if is_other or more[key] < 0 or pod_refusals(edited, model.setup.release):
+            refused.add(workload)
+    if templates and model.free_bytes is not None and sum(more.values()) > model.free_bytes:
+        refused.add(templates[min(templates, key=lambda key: (priorities[key], key))])
+    moves = []
+    for key in sorted(changed, key=lambda key: -priorities[key]) if not refused else ():
+        move = own.get(key)
+        if move is None:
+            move = build_move(model, by_key[key], edits[key], priorities, before, after)
+            move = replace(move, strategy=StrategyKind.TEMPLATE, workload=changed[key])
+        moves.append(move)
+    return refused, replace(plan, moves=tuple(moves), free_bytes=model.free_bytes)
