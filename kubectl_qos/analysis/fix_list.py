@@ -55,7 +55,6 @@ class FixList:
     unfixed: tuple[Unfixed, ...]
     snapshot: Snapshot
     states: Mapping[str, NodeState] = field(default_factory=dict)
-    """Nodes that were examined."""
     problems: tuple[str, ...] = ()
     """Why other nodes are unknown."""
     managers: tuple[Manager, ...] = ()
@@ -64,7 +63,6 @@ class FixList:
     """Pods that were evicted, OOMKilled or never admitted."""
     kubelet: KubeletFix | None = None
     absent: tuple[str, ...] = ()
-    """Containers that the template lacks."""
     left_out: int = 0
     """Fixes dropped because they change only absent containers."""
     further: int = 0
@@ -216,7 +214,6 @@ def fixes_for_pods(
 
 
 def _lost_resources(pod: Pod) -> bool:
-    """Return whether the pod ended because it ran out of a resource."""
     kill = kubelet_kill(pod, ()) if pod.is_terminal else None
     if kill is not None:
         return kill.mechanism not in {Mechanism.SHUTDOWN, Mechanism.PREEMPTION}
@@ -224,7 +221,6 @@ def _lost_resources(pod: Pod) -> bool:
 
 
 def _managers_of(fixes: Iterable[Fix], models: Iterable[NodeModel]) -> tuple[Manager, ...]:
-    """Return the autoscalers that set values of these pods."""
     advised = [model.recommending for model in models if model.recommending]
     setting = (
         scalers[fix.pod.key]

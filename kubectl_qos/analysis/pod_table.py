@@ -77,7 +77,6 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     """Lower bound of the score without usage; orders rows."""
     ended: bool
     memory: int | None
-    """Working set."""
     rss: int | None
     swap: int | None
     request: int | None
@@ -92,7 +91,6 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     eviction_rank: int | None = None
     """None also for critical pods."""
     desired: tuple[int | None, int | None] = (None, None)
-    """Request and limit of the spec during a resize."""
     worst: str = ""
     """Container that decides the rank and is killed."""
     frees: int | None = None
@@ -102,7 +100,6 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     container: str = ""
     windows: bool = False
     psi: PsiData = NO_PSI
-    """Memory pressure."""
     past: PastUsage = NO_PAST
 
     @property
@@ -249,7 +246,6 @@ def _reuse_rows(new: RankedNode, before: RankedNode) -> RankedNode:
 
 
 def _in_kill_order(nodes: Mapping[str, RankedNode]) -> tuple[PodRow, ...]:
-    """Merge the sorted rows of the nodes by score."""
     by_danger: dict[tuple[int, int, int, int], list[PodRow]] = {}
     for name in sorted(nodes):
         for row in nodes[name].rows:

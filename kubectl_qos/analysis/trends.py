@@ -16,7 +16,6 @@ from kubectl_qos.k8s.usage import NO_HISTORY, ContainerKey, History, PodKey, Pod
 from kubectl_qos.qos.qos_class import QosClass, qos_class
 
 MOST: Final = 32
-"""Samples kept per pod."""
 WINDOW_SECONDS: Final = 1800
 """Time in seconds over which growth is measured."""
 STEADY: Final = 0.02
@@ -172,7 +171,6 @@ class Trends:
 
 
 def _longer(line: _Line | None, before: PodUsage, sample: PodUsage, *, is_timed: bool) -> _Line:
-    """Return the line with one more sample."""
     was, now = _amounts(before), _amounts(sample)
     line = line or _Line(array("Q", [_kibibytes(before)]), was[:1], was, None)
     samples = array("Q", [*line.samples[1 - MOST :], _kibibytes(sample)])

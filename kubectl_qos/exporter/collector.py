@@ -118,7 +118,6 @@ FAMILIES: Final = (
     ),
     Family("pod_freed_bytes", "Memory freed if the container that decides the rank is killed."),
 )
-"""Families that have samples for each node."""
 KILLS: Final = Family("kills", "OOM kills and evictions seen since the exporter started.", "counter")
 _KILL_LABELS: Final = ("node", "namespace", "pod", "container", "mechanism")
 
@@ -430,8 +429,6 @@ class Exporter:
 
 
 class _OwnMetrics:
-    """Metrics of the exporter process itself."""
-
     def __init__(self, stale_seconds: Callable[[], float]) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = own = CollectorRegistry()

@@ -17,7 +17,7 @@ from kubectl_qos.k8s.events import Event, is_of_node_memory
 from kubectl_qos.k8s.objects import CPU, MEMORY, NodeObject, Pod, convert
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import NO_USAGE, Missing, Snapshot
-from kubectl_qos.k8s.usage import ContainerKey, PodKey
+from kubectl_qos.k8s.usage import ContainerKey
 from kubectl_qos.metrics.prometheus import Labels, Prometheus, Sample
 from kubectl_qos.metrics.series import (
     BY,
@@ -137,7 +137,7 @@ def read_snapshot(
     moment = at.timestamp()
     samples = store.query(select(store, (*_AMOUNTS, *(_LABELS if keys else ()))), moment)
     samples += store.query(f"{select(store, _STATES)} == 1", moment)
-    pods, nodes = _Builder(keys).build(samples)
+    pods, nodes = _build(samples, keys)
     if not pods:
         raise InputError(
             f"{store.name} has no {INFO} at {rfc3339(at)}",
@@ -180,121 +180,109 @@ def _missing(pods: Sequence[_Raw], nodes: Sequence[_Raw]) -> Iterator[Missing]:
         yield Missing(what, "the store has none then", _SOURCE)
 
 
-class _Builder:
-    """Puts pods and nodes together, a series at a time."""
-
-    def __init__(self, keys: Collection[str]) -> None:
-        # kube-state-metrics spells label names as Prometheus takes them (internal/store/utils.go).
-        self._keys = {f"label_{_snake(key)}": key for key in keys}
-        self._pods: dict[PodKey, _Raw] = {}
-        self._nodes: dict[str, _Raw] = {}
-
-    def build(self, samples: Sequence[Sample]) -> tuple[list[_Raw], list[_Raw]]:
-        """Return the pods and nodes that kube-state-metrics has; series may come in any order."""
-        for sample in samples:
-            if sample.labels["__name__"] == INFO:
-                self._add_pod(sample.labels)
-        for sample in samples:
-            name = sample.labels["__name__"]
-            if name in _LABELS:
-                self._add_labels(name, sample.labels)
-            elif name.startswith("kube_node_"):
-                self._add_to_node(name, sample)
-            elif (raw := self._pods.get(pod_of(sample.labels))) is not None:
-                container = container_of(sample.labels)
-                if container is not None and "container_" in name:
-                    self._add_to_container(raw, container[1], name, sample)
-                else:
-                    _add_to_pod(raw, name, sample)
-        return list(self._pods.values()), list(self._nodes.values())
-
-    def _add_pod(self, labels: Labels) -> None:
-        key = pod_of(labels)
-        raw = self._pods[key] = _Raw(key[1], key[0])
-        uid, kind, owner = labels.get("uid", ""), labels.get("created_by_kind"), labels.get("created_by_name")
-        raw.metadata["uid"] = uid
-        raw.spec["nodeName"] = label(labels, NODE[:2])
-        raw.spec["priorityClassName"] = labels.get("priority_class", "")
-        raw.spec["priority"] = _PRIORITIES.get(labels.get("priority_class", ""), 0)
-        if kind == "Node":
-            raw.metadata["annotations"] = {"kubernetes.io/config.mirror": uid or key[1]}
-        elif kind and owner and "<none>" not in {kind, owner}:
-            raw.metadata["ownerReferences"] = [{"kind": kind, "name": owner, "controller": True}]
-
-    def _add_labels(self, name: str, labels: Labels) -> None:
-        """Add the labels that select, by their own keys."""
-        own = {key: labels[metric] for metric, key in self._keys.items() if metric in labels}
-        of_pod, node = name == _LABELS[0], label(labels, NODE[:2])
-        raw = self._pods.get(pod_of(labels)) if of_pod else self._nodes.setdefault(node, _Raw(node))
-        if raw is not None:
+def _build(samples: Sequence[Sample], keys: Collection[str]) -> tuple[list[_Raw], list[_Raw]]:
+    """Return the pods and nodes that kube-state-metrics has; series may come in any order."""
+    # kube-state-metrics spells label names as Prometheus takes them (internal/store/utils.go).
+    key_by_label = {f"label_{_snake(key)}": key for key in keys}
+    pods = {pod_of(sample.labels): _pod(sample.labels) for sample in samples if sample.name == INFO}
+    nodes: dict[str, _Raw] = {}
+    for sample in samples:
+        name, labels, raw = sample.name, sample.labels, pods.get(pod_of(sample.labels))
+        if name.startswith("kube_node_"):
+            node = label(labels, NODE[:2])
+            raw = nodes.setdefault(node, _Raw(node))
+        if raw is None:
+            continue
+        container = container_of(labels)
+        if name in _LABELS:
+            own = {key: labels[metric] for metric, key in key_by_label.items() if metric in labels}
             raw.metadata["labels"] = own
+        elif name.startswith("kube_node_"):
+            _add_to_node(raw, sample)
+        elif container is not None and "container_" in name:
+            _add_to_container(raw, container[1], sample)
+        elif name in _STATES_OF_PODS:
+            part, field_name, of = _STATES_OF_PODS[name]
+            getattr(raw, part)[field_name] = labels.get(of, "")
+        elif name == "kube_pod_created":
+            raw.metadata["creationTimestamp"] = rfc3339(sample.value)
+        elif name == "kube_pod_overhead_memory_bytes":
+            raw.spec["overhead"] = {MEMORY: _quantity(MEMORY, sample.value)}
+    return list(pods.values()), list(nodes.values())
 
-    @staticmethod
-    def _add_to_container(raw: _Raw, container: str, name: str, sample: Sample) -> None:
-        labels, is_init = sample.labels, "_init_" in name
-        if name.endswith("container_info"):
-            spec = raw.container(container, is_init=is_init)
-            if labels.get("restart_policy"):
-                spec["restartPolicy"] = labels["restart_policy"]
-            raw.container_status(container)["containerID"] = labels.get("container_id", "")
-        elif "_resource_" in name:
-            side = "requests" if "_requests" in name else "limits"
-            if (resource := labels.get("resource")) in _RESOURCES:
-                resources = raw.container(container, is_init=is_init)["resources"]
-                resources.setdefault(side, {})[resource] = _quantity(resource, sample.value)
-        elif name.endswith("restarts_total"):
-            raw.container_status(container)["restartCount"] = int(sample.value)
-        elif "_last_terminated_" in name:
-            end = raw.container_status(container).setdefault("lastState", {}).setdefault("terminated", {})
-            if name.endswith("reason"):
-                end["reason"] = labels.get("reason", "")
-            elif name.endswith("exitcode"):
-                end["exitCode"] = int(sample.value)
-            else:
-                end["finishedAt"] = rfc3339(sample.value)
+
+_STATES_OF_PODS: Final = {
+    "kube_pod_status_phase": ("status", "phase", "phase"),
+    "kube_pod_status_qos_class": ("status", "qosClass", "qos_class"),
+    "kube_pod_status_reason": ("status", "reason", "reason"),
+    "kube_pod_restart_policy": ("spec", "restartPolicy", "type"),
+}
+"""The part of a pod and its field that have the value of a label, by metric."""
+
+
+def _pod(labels: Labels) -> _Raw:
+    (namespace, name), uid, priority = pod_of(labels), labels.get("uid", ""), labels.get("priority_class", "")
+    raw = _Raw(name, namespace, {"uid": uid}, {"nodeName": label(labels, NODE[:2])})
+    raw.spec |= {"priorityClassName": priority, "priority": _PRIORITIES.get(priority, 0)}
+    kind, owner = labels.get("created_by_kind"), labels.get("created_by_name")
+    if kind == "Node":
+        raw.metadata["annotations"] = {"kubernetes.io/config.mirror": uid or name}
+    elif kind and owner and "<none>" not in {kind, owner}:
+        raw.metadata["ownerReferences"] = [{"kind": kind, "name": owner, "controller": True}]
+    return raw
+
+
+def _add_to_container(raw: _Raw, container: str, sample: Sample) -> None:
+    name, labels, is_init = sample.name, sample.labels, "_init_" in sample.name
+    if name.endswith("container_info"):
+        spec = raw.container(container, is_init=is_init)
+        if labels.get("restart_policy"):
+            spec["restartPolicy"] = labels["restart_policy"]
+        raw.container_status(container)["containerID"] = labels.get("container_id", "")
+    elif "_resource_" in name:
+        side = "requests" if "_requests" in name else "limits"
+        _add_amount(raw.container(container, is_init=is_init)["resources"], side, sample)
+    elif name.endswith("restarts_total"):
+        raw.container_status(container)["restartCount"] = int(sample.value)
+    elif "_last_terminated_" in name:
+        end = raw.container_status(container).setdefault("lastState", {}).setdefault("terminated", {})
+        if name.endswith("reason"):
+            end["reason"] = labels.get("reason", "")
+        elif name.endswith("exitcode"):
+            end["exitCode"] = int(sample.value)
         else:
-            state = raw.container_status(container).setdefault("state", {})
-            details = state.setdefault("waiting" if "_waiting" in name else "terminated", {})
-            details |= {"reason": labels["reason"]} if labels.get("reason") else {}
+            end["finishedAt"] = rfc3339(sample.value)
+    else:
+        state = raw.container_status(container).setdefault("state", {})
+        details = state.setdefault("waiting" if "_waiting" in name else "terminated", {})
+        details |= {"reason": labels["reason"]} if labels.get("reason") else {}
 
-    def _add_to_node(self, name: str, sample: Sample) -> None:
-        labels = sample.labels
-        node = label(labels, NODE[:2])
-        raw = self._nodes.setdefault(node, _Raw(node))
-        if name == "kube_node_info":
-            raw.status["nodeInfo"] = {
-                "kubeletVersion": labels.get("kubelet_version", ""),
-                "kernelVersion": labels.get("kernel_version", ""),
-                "osImage": labels.get("os_image", ""),
-                "containerRuntimeVersion": labels.get("container_runtime_version", ""),
-                "operatingSystem": "windows" if "windows" in labels.get("os_image", "").lower() else "linux",
-            }
-        elif name == "kube_node_status_condition":
-            condition = {"type": labels.get("condition", ""), "status": labels.get("status", "").capitalize()}
-            raw.status.setdefault("conditions", []).append(condition)
-        elif (resource := labels.get("resource")) in _RESOURCES:
-            side = "capacity" if "_capacity" in name else "allocatable"
-            raw.status.setdefault(side, {})[resource] = _quantity(resource, sample.value)
+
+def _add_to_node(raw: _Raw, sample: Sample) -> None:
+    labels = sample.labels
+    if sample.name == "kube_node_info":
+        raw.status["nodeInfo"] = {
+            "kubeletVersion": labels.get("kubelet_version", ""),
+            "kernelVersion": labels.get("kernel_version", ""),
+            "osImage": labels.get("os_image", ""),
+            "containerRuntimeVersion": labels.get("container_runtime_version", ""),
+            "operatingSystem": "windows" if "windows" in labels.get("os_image", "").lower() else "linux",
+        }
+    elif sample.name == "kube_node_status_condition":
+        condition = {"type": labels.get("condition", ""), "status": labels.get("status", "").capitalize()}
+        raw.status.setdefault("conditions", []).append(condition)
+    else:
+        side = "capacity" if "_capacity" in sample.name else "allocatable"
+        _add_amount(raw.status, side, sample)
+
+
+def _add_amount(owner: dict[str, Any], side: str, sample: Sample) -> None:
+    if (resource := sample.labels.get("resource")) in _RESOURCES:
+        owner.setdefault(side, {})[resource] = _quantity(resource, sample.value)
 
 
 def _snake(key: str) -> str:
     return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", re.sub(r"[^a-zA-Z0-9_]", "_", key)).lower()
-
-
-def _add_to_pod(raw: _Raw, name: str, sample: Sample) -> None:
-    labels = sample.labels
-    if name == "kube_pod_status_phase":
-        raw.status["phase"] = labels.get("phase", "")
-    elif name == "kube_pod_status_qos_class":
-        raw.status["qosClass"] = labels.get("qos_class", "")
-    elif name == "kube_pod_status_reason":
-        raw.status["reason"] = labels.get("reason", "")
-    elif name == "kube_pod_restart_policy":
-        raw.spec["restartPolicy"] = labels.get("type", "")
-    elif name == "kube_pod_created":
-        raw.metadata["creationTimestamp"] = rfc3339(sample.value)
-    elif name == "kube_pod_overhead_memory_bytes":
-        raw.spec["overhead"] = {MEMORY: _quantity(MEMORY, sample.value)}
 
 
 def _quantity(resource: str, value: float) -> str:

@@ -44,6 +44,11 @@ class Sample(NamedTuple):
     labels: Labels
     value: float
 
+    @property
+    def name(self) -> str:
+        """Return the metric."""
+        return self.labels["__name__"]
+
 
 class Series(NamedTuple):
     """The values of a series by Unix time, the oldest first."""
@@ -80,7 +85,6 @@ _answer: Final = msgspec.json.Decoder(_Answer)
 
 
 def _number(text: str) -> float:
-    """Return a value, NaN if it is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -164,7 +168,6 @@ class Prometheus:
         return answer.data.result
 
     def _error(self, status: int, answer: _Answer, body: bytearray) -> QosError:
-        """Return the error for a refusal, with the remedy if one is known."""
         text = answer.error or answer.message or body[: 4 * _MAX_QUOTED].decode(errors="replace")
         why = " ".join(text.split())[:_MAX_QUOTED]
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:

@@ -1,6 +1,6 @@
 """Changes as lines of text for both shells, from strategies to history; text of servers is escaped."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import unified_diff
@@ -53,26 +53,17 @@ def strategy_effect(strategy: Strategy) -> str:
     """Say what a strategy does besides the change, or why it is impossible."""
     if not strategy.is_possible:
         return f"not possible: {escape(strategy.reason)}"
+    effect = "save the manifest, then delete and recreate the pod; nothing is sent"
     if strategy.kind is StrategyKind.IN_PLACE:
-        effect = _restarts_sentence(strategy.restarts)
+        names = ", ".join(map(escape, strategy.restarts))
+        is_one = len(strategy.restarts) == 1
+        who = f"container {names} restarts" if is_one else f"containers {names} restart"
+        effect = who if names else "no container restarts"
     elif strategy.kind is StrategyKind.TEMPLATE:
-        effect = _replaced_pods_sentence(strategy.pods)
-    else:
-        effect = "save the manifest, then delete and recreate the pod; nothing is sent"
+        who = "no pods" if strategy.pods == 0 else "its pods"
+        who = count(strategy.pods, "pod") if strategy.pods else who
+        effect = f"{who} {'is' if strategy.pods == 1 else 'are'} replaced"
     return f"{effect}; {escape(strategy.note)}" if strategy.note else effect
-
-
-def _restarts_sentence(names: Sequence[str]) -> str:
-    if not names:
-        return "no container restarts"
-    verb = "restarts" if len(names) == 1 else "restart"
-    return f"container{'' if len(names) == 1 else 's'} {', '.join(map(escape, names))} {verb}"
-
-
-def _replaced_pods_sentence(pods: int | None) -> str:
-    if pods is None:
-        return "its pods are replaced"
-    return f"{count(pods, 'pod')} {'is' if pods == 1 else 'are'} replaced" if pods else "no pods are replaced"
 
 
 def strategy_lines(strategies: Iterable[Strategy]) -> list[str]:
@@ -273,9 +264,6 @@ def conflict_lines(conflicts: Iterable[ValueConflict]) -> list[str]:
     return aligned([("", "before", "ours", "theirs"), *rows]) if rows else []
 
 
-_SENT: Final = "unknown: sent, no answer recorded"
-
-
 def entry_object(entry: Entry) -> str:
     """Return the changed object: `shop/deployment/web`."""
     return escape("/".join(filter(None, (entry.namespace, entry.reference))))
@@ -288,7 +276,9 @@ def entry_change(entry: Entry) -> str:
 
 def entry_state(entry: Entry, undo: Entry | None = None) -> str:
     """Return the outcome, in the server's words if it refused; `undo` is the entry that reverts it."""
-    words = _SENT if entry.state is EntryState.SENT else entry.state.value
+    words = entry.state.value
+    if entry.state is EntryState.SENT:
+        words = "unknown: sent, no answer recorded"
     if undo is not None:
         has_failed, how = entry.state is EntryState.FAILED, "reverting"
         if undo.state is EntryState.DONE:
@@ -310,20 +300,20 @@ def entry_when(entry: Entry, now: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC, {age(entry.at, now)} ago"
 
 
-_LONGEST_SUBJECT: Final = 72
-
-
 def write_back_lines(done: WriteBack, pod: Pod, *, dry_run: bool = False) -> list[str]:
     """Say what is or would be written to a working tree, what proves it, and what differs from the pod."""
     name = _written_name(done)
     if not done.edits:
         return [f"nothing is written: {name} has these values already in {escape(done.source)}"]
-    return [
-        f"{name} {'would be' if dry_run else 'is'} changed in {', '.join(map(escape, done.places))}",
-        *_written_facts(done),
-        *kept_lines(done),
-        *_differing_lines(done, pod),
-    ]
+    places = ", ".join(map(escape, done.places))
+    lines = [f"{name} {'would be' if dry_run else 'is'} changed in {places}", *_written_facts(done)]
+    lines += kept_lines(done)
+    for edit in done.edits:
+        there, here = value_now(done.pod, edit), value_now(pod, edit)
+        if there is not None and there != here:
+            values = f"{quantity_text(there)} in {escape(done.source)}, {quantity_text(here)} in the cluster"
+            lines.append(f"Warning: {value_name(*edit.target)} differed before: {values}")
+    return lines
 
 
 def kept_lines(done: WriteBack) -> Iterator[str]:
@@ -332,14 +322,6 @@ def kept_lines(done: WriteBack) -> Iterator[str]:
         there, wanted = quantity_text(value_now(done.pod, edit)), quantity_text(edit.quantity)
         value = f"{value_name(*edit.target)} {there} already, more than {wanted}"
         yield f"{escape(done.source)} has {value}: roll it out"
-
-
-def _differing_lines(done: WriteBack, pod: Pod) -> Iterator[str]:
-    for edit in done.edits:
-        there, here = value_now(done.pod, edit), value_now(pod, edit)
-        if there is not None and there != here:
-            values = f"{quantity_text(there)} in {escape(done.source)}, {quantity_text(here)} in the cluster"
-            yield f"Warning: {value_name(*edit.target)} differed before: {values}"
 
 
 def diff_lines(files: Iterable[FileEdit]) -> Iterator[str]:
@@ -355,7 +337,7 @@ def commit_message(done: WriteBack) -> list[str]:
     """Return subject and body for `git commit`."""
     values = edits_text(done.pod, done.edits)
     subject = f"{_written_name(done)}: {values}"
-    if len(subject) > _LONGEST_SUBJECT:
+    if len(subject) > 72:  # the length that git's own commands show
         subject = f"{_written_name(done)}: other requests and limits"
     places = ", ".join(map(escape, done.places))
     return [subject, "", f"{values}, in {places}.", *(f"{fact}." for fact in _written_facts(done))]

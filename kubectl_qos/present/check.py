@@ -47,7 +47,6 @@ class Report:
     """Objects and their files; for pods of a workload the workload."""
     findings: Sequence[tuple[RuleFinding, Place]]
     waived: Sequence[tuple[RuleFinding, Place, str]] = ()
-    """Waived findings with the reasons."""
     fails: Level = Level.ERROR
     errors: Sequence[tuple[str, Place]] = ()
     """Documents, or clusters, that could not be read."""

@@ -17,7 +17,6 @@ from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU, Json, Pod
 from kubectl_qos.k8s.releases import Change, Gate
-from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import (
     NONE,
     UNKNOWN,
@@ -34,7 +33,6 @@ from kubectl_qos.present.output import ARROW, Section, ValueChange, cell_table, 
 from kubectl_qos.present.reasons import resize_sentence, sentence
 from kubectl_qos.qos.eviction import evictable_capacity
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
-from kubectl_qos.qos.ranking import ContainerScore, RankedPod
 from kubectl_qos.qos.resize import ResizeStatus
 
 
@@ -86,14 +84,20 @@ def preview_sections(
 
 def apply_sections(preview: Preview, workload: Json | None = None) -> tuple[Section, ...]:
     """Return room on the node, the server's answer and how to apply the change."""
-    return (*_room(preview), _server(preview), _how_to_apply(preview, workload or {}))
+    refusals = sentences(*(escape(str(refusal)) for refusal in preview.refusals))
+    answer = "would refuse these values" if refusals else "valid; a dry run also checks the quota"
+    server = Section("Server", answer, refusals, warns=bool(refusals))
+    return (*_room(preview), server, _how_to_apply(preview, workload or {}))
 
 
 def _effect_sections(effects: Effects) -> tuple[Section, ...]:
+    before, after = effects.eviction_ranks
+    answer = f"{_moved(before, after)} {moment(effects.when)}"
+    eviction = [Section("Eviction rank", answer, changed=True)] if before != after else []
     if effects.after.setup.node.is_windows:
         oom = Section("OOM", "none", sentences(killer_sentence(effects.after.setup)))
-        return (_class(effects), oom, *_eviction(effects))
-    return (_class(effects), _oom(effects), _rank(effects), *_eviction(effects), *cgroup_sections(effects))
+        return (_class(effects), oom, *eviction)
+    return (_class(effects), _oom(effects), _rank(effects), *eviction, *cgroup_sections(effects))
 
 
 _MOMENTS: Final = {
@@ -169,11 +173,12 @@ def _rank(effects: Effects) -> Section:
     title = f"Kill rank on {escape(node)}" if node else "Kill rank"
     if effects.rank_before is None or effects.rank_after is None:
         return Section(title, UNKNOWN)
-    lines, then = [], effect_moment(effects, effects.rank_when)
-    if effects.overtaken_by:
-        lines.append(f"killed before it {then}: {_pods(effects.overtaken_by)}")
-    if effects.overtakes:
-        lines.append(f"killed after it {then}: {_pods(effects.overtakes)}")
+    then = effect_moment(effects, effects.rank_when)
+    lines = [
+        f"killed {when} it {then}: {first_few([full_name(*key) for key in keys], most=4)}"
+        for when, keys in (("before", effects.overtaken_by), ("after", effects.overtakes))
+        if keys
+    ]
     changed = effects.rank_before != effects.rank_after
     return Section(title, rank_change(effects), sentences(*lines), changed=changed)
 
@@ -214,17 +219,6 @@ def goal_section(preview: Preview, limits: Iterable[str] = ()) -> Section:
 
 
 _ROLLED_OUT: Final = {"Deployment", "StatefulSet", "DaemonSet"}
-"""Their pods are replaced when the template changes."""
-
-
-def _eviction(effects: Effects) -> Iterator[Section]:
-    before, after = effects.eviction_ranks
-    if before != after:
-        yield Section("Eviction rank", f"{_moved(before, after)} {moment(effects.when)}", changed=True)
-
-
-def _pods(keys: Iterable[PodKey]) -> str:
-    return first_few([full_name(*key) for key in keys], most=4)
 
 
 def cgroup_sections(effects: Effects) -> Iterator[Section]:
@@ -268,23 +262,15 @@ def _file_change(file: FileChange) -> ValueChange:
 
 
 def _room(preview: Preview) -> Iterator[Section]:
-    lines = []
+    lines, has_room = [], all(fit.fits for fit in preview.node_fit)
     for fit in preview.node_fit:
-        amount = cpu if fit.resource == CPU else binary
-        fits = "fits" if fit.fits else "does not fit"
-        free = f"{amount(fit.free)} free without it"
-        lines.append(f"{fit.resource}: requests {amount(fit.needed)} of {free}: {fits}")
+        amount, fits = cpu if fit.resource == CPU else binary, "fits" if fit.fits else "does not fit"
+        of = f"{amount(fit.needed)} of {amount(fit.free)} free without it"
+        lines.append(f"{fit.resource}: requests {of}: {fits}")
     if lines:
-        has_room = all(fit.fits for fit in preview.node_fit)
-        title = f"Room on {escape(preview.after.setup.node.name)}"
         answer = "the node has room" if has_room else "the node has no room"
+        title = f"Room on {escape(preview.after.setup.node.name)}"
         yield Section(title, answer, sentences(*lines), warns=not has_room)
-
-
-def _server(preview: Preview) -> Section:
-    refusals = sentences(*(escape(str(refusal)) for refusal in preview.refusals))
-    answer = "would refuse these values" if refusals else "valid; a dry run also checks the quota"
-    return Section("Server", answer, refusals, warns=bool(refusals))
 
 
 def _how_to_apply(preview: Preview, workload: Json) -> Section:
@@ -359,7 +345,6 @@ def later_sentence(effects: Effects) -> str:
 
 
 def _owner(preview: Preview) -> Iterator[str]:
-    """Warn that the next pod gets the template's values; a static pod has no template."""
     kind, _, name = find_workload(preview.before.pod)
     if kind not in {preview.before.pod.kind, STATIC}:
         owner = f"{escape(kind.lower())}/{escape(name)}"
@@ -407,18 +392,17 @@ HUGEPAGES_LEFT_OUT: Final = (
     "from 1.37 on the kubelet does not count hugepages as available memory, so it evicts before the rest is"
     " used up"
 )
-OOM_GROUP: Final = (
-    f"memory.oom.group: from 1.{Change.MEMORY_OOM_GROUP.since} on, with cgroup v2, the kernel kills all"
-    f" processes of a container together; from 1.{Change.SINGLE_PROCESS_OOM_KILL.since} on the kubelet"
-    " setting singleProcessOOMKill: true turns that off"
-)
-
-
-_MEMORY_HIGH: Final = (
-    "memory.high: above it the kernel throttles the container, and does not kill; before Linux 5.9 processes"
-    " may hang there"
-)
-_FILE_NOTES: Final = {"memory.oom.group": OOM_GROUP, "memory.high": _MEMORY_HIGH}
+_FILE_NOTES: Final = {
+    "memory.oom.group": (
+        f"memory.oom.group: from 1.{Change.MEMORY_OOM_GROUP.since} on, with cgroup v2, the kernel kills all"
+        f" processes of a container together; from 1.{Change.SINGLE_PROCESS_OOM_KILL.since} on the kubelet"
+        " setting singleProcessOOMKill: true turns that off"
+    ),
+    "memory.high": (
+        "memory.high: above it the kernel throttles the container, and does not kill; before Linux 5.9"
+        " processes may hang there"
+    ),
+}
 
 
 def file_notes(comparisons: Iterable[Comparison]) -> Iterator[str]:
@@ -470,12 +454,13 @@ def changed_cells(pods: Iterable[Effects]) -> Iterator[list[str]]:
 
 def changed_kinds(effects: Effects) -> set[str]:
     """Return what changes for a pod: its class, scores, rank, path, and the names of its cgroup files."""
-    kinds = {file.file for file in effects.files}
-    kinds |= {"path"} if effects.changes_path else set()
-    kinds |= {"scores"} if any(container.changed for container in effects.containers) else set()
-    kinds |= {"rank"} if effects.rank_before != effects.rank_after else set()
-    is_same = effects.before.qos_class is effects.after.qos_class
-    return kinds if is_same else {*kinds, "class"}
+    others = {
+        "path": effects.changes_path,
+        "scores": any(container.changed for container in effects.containers),
+        "rank": effects.rank_before != effects.rank_after,
+        "class": effects.before.qos_class is not effects.after.qos_class,
+    }
+    return {file.file for file in effects.files} | {kind for kind, changes in others.items() if changes}
 
 
 def comparison_answer(pods: int, changed: int, kinds: Counter[str], refusing: int) -> str:
@@ -518,21 +503,15 @@ def _cells(effects: Effects) -> list[str]:
 
 def _worst_scores(effects: Effects) -> tuple[str, str]:
     """Return oom_score_adj and oom_score of the container that dies first, or of one that changes."""
-    before, after = _worst(effects.row_before), _worst(effects.row_after)
-    others = [container for container in effects.containers if container.changed]
-    if (before.adj, before.oom_score) == (after.adj, after.oom_score) and others:
-        other = others[0]
-        name = escape(other.name)
-        return (
-            f"{name}: {_moved(other.oom_score_adj.before, other.oom_score_adj.after)}",
-            f"{name}: {_moved(other.oom_score.before, other.oom_score.after)}",
-        )
-    old, new = (row.worst and row.worst.oom_score for row in (effects.row_before, effects.row_after))
+    rows = effects.row_before, effects.row_after
+    before, after = (row.worst or max(row.containers, key=lambda score: score.adj or 0) for row in rows)
+    other = next((container for container in effects.containers if container.changed), None)
+    if (before.adj, before.oom_score) == (after.adj, after.oom_score) and other is not None:
+        changes = other.oom_score_adj, other.oom_score
+        adj, score = (_moved(change.before, change.after) for change in changes)
+        return f"{escape(other.name)}: {adj}", f"{escape(other.name)}: {score}"
+    old, new = (row.worst and row.worst.oom_score for row in rows)
     return _moved(before.adj, after.adj), _moved(old, new)
-
-
-def _worst(row: RankedPod) -> ContainerScore:
-    return row.worst or max(row.containers, key=lambda score: score.adj or 0)
 
 
 def _moved(before: object, after: object, unknown: str = UNKNOWN) -> str:

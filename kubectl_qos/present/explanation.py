@@ -253,7 +253,6 @@ def _daemon_lines(row: PodRow, rows: PodRows, setup: NodeSetup) -> Iterable[Line
 
 
 def _restarts(prediction: Prediction) -> Iterable[Line]:
-    """Yield what restarts after a kill if it is not just the container."""
     pod, release = prediction.pod, prediction.setup.release
     for container in prediction.containers:
         restart = restart_after_kill(pod, container.container, container.kind, release)
@@ -279,7 +278,6 @@ def _container_line(container: ContainerPrediction) -> Line:
 
 
 def _neighbours(ended: str, rank: int, named: Iterable[tuple[int, str]]) -> Iterable[Line]:
-    """Name the pods that come before this rank, and the next one after it."""
     ordered = sorted(named, key=lambda place: place[0])
     before = [name for place, name in ordered if place < rank]
     after = [name for place, name in ordered if place > rank]

@@ -1,5 +1,6 @@
 """Findings on a change, and obstacles to a goal, in words: one line each, with what to do next."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -17,14 +18,11 @@ from kubectl_qos.qos.resize import ResizeOutcome, ResizeStatus
 def findings_section(findings: Iterable[Finding]) -> Section | None:
     """Return the findings that the preview does not show, or None."""
     shown = [finding for finding in findings if not finding.in_preview]
-    if not shown:
-        return None
-    severities = [finding.severity for finding in shown]
-    answer = ", ".join(
-        count(severities.count(severity), severity.value) for severity in Severity if severity in severities
-    )
-    warns = any(severity is not Severity.NOTE for severity in severities)
-    return Section("Findings", answer, sentences(*map(finding_line, shown)), warns=warns)
+    numbers = Counter(finding.severity for finding in shown)
+    answer = ", ".join(count(numbers[level], level.value) for level in Severity if level in numbers)
+    warns = bool(numbers.keys() - {Severity.NOTE})
+    lines = sentences(*map(finding_line, shown))
+    return Section("Findings", answer, lines, warns=warns) if shown else None
 
 
 def finding_line(finding: Finding) -> str:
@@ -61,11 +59,6 @@ def _rollout_stalls(_: str, facts: Facts) -> str:
         f"{what} would stall after {facts['made']} of {facts['total']} new pods{old}: {why}; "
         "free some, request less, or have the quota raised"
     )
-
-
-def _quota_counts(_: str, facts: Facts) -> str:
-    charge: QuotaCharge = facts["charge"]
-    return f"allows it: {escape(charge.resource)} would be {charge.used + charge.added} of {charge.hard}"
 
 
 def _limit_range_adds(_: str, facts: Facts) -> str:
@@ -137,11 +130,7 @@ _THEN: Final[Mapping[ResizeStatus, str]] = {
 
 def answer_sentence(outcome: ResizeOutcome) -> str:
     """Return the kubelet's answer to a resize that it does not carry out at once, and what follows."""
-    return _answers(escape(outcome.message), {"answer": outcome.answer})
-
-
-def _answers(text: str, facts: Facts) -> str:
-    return f"answers {facts['answer'].value}: {text}; {_THEN[facts['answer']]}"
+    return f"answers {outcome.answer.value}: {escape(outcome.message)}; {_THEN[outcome.answer]}"
 
 
 def _no_room(_: str, facts: Facts) -> str:
@@ -165,21 +154,6 @@ def _limit_below_usage(_: str, facts: Facts) -> str:
         )
     who = "a new pod" if facts["new_pod"] else "the restarted container"
     return f"{now}: {who} is OOM killed as soon as it uses as much again; choose a limit above {used}"
-
-
-def _limit_near_usage(_: str, facts: Facts) -> str:
-    used, limit = facts["used"], facts["limit"]
-    return (
-        f"uses {binary(used)} now, {used * 100 // limit}% of the new memory limit: "
-        f"{binary(limit - used)} more and it is OOM killed"
-    )
-
-
-def _request_below_usage(_: str, facts: Facts) -> str:
-    return (
-        f"the pod uses {binary(facts['used'])} now, more than the {binary(facts['request'])} it would "
-        "request: under memory pressure such pods are evicted before those within their requests"
-    )
 
 
 def _low_priority(_: str, facts: Facts) -> str:
@@ -214,12 +188,9 @@ def _utilization(_: str, facts: Facts) -> str:
 
 
 def _budget(_: str, facts: Facts) -> str:
-    allowed = facts["allowed"]
-    allows = (
-        "how many disruptions it allows is unknown"
-        if allowed is None
-        else f"allows {count(allowed, 'disruption')} now"
-    )
+    allows = "how many disruptions it allows is unknown"
+    if facts["allowed"] is not None:
+        allows = f"allows {count(facts['allowed'], 'disruption')} now"
     others = "kubectl drain and other evictions do"
     if not facts["rollout"]:
         return f"{allows}: kubectl delete pod does not respect it, {others}"
@@ -239,13 +210,16 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
         "its defaults make new pods {becomes}, not {expected} as shown here"
     ),
     FindingCode.QUOTA_REFUSES: "refuses this: {text}; request less, free some, or have the quota raised",
-    FindingCode.QUOTA_COUNTS: _quota_counts,
+    FindingCode.QUOTA_COUNTS: lambda _, facts: (
+        f"allows it: {escape(facts['charge'].resource)} would be"
+        f" {facts['charge'].used + facts['charge'].added} of {facts['charge'].hard}"
+    ),
     FindingCode.NEW_PODS_REFUSED: _new_pods_refused,
     FindingCode.ROLLOUT_STALLS: _rollout_stalls,
     FindingCode.MANAGER: _manager,
     FindingCode.UTILIZATION: _utilization,
     FindingCode.DISRUPTION_BUDGET: _budget,
-    FindingCode.RESIZE_NOT_DONE: _answers,
+    FindingCode.RESIZE_NOT_DONE: lambda text, facts: answer_sentence(ResizeOutcome(facts["answer"], text)),
     FindingCode.POD_LIMIT_STAYS: lambda _, facts: (
         f"leaves the memory limit of the whole pod at {binary(facts['limit'])} while"
         f" {' and '.join(map(escape, facts['containers']))} does not run, so that it is killed again"
@@ -257,8 +231,14 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     ),
     FindingCode.NO_ROOM_FOR_NEW_POD: _no_room,
     FindingCode.LIMIT_BELOW_USAGE: _limit_below_usage,
-    FindingCode.LIMIT_NEAR_USAGE: _limit_near_usage,
-    FindingCode.REQUEST_BELOW_USAGE: _request_below_usage,
+    FindingCode.LIMIT_NEAR_USAGE: lambda _, facts: (
+        f"uses {binary(facts['used'])} now, {facts['used'] * 100 // facts['limit']}% of the new memory"
+        f" limit: {binary(facts['limit'] - facts['used'])} more and it is OOM killed"
+    ),
+    FindingCode.REQUEST_BELOW_USAGE: lambda _, facts: (
+        f"the pod uses {binary(facts['used'])} now, more than the {binary(facts['request'])} it would"
+        " request: under memory pressure such pods are evicted before those within their requests"
+    ),
     FindingCode.LIMIT_BELOW_PEAK: lambda _, facts: (
         f"used {binary(facts['used'])} at most in {facts['over']}, more than the new memory limit of"
         f" {binary(facts['limit'])}: it is OOM killed once it needs as much again"

@@ -224,7 +224,6 @@ def _delay(death: NextDeath, after: NextDeath | None) -> str:
 
 
 def _whose(fix: Fix, sooner: NextDeath) -> str:
-    """Name another pod, or the container if the pod has several with limits."""
     if sooner.key != fix.death.key:
         return f" of {victim(sooner)}"
     is_clear = sooner.killer.is_node_wide or len(list(all_containers(fix.pod))) == 1
@@ -479,7 +478,6 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
 
 
 def _choice(fixes: FixList, most: int | None) -> Iterator[str]:
-    """Say which of several changes of one object to take, and what the others are for."""
     first, *others = numbered(fixes)[:most]
     death, is_refused = first.fix.death, first.number in dict(fixes.refusals)
     if first.fix.puts_off and first.fix.fits and not is_refused:

@@ -129,7 +129,6 @@ NAMESPACE_COLUMNS: Final = {table_column.key: table_column for table_column in (
 WIDE_KEYS: Final = frozenset({"oom_score", "victims", "request_percent", "unlimited"})
 """The columns that `top` shows only with -o wide."""
 HIDDEN_FIRST: Final = ("restarts", "node", "qos", "worst", "kind", "request", "limit")
-"""The columns that a narrow terminal hides, in this order."""
 
 
 def nodes_text(row: ClusterRow) -> str:

@@ -112,7 +112,6 @@ def _text(value: Any) -> str:
 
 
 def _numbers(value: Any) -> Any:
-    """Turn floats without a fraction into whole numbers, as Go prints them."""
     if isinstance(value, dict):
         return {name: _numbers(item) for name, item in value.items()}
     if isinstance(value, list):

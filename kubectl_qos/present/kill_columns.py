@@ -13,7 +13,6 @@ from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.choice import VictimChoice
 
 HIDDEN_FIRST: Final = ("freed", "score", "sure", "container")
-"""The columns that a narrow terminal hides, in this order."""
 
 
 def columns(*, wide: bool) -> tuple[Column[Kill], ...]:

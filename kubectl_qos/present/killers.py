@@ -15,9 +15,7 @@ class Words(NamedTuple):
     """The words for a mechanism; all but `killed` are only for killers."""
 
     killed: str
-    """What it did."""
     name: str = ""
-    """The killer in a sentence."""
     by: str = ""
     """The killer in lists of deaths, if that is not its name in JSON."""
     order: str = ""
@@ -29,7 +27,6 @@ class Words(NamedTuple):
     first: Mapping[str, str] = MappingProxyType({})
     """Whom a daemon takes first, by the variant of its order."""
     dies: str = "dies"
-    """What happens to its victim."""
 
 
 OWN_LIMIT: Final = "own limit"

@@ -17,7 +17,6 @@ from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.choice import (
     MemoryUser,
-    ScoredTask,
     Unranked,
     VictimChoice,
     adjs_beside_own,
@@ -97,8 +96,7 @@ def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
         yield ""
         for_what = "to know its pod" if diagnosis.confidence is Confidence.CERTAIN else "to be certain"
         yield from _wrapped([f"{for_what}: {need_sentence(diagnosis.needs, kill.node)}"], width)
-    sentences = [*victim_sentences(kill.report), *choice_sentences(kill)] if kill.report is not None else []
-    if sentences:
+    if kill.report is not None and (sentences := [*victim_sentences(kill.report), *choice_sentences(kill)]):
         yield ""
         yield "why this process"
         yield from _wrapped(sentences, width)
@@ -140,7 +138,6 @@ def deaths_line(kills: Sequence[Kill]) -> str:
 
 
 def _process(kill: Kill) -> str:
-    """Return the name of a process of a node, if the kernel or an event has it."""
     victim = kill.report.victim if kill.report is not None else None
     if victim is None or not victim.comm:
         return subject(kill)
@@ -278,7 +275,6 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
 
 
 def _of_this_name(name: str, *, is_of_sandbox: bool) -> Iterator[str]:
-    """Yield what the name of the victim says about its death."""
     if is_of_sandbox:
         yield "pause is the pod's sandbox, which holds hardly any memory; its end ends the whole pod"
     if RUNTIME_INIT.match(name) is not None:
@@ -293,18 +289,17 @@ def candidates(kill: Kill) -> tuple[list[tuple[str, ...]], int]:
     chosen = choice.chosen
     shown = [chosen, *choice.runners_up[:_RUNNERS_UP]]
     shown.sort(key=lambda task: (task.place, task is not chosen))
-    return list(map(_task_cells, shown)), len(choice.ranked) - len(shown)
+    cells = []
+    for scored in shown:
+        task = scored.task
+        numbers = (scored.place, task.pid, task.adj, scored.used_pages, scored.points, scored.score)
+        place, *others = (UNKNOWN if number is None else str(number) for number in numbers)
+        cells.append((place, escape(task.name) or NONE, *others))
+    return cells, len(choice.ranked) - len(shown)
 
 
 TASK_HEADERS: Final = ("PLACE", "PROCESS", "PID", "OOM_ADJ", "MEMORY_PAGES", "POINTS", "OOM_SCORE")
 RIGHT: Final = frozenset(TASK_HEADERS) - {"PROCESS"}
-
-
-def _task_cells(scored: ScoredTask) -> tuple[str, ...]:
-    task = scored.task
-    numbers = (scored.place, task.pid, task.adj, scored.used_pages, scored.points, scored.score)
-    place, *others = (UNKNOWN if number is None else str(number) for number in numbers)
-    return (place, escape(task.name) or NONE, *others)
 
 
 def choice_sentences(kill: Kill) -> Iterator[str]:
@@ -333,22 +328,21 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
             " counts: a victim may free nothing there. Allow more nodes, or need less memory on these"
         )
     yield from _swap_and_shares(report)
-    if len(users) > 1:
-        largest = []
-        for user in users[:_USERS]:
-            place = ", outside pods" if is_node and not user.is_in_pod else ""
-            largest.append(f"{escape(user.name)} ({user.pid}{place}) {in_mi(user.rss_bytes)}")
-        rows = "" if report.is_table_whole else " of the rows that the log has"
-        yield f"most resident memory{rows}: {', '.join(largest)}"
-    has_pods = any(task.adj == SANDBOX_ADJ for task in report.tasks)
-    if len(users) > 1 and is_node and report.is_table_whole and has_pods:
+    if len(users) < 2:
+        return
+    largest = []
+    for user in users[:_USERS]:
+        place = ", outside pods" if is_node and not user.is_in_pod else ""
+        largest.append(f"{escape(user.name)} ({user.pid}{place}) {in_mi(user.rss_bytes)}")
+    rows = "" if report.is_table_whole else " of the rows that the log has"
+    yield f"most resident memory{rows}: {', '.join(largest)}"
+    if is_node and report.is_table_whole and any(task.adj == SANDBOX_ADJ for task in report.tasks):
         of_pods = in_mi(sum(user.rss_bytes for user in users if user.is_in_pod))
         total = in_mi(sum(user.rss_bytes for user in users))
         yield f"by oom_score_adj, pods had {of_pods} of {total} of the memory of processes"
 
 
 def _immune_user(choice: VictimChoice, users: Iterable[MemoryUser], *, is_node: bool) -> Iterator[str]:
-    """Say which process held more memory than the chosen one and may not be killed."""
     used = choice.chosen.used_pages * choice.page_bytes
     for user in users:
         if user.oom_score_adj == OOM_SCORE_ADJ_MIN and user.rss_bytes > used:
@@ -403,7 +397,6 @@ def _ranking(choice: VictimChoice) -> Iterator[str]:
 
 
 def _tie(choice: VictimChoice) -> Iterator[str]:
-    """Say how the kernel chose among equal scores."""
     if choice.kernel is not Kernel.SIGNED and choice.chosen.points == 1:
         task = max(choice.ranked, key=lambda scored: scored.used_pages).task
         yield (
@@ -501,7 +494,6 @@ def _swap_and_shares(report: OomReport) -> Iterator[str]:
 
 
 def _swap(report: OomReport) -> Iterator[str]:
-    """Say how much of a pod or container is in swap, and how much may be."""
     memory, limit_kb = report.memory, report.memory.swap_limit_kb
     swapped = memory.swapped_kb
     if swapped is None:

@@ -304,7 +304,6 @@ WIDE_KEYS: Final = tuple(
 )
 _HIDDEN: Final = "guaranteed burstable best_effort pods limits_percent requests_percent pressure"
 HIDDEN_FIRST: Final = tuple(_HIDDEN.split())
-"""The columns that a narrow terminal hides, in this order."""
 EVICTION_KEYS: Final = frozenset(key for key in NODE_COLUMNS if "eviction" in key)
 """The columns that depend on the kubelet's configuration."""
 

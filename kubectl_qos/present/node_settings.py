@@ -139,7 +139,6 @@ def _by_release(values: Mapping[int, object]) -> str:
 
 
 def _format(value: object) -> str:
-    """Return a value much as `--assume` takes it."""
     match value:
         case None:
             return "none"

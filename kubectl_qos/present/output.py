@@ -20,7 +20,6 @@ from kubectl_qos.present.values import API_VERSION, camel
 TEXT_WIDTH: Final = 100
 ARROW: Final = "→"
 _GAP: Final = "   "
-"""The space between two columns."""
 _WIDEST_NOTED: Final = 44
 """The last cell in which a note may begin."""
 
@@ -166,7 +165,6 @@ class Column(Generic[RowT]):
     width: int
     """What the UI reserves at least, in cells."""
     cell: Callable[[RowT, datetime], str]
-    """What people read."""
     value: Callable[[RowT], Any]
     """What JSON and CSV have."""
     sort_key: Callable[[RowT], Any]
@@ -174,7 +172,6 @@ class Column(Generic[RowT]):
     help: str
     type: ColumnType = WORDS
     choices: tuple[str, ...] = ()
-    """The only possible words."""
     names: tuple[str, ...] = ()
     """Other names in flags and filters."""
     wide: int = 0
@@ -409,7 +406,6 @@ def hidden_note(columns: Iterable[Column[Any]], shown: Iterable[Column[Any]], wi
 
 
 _LEAST_TEXT: Final = 8
-"""Characters that remain of a shortened text."""
 
 
 def text_columns(headers: Mapping[str, Align]) -> list[Column[Sequence[str]]]:

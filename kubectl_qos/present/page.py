@@ -191,7 +191,6 @@ def _html_row(tag: str, cells: Iterable[str], right: frozenset[int]) -> str:
 
 
 def _marked(text: str, names: Collection[str]) -> str:
-    """Mark commands, flags, fields and names in a text as code."""
 
     def mark(match: re.Match[str]) -> str:
         word = match[0]

@@ -262,7 +262,6 @@ HISTORY_COLUMNS: Final[tuple[PodColumn, ...]] = (
         needs=Needs.HISTORY,
     ),
 )
-"""For pods whose history is in a store of metrics."""
 BY_KEY: Final = {column.key: column for column in (*ALL_COLUMNS, *HISTORY_COLUMNS)}
 DESIRED_COLUMNS: Final[tuple[PodColumn, ...]] = (
     column("desired_request", lambda row: row.desired[0], "the request of an unfinished resize", BYTES),
@@ -278,7 +277,6 @@ WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], *(column.key for column in _ADDED), *DEF
 
 _HIDDEN: Final = "swap rss growth p99 peak restarts request oom_score_adj limit qos oom_score node"
 HIDDEN_FIRST: Final = tuple(_HIDDEN.split())
-"""The columns that a narrow terminal hides, in this order."""
 
 
 def keys_that_need(needs: Needs) -> list[str]:

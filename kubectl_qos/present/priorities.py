@@ -12,9 +12,6 @@ from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, Unsolved, priority_of
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kinds import find_workload
-from kubectl_qos.k8s.objects import MEMORY
-from kubectl_qos.k8s.quantity import ZERO
-from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.present.effects import edits_text, effect_moment
 from kubectl_qos.present.findings import finding_line, obstacle_remedy, obstacle_sentence
 from kubectl_qos.present.fix_sentences import how_to_apply, requests_text
@@ -25,8 +22,6 @@ from kubectl_qos.present.output import NUMBER, Column, column, fitted_table
 from kubectl_qos.qos.killers import BY_RANK, EVICTING
 
 MOST_UNSOLVED: Final = 10
-MANY_TIMES: Final = 10
-"""A note mentions a request that grows to this many times its old value."""
 
 
 def problem_sentences(plans: Plans) -> Iterator[str]:
@@ -127,22 +122,6 @@ def unsolved_sentences(plan: PriorityPlan) -> Iterator[str]:
         yield f"{name} still dies before {before}: {'; '.join(why)}"
 
 
-def _much(rows: Sequence[MoveRow]) -> Iterator[str]:
-    """Yield the changes that take much of the free memory, or multiply a request."""
-    for row in rows:
-        plan, total = row.tightest
-        move, free = row.on_node(plan)[0], plan.free_bytes
-        more, now = move.more_bytes, move.preview.before.pod
-        requested = pod_requests(now, move.preview.before.setup.release).get(MEMORY, ZERO).value()
-        texts = []
-        if requested and more + requested >= MANY_TIMES * requested:
-            texts.append(f"requests {(more + requested) // requested} times as much as before")
-        if free and total * 2 > free:
-            texts.append(f"takes {100 * total // free}% of what {escape(plan.node)} has free for requests")
-        if texts:
-            yield f"{row.number}: {_object(row)} {' and '.join(texts)}"
-
-
 def notes(plans: Plans) -> Iterator[str]:
     """Yield what stays and why, and what the plan is based on."""
     # Without a plan the first problem is the answer.
@@ -153,7 +132,6 @@ def notes(plans: Plans) -> Iterator[str]:
         right = "all" if solved == cases else str(solved)
         change = f"these changes put {right} of them right" if solved else "no change puts one right"
         yield f"in {count(cases, 'case')} a pod dies before one of lower priority; {change}"
-    yield from _much(plans.rows)
     yield from (f"{number}: {finding_line(finding)}" for number, finding in plans.refusals)
     unsolved = [text for plan in plans.plans for text in unsolved_sentences(plan)]
     yield from unsolved[:MOST_UNSOLVED]

@@ -125,7 +125,6 @@ def summary(incident: Incident) -> Iterator[str]:
 
 
 def _victim(kill: Kill) -> str:
-    """Return the pod, whose containers may be many; else the container or process."""
     if kill.pod:
         return full_name(kill.namespace, kill.pod)
     return of_kills.subject(replace(kill, container_id="") if kill.pod_uid else kill)
@@ -372,7 +371,6 @@ def _next(incident: Incident) -> Iterator[Block]:
 
 
 def _facts(incident: Incident) -> Iterator[str]:
-    """Yield versions, assumptions about nodes, the source of usage, and what is missing."""
     snapshot, by_text = incident.snapshot, dict[str, list[str]]()
     for name in incident.nodes:
         raw = snapshot.nodes.get(name)

@@ -25,7 +25,6 @@ _NAMES: Final = (24, 20, 16, 12)
 """Widths of a victim's name: the first with which the most killers of the whole node fit is taken."""
 LISTED: Final = 5
 LINES: Final = 3
-"""The lines of a picture that is not a list."""
 _MOST: Final = 12
 """How many own limits a picture may show."""
 _AXIS, _SEEN, _GAP = "─", "●", 2
@@ -38,7 +37,6 @@ class Span(NamedTuple):
     style: str = ""
     """For the theme: axis, now, mark, near, danger, far, time, muted, mine (the pod asked about), or ""."""
     victim: PodKey | None = None
-    """The pod that it is about."""
 
 
 Line = tuple[Span, ...]
@@ -191,12 +189,10 @@ def _cell(death: NextDeath, styles: _Styles, name: int) -> _Cell:
 
 
 def _gaps(places: Sequence[int]) -> list[int]:
-    """Return how many deaths are left out before each shown one."""
     return [after - before - 1 for before, after in pairwise([-1, *places])]
 
 
 def _folded(hidden: int) -> _Cell:
-    """Return the cell that stands for deaths that are left out."""
     axis = f"┄ {hidden} ┄ " if hidden else ""
     below = (word.ljust(len(axis)) if hidden else "" for word in ("more", ""))
     return (Span(axis, "axis"),), *((Span(word, "muted"),) for word in below)

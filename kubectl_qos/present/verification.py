@@ -70,7 +70,6 @@ def verification_notes(verified: Sequence[Verified], assumed: Iterable[Assumptio
 
 
 def _reached_notes(verified: Iterable[Verified]) -> Iterator[str]:
-    """Yield the containers that hit a memory bound."""
     names = []
     for result in verified:
         for name, counts in result.events.items():
