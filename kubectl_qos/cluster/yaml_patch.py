@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from json.decoder import scanstring  # type: ignore[attr-defined]  # what json.loads is made of
 from typing import Any, Final, TypeAlias
 
 from kubectl_qos.cluster.documents import FileDocument, json_value, yaml_value
@@ -21,8 +20,6 @@ _QUOTES: Final = ("'", '"')
 _BLOCKS: Final = ("|", ">")
 _PROPERTIES: Final = re.compile(r"(?:[&!]\S*\s+)*(?:[&!]\S*$)?")
 """An anchor and a tag."""
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
-_WORD: Final = re.compile(r"[^\s,\]}]+")
 
 
 @dataclass(slots=True)
@@ -62,7 +59,7 @@ class Branch:
 Span: TypeAlias = Leaf | Branch
 
 
-def _yaml_spans(text: str) -> Span | None:
+def _spans(text: str) -> Span | None:
     import yaml
 
     open_branches: list[tuple[Branch, list[Leaf | None]]] = []
@@ -84,7 +81,8 @@ def _yaml_spans(text: str) -> Span | None:
     event: Any
     for event in yaml.parse(text, Loader=yaml_loader()):
         start, end = event.start_mark.index, event.end_mark.index
-        value_start = _behind(_PROPERTIES, text, start, end)
+        properties = _PROPERTIES.match(text, start, end)
+        value_start = properties.end() if properties is not None else start
         if isinstance(event, yaml.ScalarEvent):
             style = event.style or ""
             quote = style if style in _QUOTES else ""
@@ -99,39 +97,6 @@ def _yaml_spans(text: str) -> Span | None:
         elif isinstance(event, yaml.CollectionEndEvent):
             open_branches.pop()[0].end = end
     return root
-
-
-def _behind(pattern: re.Pattern[str], text: str, start: int, end: int | None = None) -> int:
-    match = pattern.match(text, start, len(text) if end is None else end)
-    return match.end() if match is not None else start
-
-
-def _json_value(text: str, start: int) -> Span:
-    if text[start] in "{[":
-        return _json_branch(text, start)
-    if text[start] == '"':
-        value, end = scanstring(text, start + 1)
-        return Leaf(start, end, value, '"')
-    end = _behind(_WORD, text, start)
-    return Leaf(start, end, text[start:end])
-
-
-def _json_branch(text: str, start: int) -> Branch:
-    branch = Branch(start, start, flow=True, mapping=text[start] == "{")
-    at = _behind(_SPACE, text, start + 1)
-    while text[at] not in "}]":
-        key = None
-        if branch.mapping:
-            name, end = scanstring(text, at + 1)
-            key = Leaf(at, end, name, '"')
-            at = _behind(_SPACE, text, _behind(_SPACE, text, end) + 1)
-        value = _json_value(text, at)
-        branch.entries.append((key, value))
-        at = _behind(_SPACE, text, value.end)
-        if text[at] == ",":
-            at = _behind(_SPACE, text, at + 1)
-    branch.end = at + 1
-    return branch
 
 
 _MAX_CHANGES: Final = 1_000
@@ -163,21 +128,22 @@ def patch_document(content: bytes, document: FileDocument, wanted: Any) -> bytes
 
     Raises InputError if the document had to be rewritten.
     """
+    import yaml
+
     text, value = document.text, document.value
-    read: Callable[[str], Any] = partial(yaml_value, location=document.location)
-    spans: Callable[[str], Span | None] = _yaml_spans
-    if document.is_json:
-        read, spans = json_value, lambda json: _json_value(json, _behind(_SPACE, json, 0))
+    read = json_value if document.is_json else partial(yaml_value, location=document.location)
     for _ in range(_MAX_CHANGES):
         if value == wanted:
             end = document.begin + len(document.text.encode())
             return content[: document.begin] + text.encode() + content[end:]
         try:
-            before, text = text, _TextChange(text, document.is_json).change(spans(text), value, wanted)
+            # JSON is YAML, but for tabs, of which none is in a text.
+            spans = _spans(text.replace("\t", " ") if document.is_json else text)
+            before, text = text, _TextChange(text, document.is_json).change(spans, value, wanted)
             if text == before:
                 break
             value = read(text)
-        except (_NotInPlace, InputError, RecursionError):
+        except (_NotInPlace, InputError, RecursionError, yaml.YAMLError):
             break
     raise InputError(
         f"{document.location}: the values cannot be changed in place: the file uses anchors, merge keys or an"
