@@ -50,10 +50,7 @@ def admitted(
         priority = priorities.get(spec.priority_class_name)
     if overhead is None:
         overhead = overheads.get(spec.runtime_class_name or "")
-    if priority is spec.priority and overhead is spec.overhead:
-        return pod
-    spec = msgspec.structs.replace(spec, priority=priority, overhead=overhead)
-    return msgspec.structs.replace(pod, spec=spec)
+    return _changed(pod, spec=_changed(spec, priority=priority, overhead=overhead))
 
 
 def default_pod(pod: Pod, release: Release) -> Pod:
@@ -70,19 +67,18 @@ def default_pod(pod: Pod, release: Release) -> Pod:
     spec = with_containers(spec, lambda container: _rounded_container(_requests_from_limits(container)))
     ephemeral = _each(spec.ephemeral_containers, _rounded_container)
     resources, overhead = _rounded_requirements(spec.resources), _rounded(spec.overhead)
-    if not (
-        ephemeral is spec.ephemeral_containers and resources is spec.resources and overhead is spec.overhead
-    ):
-        spec = msgspec.structs.replace(
-            spec, ephemeral_containers=ephemeral, resources=resources, overhead=overhead
-        )
-    status = _rounded_status(pod.status)
-    if spec is pod.spec and status is pod.status:
-        return pod
-    return msgspec.structs.replace(pod, spec=spec, status=status)
+    spec = _changed(spec, ephemeral_containers=ephemeral, resources=resources, overhead=overhead)
+    return _changed(pod, spec=spec, status=_rounded_status(pod.status))
 
 
 S = TypeVar("S", bound=msgspec.Struct)
+
+
+def _changed(value: S, **fields: object) -> S:
+    """Return a struct with these fields; the very same one if they are its own."""
+    if all(getattr(value, name) is field for name, field in fields.items()):
+        return value
+    return msgspec.structs.replace(value, **fields)
 
 
 def _each(values: tuple[S, ...] | None, change: Callable[[S], S]) -> tuple[S, ...] | None:
@@ -95,11 +91,8 @@ def _each(values: tuple[S, ...] | None, change: Callable[[S], S]) -> tuple[S, ..
 
 def with_containers(spec: PodSpec, change: Callable[[Container], Container]) -> PodSpec:
     """Return the spec with its app and init containers changed."""
-    containers = _each(spec.containers, change)
-    init_containers = _each(spec.init_containers, change)
-    if containers is spec.containers and init_containers is spec.init_containers:
-        return spec
-    return msgspec.structs.replace(spec, containers=containers, init_containers=init_containers)
+    containers, init_containers = _each(spec.containers, change), _each(spec.init_containers, change)
+    return _changed(spec, containers=containers, init_containers=init_containers)
 
 
 def _requests_from_limits(container: Container) -> Container:
@@ -172,41 +165,23 @@ def _rounded(resources: ResourceList | None) -> ResourceList | None:
 def _rounded_requirements(resources: ResourceRequirements | None) -> ResourceRequirements | None:
     if resources is None:
         return None
-    requests, limits = _rounded(resources.requests), _rounded(resources.limits)
-    if requests is resources.requests and limits is resources.limits:
-        return resources
-    return ResourceRequirements(requests=requests, limits=limits)
+    return _changed(resources, requests=_rounded(resources.requests), limits=_rounded(resources.limits))
 
 
 def _rounded_container(container: Container) -> Container:
-    resources = _rounded_requirements(container.resources)
-    if resources is container.resources:
-        return container
-    return msgspec.structs.replace(container, resources=resources)
+    return _changed(container, resources=_rounded_requirements(container.resources))
 
 
 def _rounded_container_status(status: ContainerStatus) -> ContainerStatus:
     allocated, resources = _rounded(status.allocated_resources), _rounded_requirements(status.resources)
-    if allocated is status.allocated_resources and resources is status.resources:
-        return status
-    return msgspec.structs.replace(status, allocated_resources=allocated, resources=resources)
+    return _changed(status, allocated_resources=allocated, resources=resources)
 
 
 def _rounded_status(status: PodStatus) -> PodStatus:
-    containers = _each(status.container_statuses, _rounded_container_status)
-    init_containers = _each(status.init_container_statuses, _rounded_container_status)
-    resources, allocated = _rounded_requirements(status.resources), _rounded(status.allocated_resources)
-    if (
-        containers is status.container_statuses
-        and init_containers is status.init_container_statuses
-        and resources is status.resources
-        and allocated is status.allocated_resources
-    ):
-        return status
-    return msgspec.structs.replace(
+    return _changed(
         status,
-        container_statuses=containers,
-        init_container_statuses=init_containers,
-        resources=resources,
-        allocated_resources=allocated,
+        container_statuses=_each(status.container_statuses, _rounded_container_status),
+        init_container_statuses=_each(status.init_container_statuses, _rounded_container_status),
+        resources=_rounded_requirements(status.resources),
+        allocated_resources=_rounded(status.allocated_resources),
     )
