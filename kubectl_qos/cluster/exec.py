@@ -1,6 +1,6 @@
 """Read files in a running container: an exec through the API server, as a websocket.
 
-Each container gets one exec of one of the commands below, which only read. The websocket begins with a GET,
+Each container gets one exec of the command below, which only reads. The websocket begins with a GET,
 so it needs permission to `get` pods/exec, and from 1.35 on to `create` it as well
 (AuthorizePodWebsocketUpgradeCreatePermission).
 
@@ -11,11 +11,10 @@ meaning of the files in analysis/drift.py.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -36,7 +35,7 @@ SECONDS: Final = 15.0
 MAX_BYTES: Final = 1 << 20
 MAX_PROCESSES: Final = 200
 
-_STDOUT, _STDERR, _ERROR = 1, 2, 3
+_STDOUT, _ERROR = 1, 3
 _HEADING: Final = "==> "
 
 _V2_FILES: Final = (
@@ -69,55 +68,47 @@ If the container sees the cgroups of the node (privileged, or without a cgroup n
 its own are read too.
 """
 
-_CAT_FILES: Final = (
-    "/proc/1/oom_score_adj",
-    "/proc/self/oom_score_adj",
-    *(f"{_MOUNT}/{name}" for name in f"{_V2_FILES} {_V1_FILES}".split()),
-    "/proc/1/cgroup",
-    "/proc/self/cgroup",
-)
-CAT: Final = ("cat", *_CAT_FILES)
-"""For images without a shell. Each file but the last two is one line; stderr names those that are absent."""
-
-COMMANDS: Final = (SHELL, CAT)
-
-_HIERARCHY: Final = re.compile(r"\d+:[^:]*:/")
-_ABSENT: Final = re.compile(r"(/(?:proc|sys)/[\w./]+)")
-
 
 class KubeletUnreachable(ServerUnreachable):
     """The API server answered, but the kubelet or the container did not answer in time."""
 
 
-class _CommandResult(NamedTuple):
-    out: str
-    err: str
-    error: str = ""
-
-
 def read_container(connection: Connection, namespace: str, pod: str, container: str) -> dict[str, str]:
     """Return the files by path; `$$` is the reader's pid. Raises QosError, in kubectl's words."""
-    errors: list[str] = []
-    for command, parse in ((SHELL, _parse_sections), (CAT, _parse_lines)):
-        result = _run(connection, namespace, pod, container, command)
-        where = f"{command[0]} in {namespace}/{pod} {container}"
-        sizes = f"{len(result.out)} characters on stdout, {len(result.err)} on stderr"
-        log.log(log.REQUESTS, f"{where}: {sizes}, {result.error or 'success'}")
-        files = parse(result)
-        if files:
-            return files
-        errors.append(result.error or f"{command[0]} printed nothing useful")
-    raise QosError(
-        f"neither sh nor cat could be run in it: {errors[0]}",
-        hint=f"kubectl debug -n {namespace} {pod} --target {container} --image busybox -it looks in from"
-        " a container beside it, and --local on the node reads it without any",
-    )
+    from kubectl_qos.transport.websocket import request_headers
+
+    began = time.monotonic()
+    deadline = connection.deadline() or began + SECONDS
+    query = [("command", word) for word in SHELL] + [("container", container), ("stdout", "true")]
+    headers = request_headers(PROTOCOLS)
+    path = f"{api_path('Pod', namespace, pod)}/exec"
+    try:
+        response = connection.switch_protocols(path, query, headers, read_seconds=deadline - began)
+        output, error = _converse(response, headers, deadline, connection.server)
+    except ServerUnreachable as unreachable:
+        if not is_silence(unreachable):
+            raise
+        raise KubeletUnreachable(
+            f"no answer within {deadline - began:.3g} s: the API server was reached, but not the node's"
+            " kubelet, or the container has too little CPU to answer",
+            hint="--request-timeout 90s waits longer; --local on the node needs no kubelet",
+        ) from unreachable
+    where = f"{SHELL[0]} in {namespace}/{pod} {container}"
+    log.log(log.REQUESTS, f"{where}: {len(output)} characters on stdout, {error or 'success'}")
+    files = _parse_sections(output)
+    if not files:
+        raise QosError(
+            f"sh could not be run in it: {error or 'it printed nothing useful'}",
+            hint=f"kubectl debug -n {namespace} {pod} --target {container} --image busybox -it looks in from"
+            " a container beside it, and --local on the node reads it without any",
+        )
+    return files
 
 
-def _parse_sections(result: _CommandResult) -> dict[str, str]:
+def _parse_sections(output: str) -> dict[str, str]:
     sections: dict[str, list[str]] = {}
     section: list[str] | None = None
-    for line in result.out.splitlines():
+    for line in output.splitlines():
         if line.startswith(_HEADING):
             section = sections.setdefault(line.removeprefix(_HEADING), [])
         elif section is not None:
@@ -125,50 +116,10 @@ def _parse_sections(result: _CommandResult) -> dict[str, str]:
     return {name: "\n".join(lines) for name, lines in sections.items()} if "$$" in sections else {}
 
 
-def _parse_lines(result: _CommandResult) -> dict[str, str]:
-    """Split the output into one line per file, without those in stderr; nothing if the count is off."""
-    absent = set(_ABSENT.findall(result.err))
-    present = [name for name in _CAT_FILES if name not in absent]
-    lines = result.out.splitlines()
-    plain, last = present[:-2], present[-2:]
-    rest = lines[len(plain) :]
-    fits = last == list(_CAT_FILES[-2:]) and rest and not len(rest) % 2
-    if not fits or not all(map(_HIERARCHY.match, rest)):
-        return {}
-    half = len(rest) // 2
-    files = dict(zip(plain, lines, strict=False))
-    return files | {last[0]: "\n".join(rest[:half]), last[1]: "\n".join(rest[half:])}
-
-
-def _run(
-    connection: Connection, namespace: str, pod: str, container: str, command: tuple[str, ...]
-) -> _CommandResult:
-    if command not in COMMANDS:
-        raise QosError(f"{command[0]} is not run: it is none of the commands that only read")
-    from kubectl_qos.transport.websocket import request_headers
-
-    began = time.monotonic()
-    deadline = connection.deadline() or began + SECONDS
-    query = [("command", word) for word in command]
-    query += [("container", container), ("stdout", "true"), ("stderr", "true")]
-    headers = request_headers(PROTOCOLS)
-    path = f"{api_path('Pod', namespace, pod)}/exec"
-    try:
-        response = connection.switch_protocols(path, query, headers, read_seconds=deadline - began)
-        return _converse(response, headers, deadline, connection.server)
-    except ServerUnreachable as error:
-        if not is_silence(error):
-            raise
-        raise KubeletUnreachable(
-            f"no answer within {deadline - began:.3g} s: the API server was reached, but not the node's"
-            " kubelet, or the container has too little CPU to answer",
-            hint="--request-timeout 90s waits longer; --local on the node needs no kubelet",
-        ) from error
-
-
 def _converse(
     response: BaseHTTPResponse, headers: Mapping[str, str], deadline: float, server: str
-) -> _CommandResult:
+) -> tuple[str, str]:
+    """Return what the command printed, and its error, empty for success."""
     from kubectl_qos.transport.websocket import handshake_problem
 
     try:
@@ -187,16 +138,15 @@ def _converse(
             inner = inner._fp  # noqa: SLF001 - urllib3 has no public way to it
         sock: Any = getattr(response.connection, "sock", None)
         socket = BoundedWebSocket(inner.fp.read1, sock, deadline=deadline, max_bytes=MAX_BYTES)
-        outputs = {_STDOUT: bytearray(), _STDERR: bytearray()}
+        output = bytearray()
         for message in socket.messages():
             channel, data = message[0] if message else 0, message[1:]
-            if channel in outputs:
-                outputs[channel] += data
+            if channel == _STDOUT:
+                output += data
             elif channel == _ERROR and data:
                 # An empty message only says that the channel is open.
                 socket.send_close()
-                out, err = (output.decode(errors="replace") for output in outputs.values())
-                return _CommandResult(out, err, _error_message(data))
+                return output.decode(errors="replace"), _error_message(data)
         raise ServerUnreachable("Unable to connect to the server: the exec ended without a status")
     except OSError as error:
         raise unreachable_error(error, server) from error

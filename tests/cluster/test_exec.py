@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from kubectl_qos.analysis.drift import observed_from_sections
 from kubectl_qos.cluster import exec as exec_module
-from kubectl_qos.cluster.exec import CAT, COMMANDS, PROTOCOLS, SHELL, KubeletUnreachable, read_container
+from kubectl_qos.cluster.exec import PROTOCOLS, SHELL, KubeletUnreachable, read_container
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
@@ -37,7 +37,7 @@ from tests.cluster.exec_server import (
     said,
     switched,
 )
-from tests.cluster.https_server import Answer, Request
+from tests.cluster.https_server import Answer
 from tests.cluster.kubeconfigs import kubeconfig, write
 from tests.cluster.object_server import status
 from tests.cluster.serving import Serve
@@ -68,13 +68,8 @@ def test_the_request(serve: Serve, connect_to: ConnectTo) -> None:
     (request,) = server.requests
     assert (request.method, request.path) == ("GET", "/api/v1/namespaces/shop/pods/web-0/exec")
     assert request.token == "admin"
-    assert {name: request.query[name] for name in ("container", "stdout", "stderr")} == {
-        "container": "app",
-        "stdout": "true",
-        "stderr": "true",
-    }
-    assert "stdin" not in request.query
-    assert "tty" not in request.query
+    assert (request.query["container"], request.query["stdout"]) == ("app", "true")
+    assert {"stderr", "stdin", "tty"}.isdisjoint(request.query)
     assert request.headers["sec-websocket-version"] == "13"
     assert request.headers["sec-websocket-protocol"] == ", ".join(PROTOCOLS)
 
@@ -273,49 +268,20 @@ def test_an_api_server_that_waits_for_a_kubelet_was_reached(
     assert "--request-timeout" in raised.value.hint
 
 
-def by_command(sh: list[bytes], cat: list[bytes]) -> Callable[[Request], Answer]:
-    """What sh says, and what cat says; of repeated parameters the last one is kept."""
-    return lambda request: switched(request, sh if request.query["command"] == SHELL[-1] else cat)
-
-
-def cat_of(files: dict[str, str]) -> list[bytes]:
-    """What cat would say in a container with these files."""
-    out = "".join(f"{files[name]}\n" for name in CAT[1:] if name in files)
-    err = "".join(
-        f"cat: {name}: No such file or directory\n"
-        if number % 2
-        else f"cat: can't open '{name}': No such file\n"
-        for number, name in enumerate(CAT[1:])
-        if name not in files
-    )
-    return ended(out.encode(), err.encode(), exit_code(1))
-
-
-def test_without_a_shell_cat_reads(execute: Execute) -> None:
-    files = {
-        "/proc/1/oom_score_adj": "938",
-        "/sys/fs/cgroup/cpu.weight": "29",
-        "/sys/fs/cgroup/cpuset.cpus": "",
-        "/proc/1/cgroup": "0::/",
-        "/proc/self/cgroup": "0::/",
-    }
-    assert execute(by_command(ended(status=NO_SH), cat_of(files))) == files
-
-
 @pytest.mark.parametrize(
-    "cat",
+    ("frames", "why"),
     [
-        ended(status=failure('exec: "cat": executable file not found in $PATH')),
-        ended(b"938\n", b"", exit_code(1)),
-        ended(os.urandom(5000), os.urandom(5000)),
-        ended(),
+        (ended(status=NO_SH), 'exec: "sh": executable file not found'),
+        (ended(os.urandom(5000), os.urandom(5000)), "it printed nothing useful"),
+        (ended(), "it printed nothing useful"),
     ],
-    ids=["none", "too few lines", "garbage", "nothing"],
+    ids=["no shell", "garbage", "nothing"],
 )
-def test_with_neither_it_is_said_and_what_would_help(execute: Execute, cat: list[bytes]) -> None:
-    with pytest.raises(QosError, match="neither sh nor cat") as raised:
-        execute(by_command(ended(status=NO_SH), cat))
-    assert 'exec: "sh": executable file not found' in str(raised.value)
+def test_without_an_answer_it_is_said_what_would_help(
+    execute: Execute, frames: list[bytes], why: str
+) -> None:
+    with pytest.raises(QosError, match=f"sh could not be run in it: {why}") as raised:
+        execute(frames)
     assert "kubectl debug -n shop web-0" in raised.value.hint
     assert "--local" in raised.value.hint
 
@@ -360,19 +326,11 @@ def test_any_bytes_end_in_an_error_or_in_messages(garbage: bytes, step: int) -> 
     assert total <= len(garbage)
 
 
-def test_nothing_else_is_ever_run(serve: Serve, connect_to: ConnectTo) -> None:
-    server = serve(lambda request: switched(request, ended(TEXT)))
-    with pytest.raises(QosError, match="is not run"):
-        exec_module._run(connect_to(server), "shop", "web-0", "app", ("rm", "-rf", "/"))
-    assert server.requests == []
-    assert COMMANDS == (SHELL, CAT)
-
-
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_the_line_does_what_it_says_in_a_real_shell(shell: str) -> None:
     done = subprocess.run([shell, *SHELL[1:]], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0
-    found = exec_module._parse_sections(exec_module._CommandResult(done.stdout, done.stderr))
+    found = exec_module._parse_sections(done.stdout)
     own = Path("/proc/self/oom_score_adj").read_text().strip()
     assert found["/proc/self/oom_score_adj"] == own
     assert found["/proc/self/comm"] == shell

@@ -27,10 +27,10 @@ computed values, with a cause if one is plausible.
 
 In each running container of the pod, or of every pod of the node, verify runs one
 command by exec: sh with a line that reads files below /proc and /sys/fs/cgroup and
-starts no further process, or cat with the names of those files if there is no sh.
---dry-run=client prints that command and the containers, and runs nothing. It needs
-get on pods/exec, from 1.35 on also create (docs/rbac/exec.yaml). --local and
---from-dump read a node instead of its containers, and run nothing.
+starts no further process. --dry-run=client prints that command and the containers,
+and runs nothing. It needs get on pods/exec, from 1.35 on also create
+(docs/rbac/exec.yaml). --local and --from-dump read a node instead of its containers,
+and run nothing.
 
 Exit code 0 if nothing differs, 1 if something does, 2 if that is unknown.
 """
@@ -104,14 +104,13 @@ def _run(options: Options) -> int:
         # A node without values does not match: exit code 2, not 0.
         raise InputError(f"node {pods.node} runs Windows, which has no cgroups and no oom_score_adj")
     if options.dry_run == "client":
-        from kubectl_qos.cluster.exec import CAT, SHELL
+        from kubectl_qos.cluster.exec import SHELL
 
         places = [
             f"{escape(namespace)}/{escape(pod)} container {escape(container)}"
             for namespace, pod, container in pods.running()
         ]
         output.print_lines([shlex.join(SHELL), *places])
-        output.note(f"without sh: {shlex.join(CAT)}")
         output.note(f"{len(places)} exec{'' if len(places) == 1 else 's'} would be made; nothing was run")
         return 0
     readings, levels = reader(pods)
