@@ -33,11 +33,10 @@ def add_shared_flags(parser: argparse.ArgumentParser) -> None:
     )
     pods.add_argument("--node", metavar="NODE", help="only pods of this node")
     source = _add_group(parser, "where from")
-    source.add_argument(
-        "-f",
-        "--filename",
+    add_repeated(
+        source,
+        *("-f", "--filename"),
         dest="files",
-        action="append",
         metavar="FILE|DIR|URL|-",
         help="manifests, or the output of kubectl get -o json|yaml, instead of a cluster",
     )
@@ -75,19 +74,11 @@ def _add_connection(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--password", metavar="WORD", help="password for basic authentication")
     group.add_argument("--as", dest="as_user", metavar="USER", help="user to impersonate")
     group.add_argument("--as-uid", metavar="UID", help="UID to impersonate")
-    group.add_argument(
-        "--as-group",
-        dest="as_groups",
-        action="append",
-        metavar="GROUP",
-        help="group to impersonate; may repeat",
+    add_repeated(
+        group, "--as-group", dest="as_groups", metavar="GROUP", help="group to impersonate; may repeat"
     )
-    group.add_argument(
-        "--as-user-extra",
-        action="append",
-        metavar="KEY=VALUE",
-        help="extra attribute to impersonate; may repeat",
-    )
+    extra = "extra attribute to impersonate; may repeat"
+    add_repeated(group, "--as-user-extra", metavar="KEY=VALUE", help=extra)
     group.add_argument("--certificate-authority", metavar="FILE", help="the CA of the server's certificate")
     group.add_argument("--client-certificate", metavar="FILE", help="the client certificate")
     group.add_argument("--client-key", metavar="FILE", help="the key of the client certificate")
@@ -139,10 +130,10 @@ def _add_facts(group: argparse._ArgumentGroup) -> None:
         metavar="DURATION",
         help="time range for peaks and growth, ending now or at --at: 7d (default), 12h",
     )
-    group.add_argument(
+    add_choice(
+        group,
         "--stat",
-        choices=("max", "p99", "p95", "avg"),
-        metavar="max|p99|p95|avg",
+        ("max", "p99", "p95", "avg"),
         help="statistic over that range by which --usage=prometheus ranks (default: max)",
     )
     group.add_argument(
@@ -150,16 +141,14 @@ def _add_facts(group: argparse._ArgumentGroup) -> None:
         metavar="SIZE",
         help="memory of nodes of unknown capacity, such as 16Gi; --assume memory=16Gi is for all nodes",
     )
-    group.add_argument(
+    add_repeated(
+        group,
         "--assume",
-        action="append",
         metavar="KEY=VALUE",
         help="a setting of the nodes that no API reports: ociRuntime=crun-1.22, cgroupVersion=1, …; compare"
         " --help lists the keys with type, default and effect",
     )
-    group.add_argument(
-        "--feature-gates", action="append", metavar="GATE=BOOL,…", help="feature gates of the kubelets"
-    )
+    add_repeated(group, "--feature-gates", metavar="GATE=BOOL,…", help="feature gates of the kubelets")
 
 
 class Switch(argparse.Action):
@@ -217,6 +206,17 @@ def add_switch(
     default = argparse.SUPPRESS if group.argument_default is argparse.SUPPRESS else default
     action = group.add_argument(*names, action=Switch, values=values, bare=bare, default=default, **more)
     action.option_strings = list(names)
+
+
+def add_repeated(group: argparse._ActionsContainer, *names: str, **more: Any) -> None:
+    """Add a flag that may repeat: its value is a list, empty by default unless the group has no defaults."""
+    default = argparse.SUPPRESS if group.argument_default is argparse.SUPPRESS else []
+    group.add_argument(*names, action="append", default=default, **more)
+
+
+def add_choice(group: argparse._ActionsContainer, name: str, choices: Sequence[str], **more: Any) -> None:
+    """Add a flag that takes one of these words."""
+    group.add_argument(name, choices=choices, metavar="|".join(choices), **more)
 
 
 def add_dry_run(group: argparse._ActionsContainer, help_: str) -> None:
@@ -345,10 +345,10 @@ def add_write_flags(group: argparse._ActionsContainer) -> None:
         " of -f) and print a commit message. Only values change; comments and layout stay. The preview goes"
         " to stderr; --dry-run prints the diff and writes nothing",
     )
-    group.add_argument(
+    add_choice(
+        group,
         "--into",
-        choices=("base", "overlay"),
-        metavar="base|overlay",
+        ("base", "overlay"),
         help="with --write DIR: edit the base, which other overlays may share, or only the object's own"
         " overlay (default: where the value is set; refused if other overlays would change)",
     )
@@ -356,13 +356,8 @@ def add_write_flags(group: argparse._ActionsContainer) -> None:
 
 def add_contexts(parser: argparse.ArgumentParser) -> None:
     """Add --contexts and --all-contexts."""
-    parser.add_argument(
-        "--contexts",
-        action="append",
-        default=[],
-        metavar="NAME,…",
-        help="ask several clusters: contexts of the kubeconfig, or patterns such as 'prod-*'",
-    )
+    help_ = "ask several clusters: contexts of the kubeconfig, or patterns such as 'prod-*'"
+    add_repeated(parser, "--contexts", metavar="NAME,…", help=help_)
     add_switch(parser, "--all-contexts", help="every cluster of the kubeconfig")
 
 

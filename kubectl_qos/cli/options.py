@@ -104,12 +104,6 @@ class SourceOptions:
         """Return a copy for another context, with its own namespace."""
         return replace(self, connection=replace(self.connection, context=name, namespace=None))
 
-    def with_timeout(self, text: str) -> SourceOptions:
-        """Return a copy with this --request-timeout unless one is given."""
-        if self.connection.request_timeout is not None:
-            return self
-        return replace(self, connection=replace(self.connection, request_timeout=text))
-
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
@@ -247,9 +241,7 @@ class SetOptions:
     def check_output(self) -> None:
         """Raise UsageError if more is asked for than printing a patch file."""
         if self.output == KUSTOMIZE and (self.applies or self.writes):
-            raise UsageError(
-                "-o kustomize only prints a patch file", hint="--write DIR --into overlay adds it"
-            )
+            raise UsageError("-o kustomize only prints a patch file", "--write DIR --into overlay adds it")
 
     @property
     def strategy(self) -> StrategyKind | None:

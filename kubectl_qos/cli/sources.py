@@ -18,6 +18,7 @@ from kubectl_qos.present.format import duration
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cli.resources import Reference
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.cluster.kube_api import UsageReader
     from kubectl_qos.cluster.source import PastSource, Source
@@ -53,6 +54,11 @@ class ResolvedSource(NamedTuple):
     def named(self, *names: str) -> Scope:
         """Return the scope with these names."""
         return replace(self.scope, names=frozenset(names))
+
+    def scope_of(self, references: Iterable[Reference]) -> Scope:
+        """Return the scope with the names of pods, unchanged without any: a workload's pods have others."""
+        names = {reference.name if reference.kind == "Pod" else None for reference in references}
+        return self.scope if None in names or not names else self.named(*filter(None, names))
 
     def print_notes(self) -> int:
         """Print what is wrong with the files and return the exit code."""

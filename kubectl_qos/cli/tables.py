@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
@@ -121,12 +122,9 @@ def _terminal_table(
     view: TableView[Any], format_: TableFormat, now: datetime, width: int
 ) -> tuple[list[str], list[str]]:
     """Return the lines of a table, each group below its heading, and a note about hidden columns."""
-    columns = [column for column in view.columns if view.group is None or column.key != "node"]
-    shown = (
-        columns
-        if format_.output == "wide"
-        else fit_columns(view.rows, columns, view.hidden_first, width, now)
-    )
+    shown = columns = [column for column in view.columns if view.group is None or column.key != "node"]
+    if format_.output != "wide":
+        shown = [*fit_columns(view.rows, columns, view.hidden_first, width, now)]
     table_lines = table(view.rows, shown, now, headers=format_.headers)
     lines, heading = list(islice(table_lines, int(format_.headers))), ""
     for row, line in zip(view.rows, table_lines, strict=True):
@@ -144,11 +142,8 @@ def watch(command: TableCommand, resolved: ResolvedSource, format_: TableFormat)
     """
     if not resolved.source.is_live:
         raise UsageError(f"-w needs a cluster: {resolved.source.title} does not change")
-    stream = resolved.source.follow(command.scope(resolved))
-    try:
+    with closing(resolved.source.follow(command.scope(resolved))) as stream:
         _follow(stream, command, resolved, _printer(format_))
-    finally:
-        stream.close()
     return 0
 
 
@@ -351,28 +346,27 @@ def read_clusters(
     from kubectl_qos.cluster.background import find_contexts, read_each
 
     connection = source.connection
-    refuse_for_several(
-        source, {"--demo": source.demo, "-f": source.files, "-k": source.kustomize, "--at": source.at}
-    )
-    refuse_for_several(source, {"--contexts": source.contexts if source.all_contexts else ()})
-    refuse_for_several(source, connection.cluster_flags)
-    patterns = None if source.all_contexts else [name for text in source.contexts for name in text.split(",")]
+    others = {"--demo": source.demo, "-f": source.files, "-k": source.kustomize, "--at": source.at}
+    others["--contexts"] = source.contexts if source.all_contexts else ()
+    refuse_for_several(source, {**others, **connection.cluster_flags})
+    patterns = None if source.all_contexts else ",".join(source.contexts).split(",")
     contexts = find_contexts(connection, patterns)
-    answers: dict[str, T] = {}
-    errors: dict[str, QosError] = {}
+    read: dict[str, T | QosError] = {}
     gc.freeze()
     for name, answer in read_each(contexts, lambda name: work(replace(source, connection=contexts[name]))):
         gc.collect()  # an error's traceback may keep itself, and with it all that its cluster answered
         if isinstance(answer, UsageError):
             raise answer
-        if isinstance(answer, QosError):
+        read[name] = answer
+    answers: dict[str, T] = {}
+    errors: dict[str, QosError] = {}
+    for name in contexts:
+        if isinstance(answer := read[name], QosError):
             errors[name] = answer
+            output.note(f"{name}: {answer}")
         else:
             answers[name] = answer
-    failed = {name: errors[name] for name in contexts if name in errors}
-    for name, error in failed.items():
-        output.note(f"{name}: {error}")
-    return {name: answers[name] for name in contexts if name in answers}, failed
+    return answers, errors
 
 
 def print_tables(
@@ -461,13 +455,12 @@ def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 
 def clusters(answered: Iterable[str], errors: Mapping[str, QosError]) -> tuple[ClusterValues, ...]:
     """Return the asked clusters for a document."""
-    names = (name for name in answered if name not in errors)
-    answering = [ClusterValues(cluster=name, error=None, hint=None) for name in names]
-    failed = [
-        ClusterValues(cluster=name, error=str(error), hint=error.hint or None)
-        for name, error in errors.items()
-    ]
-    return (*answering, *failed)
+    names = [*(name for name in answered if name not in errors), *errors]
+    told = [(name, errors.get(name)) for name in names]
+    return tuple(
+        ClusterValues(cluster=name, error=str(error) if error else None, hint=(error and error.hint) or None)
+        for name, error in told
+    )
 
 
 def _reduced(view: TableView[Any], format_: TableFormat) -> _Answer:

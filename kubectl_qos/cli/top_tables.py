@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -172,9 +173,10 @@ def label_columns(
 ) -> Iterator[Column[RowT]]:
     """Return the columns of -L and --show-labels; documents have only the latter."""
     if not options.format.has_values:
-        for key in ",".join(options.label_columns).split(","):
-            if key:
-                yield _label_column(key, labels)
+        for key in filter(None, ",".join(options.label_columns).split(",")):
+            header = escape(key.rpartition("/")[2].upper())
+            value = partial(lambda key, row: (labels(row) or {}).get(key), key)
+            yield column(key, value, field=key, header=header, empty=NONE)
     if options.show_labels:
         yield column(
             "labels",
@@ -183,11 +185,6 @@ def label_columns(
                 escape(",".join(f"{key}={value}" for key, value in (labels(row) or {}).items())) or NONE
             ),
         )
-
-
-def _label_column(key: str, labels: Callable[[RowT], Mapping[str, str] | None]) -> Column[RowT]:
-    header = escape(key.rpartition("/")[2].upper())
-    return column(key, lambda row: (labels(row) or {}).get(key), field=key, header=header, empty=NONE)
 
 
 def _without_sorted(keys: Iterable[str], sorted_by: Column[Any] | None) -> list[str]:

@@ -79,8 +79,7 @@ class RestClient:
         send = partial(self.request_once, path, query)
         response = retrying(send, path, self._connection.deadline()) if self._retries else send()
         try:
-            raw = self._raw_parts(response)
-            zipped = response.headers.get("Content-Encoding") == "gzip"
+            raw, zipped = self._raw_parts(response), response.headers.get("Content-Encoding") == "gzip"
             yield from _unzipped(raw, path) if zipped else raw
         finally:
             response.release_conn()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from http import HTTPStatus
 from itertools import starmap
 from typing import Any, Final, NamedTuple, TypeVar
@@ -242,8 +243,9 @@ class KubeletConfigs:
     def read(self, nodes: Mapping[str, NodeObject]) -> None:
         """Read those of these nodes that were not tried before, unless there are too many."""
         if len(nodes) > MAX_CONFIGZ_NODES:
-            too_many = f"{len(nodes)} nodes are more than {MAX_CONFIGZ_NODES}"
-            log.log(log.DECISIONS, f"configz is not read: {too_many}")
+            log.log(
+                log.DECISIONS, f"configz is not read: {len(nodes)} nodes are more than {MAX_CONFIGZ_NODES}"
+            )
             return
         for name, node in nodes.items():
             if name in self._tried or self._forbidden:
@@ -295,13 +297,12 @@ def read_log(client: RestClient, pod: Pod, container: str, *, is_previous: bool)
         query["previous"] = "true"
     try:
         log_bytes = client.whole(f"{api_path('Pod', pod.namespace, pod.name)}/log", query)
+        return log_bytes.decode(errors="replace")
     except ApiError as error:
         if error.status == HTTPStatus.FORBIDDEN:
-            error.hint = (
-                f"grant get on pods/log in the namespace {pod.namespace}, as docs/rbac/logs.yaml does"
-            )
+            where = f"in the namespace {pod.namespace}"
+            error.hint = f"grant get on pods/log {where}, as docs/rbac/logs.yaml does"
         raise
-    return log_bytes.decode(errors="replace")
 
 
 NODE_SECONDS: Final = 2.0
@@ -334,19 +335,17 @@ def read_events(client: RestClient, namespace: str | None) -> EventList:
     try:
         events = _list_events(client, namespace, {})
     except QosError as error:
-        return EventList(of_nodes=False, missing=_missing_events("events", error, namespace))
+        missing = Missing("the list of events", str(error), _events_remedy(error, namespace))
+        return EventList(of_nodes=False, missing=missing)
     if namespace in {None, NODE_EVENTS_NAMESPACE}:
         return EventList(in_order(events))
     try:
         of_nodes = _list_events(client, NODE_EVENTS_NAMESPACE, {"involvedObject.kind": "Node"})
     except QosError as error:
-        missing = _missing_events("the nodes' events", error, NODE_EVENTS_NAMESPACE)
+        remedy = _events_remedy(error, NODE_EVENTS_NAMESPACE)
+        missing = Missing("the list of the nodes' events", str(error), remedy)
         return EventList(in_order(events), of_nodes=False, missing=missing)
     return EventList(in_order((*events, *of_nodes)))
-
-
-def _missing_events(what: str, error: QosError, namespace: str | None) -> Missing:
-    return Missing(f"the list of {what}", str(error), _events_remedy(error, namespace))
 
 
 def _events_remedy(error: QosError, namespace: str | None) -> str:
@@ -358,14 +357,9 @@ def _events_remedy(error: QosError, namespace: str | None) -> str:
 
 def _node_events(client: RestClient, name: str) -> list[Event]:
     """Read a node's events, selected by its name: a kubelet gives no uid of the node, a controller does."""
-    if not name:
-        return []
     fields = {"involvedObject.kind": "Node", "involvedObject.name": name}
-    return [
-        event
-        for event in _list_events(client, NODE_EVENTS_NAMESPACE, fields)
-        if is_of_node_memory(event, name)
-    ]
+    events = _list_events(client, NODE_EVENTS_NAMESPACE, fields) if name else ()
+    return [event for event in events if is_of_node_memory(event, name)]
 
 
 def _list_events(client: RestClient, namespace: str | None, fields: dict[str, str]) -> list[Event]:
@@ -417,9 +411,7 @@ def review_access(
         if isinstance(error, ApiError) and error.status == HTTPStatus.UNAUTHORIZED:
             raise
         return dict.fromkeys(requested, AccessReview(None, str(error)))
-    reviews |= run_all(
-        lambda attributes: _review_one(connection, attributes), others, at_once=REVIEWS_AT_ONCE
-    )
+    reviews |= run_all(partial(_review_one, connection), others, at_once=REVIEWS_AT_ONCE)
     answers = {permission: reviews[attributes] for permission, attributes in requested.items()}
     return {
         permission: AccessReview(None, str(answer)) if isinstance(answer, QosError) else answer

@@ -337,8 +337,6 @@ class LiveSource(Source):
 
     def _with_neighbours(self, requested: list[Pod], missing: list[Missing]) -> list[Pod]:
         nodes = {pod.node_name for pod in requested if pod.node_name}
-        if not nodes:
-            return requested
         try:
             if len(nodes) > MAX_NODES_ONE_BY_ONE:
                 pods = [pod for pod in self._api.pods(progress=self._progress) if pod.node_name in nodes]
@@ -366,19 +364,17 @@ class LiveSource(Source):
                 nodes = every_node.result() if every_node is not None else self._api.nodes()
                 return {node.name: node for node in nodes}
             requested = {*names, scope.node or ""} - {""}
-            named = (self._node(name) for name in sorted(requested))
-            return {node.name: node for node in named if node is not None}
+            named = {}
+            for name in sorted(requested):
+                try:
+                    named[name] = self._api.node(name)
+                except ApiError as error:
+                    if error.status != HTTPStatus.NOT_FOUND:
+                        raise
         except QosError as error:
             missing.append(no_capacity(error))
             return {}
-
-    def _node(self, name: str) -> NodeObject | None:
-        try:
-            return self._api.node(name)
-        except ApiError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            return None
+        return named
 
     def _kubelets(self, nodes: Mapping[str, NodeObject]) -> Mapping[str, Kubelet]:
         """Read the configurations that come soon: that of a node in trouble may never come."""

@@ -92,9 +92,6 @@ def test_values_are_made_of_others_without_writing() -> None:
     assert options.on_node(None) is options
     assert options.without_usage().usage == "none"
     assert options.in_context("c").connection == ConnectionOptions(context="c")
-    assert options.with_timeout("5s").connection.request_timeout == "5s"
-    given = SourceOptions(ConnectionOptions(request_timeout="1s"))
-    assert given.with_timeout("5s") is given
 
 
 @pytest.mark.parametrize(

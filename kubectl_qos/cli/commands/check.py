@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, sources
-from kubectl_qos.cli.flags import add_contexts, add_output, add_switch
+from kubectl_qos.cli.flags import add_choice, add_contexts, add_output, add_repeated, add_switch
 from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, UsageError, diff_exit_codes, first_few
 from kubectl_qos.present.format import count
 from kubectl_qos.version import __version__
@@ -87,20 +87,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", metavar="FILE", help="show only findings that this earlier -o json does not have"
     )
-    parser.add_argument(
-        "--fail-on",
-        choices=("error", "warning", "note"),
-        default="error",
-        metavar="error|warning|note",
-        help="exit with 1 on findings of this level or above (default: error)",
-    )
-    parser.add_argument(
-        "--rule",
-        action="append",
-        default=[],
-        metavar="ID=LEVEL",
-        help="override the level of a rule: QOS007=error, QOS006=off; may repeat",
-    )
+    help_ = "exit with 1 on findings of this level or above (default: error)"
+    add_choice(parser, "--fail-on", ("error", "warning", "note"), default="error", help=help_)
+    help_ = "override the level of a rule: QOS007=error, QOS006=off; may repeat"
+    add_repeated(parser, "--rule", metavar="ID=LEVEL", help=help_)
     add_switch(
         parser,
         "--to-policy",

@@ -85,7 +85,7 @@ def run(options: Options) -> int:
         any_kind=options.source.has_files,
     )
     resolved = resolve_source(source.on_node(node))
-    scope = resolved.named(reference.name) if reference and reference.kind == "Pod" else resolved.scope
+    scope = resolved.scope_of([reference] if reference else ())
     snapshot = resolved.source.snapshot(scope)
     pods = find_pods_or_template(reference, snapshot, resolved) if reference else []
     pod = pods[0] if len(pods) == 1 else None

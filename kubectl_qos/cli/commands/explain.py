@@ -92,9 +92,7 @@ def _explain(
     from kubectl_qos.analysis.pod_facts import PodFacts
     from kubectl_qos.present.explanation import explain_pod, with_fix
 
-    # The pods of a workload have other names.
-    only_pods = references and all(target.kind == "Pod" for target in references)
-    scope = resolved.named(*(target.name for target in references)) if only_pods else resolved.scope
+    scope = resolved.scope_of(references)
     snapshot, ranges = resources.with_limit_ranges(resolved, scope)
     pods, missing = _find_pods(references, snapshot, resolved)
     if not references:

@@ -103,11 +103,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_death_flags(parser: argparse.ArgumentParser, since_help: str) -> None:
     """Add the flags that say which deaths there are, of `kills` and `report`."""
-    parser.add_argument(
+    flags.add_repeated(
+        parser,
         "--kernel-log",
         dest="kernel_logs",
-        action="append",
-        default=[],
         metavar="[NODE=]FILE|-",
         help="a kernel log: dmesg, journalctl -k (any -o), syslog, talosctl dmesg, a container's log, an"
         " export of a log store; also gzip, xz, zstd; may repeat. NODE is needed if its lines do not name it",
@@ -292,9 +291,7 @@ def facts_of(
     resolved: sources.ResolvedSource, references: Sequence[resources.Reference], *, has_logs: bool
 ) -> KillFacts:
     """Read pods, nodes and events of a source. Raises QosError."""
-    # A workload's pods have other names.
-    only_pods = references and all(reference.kind == "Pod" for reference in references)
-    scope = resolved.named(*(reference.name for reference in references)) if only_pods else resolved.scope
+    scope = resolved.scope_of(references)
     snapshot = resolved.source.snapshot(scope)
     if not references and not has_logs:
         resources.require_places(resolved, snapshot)

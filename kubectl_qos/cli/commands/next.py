@@ -146,9 +146,8 @@ class NextTable:
 
     def scope(self, resolved: sources.ResolvedSource) -> Scope:
         """Return the scope to read."""
-        only_pods = self.of_pods and all(reference.kind == "Pod" for reference in self.of_pods)
-        names = (reference.name for reference in self.of_pods)
-        return resolved.named(*names) if only_pods else self._wanted
+        scope = resolved.scope_of(self.of_pods)
+        return scope if scope.names else self._wanted
 
     def read(self) -> Deaths:
         """Return the deaths. Raises QosError."""

@@ -19,7 +19,6 @@ from kubectl_qos.version import __version__
 if TYPE_CHECKING:
     from kubectl_qos.analysis.incident import Incident, IncidentSubject
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cluster.bundle import Contents
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.qos.kills.report import KernelLog
 
@@ -139,17 +138,21 @@ def run(options: Options) -> int:
         )
         _print(incident, options.output)
         if options.bundle is not None:
-            from kubectl_qos.cluster.bundle import collect
+            from kubectl_qos.cluster.bundle import collect, write_bundle
             from kubectl_qos.cluster.files import DemoSource
             from kubectl_qos.demo.source import LivingDemo
 
             whole = resolved.source
             if isinstance(whole, DemoSource):  # of its objects only the API in memory has the workloads
                 whole = LivingDemo(facts.snapshot.overrides, has_usage=whole.has_usage, now=whole.now)
-            contents = collect(
-                whole, resolved.scope, logs, about=reference or ("Pod", ""), since_seconds=seconds
-            )
-            _write(contents, options.bundle, anonymize=options.anonymize)
+            about = reference or ("Pod", "")
+            contents = collect(whole, resolved.scope, logs, about=about, since_seconds=seconds)
+            write_bundle(Path(options.bundle), contents, anonymize=options.anonymize)
+            how = "with real names (--anonymize replaces them)"
+            if options.anonymize:
+                report = f"kubectl qos report -f {options.bundle}"
+                how = f"with names replaced ({report} writes the page without them too)"
+            output.note(f"wrote {options.bundle} {how}: review it before sharing")
     for error in missing:
         output.print_error(error)
     return EXIT_ERROR if facts.failed or missing else 0
@@ -163,11 +166,8 @@ def _about(
     if node is not None:
         return IncidentSubject("Node", "", node)
     if reference is None:
-        return (
-            IncidentSubject("Namespace", "", facts.scope.namespace)
-            if facts.scope.namespace
-            else IncidentSubject("Cluster")
-        )
+        kind = "Namespace" if facts.scope.namespace else "Cluster"
+        return IncidentSubject(kind, "", facts.scope.namespace or "")
     # Files and the demo have no namespace of their own: that of the first such pod.
     pods = (pod for pod in facts.snapshot.pods if kills_command.is_referenced(pod, [reference]))
     namespace = facts.scope.namespace or next((pod.namespace for pod in pods), "")
@@ -192,17 +192,6 @@ def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:
     return read
 
 
-def _write(contents: Contents, path: str, *, anonymize: bool) -> None:
-    """Write a bundle, and say so on stderr. Raises QosError."""
-    from kubectl_qos.cluster.bundle import write_bundle
-
-    write_bundle(Path(path), contents, anonymize=anonymize)
-    names = "with real names (--anonymize replaces them)"
-    if anonymize:
-        names = f"with names replaced (kubectl qos report -f {path} writes the page without them too)"
-    output.note(f"wrote {path} {names}: review it before sharing")
-
-
 def _print(incident: Incident, format_: str | None) -> None:
     if format_ not in {None, "markdown", "html"}:
         from kubectl_qos.present.values.fixes import incident_values
@@ -212,8 +201,7 @@ def _print(incident: Incident, format_: str | None) -> None:
     from kubectl_qos.present import page, report
 
     blocks = report.blocks(incident, __version__)
-    output.print_text(
-        page.html_page(report.title(incident.about), blocks, incident.names)
-        if format_ == "html"
-        else page.markdown(blocks)
-    )
+    if format_ == "html":
+        output.print_text(page.html_page(report.title(incident.about), blocks, incident.names))
+    else:
+        output.print_text(page.markdown(blocks))

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import (
     add_apply_flags,
+    add_choice,
     add_output,
+    add_repeated,
     add_switch,
     add_target,
     add_trial_flags,
@@ -85,22 +87,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="RESOURCE=VALUE,…",
             help=f"{side}, such as cpu=100m,memory=256Mi; memory=+1Gi adds to it, memory- removes it",
         )
-    values.add_argument(
-        "-c",
-        "--container",
+    add_repeated(
+        values,
+        *("-c", "--container"),
         dest="containers",
-        action="append",
-        default=[],
         metavar="NAME",
         help="the containers to change, init containers included (default: all); may use * and repeat",
     )
     add_switch(values, "--pod-level", help="change spec.resources of the pod, not its containers")
-    values.add_argument(
+    add_choice(
+        values,
         "--class",
+        CLASSES,
         dest="target_class",
         type=str.lower,
-        choices=CLASSES,
-        metavar="|".join(CLASSES),
         help="make the smallest change that reaches this class, after --requests and --limits if given",
     )
     values.add_argument(
@@ -115,31 +115,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="find the least memory requests, in Mi, with which it is the N-th pod of its node to be killed,"
         " or a later one; 1 is the next victim",
     )
-    _add_output_flags(parser.add_argument_group("what is printed"))
-    applied = add_apply_flags(parser)
-    applied.add_argument(
-        "--by",
-        choices=("in-place", "template"),
-        metavar="in-place|template",
-        help="how to apply (default: in-place for pods, template for workloads)",
-    )
-    add_trial_flags(applied)
-
-
-def _add_output_flags(group: argparse._ArgumentGroup) -> None:
+    printed = parser.add_argument_group("what is printed")
     add_output(
-        group,
+        printed,
         *("json", "yaml", "patch", KUSTOMIZE, "manifest"),
         help_="the preview with its findings, only the strategic merge patch, a patch file of the workload"
         " for Kustomize, or the whole changed manifest; nothing is sent. With --yes or --dry-run=server the"
         " manifest is the object in the server's answer",
     )
-    add_switch(
-        group,
-        "--exit-code",
-        help="as kubectl diff: 0 if nothing would change, 1 if something would, above 1 for errors",
-    )
-    add_write_flags(group)
+    help_ = "as kubectl diff: 0 if nothing would change, 1 if something would, above 1 for errors"
+    add_switch(printed, "--exit-code", help=help_)
+    add_write_flags(printed)
+    applied = add_apply_flags(parser)
+    help_ = "how to apply (default: in-place for pods, template for workloads)"
+    add_choice(applied, "--by", ("in-place", "template"), help=help_)
+    add_trial_flags(applied)
 
 
 def run(options: Options) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output, resources, sources
-from kubectl_qos.cli.flags import add_at, add_output, add_switch
+from kubectl_qos.cli.flags import add_at, add_output, add_repeated, add_switch
 from kubectl_qos.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -59,10 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", nargs="*", metavar="node/NAME", help="the node")
     modes = parser.add_argument_group("what happens (--eviction alone: who is evicted now)")
     modes.add_argument("--free", metavar="SIZE", help="simulate kills until SIZE has been freed")
-    modes.add_argument(
+    add_repeated(
+        modes,
         "--grow",
-        action="append",
-        default=[],
         metavar="pod/NAME[:CONTAINER]=SIZE",
         help="the pod or container grows to SIZE, or by +SIZE; node=SIZE means the node's own processes. May"
         " repeat: all grow at once and reach their sizes together",

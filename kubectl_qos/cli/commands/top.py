@@ -66,24 +66,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " namespaces, workloads or nodes; of nodes also node/worker-2 or nodes worker-2",
     )
     flags.add_switch(parser, "--containers", help="one row for each container")
-    parser.add_argument(
+    flags.add_choice(
+        parser,
         "--min-risk",
-        choices=RISKS,
-        metavar="|".join(RISKS),
+        RISKS,
         help="only pods of at least this risk: low has processes, medium is flagged PRIORITY or OVER-REQUEST,"
         " high is flagged NEAR-LIMIT, next is the next victim of its node (RANK 1)",
     )
     flags.add_output(parser, *OUTPUTS)
     flags.add_switch(parser, "-w", "--watch", help="follow the cluster; ctrl-c ends it")
     flags.add_no_headers(parser)
-    parser.add_argument(
-        "-L",
-        "--label-columns",
-        action="append",
-        default=[],
-        metavar="LABEL,…",
-        help="labels to show as columns",
-    )
+    flags.add_repeated(parser, "-L", "--label-columns", metavar="LABEL,…", help="labels to show as columns")
     flags.add_switch(parser, "--show-labels", help="all labels as the last column")
     flags.add_switch(parser, "--show-kind", help="names as pod/search-0")
     parser.add_argument(

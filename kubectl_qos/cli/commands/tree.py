@@ -72,7 +72,11 @@ def run(options: Options) -> int:
             notes.append(f"{count(trees.unbound, 'pod')} without a node left out")
         output.notes(notes)
     else:
-        _print_values(trees, options.output)
+        from kubectl_qos.present.values.pods import tree_values
+
+        missing = trees.snapshot.missing
+        values = (tree_values(tree, tree_notes([tree], missing)) for tree in trees.trees)
+        output.print_items(values, options.output, at=trees.snapshot.at)
     return resolved.print_notes()
 
 
@@ -100,8 +104,7 @@ def _node_trees(resolved: sources.ResolvedSource) -> _Trees:
 def _pod_tree(reference: resources.Reference, resolved: sources.ResolvedSource) -> _Trees:
     from kubectl_qos.qos.cgroup.tree import path_to
 
-    scope = resolved.named(reference.name) if reference.kind == "Pod" else resolved.scope
-    snapshot, trees = resolved.source.snapshot(scope), []
+    snapshot, trees = resolved.source.snapshot(resolved.scope_of([reference])), []
     for pod in resources.find_pods_or_template(reference, snapshot, resolved):
         resources.require_cgroup(pod)
         pods = snapshot.by_node().get(pod.node_name, [])
@@ -125,15 +128,3 @@ def _printed(trees: _Trees, *, by_file: bool) -> Iterator[CgroupTree]:
             output.print_lines([f"# {tree_subject(tree)}"] if trees.count > 1 else [])
             output.print_lines(file_lines(tree))
         yield tree
-
-
-def _print_values(trees: _Trees, format_: str) -> None:
-    from kubectl_qos.present.tree import tree_notes
-    from kubectl_qos.present.values.pods import tree_values
-
-    missing = trees.snapshot.missing
-    output.print_items(
-        (tree_values(tree, tree_notes([tree], missing)) for tree in trees.trees),
-        format_,
-        at=trees.snapshot.at,
-    )

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cli import output
@@ -90,36 +90,25 @@ def run(options: Options) -> int:
 
 
 def _read(source: SourceOptions) -> _Versions:
+    from kubectl_qos.cluster.kube_api import KubeApi, NodeSoftware
+    from kubectl_qos.k8s.snapshot import Scope
+
+    server: Mapping[str, Any] = {}
     try:
-        return _read_server(source) if source.is_cluster else _read_nodes(source)
+        if not source.is_cluster:
+            resolved = resolve_source(source)
+            software = Counter(map(NodeSoftware.from_node, resolved.source.snapshot(Scope()).nodes.values()))
+            return _Versions(software=software, problems=resolved.notes if resolved.failed else ())
+        timeout = source.connection.request_timeout or TIMEOUT
+        connection = replace(source.connection, request_timeout=timeout)
+        api = KubeApi(open_connection(replace(source, connection=connection)))
+        server = api.version()
+        return _Versions(server, Counter(api.node_software()))
     except UsageError:
         raise
     except QosError as error:
-        return _Versions(error=error)
-
-
-def _read_nodes(source: SourceOptions) -> _Versions:
-    from kubectl_qos.cluster.kube_api import NodeSoftware
-    from kubectl_qos.k8s.snapshot import Scope
-
-    resolved = resolve_source(source)
-    nodes = resolved.source.snapshot(Scope()).nodes.values()
-    software = Counter(map(NodeSoftware.from_node, nodes))
-    return _Versions(software=software, problems=resolved.notes if resolved.failed else ())
-
-
-def _read_server(source: SourceOptions) -> _Versions:
-    """Read the version of the server, and of its nodes if they may be listed."""
-    from kubectl_qos.cluster.kube_api import KubeApi
-
-    api = KubeApi(open_connection(source.with_timeout(TIMEOUT)))
-    server = api.version()
-    try:
-        return _Versions(server, Counter(api.node_software()))
-    except ApiError:
-        return _Versions(server)
-    except QosError as error:
-        return _Versions(server, error=error)
+        # The nodes may be forbidden.
+        return _Versions(server, error=None if server and isinstance(error, ApiError) else error)
 
 
 def _lines(versions: _Versions) -> Iterator[str]:

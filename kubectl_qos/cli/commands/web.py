@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import add_switch, whole_number
+from kubectl_qos.cli.flags import add_repeated, add_switch, whole_number
 from kubectl_qos.cli.sources import SourceNeeds, resolve_source
 from kubectl_qos.errors import QosError, UsageError
 
@@ -53,14 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="the address to listen on (default: 127.0.0.1, only this machine)",
     )
-    parser.add_argument(
-        "--allow-host",
-        dest="allowed_hosts",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="another host name to accept, such as that of a reverse proxy; may repeat",
-    )
+    help_ = "another host name to accept, such as that of a reverse proxy; may repeat"
+    add_repeated(parser, "--allow-host", dest="allowed_hosts", metavar="NAME", help=help_)
     add_switch(parser, "--allow-writes", help="allow changes; without it the UI starts with --readonly")
     add_switch(parser, "--open", help="open the page in a browser")
 
