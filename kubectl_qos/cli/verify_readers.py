@@ -150,7 +150,13 @@ def read_local(proc_root: str | None, cgroup_root: str | None, pods: VerifiedPod
 def read_from_dump(path: str, pods: VerifiedPods) -> Readings:
     """Read what `host -o json` has written on the node. Raises QosError."""
     host = read_dump(path)
-    return _read_node(pods, host, _directories(host))
+    directories: Mapping[str, Files] = host.cgroups
+    if host.cgroup_version == 1:  # Its files are those of the memory controller.
+        directories = {
+            path: {f"memory/{name}": text for name, text in files.items()}
+            for path, files in host.cgroups.items()
+        }
+    return _read_node(pods, host, directories)
 
 
 def _read_node(pods: VerifiedPods, host: HostView, directories: Mapping[str, Files]) -> Readings:
@@ -167,15 +173,6 @@ def _read_node(pods: VerifiedPods, host: HostView, directories: Mapping[str, Fil
         ]
         readings.append(_reading(observed, directories, unread))
     return readings, directories
-
-
-def _directories(host: HostView) -> Mapping[str, Files]:
-    """Return the directories of a dump; on v1 its files are those of the memory controller."""
-    if host.cgroup_version != 1:
-        return host.cgroups
-    return {
-        path: {f"memory/{name}": text for name, text in files.items()} for path, files in host.cgroups.items()
-    }
 
 
 def _read_files(root: Path, path: str, names: Iterable[str]) -> dict[str, str]:

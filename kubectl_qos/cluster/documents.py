@@ -101,9 +101,8 @@ class DocumentLocation:
 
     def field(self, path: str) -> str:
         """Return file, document and line of a field of this object."""
-        if self.yaml is None:
-            return str(self)
-        return self.at_line(self.line + self.yaml.position(f"{self.path}.{path}")[0])
+        place = self.position(path)
+        return str(self) if place is None else self.at_line(place[0])
 
     def position(self, path: str) -> tuple[int, int] | None:
         """Return line and column, from 1, of a field of this object; None if lines are unknown."""
@@ -237,13 +236,12 @@ def _split_json(content: bytes, name: str) -> Iterator[tuple[DocumentLocation, m
 
 def _end_of_first(content: memoryview) -> int | None:
     """Return where the first of several JSON texts ends; None for a single one, and if it is not JSON."""
-    with suppress(UnicodeError, RecursionError):
-        try:
-            _raw.decode(content)
-        except msgspec.DecodeError as error:
-            # The error names the second byte of the next text.
-            trailing = _TRAILING.search(str(error))
-            return int(trailing[1]) - 1 if trailing is not None else None
+    try:
+        _raw.decode(content)
+    except _NOT_JSON as error:
+        # The error names the second byte of the next text.
+        trailing = _TRAILING.search(str(error))
+        return int(trailing[1]) - 1 if trailing is not None else None
     return None
 
 
@@ -415,13 +413,12 @@ class ParsedObjects:
             return
         if self.objects is not None:
             self.objects.append(ReadObject(kind, raw, location, pods))
-        if self.objects is not None or not pods or metadata_text(raw, "uid"):
-            return
-        from kubectl_qos.k8s.validation import manifest_mistakes
+        elif pods and not metadata_text(raw, "uid"):
+            from kubectl_qos.k8s.validation import manifest_mistakes
 
-        for mistake in chain.from_iterable(manifest_mistakes(raw, pod) for pod in pods):
-            texts = self.refused if mistake.is_refused else self.warnings
-            texts.append(f"{location.field(mistake.path)}: {subject}: {mistake.message}")
+            for mistake in chain.from_iterable(manifest_mistakes(raw, pod) for pod in pods):
+                texts = self.refused if mistake.is_refused else self.warnings
+                texts.append(f"{location.field(mistake.path)}: {subject}: {mistake.message}")
 
     def _generate_name(self, kind: str, raw: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return an object with a generateName as a server names it, but with a number at the end."""
@@ -466,30 +463,25 @@ class ParsedObjects:
             self.events.append(convert(raw, Event))
         else:
             pods = pods_from_custom(kind, raw)
-            if not pods and not self._is_related(kind, raw) and not self._is_class(kind, raw):
+            if not pods and not self._bears_on_pods(kind, raw):
                 self.ignored[kind] += 1
                 self.made_by_controllers.update([kind] * _is_custom_with_resources(raw))
             return [self._add_pod(pod) for pod in pods]
         return ()
 
-    @staticmethod
-    def _is_related(kind: str, raw: Json) -> bool:
-        """Return whether this bears on pods, as a LimitRange does; what is wrong with it is found here."""
+    def _bears_on_pods(self, kind: str, raw: Json) -> bool:
+        """Return whether this does, and keep what the pods of a PriorityClass or RuntimeClass get."""
         from kubectl_qos.edit.related import RELATED
 
+        name, value = metadata_text(raw, "name"), raw.get("value")
         if kind in RELATED:
             convert(raw, RELATED[kind].item_type)
-        return kind in RELATED
-
-    def _is_class(self, kind: str, raw: Json) -> bool:
-        """Keep what pods of a PriorityClass or RuntimeClass get, and return whether this is one."""
-        name, value = metadata_text(raw, "name"), raw.get("value")
-        if kind == "RuntimeClass":
+        elif kind == "RuntimeClass":
             fixed = convert({"overhead": nested(raw, "overhead").get("podFixed")}, PodSpec).overhead
             self.overheads |= {name: fixed} if fixed is not None else {}
         elif kind == "PriorityClass" and isinstance(value, int):
             self.priorities |= {name: value, **({"": value} if raw.get("globalDefault") is True else {})}
-        return kind in {"PriorityClass", "RuntimeClass"}
+        return kind in {*RELATED, "PriorityClass", "RuntimeClass"}
 
     def drop_replaced(self) -> None:
         """Keep the last of several objects with the same kind, namespace and name; note which."""

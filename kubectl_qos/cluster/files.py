@@ -197,11 +197,10 @@ class FileSource(Source):
 
     def raw_node(self, name: str) -> dict[str, Any]:
         """Return the node as it is written. Raises InputError if the files have none of that name."""
-        nodes = (raw for raw in self.raw_objects() if raw.get("kind") == "Node")
-        raw = next((raw for raw in nodes if metadata_text(raw, "name") == name), None)
-        if raw is None:
-            raise InputError(f"node {name} is not in {self.title}")
-        return raw
+        for raw in self.raw_objects():
+            if raw.get("kind") == "Node" and metadata_text(raw, "name") == name:
+                return raw
+        raise InputError(f"node {name} is not in {self.title}")
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """Return the events of a pod; only dumps have some."""
@@ -255,15 +254,11 @@ class FileSource(Source):
         from kubectl_qos.cluster.yaml_patch import patch_object
         from kubectl_qos.edit.edits import FileEdit
 
-        matches = [
-            (content, document, numbers)
-            for content, document, numbers, raw in self._objects()
-            if _is_object_of(raw, pod)
-        ]
+        matches = [match for match in self._objects() if _is_object_of(match[-1], pod)]
         if len(matches) != 1:
             there = f"there {len(matches)} times" if matches else "no longer there"
             raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint="run the command again")
-        content, document, numbers = matches[0]
+        content, document, numbers, _ = matches[0]
         changed = patch_object(content, document, numbers, pod, edits)
         name = document.location.name
         if not dry_run:
@@ -354,14 +349,8 @@ class FileSource(Source):
         parsed.admit()
         if parsed.skipped:
             self.skipped[f"documents without apiVersion and kind are skipped: {parsed.skipped}"] = None
-        if (
-            self._keeps
-            or parsed.pods
-            or parsed.nodes
-            or parsed.events
-            or parsed.partial_pods
-            or (self._may_be_empty and not parsed.problems)
-        ):
+        found = parsed.pods or parsed.nodes or parsed.events or parsed.partial_pods
+        if self._keeps or found or (self._may_be_empty and not parsed.problems):
             return parsed
         if parsed.problems:
             first, *others = parsed.problems

@@ -76,7 +76,6 @@ Named = TypeVar("Named", Pod, NodeObject)
 
 class _TableColumn(msgspec.Struct, frozen=True):
     name: str = ""
-    format: str = ""
 
 
 class _TableRow(msgspec.Struct, frozen=True):
@@ -88,11 +87,6 @@ class ServerTable(msgspec.Struct, frozen=True, rename="camel"):
 
     column_definitions: list[_TableColumn] = []
     rows: list[_TableRow] | None = None
-
-    @property
-    def name_column(self) -> str:
-        """Return the column that has the names of the objects."""
-        return next((column.name for column in self.column_definitions if column.format == "name"), "Name")
 
     def objects(self) -> Iterator[dict[str, str]]:
         """Yield the cells of each object by the names of their columns."""

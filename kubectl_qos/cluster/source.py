@@ -177,9 +177,11 @@ class Source(Protocol):
 
         Raises QosError without access.
         """
+        return ()
 
     def event_list(self, namespace: str | None) -> EventList:
         """Return all events of a namespace, or of all, and of nodes; the result names what is missing."""
+        return EventList(of_nodes=False)
 
     def kernel_logs(self) -> Sequence[KernelLog]:
         """Return the kernel logs that are known without files."""
@@ -300,10 +302,6 @@ class PastSource(Source):
             return name in self._known.nodes
         return any(pod.namespace == name for pod in self._known.pods)
 
-    def events(self, pod: Pod) -> tuple[Event, ...]:
-        """Return no events: no metric has them."""
-        return ()
-
     def event_list(self, namespace: str | None) -> EventList:
         """Return no events, and that they are missing."""
         return EventList(of_nodes=False, missing=Missing("the list of events", "a store of metrics has none"))
@@ -331,11 +329,3 @@ class NoCluster(Source):
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
         """Raise ApiError (NotFound)."""
         raise ApiError.not_found(f"{kind.lower()}s", name)
-
-    def events(self, pod: Pod) -> tuple[Event, ...]:
-        """Return no events."""
-        return ()
-
-    def event_list(self, namespace: str | None) -> EventList:
-        """Return no events."""
-        return EventList(of_nodes=False)

@@ -76,16 +76,14 @@ def _read_rule(file: SettingsFile, rule: Rule) -> Iterator[Any]:
     fields: list[tuple[str, Any, None]] = [("level", Annotated[_Level | None, _LEVEL], None)]
     parameter = rule.parameter
     if parameter is not None:
-        fields.append(
-            (parameter.name, Annotated[parameter.type | None, Meta(description=parameter.form)], None)
-        )
+        form = Meta(description=parameter.form)
+        fields.append((parameter.name, Annotated[parameter.type | None, form], None))
     names = [name for name, *_ in fields]
     for name in entry:
         if name not in names:
             raise file.error((*where, name), f"{rule.id} has no {name}: {', '.join(names)}")
-    read = stated(
-        file.convert(msgspec.defstruct("_Rule", fields, bases=(StrictStruct,), frozen=True), *where)
-    )
+    struct = msgspec.defstruct("_Rule", fields, bases=(StrictStruct,), frozen=True)
+    read = stated(file.convert(struct, *where))
     yield read.get("level", True)
     if parameter is not None and parameter.name in read:
         value = read[parameter.name]

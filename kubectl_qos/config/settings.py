@@ -87,9 +87,7 @@ class SettingsFile:
         # msgspec writes [...] for any key of a mapping.
         steps = re.findall(r"[^.\[\]]+", inner.rstrip("`").partition("[...]")[0])
         if unknown := re.match("Object contains unknown field `(.*)`$", message):
-            names = [
-                item.encode_name for struct in _structs(type_) for item in msgspec.structs.fields(struct)
-            ]
+            names = [name for struct in _structs(type_) for name in struct.__struct_encode_fields__]
             return self.choice(unknown[1], names, "setting", *field, unknown[1])
         if missing := re.match("Object missing required field `(.*)`$", message):
             raise self.error(field, f"{_text(field)} needs {missing[1]}")
@@ -353,7 +351,6 @@ def read_settings(path: Path | None, allowed: AllowedNames | None = None) -> Use
 
 
 def _read(path: Path) -> SettingsFile | None:
-    """Return the file, None if there is none."""
     try:
         return SettingsFile.read(path, as_text=True)
     except (FileNotFoundError, NotADirectoryError):
@@ -369,10 +366,8 @@ def _read_themes(folder: Path, allowed: AllowedNames) -> Iterator[tuple[str, The
         if (file := _read(path)) is not None:
             values = stated(file.convert(_Theme))
             start = file.choice(values.pop("start"), allowed.starts, "theme", "from")
-            yield (
-                path.stem,
-                ThemeColours(start, {name: f"#{text[-6:]}" for name, text in values.items() if text}),
-            )
+            colours = {name: f"#{text[-6:]}" for name, text in values.items() if text}
+            yield path.stem, ThemeColours(start, colours)
 
 
 def _check_names(file: SettingsFile, values: Mapping[str, Any], allowed: AllowedNames) -> None:

@@ -197,11 +197,8 @@ def _encode(entry: Entry) -> bytes:
 def _decode(line: bytes) -> Entry | None:
     try:
         values = json.loads(line)
-        if (
-            not isinstance(values, dict)
-            or not values.keys() >= _FIELDS
-            or values["version"] != _HISTORY_VERSION
-        ):
+        is_whole = isinstance(values, dict) and values.keys() >= _FIELDS
+        if not is_whole or values["version"] != _HISTORY_VERSION:
             return None
         entry = msgspec.convert(values, Entry, dec_hook=_parse)
     except (ValueError, RecursionError, QosError):

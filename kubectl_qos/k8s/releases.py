@@ -39,8 +39,6 @@ class Change(StrEnum):
     # pkg/kubelet/cm/helpers_linux.go
     INIT_CONTAINERS_DECLARE_LIMITS = 23, "init containers count when a pod's limits are declared"
     HUGEPAGES_FROM_POD_REQUESTS = 27, "pod hugepage limits come from the pod's total requests"
-    # pkg/kubelet/kuberuntime/helpers_linux.go
-    CONTAINER_SHARES_CLAMPED = 24, "a container's cpu.shares are clamped to 262144"
     # pkg/kubelet/kuberuntime/kuberuntime_container_linux.go
     MISSING_CPU_REQUEST_TAKES_LIMIT = 26, "only a missing, not a zero, CPU request takes the limit"
     MEMORY_HIGH_ABOVE_REQUEST = 27, "memory.high lies between request and limit"

@@ -11,6 +11,7 @@ import pytest
 
 from kubectl_qos.cli.commands.kills import KillFacts, doubt_notes, find_shown, source_notes
 from kubectl_qos.cli.options import SourceOptions
+from kubectl_qos.cli.sources import resolve_source
 from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -121,6 +122,7 @@ def _event(place: str, reason: str, **involved: str) -> dict[str, Any]:
     }
 
 
+DEMO = resolve_source(SourceOptions(demo=True))
 SYSTEM_OOM = _event("default", "SystemOOM", kind="Node", name="worker-1")
 
 
@@ -145,7 +147,7 @@ def test_a_certain_kill_of_an_unknown_pod_is_no_doubt() -> None:
 
 def test_a_log_of_a_node_that_was_not_read_is_named_with_those_that_were() -> None:
     nodes = {name: convert(node_object(name), NodeObject) for name in ("n1", "n2")}
-    facts = KillFacts(Snapshot(nodes=nodes), EventList(()), Scope(), datetime.now(UTC))
+    facts = KillFacts(DEMO, Snapshot(nodes=nodes), EventList(()), Scope(), datetime.now(UTC), ())
     log = KernelLog((OomReport(),), title="oom.log")
     assert [*source_notes(facts, [replace(log, node="n2"), log])] == []
     assert [*source_notes(facts, [replace(log, node="n3")])] == [
@@ -155,7 +157,7 @@ def test_a_log_of_a_node_that_was_not_read_is_named_with_those_that_were() -> No
 
 def test_the_last_kill_before_since_is_named_if_there_is_none_after_it() -> None:
     now = datetime(2026, 11, 20, 14, tzinfo=UTC)
-    facts = KillFacts(Snapshot(), EventList((convert(SYSTEM_OOM, Event),)), Scope(), now)
+    facts = KillFacts(DEMO, Snapshot(), EventList((convert(SYSTEM_OOM, Event),)), Scope(), now, ())
     for seconds, shown in ((10_000, 1), (3600, 0)):
         kills, read = find_shown(facts, [], [], SourceOptions(), seconds)
         assert (len(kills), read.before is None) == (shown, bool(shown))

@@ -284,7 +284,10 @@ def _subjects(
         for pod in manifest.pods:
             if (scope if pod.namespace else anywhere).matches(pod):
                 settings = by_file[manifest.location.name]
-                duplicates = tuple(_duplicates(manifest.location))
+                location = manifest.location
+                prefix = f"{location.path}." if location.path else ""
+                twice = [path for path, _ in location.yaml.duplicates()] if location.yaml is not None else []
+                duplicates = tuple(path.removeprefix(prefix) for path in twice if path.startswith(prefix))
                 subjects.append(Subject(pod, manifest.raw, duplicates, namespace, settings))
                 locations[id(subjects[-1])] = manifest.location
     return subjects, locations, [*every.values()]
@@ -296,14 +299,6 @@ def _kustomization(folder: str | None) -> str:
 
     names = [Path(folder, name) for name in KUSTOMIZATIONS] if folder is not None else []
     return next((str(path) for path in names if path.is_file()), "")
-
-
-def _duplicates(location: DocumentLocation) -> Iterator[str]:
-    """Return the paths of the fields that an object of a file has twice, below the object."""
-    prefix = f"{location.path}." if location.path else ""
-    for path, _ in location.yaml.duplicates() if location.yaml is not None else ():
-        if path.startswith(prefix):
-            yield path.removeprefix(prefix)
 
 
 def _context(

@@ -11,19 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
-from kubectl_qos.cli import output, resources, sources
+from kubectl_qos.cli import flags, output, resources, sources
 from kubectl_qos.cli.commands import set as set_command
-from kubectl_qos.cli.flags import (
-    add_apply_flags,
-    add_contexts,
-    add_no_headers,
-    add_output,
-    add_switch,
-    add_target,
-    add_trial_flags,
-    add_write_flags,
-    whole_number,
-)
 from kubectl_qos.cli.options import KUSTOMIZE, ApplyOptions, SetOptions, SourceOptions, TableFormat
 from kubectl_qos.errors import InputError, QosError, UsageError
 
@@ -94,10 +83,10 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fix`."""
-    add_target(parser, "pod/search-0, deployment/api or node/worker-2; every node without it")
-    of_fix = whole_number("the number of a fix: 1 is the first one", 1)
+    flags.add_target(parser, "pod/search-0, deployment/api or node/worker-2; every node without it")
+    of_fix = flags.whole_number("the number of a fix: 1 is the first one", 1)
     parser.add_argument("--apply", dest="number", type=of_fix, metavar="N", help="apply fix N")
-    add_switch(
+    flags.add_switch(
         parser,
         "--priorities",
         help="find pods that die before less important ones (of lower priority), and the requests to raise",
@@ -107,17 +96,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="for a single node: how much its memory grows per second, such as 20Mi",
     )
-    add_switch(parser, "--all", help="show every fix on a terminal, not only the first ten")
-    add_no_headers(parser)
-    add_contexts(parser)
+    flags.add_switch(parser, "--all", help="show every fix on a terminal, not only the first ten")
+    flags.add_no_headers(parser)
+    flags.add_contexts(parser)
     help_ = (
         "every column, every fix with its proof, the strategic merge patch of one, a patch file of its"
         " workload for Kustomize, or a KubeletConfiguration;"
         " nothing is sent without --yes"
     )
-    add_output(parser, "wide", "json", "yaml", "patch", KUSTOMIZE, KUBELET_CONFIG, help_=help_)
-    add_write_flags(parser)
-    add_trial_flags(add_apply_flags(parser))
+    flags.add_output(parser, "wide", "json", "yaml", "patch", KUSTOMIZE, KUBELET_CONFIG, help_=help_)
+    flags.add_write_flags(parser)
+    flags.add_trial_flags(flags.add_apply_flags(parser))
 
 
 def run(options: Options) -> int:

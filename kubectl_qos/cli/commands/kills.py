@@ -73,13 +73,12 @@ class Options(DeathOptions):
 class KillFacts:
     """What deaths are judged by, and the time that `--since` counts from."""
 
+    resolved: sources.ResolvedSource
     snapshot: Snapshot
     event_list: EventList
     scope: Scope
     now: datetime
-    notes: tuple[str, ...] = ()
-    failed: bool = False
-    kernel_logs: Sequence[KernelLog] = ()
+    notes: tuple[str, ...]
     before: Kill | None = None
     """The newest kill before `--since`, if there is none after it."""
 
@@ -134,7 +133,11 @@ def run(options: Options) -> int:
     format_ = options.format.output
     in_detail = format_ == "wide" or (format_ is None and bool(_named(options)))
     notes = (*source_notes(facts, logs), *(() if in_detail else doubt_notes(kills)))
-    notes += (*hidden_note(facts.snapshot, _without_kill(options, facts, kills)),)
+    killed, references = {(kill.namespace, kill.pod) for kill in kills}, _named(options)
+    shown = (
+        pod for pod in facts.snapshot.pods if facts.scope.matches(pod) and is_referenced(pod, references)
+    )
+    notes += (*hidden_note(facts.snapshot, (pod for pod in shown if pod.key not in killed)),)
     if options.format.has_values or format_ == "name":
         if kills or not missing:
             from kubectl_qos.present.values.incidents import KillListValues, kill_values
@@ -147,15 +150,7 @@ def run(options: Options) -> int:
         output.notes(notes)
     for error in missing:
         output.print_error(error)
-    return EXIT_ERROR if facts.failed or missing else 0
-
-
-def _without_kill(options: Options, facts: KillFacts, kills: Sequence[Kill]) -> Iterator[Pod]:
-    killed, references = {(kill.namespace, kill.pod) for kill in kills}, _named(options)
-    for pod in facts.snapshot.pods:
-        is_shown = facts.scope.matches(pod) and is_referenced(pod, references)
-        if is_shown and pod.key not in killed:
-            yield pod
+    return EXIT_ERROR if facts.resolved.failed or missing else 0
 
 
 def _view(options: Options) -> TableView[Kill]:
@@ -187,8 +182,8 @@ def _read(options: Options) -> tuple[list[Kill], KillFacts, list[ApiError], list
     references = _named(options)
     source = options.source.without_usage().on_node(resources.parse_node(options.target))
     logs = read_logs(options.kernel_logs, source, local=options.local)
-    _, facts = read_facts(source, references, has_logs=bool(logs))
-    logs += facts.kernel_logs
+    facts = read_facts(source, references, has_logs=bool(logs))
+    logs += facts.resolved.source.kernel_logs()
     kills, facts = find_shown(facts, logs, references, source, options.since_seconds)
     missing = find_missing(references, facts, kills)
     return kills, facts, missing, logs
@@ -210,7 +205,7 @@ def find_shown(
     """Return the deaths of the named targets, from statuses and the store, and the facts with new notes."""
     from kubectl_qos.k8s.snapshot import Missing
     from kubectl_qos.present.list_notes import missing_sentence
-    from kubectl_qos.qos.kills.analyze import find_kills
+    from kubectl_qos.qos.kills.analyze import find_kills, is_since
 
     kills = find_kills(
         facts.snapshot,
@@ -240,7 +235,8 @@ def find_shown(
             why = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))
             facts = replace(facts, notes=(*facts.notes, why))
     kills = [kill for kill in kills if facts.scope.node is None or kill.node in {facts.scope.node, ""}]
-    shown = [kill for kill in kills if _is_shown(kill, facts, since_seconds)]
+    since = facts.now - timedelta(seconds=since_seconds or 0)
+    shown = [kill for kill in kills if since_seconds is None or is_since(kill, since)]
     return shown, facts if shown else replace(facts, before=next(iter(kills), None))
 
 
@@ -271,11 +267,10 @@ def _split(text: str) -> tuple[str, str]:
 
 def read_facts(
     source: SourceOptions, references: Sequence[resources.Reference], *, has_logs: bool
-) -> tuple[sources.ResolvedSource, KillFacts]:
+) -> KillFacts:
     """Read pods, nodes and events; without a cluster, kernel logs are enough. Raises QosError."""
     try:
-        resolved = sources.resolve_source(source)
-        return resolved, facts_of(resolved, references, has_logs=has_logs)
+        return facts_of(sources.resolve_source(source), references, has_logs=has_logs)
     except QosError as error:
         if isinstance(error, UsageError) or references or not (has_logs and source.is_cluster):
             raise
@@ -284,7 +279,7 @@ def read_facts(
 
         now = parse_time(source.at or "") or datetime.now(UTC)
         resolved = sources.ResolvedSource(NoCluster(error, now), Scope(node=source.node))
-        return resolved, facts_of(resolved, (), has_logs=True)
+        return facts_of(resolved, (), has_logs=True)
 
 
 def facts_of(
@@ -296,13 +291,12 @@ def facts_of(
     if not references and not has_logs:
         resources.require_places(resolved, snapshot)
     return KillFacts(
+        resolved,
         replace(snapshot, pods=(*snapshot.pods, *resolved.source.partial_pods())),
         resolved.source.event_list(resolved.scope.namespace),
         scope,
         resolved.source.now(),
         resolved.notes,
-        resolved.failed,
-        resolved.source.kernel_logs(),
     )
 
 
@@ -329,12 +323,6 @@ def find_missing(
         else:
             missing.append(ApiError(f"no pods of {reference} found", status=404, reason="NotFound"))
     return missing
-
-
-def _is_shown(kill: Kill, facts: KillFacts, since_seconds: int | None) -> bool:
-    from kubectl_qos.qos.kills.analyze import is_since
-
-    return since_seconds is None or is_since(kill, facts.now - timedelta(seconds=since_seconds))
 
 
 def source_notes(facts: KillFacts, logs: Sequence[KernelLog]) -> Iterator[str]:

@@ -66,7 +66,6 @@ class _Request(NamedTuple):
     """What a report is about: a source, a reference or all in scope, and the seconds before now."""
 
     source: SourceOptions
-    resolved: sources.ResolvedSource
     facts: kills_command.KillFacts
     logs: list[KernelLog]
     reference: resources.Reference | None
@@ -82,7 +81,8 @@ def _read(options: Options) -> _Request:
     )
     source, references = options.source.on_node(node), [reference] if reference is not None else []
     logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
-    resolved, facts = kills_command.read_facts(source, references, has_logs=bool(logs))
+    facts = kills_command.read_facts(source, references, has_logs=bool(logs))
+    resolved = facts.resolved
     # What was written down may be of any day.
     seconds = None if source.has_files or isinstance(resolved.source, NoCluster) else DAY_SECONDS
     bundled = resolved.source.report
@@ -101,7 +101,7 @@ def _read(options: Options) -> _Request:
         references = [reference] if reference is not None else []
         facts = kills_command.facts_of(resolved, references, has_logs=bool(logs))
     resources.require_places(resolved, facts.snapshot)
-    return _Request(source, resolved, facts, logs, reference, options.since_seconds or seconds)
+    return _Request(source, facts, logs, reference, options.since_seconds or seconds)
 
 
 def run(options: Options) -> int:
@@ -109,11 +109,12 @@ def run(options: Options) -> int:
     if options.anonymize and options.bundle is None:
         hint = "kubectl qos report -f FILE.tar.gz then writes the page without names"
         raise UsageError("--anonymize needs --bundle FILE.tar.gz", hint=hint)
-    source, resolved, facts, logs, reference, seconds = _read(options)
+    source, facts, logs, reference, seconds = _read(options)
+    resolved = facts.resolved
     references = [reference] if reference is not None else []
     snapshot = resolved.source.with_autoscalers(facts.snapshot, facts.scope.namespace)
     facts = replace(facts, snapshot=snapshot)
-    logs += facts.kernel_logs
+    logs += resolved.source.kernel_logs()
     kills, facts = kills_command.find_shown(facts, logs, references, source, seconds)
     if reference is not None and reference.kind != "Pod":
         names = {pod.name for pod in facts.snapshot.pods if kills_command.is_referenced(pod, references)}
@@ -155,7 +156,7 @@ def run(options: Options) -> int:
             output.note(f"wrote {options.bundle} {how}: review it before sharing")
     for error in missing:
         output.print_error(error)
-    return EXIT_ERROR if facts.failed or missing else 0
+    return EXIT_ERROR if resolved.failed or missing else 0
 
 
 def _about(

@@ -10,18 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kubectl_qos.cli import output, resources, sources
-from kubectl_qos.cli.flags import (
-    add_apply_flags,
-    add_choice,
-    add_output,
-    add_repeated,
-    add_switch,
-    add_target,
-    add_trial_flags,
-    add_write_flags,
-    whole_number,
-)
+from kubectl_qos.cli import flags, output, resources, sources
 from kubectl_qos.cli.options import KUSTOMIZE
 from kubectl_qos.cli.options import SetOptions as Options
 from kubectl_qos.errors import (
@@ -78,7 +67,7 @@ EXIT_CHANGES: Final = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `set`."""
-    add_target(parser, "pod/search-0 or deployment/api; not needed where the files of -f have only one")
+    flags.add_target(parser, "pod/search-0 or deployment/api; not needed where the files of -f have only one")
     values = parser.add_argument_group("which values")
     for side in ("requests", "limits"):
         values.add_argument(
@@ -87,15 +76,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="RESOURCE=VALUE,…",
             help=f"{side}, such as cpu=100m,memory=256Mi; memory=+1Gi adds to it, memory- removes it",
         )
-    add_repeated(
+    flags.add_repeated(
         values,
         *("-c", "--container"),
         dest="containers",
         metavar="NAME",
         help="the containers to change, init containers included (default: all); may use * and repeat",
     )
-    add_switch(values, "--pod-level", help="change spec.resources of the pod, not its containers")
-    add_choice(
+    flags.add_switch(values, "--pod-level", help="change spec.resources of the pod, not its containers")
+    flags.add_choice(
         values,
         "--class",
         CLASSES,
@@ -110,13 +99,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     values.add_argument(
         "--rank-below",
-        type=whole_number("a rank: write a number from 1 (the next victim) on", 1),
+        type=flags.whole_number("a rank: write a number from 1 (the next victim) on", 1),
         metavar="N",
         help="find the least memory requests, in Mi, with which it is the N-th pod of its node to be killed,"
         " or a later one; 1 is the next victim",
     )
     printed = parser.add_argument_group("what is printed")
-    add_output(
+    flags.add_output(
         printed,
         *("json", "yaml", "patch", KUSTOMIZE, "manifest"),
         help_="the preview with its findings, only the strategic merge patch, a patch file of the workload"
@@ -124,12 +113,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " manifest is the object in the server's answer",
     )
     help_ = "as kubectl diff: 0 if nothing would change, 1 if something would, above 1 for errors"
-    add_switch(printed, "--exit-code", help=help_)
-    add_write_flags(printed)
-    applied = add_apply_flags(parser)
+    flags.add_switch(printed, "--exit-code", help=help_)
+    flags.add_write_flags(printed)
+    applied = flags.add_apply_flags(parser)
     help_ = "how to apply (default: in-place for pods, template for workloads)"
-    add_choice(applied, "--by", ("in-place", "template"), help=help_)
-    add_trial_flags(applied)
+    flags.add_choice(applied, "--by", ("in-place", "template"), help=help_)
+    flags.add_trial_flags(applied)
 
 
 def run(options: Options) -> int:

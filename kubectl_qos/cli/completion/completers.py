@@ -58,7 +58,12 @@ class Names:
     def containers(self, kind: str, name: str) -> list[str]:
         """List the containers of a pod or workload, init containers last."""
         find = self._find_on_server if self.options.is_cluster else self._find_in_files
-        return _or_nothing(lambda: _container_names(find(kind, name)))
+
+        def read() -> list[str]:
+            pod = find(kind, name)
+            return [item.name for item in (*pod.containers, *pod.init_containers)] if pod is not None else []
+
+        return _or_nothing(read)
 
     def kubeconfig(self, entries: str) -> list[str]:
         """List the `contexts`, `clusters` or `users` of the kubeconfig. Raises QosError."""
@@ -79,10 +84,8 @@ class Names:
         ]
 
     def _find_in_files(self, kind: str, name: str) -> Pod | None:
-        pods = self._read_files().pods
-        return next(
-            (pod for pod in pods if (pod.kind, pod.name) == (kind, name) and self._is_in_scope(pod)), None
-        )
+        pods = filter(self._is_in_scope, self._read_files().pods)
+        return next((pod for pod in pods if (pod.kind, pod.name) == (kind, name)), None)
 
     def _read_files(self) -> Snapshot:
         from kubectl_qos.cluster.files import DEMO_FILE, FileSource
@@ -116,9 +119,7 @@ class Names:
         group = WORKLOADS[kind].group if kind in WORKLOADS else "/api/v1"
         path = list_path(f"{kind.lower()}s", connection.namespace if is_namespaced else None, group)
         table = KubeApi(connection, retries=False).table(path, query)
-        return [
-            NamedObject(cells[table.name_column], ", ".join(_describe(cells))) for cells in table.objects()
-        ]
+        return [NamedObject(cells["Name"], ", ".join(_describe(cells))) for cells in table.objects()]
 
     def _find_on_server(self, kind: str, name: str) -> Pod:
         """Request the object itself: tables have no containers."""
@@ -139,12 +140,6 @@ def _or_nothing(read: Callable[[], list[T]]) -> list[T]:
 
         traceback.print_exc()
         return []
-
-
-def _container_names(pod: Pod | None) -> list[str]:
-    if pod is None:
-        return []
-    return [item.name for item in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))]
 
 
 def _describe(cells: Mapping[str, str]) -> Iterator[str]:
