@@ -18,7 +18,6 @@ from kubectl_qos.present.format import duration
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
-    from kubectl_qos.cli.resources import Reference
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.cluster.kube_api import UsageReader
     from kubectl_qos.cluster.source import PastSource, Source
@@ -55,9 +54,9 @@ class ResolvedSource(NamedTuple):
         """Return the scope with these names."""
         return replace(self.scope, names=frozenset(names))
 
-    def scope_of(self, references: Iterable[Reference]) -> Scope:
-        """Return the scope with the names of pods, unchanged without any: a workload's pods have others."""
-        names = {reference.name if reference.kind == "Pod" else None for reference in references}
+    def scope_of(self, references: Iterable[tuple[str, str]]) -> Scope:
+        """Return the scope with the names of pods (kind and name); a workload's pods have other names."""
+        names = {name if kind == "Pod" else None for kind, name in references}
         return self.scope if None in names or not names else self.named(*filter(None, names))
 
     def print_notes(self) -> int:
