@@ -456,10 +456,10 @@ def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 def clusters(answered: Iterable[str], errors: Mapping[str, QosError]) -> tuple[ClusterValues, ...]:
     """Return the asked clusters for a document."""
     names = [*(name for name in answered if name not in errors), *errors]
-    told = [(name, errors.get(name)) for name in names]
+    rows = [(name, errors.get(name)) for name in names]
     return tuple(
         ClusterValues(cluster=name, error=str(error) if error else None, hint=(error and error.hint) or None)
-        for name, error in told
+        for name, error in rows
     )
 
 
