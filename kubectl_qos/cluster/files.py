@@ -349,8 +349,8 @@ class FileSource(Source):
         parsed.admit()
         if parsed.skipped:
             self.skipped[f"documents without apiVersion and kind are skipped: {parsed.skipped}"] = None
-        found = parsed.pods or parsed.nodes or parsed.events or parsed.partial_pods
-        if self._keeps or found or (self._may_be_empty and not parsed.problems):
+        objects = parsed.pods or parsed.nodes or parsed.events or parsed.partial_pods
+        if self._keeps or objects or (self._may_be_empty and not parsed.problems):
             return parsed
         if parsed.problems:
             first, *others = parsed.problems
