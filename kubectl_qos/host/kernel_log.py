@@ -33,9 +33,10 @@ _MOST_OPEN: Final = 16
 _FIRST_LINES: Final = 1_000
 
 _RELEVANT: Final = re.compile(
-    r"invoked oom-killer|oom-kill:|[Kk]ill(?:ed)? process|oom_reaper: |oom\.group set|killed as a result of"
+    r"invoked oom-killer|oom-kill:|(?:(?:Memory cgroup out|Out) of memory: )?[Kk]ill(?:ed)? process"
+    r"|oom_reaper: |oom\.group set|killed as a result of"
 )
-"""What only a report has: a line with it and an unknown prefix is not read, and that is said."""
+"""What only a report has: a line with it and an unknown prefix is read if no line is the kernel's."""
 _WORDS: Final = (
     *("oom", "ill", "ask", "emory", "total_vm", "Mem-Info", "SIG", "ictim", "usage", "panic", "CPU: "),
     *("OOM", "signal ", *(program for killer in KILLERS for program in killer.log.programs)),
@@ -140,7 +141,7 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
         left_out,
         log.count,
         fragments=tuple(fragments),
-        unread=tuple(reader.unread),
+        unread=reader.unread,
         is_kernel=log.is_kernel,
         first_line=log.first_line,
     )
@@ -375,9 +376,24 @@ class _LogReader:
     def __init__(self, now: datetime | None) -> None:
         self._open: deque[ReportBuilder] = deque()
         self.lines = _MessageReader(now, lambda: any(report.is_inside for report in self._open))
-        self.unread: list[int] = []
+        self._unread: list[LogRecord] = []
+
+    @property
+    def unread(self) -> tuple[int, ...]:
+        return tuple(record.line for record in self._unread)
 
     def reports(self, numbered: Iterator[Numbered]) -> Iterator[OomReport]:
+        has_cause = False
+        for report in self._reports(numbered):
+            has_cause |= report.has_cause
+            yield report
+        if not (has_cause or self.lines.is_kernel):
+            unread, self._unread = self._unread, []
+            for record in unread:
+                yield from self._take(record)
+            yield from self._rest()
+
+    def _reports(self, numbered: Iterator[Numbered]) -> Iterator[OomReport]:
         for record in self.lines.records(numbered):
             if record is None:
                 for report in self._open:
@@ -386,8 +402,7 @@ class _LogReader:
             parts = _NEW_LINE.split(record.message)
             for message in parts:
                 yield from self._take(replace(record, message=message) if len(parts) > 1 else record)
-        while self._open:
-            yield self._close()
+        yield from self._rest()
 
     def _take(self, record: LogRecord) -> Iterator[OomReport]:
         reaped = REAPED.match(record.message)
@@ -422,8 +437,12 @@ class _LogReader:
             self._open = begun.merge(self._open)
             if len(self._open) > _MOST_OPEN:
                 yield self._close()
-        elif not record.program and _RELEVANT.search(record.message) is not None:
-            self.unread.append(record.line)
+        elif not record.program and (words := _RELEVANT.search(record.message)) is not None:
+            self._unread.append(replace(record, message=record.message[words.start() :]))
+
+    def _rest(self) -> Iterator[OomReport]:
+        while self._open:
+            yield self._close()
 
     def _close(self) -> OomReport:
         return self._open.popleft().report(is_filtered=self.lines.is_filtered)

@@ -44,7 +44,7 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
             host = (source["host"] or "").strip(".")  # It may be missing in a copy.
             fields["node"], position = host or fields.get("node", ""), source.end()
             fields["is_kernel"] = source["program"] != "systemd"
-        elif kind == "iso" and (stream := _STREAM.match(text, position)) is not None:
+        elif kind in {"iso", "kibana"} and (stream := _STREAM.match(text, position)) is not None:
             fields["node"], position = fields.get("node") or stream["name"], stream.end()
     if text.startswith("{", position):
         return _json_record(text[position:], fields, now)
@@ -368,7 +368,8 @@ _OWN_TIME: Final = re.compile(
     rf'\b[IWEF](?P<month>\d\d)(?P<day>\d\d) (?P<clock>{_CLOCK}) |\btime="(?P<iso>{_ISO})"', re.ASCII
 )
 _STREAM: Final = re.compile(
-    rf"(?P<name>[\w./:$@\[\]-]{{1,512}}) (?=\[ *\d+\.\d|<\d{{1,3}}>|\{{\"|(?:{MONTH}) [ \d]\d \d\d:)",
+    r"(?P<name>[\w./:$@\[\]-]{1,512})"
+    rf"(?:\t| (?=\[ *\d+\.\d|<\d{{1,3}}>|\{{\"|(?:{MONTH}) [ \d]\d \d\d:))",
     re.ASCII,
 )
 _NODE_LABEL: Final = re.compile(r'\b(?:node|nodename|node_name|hostname|host|instance)="([^"]{1,253})"')

@@ -246,6 +246,8 @@ def _without_list(lines: Iterator[str]) -> Iterator[str]:
     texts = [line for line in head if line and not line.isspace()]
     items = sum(_ITEM.match(text) is not None for text in texts)
     is_list = items > 1 and items >= _MOST_OF_LIST * len(texts)
+    if texts and _columns(texts[0]):
+        return chain(head, lines)
     if is_list:
         return (_ITEM.sub("", line).strip("`") or line for line in chain(head, lines))
     foreign = sum(_FOREIGN.match(text) is not None and _is_unread(text) for text in texts)

@@ -330,7 +330,7 @@ def test_of_two_at_once_without_callers_the_first_breaks_off() -> None:
         "2026-11-20T21:22:40+0000 node1 node-problem-detector[7]: {}",
         '{{"MESSAGE": "{}", "_TRANSPORT": "stdout", "SYSLOG_IDENTIFIER": "kernel"}}',
         '{{"msg": "{}", "facility": "user"}}',
-        "I saw: {}",
+        "[ 7.5] eth0: link up\nI saw: {}",
     ],
 )
 def test_what_other_programs_write_is_no_report(line: str) -> None:

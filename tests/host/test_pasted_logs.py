@@ -173,6 +173,24 @@ def test_what_a_person_writes_before_the_words_of_the_kernel() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("In messages I found `{}`, but the pod was not restarted.", ""),
+        ("| when | where | what |\n|---|---|---|\n| 2026-11-20T12:00:07Z | n1 | {} |", "2026-11-20T12:00:07Z"),
+        ('echo "it says: {}" >> notes\nexit 1', ""),
+    ],
+    ids=["a sentence", "a cell of a table", "a script"],
+)
+def test_words_of_the_kernel_within_prose(text: str, time: str) -> None:
+    kill = kill_of(text.format(KILLED).split("\n"))
+    assert (kill.diagnosis.mechanism, kill.time) == (Mechanism.MEMORY_LIMIT, time)
+    assert kill.report is not None
+    assert kill.report.victims == report_of([KILLED]).victims
+    (full,) = read_log([f"he wrote: {SUMMARY}", f"he wrote: {KILLED}"], NOW).reports
+    assert (full.task_memcg, full.oom_memcg, full.victims) == (SCOPE, SLICE, kill.report.victims)
+
+
+@pytest.mark.parametrize(
     ("said", "confidence"),
     [
         ("Failed with result 'oom-kill'.", Confidence.LIKELY),
@@ -524,6 +542,8 @@ def test_the_message_of_an_event(form: str) -> None:
         "+[ 8523.300000] ",
         "dmesg-x9k dmesg [ 8523.300000] ",
         "Nov 20, 2026 @ 12:00:07.400\t",
+        "Nov 20, 2026 @ 12:00:07.400\tworker-a\t",
+        "2026-11-20T12:00:07.400Z\tworker-a\t",
         "[\u00a08523.300000]\u00a0",
         "[Kernel dmesg] [ 8523.300000] ",
         "[2026-11-20 12:00:07 UTC] kernel: ",
@@ -755,6 +775,8 @@ def test_comma_separated_values(header: str) -> None:
     assert (report.line, report.is_table_whole, len(report.tasks)) == (2, True, 3)
     joined = "\n".join((texts[0], *MESSAGES[1:]))
     assert len(report_of([header, f'2026-11-20T12:00:07Z,"{joined}"']).tasks) == 3, "one row of many lines"
+    dmesg = report_of([header, *(f'2026-11-20T12:00:07Z,"{line}"' for line in LINES)])
+    assert (dmesg.time, len(dmesg.tasks)) == ("2026-11-20T12:00:07Z", 3)
 
 
 def test_a_row_that_is_none(tmp_path: Path) -> None:

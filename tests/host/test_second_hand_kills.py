@@ -82,6 +82,12 @@ def test_the_kernels_own_report_counts(line: str, place: int) -> None:
     assert len(kills_of([*(f"Nov 20 12:00:07 n1 kernel: {text}" for text in MESSAGES), later])) == 2
 
 
+def test_an_event_of_docker_names_the_pod() -> None:
+    labels = f"image=web:1, io.kubernetes.container.name=web, io.kubernetes.pod.uid={UID}, name=k8s_web"
+    kill = kill_of([f"2026-11-20T12:00:07.123456789Z container oom {ID} ({labels})"])
+    assert (kill.pod_uid, kill.container_id) == (UID, ID)
+
+
 def test_of_two_lines_about_one_kill_the_one_with_the_victim_counts() -> None:
     created, task, *_ = SECOND_HAND
     named = kill_of([task, created, f"{KLOG}Got sys oom event: {OOM_INSTANCE}"])

@@ -39,7 +39,7 @@ _LOGGED: Final = tuple(
         ("kubelet", r"Got sys oom event from cadvisor: &\{(?P<task>/\S*) "),
         ("kubelet", r"Created an OOM event in container \W{0,2}(?P<task>/[^\s\"\\]*)"),
         ("containerd", r"TaskOOM event .{0,20}?(?i:container_?ID)\W{1,6}(?P<id>[\da-f]{64})"),
-        ("docker", r"\bcontainer oom (?P<id>[\da-f]{64})"),
+        ("docker", r"\bcontainer oom (?P<id>[\da-f]{64})(?:.*?\.pod\.uid=(?P<uid>[\da-f-]{36}))?"),
     )
 )
 _WORDS: Final = ("OOM event", "sys oom event", "container oom ")
@@ -131,7 +131,8 @@ class SecondHandKill(ReportBuilder):
         said = _groups(match)
         if "pid" in said:
             self._victims.append(Killed(int(said["pid"]), said["comm"]))
-        path = f"cri-containerd-{said['id']}.scope" if "id" in said else said["task"].rstrip("/")
+        pod = f"/kubepods/pod{said['uid']}/" if "uid" in said else ""
+        path = f"{pod}cri-containerd-{said['id']}.scope" if "id" in said else said["task"].rstrip("/")
         self._set(logged_by=by, task_memcg=path, constraint=_CONSTRAINTS.get(said.get("constraint", "")))
         self._part = ReportPart.KILLED
         return True
