@@ -201,6 +201,8 @@ def mechanism_sentence(kill: Kill) -> str:
         text = text.replace("as memory ran out", "on request (SysRq f)")
     if not report.line:
         text = text.replace(_OF_LOG, "the event does not say which")
+    if report.is_of_guest and report.constraint is Constraint.NONE:
+        text = _BY_GUEST
     if report.oom_memcg:
         qos = class_of_path(report.oom_memcg)
         text = text.replace(_OF_ANY_PODS, f"of all {qos.value} pods together" if qos else "of all pods")
@@ -220,6 +222,10 @@ def _killed(kill: Kill) -> str:
     return text
 
 
+_BY_GUEST: Final = (
+    "killed by the kernel of its pod's virtual machine (Kata), which ran out of memory: it has the sum of its"
+    " containers' limits, and Kata's default_memory"
+)
 _OF_ANY_PODS: Final = "of all pods, or of those of a class"
 _OF_LOG: Final = "the log does not say which (the line that names it is missing or cut)"
 
@@ -491,6 +497,27 @@ def _swap_and_shares(report: OomReport) -> Iterator[str]:
         )
     if report.constraint is Constraint.MEMCG and pod_cgroup(report.oom_memcg) is not None:
         yield from _swap(report)
+    elif report.constraint is Constraint.NONE:
+        yield from _node_memory(report)
+
+
+def _node_memory(report: OomReport) -> Iterator[str]:
+    """Say what else of a machine's memory was used up, or why an allocation failed with memory left."""
+    memory, total_kb, free_kb = report.memory, report.memory.total_swap_kb, report.memory.free_swap_kb
+    whole_kb = (memory.total_ram_pages or 0) * report.page_bytes >> 10
+    if memory.huge_kb and memory.huge_kb * _NOTABLE >= whole_kb:
+        huge = in_mi(memory.huge_kb << 10)
+        yield f"{huge} are reserved as huge pages, which only pods that request them can use"
+    if total_kb and free_kb is not None:
+        used, whole = in_mi((total_kb - free_kb) << 10), in_mi(total_kb << 10)
+        is_full = total_kb - free_kb >= total_kb * _FULL_SWAP
+        full = f"swap was full too, {used} of {whole}: if it is zram, that is in memory too, compressed"
+        yield full if is_full else f"{used} of {whole} of swap were in use: not all memory can be swapped"
+    if report.order > 0:
+        how = "was in smaller pieces, not used up"
+        if memory.is_short is not False:
+            how = "may have been in smaller pieces"
+        yield f"the allocation wanted {1 << report.order} pages in a row (order {report.order}): memory {how}"
 
 
 def _swap(report: OomReport) -> Iterator[str]:

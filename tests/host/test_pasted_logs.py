@@ -39,6 +39,7 @@ KILLED = (
     " file-rss:400kB, shmem-rss:0kB, UID:0 pgtables:260kB oom_score_adj:990"
 )
 OLD_KILLED = "Memory cgroup out of memory: Kill process 4711 (leaky) score 1894 or sacrifice child"
+OUT = "Out of memory: Killed process 7 (a) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB"
 V1 = f"/kubepods/burstable/pod{UID}"
 MESSAGES = [
     "leaky invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=990",
@@ -176,7 +177,10 @@ def test_what_a_person_writes_before_the_words_of_the_kernel() -> None:
     ("text", "time"),
     [
         ("In messages I found `{}`, but the pod was not restarted.", ""),
-        ("| when | where | what |\n|---|---|---|\n| 2026-11-20T12:00:07Z | n1 | {} |", "2026-11-20T12:00:07Z"),
+        (
+            "| when | where | what |\n|---|---|---|\n| 2026-11-20T12:00:07Z | n1 | {} |",
+            "2026-11-20T12:00:07Z",
+        ),
         ('echo "it says: {}" >> notes\nexit 1', ""),
     ],
     ids=["a sentence", "a cell of a table", "a script"],
@@ -872,7 +876,7 @@ def test_a_call_by_hand() -> None:
     lines = [
         "kworker/0:2 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=-1, oom_score_adj=0",
         "oom-kill:constraint=CONSTRAINT_NONE,global_oom,task_memcg=/system.slice/a.service,task=a,pid=7,uid=0",
-        "Out of memory: Killed process 7 (a) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB",
+        OUT,
     ]
     older = lines[0].replace("-1", "0")
     said = "sysrq: SysRq : Manual OOM execution"
@@ -894,13 +898,64 @@ def test_a_call_by_hand() -> None:
     assert text_of(kill_of([*short, *lines[1:]])).count("SysRq") == 0
 
 
+@pytest.mark.parametrize(
+    ("order", "free", "more", "said"),
+    [
+        (0, 400, ["Free swap  = 300kB", "Total swap = 4194300kB"], "swap was full too, 4095.7Mi of 4096Mi"),
+        (
+            0,
+            400,
+            ["Free swap  = 5148808kB", "Total swap = 8388604kB"],
+            "3163.9Mi of 8192Mi of swap were in use",
+        ),
+        (3, 9000, [], "wanted 8 pages in a row (order 3): memory was in smaller pieces, not used up"),
+        (2, None, [], "wanted 4 pages in a row (order 2): memory may have been in smaller pieces"),
+        (
+            0,
+            400,
+            [
+                f"Node {node} hugepages_total=4 hugepages_free=4 hugepages_surp=0 hugepages_size=2048kB"
+                for node in "01"
+            ],
+            "16Mi are reserved as huge pages, which only pods that request them can use",
+        ),
+    ],
+    ids=["full swap", "swap that helps no more", "pieces", "perhaps pieces", "huge pages"],
+)
+def test_why_a_node_ran_out(order: int, free: int | None, more: list[str], said: str) -> None:
+    zone = f"Node 0 DMA free:{free}kB min:300kB low:400kB high:500kB present:16000kB managed:15000kB"
+    lines = [
+        f"leaky invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order={order}, oom_score_adj=0",
+        *MESSAGES[1:2],
+        "Mem-Info:",
+        *([zone] if free is not None else []),
+        *more,
+        "4000 pages RAM",
+        OUT,
+    ]
+    assert said in text_of(kill_of(lines))
+    by_hand = text_of(kill_of([line.replace(f"order={order}", "order=-1") for line in lines]))
+    assert "in a row" not in by_hand
+    assert "in a row" not in text_of(kill_of([line.replace(f"order={order}", "order=0") for line in lines]))
+
+
+def test_the_virtual_machine_of_a_pod_is_no_node() -> None:
+    lines = [
+        f'time="2026-11-20T12:00:07Z" level=debug sandbox={ID} vmconsole="[ 7.5] {message}"'
+        for message in ("a invoked oom-killer: gfp_mask=0xcc0, order=0, oom_score_adj=0", OUT)
+    ]
+    kill = kill_of(lines)
+    assert kill.diagnosis.mechanism is Mechanism.CGROUP_LIMIT
+    assert "by the kernel of its pod's virtual machine (Kata), which ran out of memory" in text_of(kill)
+
+
 def test_a_page_fault_that_failed_says_nothing_about_the_memory_of_the_node() -> None:
     lines = [
         "leaky invoked oom-killer: gfp_mask=0x0(), order=0, oom_score_adj=0",
         "Mem-Info:",
         "Node 0 DMA free:9000kB min:300kB low:400kB high:500kB present:16000kB managed:15000kB",
         "4000 pages RAM",
-        "Out of memory: Killed process 7 (a) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB",
+        OUT,
     ]
     kill = kill_of(lines)
     assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == ("node", Confidence.LIKELY)
@@ -1153,6 +1208,8 @@ def test_the_largest_processes_inside_and_outside_pods() -> None:
     assert "counts as 100 % of the memory that ran out, 3890.8Mi, so its 98.3Mi hardly matter: mysqld" in text
     assert kill.report is not None
     assert [user.is_in_pod for user in memory_users(kill.report)] == [False, True, False, True]
+    older = memory_users(report_of([line.replace("0 mysqld", "-998 mysqld") for line in lines]))
+    assert older[0].is_in_pod, "before 1.20 Guaranteed pods have that of a sandbox"
     session = [line.replace(SCOPE, "/user.slice/session-2.scope") for line in lines]
     assert "leaky (4711, outside pods) 98Mi" in text_of(kill_of(session))
 

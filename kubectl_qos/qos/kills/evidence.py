@@ -196,7 +196,7 @@ def reported_mechanism(report: OomReport) -> Mechanism:
     if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}:
         return Mechanism.MEMORY_NODES
     if report.constraint is Constraint.NONE:
-        return Mechanism(BY_RANK.id)
+        return Mechanism.CGROUP_LIMIT if report.is_of_guest else Mechanism(BY_RANK.id)
     if not report.oom_memcg or report.oom_memcg.endswith(CUT):
         return Mechanism.MEMORY_LIMIT
     return _AT_LEVEL[path_level(report.oom_memcg, report.task_memcg)]

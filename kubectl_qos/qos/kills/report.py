@@ -6,6 +6,7 @@ why the kernel chose its victim (choice.py).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -148,6 +149,8 @@ class MemoryState:
     ram_pages: int | None = None
     reserved_pages: int | None = None
     total_swap_kb: int | None = None
+    free_swap_kb: int | None = None
+    huge_kb: int | None = None
     shmem_pages: int | None = None
     page_kb: int | None = None
     swap_kb: int | None = None
@@ -197,6 +200,7 @@ class MemoryState:
         return (what, usage, limit) if is_full else None
 
 
+_SANDBOX: Final = re.compile(r"[\da-f]{64}", re.ASCII)
 _FULL: Final = 0.99
 """A limit counts as reached above this share: others may have freed a little since."""
 NOTHING_PRINTED: Final = MemoryState()
@@ -215,6 +219,8 @@ class OomReport:
     kernel: str = ""
     """The release in the line with the processor."""
     invoker: Invoker | None = None
+    order: int = 0
+    """The allocation wanted 2 ** order pages in a row."""
     constraint: Constraint | None = None
     memory_nodes: str = ""
     """The NUMA nodes that ran out, as the kernel lists them."""
@@ -258,6 +264,11 @@ class OomReport:
     """The kernel's release that changed the words of the report."""
     year_is_guessed: bool = False
     line: int = field(default=0, compare=False)
+
+    @property
+    def is_of_guest(self) -> bool:
+        """Whether it is of the kernel in a virtual machine of Kata, whose sandbox has a long name."""
+        return _SANDBOX.fullmatch(self.node) is not None
 
     @property
     def has_cause(self) -> bool:

@@ -134,6 +134,10 @@ class MemoryLines:
         """Add sizes of the machine."""
         self._machine = {name: int(size) for name, size in sizes.items() if size} | self._machine
 
+    def add_huge_pages(self, total: int, kib: int) -> None:
+        """Add the huge pages of one size that a NUMA node reserves."""
+        self._machine["huge_kb"] = self._machine.get("huge_kb", 0) + total * kib
+
     def add_zone(self, zone: str, free: str, high: str, present: str) -> None:
         """Add a zone of memory, in KiB."""
         self._zones[zone] = int(free), int(high), int(present)

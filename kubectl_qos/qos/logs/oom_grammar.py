@@ -57,8 +57,10 @@ COUNTERS zone (?P<zone>Node \d+ \w+) free:(?P<free>\d{1,18})kB .{0,99}?\bhigh:(?
     \b.{0,400}?\bpresent:(?P<present>\d{1,18})kB
 COUNTERS machine Mem-Info:(?P<begins>)|(?P<ram_pages>\d{1,18}) pages RAM$
     |(?P<reserved_pages>\d{1,18}) pages res
-    |Total swap +=? ?(?P<total_swap_kb>\d{1,18})kB|Node \d+ \w+: \d+\*(?P<page_kb>\d{1,3})kB\b
+    |Total swap +=? ?(?P<total_swap_kb>\d{1,18})kB|Free swap +=? ?(?P<free_swap_kb>\d{1,18})kB
+    |Node \d+ \w+: \d+\*(?P<page_kb>\d{1,3})kB\b
     |mapped:\d+ shmem:(?P<shmem_pages>\d{1,18})\b
+COUNTERS huge Node \d+ hugepages_total=(?P<total>\d{1,12}) .{0,60}size=(?P<kib>\d{1,9})kB
 STATISTICS statistics Memory cgroup stats for ?(?P<path>/\S*):(?:\s(?P<inline>.*)|$)
 STATISTICS statistic (?P<name>[a-z][a-z_0-9]{2,40}) (?P<size>\d{1,18})$
 TABLE title Tasks state

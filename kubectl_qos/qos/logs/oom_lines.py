@@ -280,7 +280,7 @@ class ReportBuilder:
             is_manual = None  # Before 4.4 the order of a call by hand is 0.
         invoker = Invoker(comm, None, int(adj[1]) if adj is not None else None)
         self._set(invoker=invoker, is_certain=True, is_manual=self._report.is_manual or is_manual)
-        self._set(is_by_page_fault=_NO_MASK.search(rest) is not None)
+        self._set(is_by_page_fault=_NO_MASK.search(rest) is not None, order=int(order[1]) if order else 0)
         return True
 
     def _parse_processor(self, pid: str, rest: str) -> bool:
@@ -342,6 +342,10 @@ class ReportBuilder:
         """Parse sizes of the machine; alone they may be about a failed allocation."""
         self._memory.add_machine(**sizes)
         return self._part > 0 or begins is not None
+
+    def _parse_huge(self, total: str, kib: str) -> bool:
+        self._memory.add_huge_pages(int(total), int(kib))
+        return self._part > 0
 
     def _parse_title(self) -> bool:
         self._set(is_certain=True)
