@@ -53,6 +53,10 @@ _ONE_SPACE: Final = re.compile(
     r"^(?:(\S+) )?(\S+) (READY|\d+/\d+) (\S+) (RESTARTS|\d+)(?: (.*))?$", re.MULTILINE
 )
 """The rows of pods from a page that shows one space for many."""
+_TOP_ONE_SPACE: Final = re.compile(
+    r"^(?:\S+ ){1,3}(?:CPU\(cores\)(?: \S+)+|\d+m(?: \d+%)? \d+[KMGT]i(?: \d+%)?)$", re.MULTILINE
+)
+"""The same of kubectl top."""
 _MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s*$)", re.MULTILINE)
 """Not an object of JSON that a person has cut."""
 _END_WORD: Final = re.compile(r"\b(?:[eE]xitCode|Evicted|Preempting|OutOfmemory)\b")
@@ -71,6 +75,10 @@ _LOW: Final = re.compile(
     r"(?:which exceeds its request of \S+\.|request is \S+, has larger consumption of [\w-]+\.))*"
 )
 """What a kubelet says of a pod that it evicts: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
+_LOGGED: Final = re.compile(
+    r'resourceName="([\w-]+)"(?:(?!resourceName=).)*? evicted successfully" pod="([^"/]*)/([^"]*)"'
+)
+"""The lines of a kubelet's log about an eviction: eviction_manager.go (synchronize, waitForPodsCleanup)."""
 _SAID: Final = (
     ("Evicted", _LOW),
     ("Preempting", re.compile("Preempted in order to admit critical pod")),
@@ -155,6 +163,7 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
     whole = content.decode(errors="replace")
     text = "\n".join(line.rstrip() for line in _LEFT_OUT.sub("", whole).expandtabs().splitlines())
     text = _ONE_SPACE.sub(lambda row: "  ".join(filter(None, row.groups())), _FLUSH_LEFT.sub("  ", text))
+    text = _TOP_ONE_SPACE.sub(lambda row: row[0].replace(" ", "  "), text)
     for old, new in _OLD_WORDS:
         text = text.replace(old, new)
     return (_printed(whole, text) if _TEXT.search(text) is not None else []) or _alone(text)
@@ -189,10 +198,12 @@ def _pod_alone(text: str) -> dict[str, Any] | None:
     """Return the pod of a text in YAML or JSON that is its status, or a whole part of one."""
     import yaml
 
-    try:
+    document = None
+    with suppress(yaml.YAMLError):
         document = read_yaml(text)
-    except yaml.YAMLError:
-        return None
+    if document is None and text.lstrip().startswith('"'):  # A part of JSON has lost its braces.
+        with suppress(yaml.YAMLError):
+            document = read_yaml(f"{{{text}}}")
     status: Any = document.value if document is not None else None
     if isinstance(status, dict) and isinstance(status.get("status"), dict):
         status = status["status"]
@@ -215,6 +226,13 @@ def _pod_of_status(status: dict[str, Any]) -> dict[str, Any]:
 def _evicted_alone(text: str) -> Iterator[dict[str, Any]]:
     """Yield the pods of a text that has only what their kubelet said as it evicted them."""
     metadata = {"name": _UNKNOWN_NAME, **dict(_NAMED.findall(text)[::-1])}
+    for resource, namespace, name in _LOGGED.findall(text):
+        status = {
+            "phase": "Failed",
+            "reason": "Evicted",
+            "message": f"The node was low on resource: {resource}.",
+        }
+        yield _pod_of_status(status) | {"metadata": {"namespace": namespace, "name": name}}
     for reason, message in dict.fromkeys(
         (why, match[0]) for why, form in _SAID for match in form.finditer(text)
     ):
@@ -346,6 +364,7 @@ def _row_without_titles(line: str) -> Iterator[dict[str, str]]:
 
 def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any]:
     kind, _, name = row.get("OBJECT", f"{row.get('KIND', '')}/{row.get('NAME', '')}").partition("/")
+    name = name or _UNKNOWN_NAME
     component, _, host = row.get("FROM", "").partition(", ")  # kubectl before 1.19 has the node too.
     if kind:
         involved = {"kind": _KINDS.get(kind, kind), "name": name, "namespace": row.get("NAMESPACE", "")}

@@ -296,5 +296,9 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         " workload: another process may have that name"
     ),
     Fact.EVENT_VICTIM: _event_victim,
+    Fact.OF_NODE: lambda details: (
+        f"{escape(details['command'])} is a service of the node, no container: kubeReserved and"
+        " systemReserved keep memory for these from the pods"
+    ),
     Fact.NEIGHBOURS: _neighbours,
 }

@@ -582,6 +582,36 @@ def test_the_node_of_an_event_is_in_its_source() -> None:
     assert kill.node == "worker-2"
 
 
+def test_an_event_in_a_table_that_names_no_pod() -> None:
+    row = "38m         Warning   Evicted   Pod    The node was low on resource: memory."
+    (kill,) = kills(f"LAST SEEN   TYPE      REASON    KIND   MESSAGE\n{row}")
+    assert next(detail_lines(kill)) == "a pod without its name"
+
+
+@pytest.mark.parametrize("end", ["}", "},"])
+def test_a_part_of_a_status_between_its_braces(end: str) -> None:
+    (kill,) = kills(f'"name": "app",\n"lastState": {{"terminated": {json.dumps(CRICTL)}}}{end[1:]}')
+    assert (kill.container, kill.exit_code) == ("app", 137)
+
+
+def test_a_kubelet_logs_an_eviction() -> None:
+    source = "I1120 12:00:07.1 9 eviction_manager.go"
+    lines = (
+        f'{source}:373] "Eviction manager: must evict pod(s) to reclaim" resourceName="memory"',
+        f'{source}:612] "Eviction manager: pod is evicted successfully" pod="db/pg-0"',
+    )
+    (kill,) = kills("\n".join(lines))
+    assert (kill.namespace, kill.pod, kill.diagnosis.mechanism) == ("db", "pg-0", "kubelet eviction")
+
+
+def test_usage_whose_columns_are_one_space_apart() -> None:
+    parsed = read("NAMESPACE NAME CPU(cores) MEMORY(bytes)\nshop web-1 12m 512Mi\nshop db-0 3m 1800Mi\n")
+    amounts = {name: usage.amounts for (_, name), usage in parsed.usage.items()}
+    assert amounts == {"web-1": (512 << 20,), "db-0": (1800 << 20,)}
+    nodes = read("NAME CPU(cores) CPU% MEMORY(bytes) MEMORY%\nn1 120m 6% 1200Mi 31%\n")
+    assert [*nodes.node_usage] == ["n1"]
+
+
 @pytest.mark.parametrize("status", ['[{"state": 7, "exitCode": 1}]', '{"exitCode": "x"}'])
 def test_a_status_that_is_none(status: str) -> None:
     parsed = ParsedObjects()

@@ -72,6 +72,27 @@ def test_a_system_oom_is_of_the_container_that_is_called_so() -> None:
     assert several.pod == ""
 
 
+@pytest.mark.parametrize("service", ["containerd", "kubelet", "k3s-server"])
+def test_a_system_oom_of_a_service_of_the_node_needs_no_pod(service: str) -> None:
+    event = node_event("SystemOOM", SYSTEM_OOM.replace("crunch", service))
+    for pods in ((), (pod(service),)):
+        (kill,) = kills_of(event, pods=pods)
+        assert (kill.diagnosis.mechanism, kill.diagnosis.needs, kill.pod) == ("node", None, "")
+        text = text_of(kill)
+        assert f"{service} is a service of the node, no container" in text
+        assert "kubeReserved and systemReserved keep memory for these" in text
+
+
+@pytest.mark.parametrize("listed", [(), (pod("api-1"),)])
+def test_the_event_of_a_refused_pod(listed: tuple[Pod, ...]) -> None:
+    said = "Node didn't have enough resource: memory, requested: 4294967296, used: 1, capacity: 4294967297"
+    involved = {"kind": "Pod", "name": "api-1", "namespace": "batch"}
+    what = {"involvedObject": involved, "reason": "OutOfmemory", "message": said, "lastTimestamp": AT}
+    (kill,) = kills_of(convert(what, Event), pods=listed)
+    assert (kill.pod, kill.time, kill.diagnosis.mechanism) == ("api-1", AT, Mechanism.REJECTION)
+    assert "that compares requests, not usage" in text_of(kill)
+
+
 @pytest.mark.parametrize(
     ("version", "kernel", "mechanism"),
     [

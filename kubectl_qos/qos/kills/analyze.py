@@ -19,13 +19,11 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Change
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.qos.cgroup.names import container_of_unit, is_uid, pod_cgroup, pod_uid
-from kubectl_qos.qos.killers import BY_ID, Mechanism
+from kubectl_qos.qos.killers import BY_ID, BY_RANK, Mechanism
 from kubectl_qos.qos.kills.choice import Unranked, VictimChoice, explain_choice
 from kubectl_qos.qos.kills.evidence import (
-    EVICTED,
     NEAR_SECONDS,
     OOM_KILLED,
-    PREEMPTING,
     SIGKILLED,
     WAITING,
     DeathContext,
@@ -38,6 +36,7 @@ from kubectl_qos.qos.kills.evidence import (
     diagnosis_without_kernel,
     ended_evidence,
     event_evidence,
+    is_end,
     kubelet_kill,
     memory_limits,
     report_evidence,
@@ -45,7 +44,12 @@ from kubectl_qos.qos.kills.evidence import (
     reported_mechanism,
     stop_of_pod,
 )
-from kubectl_qos.qos.kills.node_events import container_by_name, event_reports, without_second_hand
+from kubectl_qos.qos.kills.node_events import (
+    SERVICES,
+    container_by_name,
+    event_reports,
+    without_second_hand,
+)
 from kubectl_qos.qos.kills.report import Constraint, KernelLog, OomReport, distinct_reports, seconds_between
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 from kubectl_qos.qos.prediction import predict_running
@@ -229,10 +233,8 @@ class _KillAnalyzer:
         gone = {}
         for event in self._event_list.events:
             involved = event.involved_object
-            is_end = (
-                event.reason in {EVICTED, PREEMPTING} or event.is_pod_oom or bool(oom_at_start(event.message))
-            )
-            if is_end and involved.kind == "Pod":
+            is_of_end = is_end(event) or event.is_pod_oom or bool(oom_at_start(event.message))
+            if is_of_end and involved.kind == "Pod":
                 metadata = ObjectMeta(name=involved.name, namespace=involved.namespace, uid=involved.uid)
                 gone[involved.namespace, involved.name] = Pod(metadata=metadata)
         return (pod for key, pod in gone.items() if key not in listed)
@@ -257,9 +259,14 @@ class _KillAnalyzer:
             release = self._snapshot.setup(report.node).release
             evidence.append(Evidence(Fact.SYSTEM_OOM_OF_LIMIT, {"release": str(release)}))
         pods = self._snapshot.by_node().get(report.node, ())
-        pod_and_container = container_by_name(pods, victim.comm) if victim is not None else None
+        is_service = victim is not None and victim.comm in SERVICES and mechanism == BY_RANK.id
+        pod_and_container = None
+        if victim is not None and not is_service:
+            pod_and_container = container_by_name(pods, victim.comm)
         if pod_and_container is None or not pod_uid(pod_and_container[0]):
-            diagnosis = Diagnosis(mechanism, Confidence.CERTAIN, tuple(evidence), Need.KERNEL_LOG)
+            evidence += [Evidence(Fact.OF_NODE, {"command": report.processes[0].comm})] if is_service else []
+            needs = None if is_service else Need.KERNEL_LOG
+            diagnosis = Diagnosis(mechanism, Confidence.CERTAIN, tuple(evidence), needs)
             return Kill(diagnosis=diagnosis, time=event.last, node=report.node, report=report)
         pod, container = pod_and_container
         evidence.append(Evidence(Fact.BY_NAME, {"command": report.processes[0].comm}))

@@ -103,6 +103,7 @@ class Fact(Enum):
     KERNEL_SILENT = "a kernel log covers that time and has no report about the container: title"
     BY_NAME = "the process that was killed is called as this container or its workload: command"
     EVENT_VICTIM = "an event of that time names a process: command, adj, range of the container's adj"
+    OF_NODE = "the process that was killed is a service of the node: command"
     NEIGHBOURS = "other containers of the node without a limit were OOMKilled at that time: count"
 
 
@@ -350,7 +351,7 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
     condition (1.26 and later) and the event show it.
     """
     status = pod.status
-    kubelet_events = [event for event in events if event.reason in {EVICTED, PREEMPTING}]
+    kubelet_events = [event for event in events if is_end(event)]
     evidence, messages, times = [], [], [event.last for event in kubelet_events]
     has_ended = status.reason in {EVICTED, PREEMPTING}
     is_refused = status.reason.startswith(_OUT_OF) or _REJECTED.search(status.message) is not None
@@ -383,6 +384,11 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
         refusals = (fact for fact, pattern in _REFUSALS.items() if any(map(pattern.search, messages)))
         evidence += map(Evidence, refusals)
     return KubeletKill(mechanism, max(times, default=""), tuple(evidence), status.reason == EVICTED)
+
+
+def is_end(event: Event) -> bool:
+    """Return whether a kubelet says in an event that it ended a pod, or refused it."""
+    return event.reason in {EVICTED, PREEMPTING} or event.reason.startswith(_OUT_OF)
 
 
 def stop_of_pod(pod: Pod) -> Evidence | None:

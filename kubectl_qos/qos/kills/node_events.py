@@ -21,6 +21,10 @@ _VICTIM: Final = re.compile(
 )
 """Kubelets before 1.15 do not name the process."""
 _OF_KERNEL: Final = re.compile(r"(?:Memory cgroup out|Out) of memory: Kill(?:ed)? process (?P<pid>\d{1,10})")
+SERVICES: Final = frozenset(
+    {"containerd", "crio", "dockerd", "k3s-agent", "k3s-server", "kubelet", "kubelite", "systemd-journal"}
+)
+"""Processes that run on the node itself."""
 _LONGEST_NAME: Final = 15
 """Maximum length of a process name; longer names are truncated."""
 
