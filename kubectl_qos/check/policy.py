@@ -76,12 +76,7 @@ _WORKLOADS: Final = {
 }
 _TARGETS: Final = (
     *(
-        (
-            f"{action.lower()}-{name}",
-            template,
-            resources,
-            [action],
-        )
+        (f"{action.lower()}-{name}", template, resources, [action])
         for action in ("Deny", "Warn")
         for name, (template, resources) in _WORKLOADS.items()
     ),

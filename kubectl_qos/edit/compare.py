@@ -7,7 +7,7 @@ the template itself (preview.py), and the rollout that recreates pods (strategy.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -60,7 +60,11 @@ class Comparison:
     @property
     def refuses_cgroup_v1(self) -> bool:
         """Return whether the new kubelet, unlike the old one, does not start on cgroup v1 by default."""
-        return _refuses_v1(self.after) and not _refuses_v1(self.before)
+        before, after = (
+            setup.node.cgroup_version == 1 and setup.release.has(Change.CGROUP_V1_IS_REFUSED)
+            for setup in (self.before, self.after)
+        )
+        return after and not before
 
     def of(self, pod: Pod) -> Effects:
         """Return the effects on one pod; files may have workloads of one name and several kinds."""
@@ -93,10 +97,6 @@ def compare(
 
 def _refusals(setup: NodeSetup) -> list[str]:
     return kubelet_refusals(setup.kubelet, setup.release, cgroup_version=setup.node.cgroup_version)
-
-
-def _refuses_v1(setup: NodeSetup) -> bool:
-    return setup.node.cgroup_version == 1 and setup.release.has(Change.CGROUP_V1_IS_REFUSED)
 
 
 def _without_ids(pod: Pod) -> Pod:
@@ -148,19 +148,21 @@ def with_manifests(pods: Iterable[Pod], changes: Sequence[Pod]) -> WhatIf:
     used: set[int] = set()
     result = []
     for pod in pods:
-        index = next((index for index, change in enumerate(changes) if _matches(change, pod)), None)
+        index = next(
+            (
+                index
+                for index, change in enumerate(changes)
+                if belongs_to(pod, change.kind, change.name)
+                and (not change.namespace or pod.namespace in {"", change.namespace})
+            ),
+            None,
+        )
         if index is None or pod.is_terminal:
             result.append(pod)
         else:
             used.add(index)
             result.append(_with_manifest(pod, changes[index]))
     return WhatIf(tuple(result), tuple(change for index, change in enumerate(changes) if index not in used))
-
-
-def _matches(change: Pod, pod: Pod) -> bool:
-    if change.namespace and pod.namespace and change.namespace != pod.namespace:
-        return False
-    return belongs_to(pod, change.kind, change.name)
 
 
 def _with_manifest(pod: Pod, change: Pod) -> Pod:
@@ -372,7 +374,10 @@ def ladder(effects: Effects, max_lines: int) -> tuple[LadderRow, ...]:
         today = _ladder_row(effects.row_before)._replace(is_changed=True, is_last=False)
         rows.insert(start, today)
         focus = {start, end + (start <= end)}
-    return tuple(_window(rows, focus, max_lines))
+    nearest = sorted(range(len(rows)), key=lambda index: min(abs(index - place) for place in focus))
+    shown = sorted(nearest[:max_lines])
+    gaps = zip([-1, *shown], shown, strict=False)
+    return tuple(rows[index]._replace(skipped=index - last - 1) for last, index in gaps)
 
 
 def _ladder_row(row: RankedPod) -> LadderRow:
@@ -380,15 +385,6 @@ def _ladder_row(row: RankedPod) -> LadderRow:
     score = row.worst.oom_score if row.worst is not None else None
     used = row.usage.working_set_bytes if row.usage is not None else None
     return LadderRow(row.rank, row.pod, row.qos, score, used=used)
-
-
-def _window(rows: Sequence[LadderRow], focus: set[int], max_lines: int) -> Iterator[LadderRow]:
-    """Yield the rows nearest to `focus`, in their order."""
-    nearest = sorted(range(len(rows)), key=lambda index: min(abs(index - place) for place in focus))
-    last = -1
-    for index in sorted(nearest[:max_lines]):
-        yield rows[index]._replace(skipped=index - last - 1)
-        last = index
 
 
 class DeathsAt(NamedTuple):
@@ -415,34 +411,25 @@ def deaths_at_moments(
         return ()
     last = max([effects.when, *(file.when for file in effects.files)], key=list(When).index)
     later = [at for at in moments(effects) if at is not When.NEVER and is_reached(last, at)]
-    rankings = [effects.ranking_before, *(_ranking_at(effects, at) for at in later)]
+    steps: list[tuple[When | None, Ranking]] = [(None, effects.ranking_before)]
+    for at in later:
+        # Containers that have not restarted keep their old oom_score_adj.
+        waiting = (change for change in effects.containers if not is_reached(change.when, at))
+        kept = {change.name: change.oom_score_adj.before for change in waiting}
+        steps.append((at, with_adj(effects.ranking_after, effects.after.pod, kept)))
+    key, deaths = effects.before.pod.key, list[DeathsAt]()
     try:
-        states = [
-            ranked_node_state(ranking, setup, own_bytes=own_bytes).require_capacity() for ranking in rankings
-        ]
+        for when, ranking in steps:
+            state = ranked_node_state(ranking, setup, own_bytes=own_bytes).require_capacity()
+            state = replace(state, growth=growth)
+            shown = [death for death in next_deaths(state) if death.killer.is_node_wide or death.key == key]
+            shown.sort(key=attrgetter("distance_bytes"))
+            found = DeathsAt(when, state, tuple(shown), tuple(deaths_of(state, {key})))
+            if not deaths or (found.deaths, found.of_pod) != (deaths[-1].deaths, deaths[-1].of_pod):
+                deaths.append(found)
     except InputError:
         return ()
-    deaths = [
-        _deaths_at(at, replace(state, growth=growth), effects)
-        for at, state in zip([None, *later], states, strict=True)
-    ]
-    changed = [new for old, new in pairwise(deaths) if (new.deaths, new.of_pod) != (old.deaths, old.of_pod)]
-    return (deaths[0], *changed)
-
-
-def _ranking_at(effects: Effects, at: When) -> Ranking:
-    """Rank the node while containers that have not restarted keep their old oom_score_adj."""
-    waiting = (change for change in effects.containers if not is_reached(change.when, at))
-    kept = {change.name: change.oom_score_adj.before for change in waiting}
-    return with_adj(effects.ranking_after, effects.after.pod, kept)
-
-
-def _deaths_at(when: When | None, state: NodeState, effects: Effects) -> DeathsAt:
-    pod, nearest = effects.before.pod, next_deaths(state)
-    key = pod.key
-    shown = [death for death in nearest if death.killer.is_node_wide or death.key == key]
-    shown.sort(key=lambda death: death.distance_bytes)
-    return DeathsAt(when, state, tuple(shown), tuple(deaths_of(state, {key})))
+    return tuple(deaths)
 
 
 class RankChange(NamedTuple):

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -129,13 +128,13 @@ def _apply_edit(pod: Pod, edit: Edit) -> Pod:
         resources = _edit_resources(pod.spec.resources or ResourceRequirements(), edit)
         return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, resources=resources))
     _find_container(pod, edit.owner)
-    return msgspec.structs.replace(pod, spec=with_containers(pod.spec, partial(_edit_container, edit=edit)))
 
+    def edited(container: Container) -> Container:
+        if container.name != edit.owner:
+            return container
+        return msgspec.structs.replace(container, resources=_edit_resources(container.resources, edit))
 
-def _edit_container(container: Container, edit: Edit) -> Container:
-    if container.name != edit.owner:
-        return container
-    return msgspec.structs.replace(container, resources=_edit_resources(container.resources, edit))
+    return msgspec.structs.replace(pod, spec=with_containers(pod.spec, edited))
 
 
 def _edit_resources(resources: ResourceRequirements, edit: Edit) -> ResourceRequirements:
@@ -368,16 +367,18 @@ def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
         raise InputError(
             f"a {pod.kind} takes no strategic merge patch", hint="-o manifest prints the changed object"
         )
-    spec: dict[str, Any] = {}
-    init = {container.name for container in pod.init_containers}
+    by_owner: dict[str, dict[str, Any]] = {}
     for edit in edits:
         value = None if edit.quantity is None else str(edit.quantity)
-        if edit.owner == POD_LEVEL:
-            resources = spec.setdefault("resources", {})
+        by_owner.setdefault(edit.owner, {}).setdefault(edit.side.value, {})[edit.resource] = value
+    spec: dict[str, Any] = {}
+    init = {container.name for container in pod.init_containers}
+    for owner, resources in by_owner.items():
+        if owner == POD_LEVEL:
+            spec["resources"] = resources
         else:
-            kind = "initContainers" if edit.owner in init else "containers"
-            resources = _container_patch(spec.setdefault(kind, []), edit.owner).setdefault("resources", {})
-        resources.setdefault(edit.side.value, {})[edit.resource] = value
+            kind = "initContainers" if owner in init else "containers"
+            spec.setdefault(kind, []).append({"name": owner, "resources": resources})
     patch: dict[str, Any] = {"spec": spec}
     for key in reversed(template_path(pod.kind)):
         patch = {key: patch}
@@ -458,14 +459,6 @@ def kubectl_command(pod: Pod, *, in_place: bool) -> str:
     where = f" -n {pod.namespace}" if pod.namespace else ""
     subresource = " --subresource resize" if in_place else ""
     return f"kubectl patch {pod.kind.lower()} {pod.name}{where}{subresource} --patch-file FILE"
-
-
-def _container_patch(containers: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    for container in containers:
-        if container["name"] == name:
-            return container
-    containers.append({"name": name})
-    return containers[-1]
 
 
 def _find_written(spec: Mapping[str, Any], name: str) -> Any:

@@ -41,6 +41,7 @@ from kubectl_qos.k8s.allocation import is_resizing, low_pod_limit, resize_condit
 from kubectl_qos.k8s.objects import MEMORY, Pod
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.k8s.validation import pod_refusals
+from kubectl_qos.qos.eviction import schedulable_bytes
 from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.oom_score import is_critical, is_mirror, is_static, most_adj
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
@@ -269,7 +270,7 @@ class _Search:
         if fix.kind is not other.kind or fix.kind in {FixKind.LIMIT, FixKind.NEIGHBOUR}:
             return False
         is_other_death = fix.death.mechanism != other.death.mechanism
-        return is_other_death and self._holds(other.death, fix.edits, other.claim)
+        return is_other_death and other.claim.is_kept(self._death_after(other.death, fix.edits))
 
     def evidence(self, death: NextDeath) -> NeedEvidence:
         """Return the need of the container, or of the whole pod if the pod is limited or evicted."""
@@ -304,7 +305,8 @@ class _Search:
         now = memory_value(self.model.recreated(pod), owner, Side.LIMITS)
 
         def holds(units: int) -> bool:
-            return self._holds(death, self.model.limit_edits(pod, owner, units * UNIT_BYTES), claim)
+            edits = self.model.limit_edits(pod, owner, units * UNIT_BYTES)
+            return claim.is_kept(self._death_after(death, edits))
 
         high = -(-(now + self.missing(death)) // UNIT_BYTES) + 1
         least = least_units(now // UNIT_BYTES, high, holds, high - 1) if now else None
@@ -332,8 +334,7 @@ class _Search:
     def _raised_requests(self, death: NextDeath) -> Iterator[Fix | None]:
         """Yield the least requests with which one more pod dies before, and as many as the room allows."""
         node, room = self.model.setup.node, self.model.free_bytes
-        allocatable = node.status_allocatable.get(MEMORY)
-        most = allocatable.value() if allocatable is not None else node.memory_capacity_bytes or 0
+        most = schedulable_bytes(node) or node.memory_capacity_bytes or 0
         room = most if room is None else room
         pod = self.pods[death.key]
         running = self.model.recreated(pod)
@@ -385,7 +386,7 @@ class _Search:
         def suffice(some: Sequence[Edit]) -> bool:
             changed = self.model.recreated(pod, some)
             is_fine = computed_class(changed, release) is qos and not pod_refusals(changed, release)
-            return is_fine and self._holds(death, some, claim)
+            return is_fine and claim.is_kept(self._death_after(death, some))
 
         return drop_redundant(edits, suffice)
 
@@ -396,7 +397,8 @@ class _Search:
         pod = self.pods[death.key]
 
         def holds(owner: str, units: int) -> bool:
-            return self._holds(death, self.model.request_edits(pod, {**sizes, owner: units}), claim)
+            edits = self.model.request_edits(pod, {**sizes, owner: units})
+            return claim.is_kept(self._death_after(death, edits))
 
         for owner, _ in self._request_owners(death) if self.model.growth.containers else ():
             request = memory_value(self.model.recreated(pod), owner, Side.REQUESTS)
@@ -524,9 +526,6 @@ class _Search:
         if key not in self._later:
             self._later[key] = same_death(self._state_after(death, edits), death)
         return self._later[key]
-
-    def _holds(self, death: NextDeath, edits: Sequence[Edit], claim: Claim) -> bool:
-        return claim.is_kept(self._death_after(death, edits))
 
     def _is_safe(self, key: PodKey, deaths: Iterable[NextDeath]) -> bool:
         """Return whether the pod's nearest limit keeps its distance, or at least the headroom."""

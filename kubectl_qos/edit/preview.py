@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from operator import is_
 from typing import Final
 
 import msgspec
@@ -206,12 +205,18 @@ def build_effects(
     effects = []
     for before, after in pairs:
         row_before, row_after = rows_before[id(before.pod)], rows_after[id(after.pod)]
+        old = {score.name: (score.adj, score.oom_score) for score in row_before.containers}
+        containers = []
+        for new in row_after.containers:
+            adj, oom_score = old.get(new.name, (None, None))
+            numbers = NumberChange(adj, new.adj), NumberChange(oom_score, new.oom_score)
+            containers.append(ContainerEffects(new.name, *numbers, When.RECREATED))
         files = list(_file_changes(before, after))
         effects.append(
             Effects(
                 before=before,
                 after=after,
-                containers=tuple(_container_changes(row_before, row_after)),
+                containers=tuple(containers),
                 rank_before=row_before.rank,
                 rank_now=row_before.rank,
                 rank_after=row_after.rank,
@@ -226,17 +231,8 @@ def build_effects(
     return effects
 
 
-def _container_changes(before: RankedPod, after: RankedPod) -> Iterable[ContainerEffects]:
-    old_scores = {score.name: score for score in before.containers}
-    for new in after.containers:
-        old = old_scores.get(new.name)
-        adj, oom_score = (old.adj, old.oom_score) if old is not None else (None, None)
-        changes = NumberChange(adj, new.adj), NumberChange(oom_score, new.oom_score)
-        yield ContainerEffects(new.name, *changes, When.RECREATED)
-
-
-def _file_changes(before: Prediction, after: Prediction) -> Iterable[FileChange]:
-    """Return the differing files of the pod's and the containers' cgroups, at their new paths."""
+def _file_changes(before: Prediction, after: Prediction) -> Iterator[FileChange]:
+    """Yield the differing files of the pod's and the containers' cgroups, at their new paths."""
     yield from file_changes(after.cgroup.path, before.cgroup.files, after.cgroup.files)
     for old, new in zip(before.containers, after.containers, strict=True):
         yield from file_changes(new.cgroup.path, old.cgroup.files, new.cgroup.files, new.name)
@@ -353,22 +349,20 @@ def preview(
     loops: tuple[OomLoop, ...] = ()
     restarts, outcome = [], resize.ResizeOutcome(resize.ResizeStatus.ACTUATED)
     # The kubelet counts what it has allocated to the others, the scheduler what they desire.
-    allocated = tuple(resize.node_fit(after.pod, others, setup, ranked.counted))
+    fits = tuple(resize.node_fit(after.pod, others, setup, ranked.counted))
     if kind is StrategyKind.IN_PLACE:
         restarts = resize.restarting(before.pod, after.pod)
         used = (usage or {}).get(pod.key)
-        outcome = resize.resize_outcome(before.pod, after.pod, setup, allocated, used)
+        outcome = resize.resize_outcome(before.pod, after.pod, setup, fits, used)
         in_place = _in_place(effects, restarts, outcome.answer)
         loops = oom_loops(before.pod) if in_place.kept_pod_limit is not None else ()
         kind, effects = (StrategyKind.RECREATE, effects) if loops else (kind, in_place)
-    desired = list(map(desired_pod, others))
-    counts_allocated = kind is StrategyKind.IN_PLACE or all(map(is_, desired, others))
+    if kind is not StrategyKind.IN_PLACE:
+        fits = tuple(resize.node_fit(after.pod, map(desired_pod, others), setup, ranked.counted))
     return Preview(
         effects=effects,
         edits=edits,
-        node_fit=allocated
-        if counts_allocated
-        else tuple(resize.node_fit(after.pod, desired, setup, ranked.counted)),
+        node_fit=fits,
         refusals=(*pod_refusals(after.pod, release), *kubelet_rejections(after.pod, release)),
         resize_refusals=tuple(refusals),
         restarts=tuple(restarts),

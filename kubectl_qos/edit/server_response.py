@@ -38,7 +38,7 @@ from kubectl_qos.k8s.quota import (
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.validation import Refusal, pod_refusals
 from kubectl_qos.qos.qos_class import QosClass, qos_class
-from kubectl_qos.qos.resize import beyond_node, invalid_resize, resize_is_unknown
+from kubectl_qos.qos.resize import beyond_node, invalid_resize, why_unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ def change_refusal(
         return _invalid(target.old, refusals) if refusals else None
     if kind is StrategyKind.TEMPLATE:
         return _invalid(target.old, [Refusal("spec", f"{_ONLY}\n{ELIDED}")])
-    if resize_is_unknown(setup.release):
+    if why_unavailable(setup.release):
         return ServerRefusal(404, "NotFound", _NO_RESOURCE)
     return _first_refusal(target.old, server_checks(target, related, setup, in_place=True))
 

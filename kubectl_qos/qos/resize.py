@@ -67,7 +67,7 @@ def beyond_node(old: Pod, new: Pod, release: Release, node: Node) -> Iterator[Re
 
 def invalid_resize(old: Pod, new: Pod, release: Release) -> list[Refusal]:
     """Return what validation refuses, by the old and the new pod."""
-    if unavailable := _unavailable(release):
+    if unavailable := why_unavailable(release):
         return [Refusal("", unavailable)]
     if is_mirror(old) or is_static(old):
         return [Refusal("", "Forbidden: static pods cannot be resized")]
@@ -89,13 +89,16 @@ def invalid_resize(old: Pod, new: Pod, release: Release) -> list[Refusal]:
             gate = "InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled"
             sentence = f"Forbidden: resize of pods with pod-level resources is forbidden when {gate}"
             return [*refusals, Refusal("", sentence)]
-        refusals += _pod_level_refusals(old.spec.resources, new.spec.resources)
+        if old.spec.resources is not None and new.spec.resources is None:
+            sentence = "Forbidden: pod-level resources cannot be removed"
+            refusals.append(Refusal("spec.resources", sentence))
+        else:
+            refusals += _removals(
+                old.spec.resources, new.spec.resources, "spec.resources", "pod-level resource"
+            )
+            if _other_resources(old.spec.resources) != _other_resources(new.spec.resources):
+                refusals.append(Refusal("spec", f"Forbidden: {_MUTABLE} at pod-level"))
     return [*refusals, *_container_refusals(old, new, release)]
-
-
-def resize_is_unknown(release: Release) -> bool:
-    """Return whether a server of this release, with its gates, lacks the resize subresource."""
-    return bool(_unavailable(release))
 
 
 def restarting(old: Pod, new: Pod) -> list[str]:
@@ -178,7 +181,8 @@ def resize_outcome(
     return ResizeOutcome(ResizeStatus.ACTUATED)
 
 
-def _unavailable(release: Release) -> str:
+def why_unavailable(release: Release) -> str:
+    """Return why a server of this release, with its gates, lacks the resize subresource, or ""."""
     if not release.has(Change.RESIZE_SUBRESOURCE):
         return f"Kubernetes {release} has no resize subresource (it came with 1.32)"
     if not release.enabled(Gate.IN_PLACE_RESIZE):
@@ -200,15 +204,6 @@ def _needed_features(old: Pod, new: Pod, release: Release) -> Iterator[str]:
 
 def _has_any(resources: _Requirements) -> bool:
     return resources is not None and bool(resources.requests or resources.limits)
-
-
-def _pod_level_refusals(old: _Requirements, new: _Requirements) -> Iterator[Refusal]:
-    if old is not None and new is None:
-        yield Refusal("spec.resources", "Forbidden: pod-level resources cannot be removed")
-        return
-    yield from _removals(old, new, "spec.resources", "pod-level resource")
-    if _other_resources(old) != _other_resources(new):
-        yield Refusal("spec", f"Forbidden: {_MUTABLE} at pod-level")
 
 
 def _container_refusals(old: Pod, new: Pod, release: Release) -> Iterator[Refusal]:
