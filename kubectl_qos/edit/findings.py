@@ -75,8 +75,6 @@ class FindingCode(StrEnum):
     LIMIT_BELOW_PEAK = "limit below peak"
     REQUEST_BELOW_P99 = "request below p99"
     NODE_CRITICAL = "node critical"
-    LOW_PRIORITY = "low priority"
-    PRIORITY_UNKNOWN = "priority class without its number"
     RUNTIME_MAY_REFUSE = "container runtime may refuse"
     LIMIT_BELOW_CREATION = "limit below what creation takes"
 
@@ -137,7 +135,7 @@ def find_findings(
     findings += _utilization(related, kind, target, preview.before.setup.release)
     if kind in {StrategyKind.TEMPLATE, StrategyKind.RECREATE}:
         findings += _budgets(related, target)
-    findings += _priority(preview, target)
+    findings += _critical(preview, target)
     return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
 
 
@@ -405,21 +403,8 @@ def _measured_request(pod: Pod, target: UtilizationTarget, release: Release) -> 
     return total
 
 
-def _priority(preview: Preview, target: ChangedObject) -> Iterator[Finding]:
-    name, priority = target.new.spec.priority_class_name, target.new.spec.priority
-    previewed = preview.before.pod.spec
-    if priority is None and previewed.priority_class_name == name:
-        priority = previewed.priority
-    subject = f"PriorityClass {name}" if name else "priority"
+def _critical(preview: Preview, target: ChangedObject) -> Iterator[Finding]:
     if preview.before.node_critical:
+        name = target.new.spec.priority_class_name
+        subject = f"PriorityClass {name}" if name else "priority"
         yield Finding(Severity.NOTE, subject, FindingCode.NODE_CRITICAL)
-        return
-    if name and priority is None:
-        yield Finding(Severity.NOTE, subject, FindingCode.PRIORITY_UNKNOWN)
-        return
-    pods = (row.pod for row in preview.effects.ranking_after.pods if row.pod is not preview.after.pod)
-    others = [pod.spec.priority or 0 for pod in pods if not pod.is_terminal]
-    lowest = bool(others) and (priority or 0) < min(others)
-    if (priority or 0) < 0 or lowest:
-        facts = {"priority": priority or 0, "lowest": lowest}
-        yield Finding(Severity.NOTE, subject, FindingCode.LOW_PRIORITY, facts=facts)

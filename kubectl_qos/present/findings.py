@@ -156,16 +156,6 @@ def _limit_below_usage(_: str, facts: Facts) -> str:
     return f"{now}: {who} is OOM killed as soon as it uses as much again; choose a limit above {used}"
 
 
-def _low_priority(_: str, facts: Facts) -> str:
-    lowest, order = "", "before pods of higher priority"
-    if facts["lowest"]:
-        lowest, order = ", the lowest on its node", "first"
-    return (
-        f"priority {facts['priority']}{lowest}: preempted {order}, and evicted {order} among pods that use "
-        "more than they request, whatever their class; only another PriorityClass changes that"
-    )
-
-
 def _utilization(_: str, facts: Facts) -> str:
     target: UtilizationTarget = facts["target"]
     resource, is_memory = escape(target.resource), target.resource == MEMORY
@@ -249,10 +239,6 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
         " within their requests"
     ),
     FindingCode.NODE_CRITICAL: "neither its oom_score_adj nor its eviction depends on requests",
-    FindingCode.LOW_PRIORITY: _low_priority,
-    FindingCode.PRIORITY_UNKNOWN: (
-        "its number is unknown here: eviction compares it once a pod uses more than it requests"
-    ),
     FindingCode.RUNTIME_MAY_REFUSE: (
         "it, or a plugin of it (NRI), may refuse a resize at pod level: the kubelet then keeps the old values"
     ),

@@ -55,14 +55,13 @@ def eviction_ranks(
 
 def node_eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
     """Return the eviction rank of each evictable pod: first those without stats, then by usage."""
-    rows, used = list[RankedPod](), list[int | None]()
-    for row in ranking.pods:
-        if is_without_stats(row):
-            rows.append(row)
-            used.append(None)
-        elif row.usage is not None and has_processes(row.pod) and not is_critical(row.pod):
-            rows.append(row)
-            used.append(row.usage.working_set_bytes)
+    rows = [
+        row
+        for row in ranking.pods
+        if is_without_stats(row)
+        or (row.usage is not None and has_processes(row.pod) and not is_critical(row.pod))
+    ]
+    used = [row.usage.working_set_bytes if row.usage is not None else None for row in rows]
     ranks = eviction_ranks([row.pod for row in rows], used, [row.profile.eviction_request for row in rows])
     return {row.pod.key: rank for row, rank in zip(rows, ranks, strict=True)}
 
@@ -104,11 +103,8 @@ def memory_threshold(text: str | None, capacity_bytes: int) -> int | None:
 
 def evicts_for_memory(setup: NodeSetup) -> bool:
     """Return whether the kubelet has a threshold of memory.available, hard or soft."""
-    texts = (
-        setup.kubelet.eviction_hard.get(MEMORY_AVAILABLE),
-        setup.kubelet.eviction_soft.get(MEMORY_AVAILABLE),
-    )
-    return any(memory_threshold(text, _ANY_CAPACITY) for text in texts)
+    settings = (setup.kubelet.eviction_hard, setup.kubelet.eviction_soft)
+    return any(memory_threshold(texts.get(MEMORY_AVAILABLE), _ANY_CAPACITY) for texts in settings)
 
 
 def evictable_capacity(setup: NodeSetup) -> int | None:
@@ -198,14 +194,12 @@ def to_hard_eviction(
     first signal. None without the node's capacity too. Source: pkg/kubelet/eviction/helpers.go
     (makeSignalObservations, addAllocatableThresholds), 1.20 and later.
     """
-    node, kubelet = setup.node, setup.kubelet
+    kubelet, pods_capacity = setup.kubelet, setup.node.allocatable_memory_bytes
+    if ENFORCE_PODS not in kubelet.enforce_node_allocatable:
+        pods_capacity = None
     text = kubelet.eviction_hard.get(MEMORY_AVAILABLE)
-    distances = []
-    if ENFORCE_PODS in kubelet.enforce_node_allocatable and node.allocatable_memory_bytes is not None:
-        distances.append(_distance(text, node.allocatable_memory_bytes, pods_bytes))
-    capacity = evictable_capacity(setup)
-    if capacity:
-        distances.append(_distance(text, capacity, node_bytes or pods_bytes))
+    signals = ((pods_capacity, pods_bytes), (evictable_capacity(setup) or None, node_bytes or pods_bytes))
+    distances = (_distance(text, capacity, used) for capacity, used in signals)
     near = [distance for distance in distances if distance is not None]
     # With both thresholds the kubelet reports the soft one first.
     is_due = due is Due.NOW and MEMORY_AVAILABLE not in kubelet.eviction_soft
@@ -216,14 +210,14 @@ def to_soft_eviction(
     setup: NodeSetup, pods_bytes: int, node_bytes: int | None = None, due: Due = Due.NO
 ) -> int | None:
     """Return the bytes of growth until the soft threshold, which has only memory.available."""
-    text, capacity = setup.kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable_capacity(setup)
-    distance = _distance(text, capacity, node_bytes or pods_bytes) if capacity else None
+    text, capacity = setup.kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable_capacity(setup) or None
+    distance = _distance(text, capacity, node_bytes or pods_bytes)
     return min(distance, 0) if distance is not None and due is Due.NOW else distance
 
 
-def _distance(text: str | None, capacity_bytes: int, used_bytes: int) -> int | None:
-    threshold = memory_threshold(text, capacity_bytes)
-    return None if threshold is None else capacity_bytes - used_bytes - threshold
+def _distance(text: str | None, capacity_bytes: int | None, used_bytes: int) -> int | None:
+    threshold = memory_threshold(text, capacity_bytes) if capacity_bytes is not None else None
+    return None if capacity_bytes is None or threshold is None else capacity_bytes - used_bytes - threshold
 
 
 class NodeMemory(NamedTuple):

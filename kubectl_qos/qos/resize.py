@@ -214,7 +214,10 @@ def _container_refusals(old: Pod, new: Pod, release: Release) -> Iterator[Refusa
         if sidecar or init_allowed:
             yield from _removals(before.resources, after.resources, f"{path}.resources", owner=before.name)
             if _other_resources(before.resources) != _other_resources(after.resources):
-                yield Refusal(*_wrong_resource(path, release), before.name)
+                names_path = release.has(Change.INIT_RESIZE_NAMES_PATH)
+                what = "init or sidecar containers" if names_path else "sidecar containers"
+                sentence = f"Forbidden: only cpu and memory resources for {what} are mutable"
+                yield Refusal(path if names_path else "spec", sentence, before.name)
             policies = before.resize_policy or ()
             restarts = any(policy.restart_policy == RESTART for policy in policies)
             if init_allowed and not sidecar and restarts and before.resources != after.resources:
@@ -230,13 +233,6 @@ def _container_refusals(old: Pod, new: Pod, release: Release) -> Iterator[Refusa
             yield from _shrinking(before, after, f"{path}.limits")
         if _other_resources(before.resources) != _other_resources(after.resources):
             yield Refusal("spec", f"Forbidden: {_MUTABLE}", before.name)
-
-
-def _wrong_resource(path: str, release: Release) -> tuple[str, str]:
-    if release.has(Change.INIT_RESIZE_NAMES_PATH):
-        sentence = "only cpu and memory resources for init or sidecar containers are mutable"
-        return path, f"Forbidden: {sentence}"
-    return "spec", "Forbidden: only cpu and memory resources for sidecar containers are mutable"
 
 
 def _removals(

@@ -507,23 +507,16 @@ def test_what_no_request_changes() -> None:
     assert said(of(MORE, subject=critical)) == [
         (Severity.NOTE, "PriorityClass system-node-critical", FindingCode.NODE_CRITICAL)
     ]
-    low = pod(more=", priorityClassName: batch, priority: -10")
-    [found] = of(MORE, subject=low)
-    assert (found.code, found.facts) == (FindingCode.LOW_PRIORITY, {"priority": -10, "lowest": False})
-    other = pod(more=", priority: 5")
-    other = msgspec.structs.replace(other, metadata=msgspec.structs.replace(other.metadata, name="other"))
-    [found] = of(MORE, neighbours=(other,))
-    assert (found.subject, found.facts) == ("priority", {"priority": 0, "lowest": True})
+    assert of(MORE, subject=pod(more=", priorityClassName: batch, priority: -10")) == ()
 
 
-def test_a_priority_class_whose_number_is_known_and_one_whose_is_not() -> None:
+def test_a_template_has_the_class_and_its_pods_the_number() -> None:
     raw = deployment()
     raw["spec"]["template"]["spec"]["priorityClassName"] = "system-node-critical"
     assert said(rolled(raw, MORE)) == [
         (Severity.NOTE, "PriorityClass system-node-critical", FindingCode.NODE_CRITICAL)
     ]
     raw["spec"]["template"]["spec"]["priorityClassName"] = "gold"
-    assert said(rolled(raw, MORE)) == [(Severity.NOTE, "PriorityClass gold", FindingCode.PRIORITY_UNKNOWN)]
     # Its pods have the number.
     template = pod_from_workload(raw["kind"], raw)
     metadata = {

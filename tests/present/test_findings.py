@@ -86,7 +86,7 @@ def test_a_part_counts_and_leaves_out_what_the_preview_shows() -> None:
         FindingCode.NO_ROOM_FOR_NEW_POD,
         facts={"resources": ("cpu",), "bound": False},
     )
-    note = Finding(Severity.NOTE, "priority", FindingCode.LOW_PRIORITY, facts={"priority": 0, "lowest": True})
+    note = Finding(Severity.NOTE, "priority", FindingCode.NODE_CRITICAL)
     part = findings_section([shown, warning, note, note])
     assert part is not None
     assert (part.title, part.answer, part.warns) == ("Findings", "1 warning, 2 notes", True)
