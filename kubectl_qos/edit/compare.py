@@ -424,9 +424,9 @@ def deaths_at_moments(
             state = replace(state, growth=growth)
             shown = [death for death in next_deaths(state) if death.killer.is_node_wide or death.key == key]
             shown.sort(key=attrgetter("distance_bytes"))
-            found = DeathsAt(when, state, tuple(shown), tuple(deaths_of(state, {key})))
-            if not deaths or (found.deaths, found.of_pod) != (deaths[-1].deaths, deaths[-1].of_pod):
-                deaths.append(found)
+            step = DeathsAt(when, state, tuple(shown), tuple(deaths_of(state, {key})))
+            if not deaths or (step.deaths, step.of_pod) != (deaths[-1].deaths, deaths[-1].of_pod):
+                deaths.append(step)
     except InputError:
         return ()
     return tuple(deaths)
