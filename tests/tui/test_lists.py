@@ -64,12 +64,6 @@ ALONE = {ListKind.NODES, ListKind.NAMESPACES}
 IMPORTER = ("data", "importer-5f7b9c-2vtxk")
 
 
-@pytest.fixture(params=[(80, 24), (120, 40)], ids=["80x24", "120x40"])
-async def pilot(request: pytest.FixtureRequest) -> AsyncIterator[Run]:
-    async with running(size=request.param) as found:
-        yield found
-
-
 @pytest.fixture
 async def wide() -> AsyncIterator[Run]:
     async with running() as found:
@@ -123,21 +117,6 @@ def expected(kind: ListKind) -> set[Any]:
         ListKind.DEATHS: {death_key(row) for row in DEATHS},
     }
     return found[kind]
-
-
-async def test_a_key_for_each_list_shows_all_there_is_of_it(pilot: Run) -> None:
-    for key, kind in [*KEYS.items(), *reversed(KEYS.items())]:
-        screen = await to(pilot, key)
-        assert screen.view == View(kind)
-        assert set(keys_of(pilot)) == expected(kind)
-        assert len(keys_of(pilot)) == len(expected(kind))
-        assert counted(kind, ROWS if kind is ListKind.PODS else expected(kind)) in title(pilot)
-        assert screen.focused is screen.table
-        assert screen.table.cursor == 0
-        assert screen.table.region.width > 0
-        assert screen.side.display == (kind not in ALONE and pilot.app.size.width > 100)
-        assert screen.table.columns.line_width <= screen.table.scrollable_content_region.width
-        assert why(pilot)
 
 
 async def test_every_list_and_the_headline_begin_with_who_dies_first() -> None:
@@ -220,34 +199,7 @@ def next_of(node: str) -> set[tuple[str, str]]:
     return {death.key for death in deaths if death is deaths[0] or death.killer.is_node_wide}
 
 
-async def test_what_is_in_the_lists(wide: Run) -> None:
-    await to(wide, "1")
-    assert at(wide) == "worker-2"
-    assert why(wide).startswith("worker-2: data/importer-5f7b9c-2vtxk:c dies next: own limit 98%, +2Mi")
-    assert "if memory runs out, first to die: shop/api-7d9c5b6f8-x2mzq (1390, B)" in why(wide)
-    assert "then batch/crunch-x2k9f (" in why(wide)
-    await to(wide, "2")
-    assert at(wide) == "shop"
-    assert "namespace shop: " in why(wide)
-    assert why(wide).startswith("shop/promo-7c4b-l9dk2:c on worker-1 dies next: own limit 95%, +3Mi")
-    await to(wide, "3")
-    assert at(wide) == Workload("Deployment", "shop", "api")
-    assert "Deployment shop/api: 2 pods, 1 the kernel's next victim on a full node" in why(wide)
-    assert why(wide).startswith("shop/api-7d9c5b6f8-x2mzq:c dies at +687Mi: kubepods limit Burstable,")
-    await to(wide, "5")
-    assert at(wide) == CONTAINERS[0].key == ("shop", "api-7d9c5b6f8-x2mzq", "c")
-    assert why(wide).startswith("container c of shop/api-7d9c5b6f8-x2mzq")
-    # Deaths of all nodes by urgency, each with its killer but not the condition or fullness.
-    deaths, column = (await to(wide, "6")).table, wide.main.definition.columns["by"]
-    urgent = [(row.node, column.cell(row, DEMO_TIME)) for row in deaths.rows]
-    assert urgent[:4] == [
-        ("worker-2", "own limit"),
-        ("worker-2", "kubelet evicts"),
-        ("worker-2", "kubepods limit"),
-        ("worker-1", "own limit"),
-    ]
-    # I lists the containers inside.
-    await to(wide, *["escape"] * 5, "4", "g")
+async def test_i_lists_the_containers_inside(wide: Run) -> None:
     row = next(row for row in ROWS if len([one for one in CONTAINERS if one.name == row.name]) > 2)
     wide.main.table.move_to(row.key)
     screen = await to(wide, "i")
@@ -288,26 +240,16 @@ async def test_bars_are_painted_in_the_colours_of_the_classes_and_a_container_by
     assert "No pod at risk matches untrusted. esc clears the filter." in wide.text
 
 
-async def test_enter_lists_the_pods_of_a_row_or_explains_the_pod(wide: Run) -> None:
-    for key, of_row in (
-        ("1", lambda row: row.node),
-        ("2", lambda row: row.pod.namespace),
-        ("3", lambda row: find_workload(row.pod)),
+def test_a_row_of_a_list_of_groups_opens_its_pods() -> None:
+    for kind, restriction in (
+        (ListKind.NODES, "node"),
+        (ListKind.NAMESPACES, "namespace"),
+        (ListKind.WORKLOADS, "workload"),
     ):
-        await to(wide, "escape", "escape", key, "j", "j")
-        found = at(wide)
-        screen = await to(wide, "enter")
-        assert found in (screen.view.node, screen.view.namespace, screen.view.workload)
-        assert wide.names == [row.name for row in ROWS if of_row(row) == found]
-        assert screen.focused is screen.table
-    assert "StatefulSet/prometheus  1 pod" in title(wide)
-    for key in ("4", "5"):
-        await to(wide, key, "j", "j", "j")
-        pod = at(wide)[:2]
-        await to(wide, "enter")
-        assert isinstance(wide.app.screen, ExplainScreen)
-        assert "/".join(pod) in wide.text
-        await to(wide, "escape")
+        listing, rows = listed(kind, facts_for())
+        opened = listing.opened(View(kind), rows[2])
+        assert opened is not None
+        assert (opened.kind, getattr(opened, restriction)) == (ListKind.PODS, listing.key(rows[2]))
 
 
 async def test_the_other_lists_are_of_the_node_and_namespace_that_are_chosen(wide: Run) -> None:
@@ -336,32 +278,6 @@ def placed(pilot: Run) -> tuple[View, Any, Any, Any]:
         return screen.view, at(pilot), None, None
     nodes, namespaces = screen.side.nodes.row, screen.side.namespaces.row
     return screen.view, at(pilot), nodes and nodes.key, namespaces and namespaces.key
-
-
-async def test_back_goes_where_one_was_and_forward_again(wide: Run) -> None:
-    seen = [placed(wide)]
-    for keys in (
-        ["1", "j"],
-        ["enter", "j", "j"],
-        ["i"],
-        ["2", "j"],
-        ["enter"],
-        ["3", "j", "j"],
-        ["enter"],
-        ["5"],
-    ):
-        await to(wide, *keys)
-        seen.append(placed(wide))
-    for place in reversed(seen[:-1]):
-        await to(wide, "left_square_bracket")
-        assert placed(wide) == place
-    await to(wide, "left_square_bracket")
-    assert placed(wide) == seen[0], "there is nothing before the first place"
-    for place in seen[1:]:
-        await to(wide, "right_square_bracket")
-        assert placed(wide) == place
-    await to(wide, "right_square_bracket")
-    assert placed(wide) == seen[-1], "there is nothing after the last place"
 
 
 async def test_back_is_on_the_row_where_the_cursor_was(wide: Run) -> None:
