@@ -65,6 +65,7 @@ _OF_RUNTIME: Final = re.compile(
     r'|\b([iI]d)"?: ?"?([\da-f]{64})\b'
 )
 """What `crictl inspect` and `docker inspect` say of a container's pod and of its ID, in JSON or YAML."""
+_IN_PROSE: Final = re.compile(r"\b[Pp]od:? [\"'`]?([a-z0-9-]+)/([a-z0-9][a-z0-9.-]*[a-z0-9])")
 _STATES: Final = frozenset({"state", "lastState"})
 _STATUS_FIELDS: Final = frozenset({"phase", "containerStatuses", "initContainerStatuses"})
 _SECOND_LINE: Final = re.compile(r"(?<=or sacrifice child)\n *(?=Killed process \d)")
@@ -91,7 +92,8 @@ _END: Final = re.compile(
     r"(?:(?!\b[sS]tate\W{1,6}\w+\W{1,6}|\blastState\b).){0,600}"
 )
 _END_FIELD: Final = re.compile(
-    r"\b([eE]xit ?[cC]ode|[rR]eason|[fF]inishedAt|OOMKilled)\W{1,4}(?:Time\(time=)?(?=([\w.:+-]{1,64}))"
+    r"\b([eE]xit(?:ed with)?[ _]?[cC]ode|Exited(?= \(\d)|[rR]eason|[fF]inishedAt|OOMKilled)"
+    r"\W{1,4}(?:Time\(time=)?(?=([\w.:+-]{1,64}))"
 )
 _COUNTED: Final = frozenset({"true", "exit"})
 """What follows `OOMKilled` of docker, and of Argo: `OOMKilled (exit code 137)`."""
@@ -244,7 +246,8 @@ def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
     """Yield the pods of a text with parts of their statuses, or with what a runtime says of a container."""
     names = {name or "id": value or id_ for name, value, _, id_ in _OF_RUNTIME.findall(text)[::-1]}
     metadata = {field: names.get(f"pod.{field}", "") for field in ("name", "namespace", "uid")}
-    metadata["name"] = metadata["name"] or _UNKNOWN_NAME
+    if not metadata["name"]:
+        metadata["namespace"], metadata["name"] = next(iter(_IN_PROSE.findall(text)), ("", _UNKNOWN_NAME))
     ends = [(match[0], end) for match in _END.finditer(text) if (end := _end(match[0])) is not None]
     whole = _end(text) if not ends else None
     if whole is not None and (whole["reason"] == "OOMKilled" or whole["exitCode"] == _SIGKILLED):
@@ -259,7 +262,8 @@ def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
 def _end(text: str) -> dict[str, Any] | None:
     """Return how a container ended, None if a text has neither its exit code nor that it was OOMKilled."""
     pairs = (
-        (name.lower().replace(" ", ""), value.strip(".")) for name, value in _END_FIELD.findall(text)[::-1]
+        (re.sub("^exit.*", "exitcode", name.lower()), value.strip("."))
+        for name, value in _END_FIELD.findall(text)[::-1]
     )
     fields = {name: value for name, value in pairs if value != "null"}
     code, reason = _number(fields.get("exitcode", "")), fields.get("reason", "Error")

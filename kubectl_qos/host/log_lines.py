@@ -239,6 +239,7 @@ def _first(entry: dict[str, Any], names: Sequence[str]) -> str:
     """Return the first of these fields that has a value, in the entry itself or the objects in it."""
     for name in names:
         value = entry.get(name)
+        value = value.get("name", "") if isinstance(value, dict) else value
         if isinstance(value, str | int) and value != "":
             return str(value)
     nested = (values for name in _LABELS if isinstance(values := entry.get(name), dict))

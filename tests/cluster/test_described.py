@@ -557,6 +557,29 @@ def test_what_a_kubelet_or_a_runtime_said_alone(text: str, mechanism: Mechanism)
     assert kill.reason in {"", "CannotStartContainerError"}
 
 
+@pytest.mark.parametrize(
+    ("text", "where", "how"),
+    [
+        (
+            "Pod shop/web-1, container app OOMKilled (exit code 137), 5 restarts.",
+            ("shop", "web-1"),
+            "OOMKilled",
+        ),
+        (
+            "'state': {'terminated': {'exit_code': 137, 'reason': 'OOMKilled'}}",
+            ("", "<unknown>"),
+            "OOMKilled",
+        ),
+        ("app_1 exited with code 137", ("", "<unknown>"), "Error"),
+        ("3f9a   app:1   Exited (137) 5 minutes ago   app_1", ("", "<unknown>"), "Error"),
+    ],
+    ids=["a sentence", "Python", "docker compose", "docker ps"],
+)
+def test_an_end_in_the_words_of_other_programs(text: str, where: tuple[str, str], how: str) -> None:
+    (kill,) = kills(text)
+    assert ((kill.namespace, kill.pod), kill.exit_code, kill.reason) == (where, 137, how)
+
+
 def test_a_list_of_pods_in_which_nothing_ended_hides_no_eviction() -> None:
     listed = (
         "NAME    READY   STATUS                   RESTARTS   AGE\nweb-0   0/2     ContainerStatusUnknown   2"

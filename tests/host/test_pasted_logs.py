@@ -204,6 +204,8 @@ def test_words_of_the_kernel_within_prose(text: str, time: str) -> None:
 def test_a_result_of_a_unit_may_be_that_of_systemd_oomd(said: str, confidence: Confidence) -> None:
     line = f"Nov 27 10:01:02 n1 systemd[1]: kubelet.service: {said}"
     assert kill_of([line]).diagnosis.confidence is confidence
+    failed = "Nov 27 10:01:02 n1 systemd[1]: kubelet.service: Failed with result 'oom-kill'."
+    assert kill_of([line, failed] if line != failed else [line]).diagnosis.confidence is confidence
     begins = f"Nov 27 10:01:02 n1 kernel: {MESSAGES[0]}"
     assert kill_of([begins, line]).diagnosis.confidence is Confidence.CERTAIN, "the kernel says so itself"
 
@@ -751,13 +753,17 @@ def test_statistics_of_cgroup_v1_name_no_limit(below: tuple[str, ...]) -> None:
     [
         {"date": 1795176007.5, "msg": ""},
         {"attributes": {"timestamp": "2026-11-20T12:00:07Z", "msg": ""}},
-        {"_source": {"@timestamp": "2026-11-20T12:00:07Z", "msg": ""}},
+        {"_source": {"@timestamp": "2026-11-20T12:00:07Z", "host": {"name": "n7"}, "msg": ""}},
     ],
     ids=["date", "attributes", "_source"],
 )
 def test_entries_of_other_stores(entry: dict[str, Any]) -> None:
     report = report_of([json.dumps(entry).replace('"msg": ""', f'"msg": "{text}"') for text in MESSAGES])
-    assert (report.time[:4], len(report.tasks)) == ("2026", 3)
+    assert (report.time[:4], len(report.tasks), report.node) == (
+        "2026",
+        3,
+        "n7" if "_source" in entry else "",
+    )
 
 
 @pytest.mark.parametrize("facility", ["kern", "kernel", "0"])

@@ -212,7 +212,7 @@ def reported_confidence(report: OomReport) -> Confidence:
     mechanism = reported_mechanism(report)
     is_guess = report.is_manual is None and mechanism is Mechanism.SYSRQ
     is_guess |= report.is_by_page_fault and mechanism == BY_RANK.id
-    is_of_other = report.logged_by or (report.ended_unit and report.invoker is None)
+    is_of_other = report.logged_by or (report.ended_unit and not report.is_certain)
     is_guess |= bool(is_of_other) and report.victim is None and report.daemon is None
     return Confidence.LIKELY if is_guess else Confidence.CERTAIN
 

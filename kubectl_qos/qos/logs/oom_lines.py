@@ -477,7 +477,7 @@ class ReportBuilder:
         return True
 
     def _parse_unit(self, unit: str, ended: str | None) -> bool:
-        self._set(task_memcg=unit, ended_unit=unit if ended else "")
+        self._set(task_memcg=unit, ended_unit=unit if ended else "", is_certain=not ended)
         return not self._part
 
     def _parse_nobody(self) -> bool:
