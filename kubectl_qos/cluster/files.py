@@ -357,7 +357,8 @@ class FileSource(Source):
             for sentence in _first_problems(others):
                 first.add_note(sentence)
             raise first
-        read = parsed.ignored + Counter(Event=len(parsed.events))
+        usage = {"PodMetrics": len(parsed.usage), "NodeMetrics": len(parsed.node_usage)}
+        read = parsed.ignored + Counter(Event=len(parsed.events), **usage)
         raise InputError(
             f"{first_few(names) or 'the input'}: no pods found, {_counted(read) or 'nothing'}",
             hint=_THEIR_PODS if parsed.made_by_controllers else _WANTED,

@@ -214,7 +214,10 @@ def test_what_is_free_at_the_end_is_what_nobody_holds(data: st.DataObject) -> No
         if step is not None:
             held += one.used_bytes
         elif question.all_at_limit:
-            held += max(one.limit_bytes, one.used_bytes)
+            pod, members = at.pod_for(one), [x for x in at.containers if x.pod_index == one.pod_index]
+            left = pod.limit_bytes - pod.left_bytes - sum(max(x.limit_bytes, x.used_bytes) for x in members)
+            share = left // sum(not x.limit_bytes for x in members) if not one.limit_bytes else 0
+            held += max(one.limit_bytes, one.used_bytes) + max(share, 0)
         else:
             held += targets.get(index, one.used_bytes)
     assert found.after.free_bytes == at.capacity_bytes - own - held
@@ -338,6 +341,13 @@ def test_growth_up_to_the_limit_is_no_kill() -> None:
     found = simulate(at, Scenario(growth=(ContainerGrowth(0, 100 * MIB),)))
     assert (found.steps, found.is_reached) == ((), True)
     assert found.before.free_bytes - found.after.free_bytes == 50 * MIB
+
+
+def test_containers_without_a_limit_share_what_that_of_their_pod_leaves() -> None:
+    containers = [("a", container(900, 50, 100)), ("a", container(900, 20)), ("a", container(900, 40))]
+    for limit, grown in ((200, 90), (0, 50)):
+        found = simulate(node_state(containers, limits={"a": limit * MIB}), Scenario(all_at_limit=True))
+        assert found.before.free_bytes - found.after.free_bytes == grown * MIB
 
 
 def test_the_limit_of_a_pod_takes_the_worst_of_its_containers() -> None:

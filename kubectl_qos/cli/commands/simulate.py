@@ -68,7 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_switch(modes, "--until-oom", help="all containers grow alike, until the first kill (the default)")
     add_switch(
-        modes, "--all-at-limit", help="each container grows to its limit; containers without one do not grow"
+        modes,
+        "--all-at-limit",
+        help="each container grows to its limit, or to its share of its pod's; others do not grow",
     )
     add_switch(
         parser,

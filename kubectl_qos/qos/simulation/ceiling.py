@@ -322,12 +322,24 @@ def _rates(node_state: NodeState, scenario: Scenario) -> list[int]:
     if scenario.until_oom:
         return [container.used_bytes for container in containers]
     if scenario.all_at_limit:
-        return [max(container.limit_bytes - container.used_bytes, 0) for container in containers]
+        return _rates_to_limits(node_state)
     rates = [0] * len(containers)
     for index, to_bytes in scenario.growth:
         if index is not None:
             container = containers[index]
             rates[index] = _difference(container.used_bytes, to_bytes, f"container {container.name}")
+    return rates
+
+
+def _rates_to_limits(node_state: NodeState) -> list[int]:
+    """Return the growth of each container to its limit; those without one share what their pod's leaves."""
+    containers = node_state.containers
+    rates = [max(container.limit_bytes - container.used_bytes, 0) for container in containers]
+    for pod, used, members in zip(node_state.pods, node_state.use.pods, node_state.use.members, strict=True):
+        unlimited = [index for index in members if not containers[index].limit_bytes]
+        left = pod.limit_bytes - used - sum(rates[index] for index in members)
+        for index in unlimited if left > 0 else ():
+            rates[index] = left // len(unlimited)
     return rates
 
 
