@@ -67,9 +67,9 @@ def _open_ui(options: EditOptions) -> int:
     scope, source = resolved.scope, options.source
     if not references and source.namespace is None:
         # The UI shows all namespaces: only commands are restricted to the context's own.
-        scope = replace(scope, namespace=None)
+        scope = scope._replace(namespace=None)
         if scope.node is None and not source.all_namespaces:
-            scope = replace(scope, namespace=settings.scope.namespace, node=settings.scope.node)
+            scope = scope._replace(namespace=settings.scope.namespace, node=settings.scope.node)
     return start(
         resolved.source,
         scope,

@@ -6,9 +6,11 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Final, NamedTuple
+
+import msgspec
 
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, kill_order
 from kubectl_qos.errors import InputError
@@ -70,15 +72,14 @@ class DeathRow(NamedTuple):
         return is_full or self.seconds is not None or death.precedent is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Deaths:
+class Deaths(NamedTuple):
     """Deaths to come, most urgent first."""
 
     rows: tuple[DeathRow, ...]
     snapshot: Snapshot
     pods: Sequence[Pod] = ()
     """Pods that were examined."""
-    states: Mapping[str, NodeState] = field(default_factory=dict)
+    states: Mapping[str, NodeState] = {}
     """Nodes that were examined."""
     problems: tuple[str, ...] = ()
     """Why nodes or pods were left out."""
@@ -203,7 +204,7 @@ def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
 
 def without_far(deaths: Deaths) -> Deaths:
     """Drop far own limits, except the first death."""
-    return replace(deaths, rows=tuple(row for row in deaths.rows if row is deaths.rows[0] or not row.is_far))
+    return deaths._replace(rows=tuple(row for row in deaths.rows if row is deaths.rows[0] or not row.is_far))
 
 
 def most_important(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
@@ -233,8 +234,7 @@ def death_rows(snapshot: Snapshot, node: str, deaths: Iterable[NextDeath]) -> li
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class VictimRow:
+class VictimRow(msgspec.Struct, frozen=True):
     """A step of a simulation, or the first victim of a mechanism."""
 
     place: int

@@ -166,7 +166,7 @@ def _without_rankings(fix: Fix) -> Fix:
     effects = fix.preview.effects
     nobody = effects.ranking_before._replace(pods=())
     effects = replace(effects, ranking_before=nobody, ranking_after=nobody)
-    return replace(fix, preview=replace(fix.preview, effects=effects))
+    return replace(fix, preview=structs.replace(fix.preview, effects=effects))
 
 
 def fixes_for_pods(
@@ -439,7 +439,7 @@ def with_refusals(offers: _Offers, read: Callable[[Pod], RelatedObjects | None])
             continue
         before = spent.get(pod.namespace, 0)
         quotas = tuple(with_requests_added(quota, before) for quota in related.quotas)
-        related = replace(related, quotas=quotas)
+        related = structs.replace(related, quotas=quotas)
         findings = find_findings(change.preview, related, change.strategy, None)
         refusals += [(number, finding) for finding in findings if finding.code in _REFUSE]
         spent[pod.namespace] = before + more_bytes

@@ -176,7 +176,7 @@ class Incident:
             deaths = deaths_of_pods(snapshot, running)
             return deaths, fixes_for_pods(snapshot, keys, (kind, name) if kind != "Pod" else None)
         except InputError as error:
-            return replace(deaths, problems=(str(error),)), FixList((), (), snapshot)
+            return deaths._replace(problems=(str(error),)), FixList((), (), snapshot)
 
     @cached_property
     def deaths(self) -> tuple[Death, ...]:

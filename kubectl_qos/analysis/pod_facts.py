@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import structs
 
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
 from kubectl_qos.edit.preview import Effects, preview
@@ -29,8 +32,7 @@ _MISSED: Final = 0.9
 """If a container was killed at a limit but samples stay below this share of it, they missed the peak."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodFacts:
+class PodFacts(msgspec.Struct, frozen=True):
     """Facts of a pod, or of a workload's template and pods."""
 
     prediction: Prediction
@@ -114,8 +116,8 @@ def _on_nodes(pod: Pod, places: Sequence[str], snapshot: Snapshot) -> Prediction
         else:
             containers.append(alike[0])
     setup = predictions[0].setup
-    nowhere = replace(setup, node=replace(setup.node, name=""))
-    return replace(predictions[0], setup=nowhere, containers=tuple(containers))
+    nowhere = structs.replace(setup, node=structs.replace(setup.node, name=""))
+    return structs.replace(predictions[0], setup=nowhere, containers=tuple(containers))
 
 
 class ScoreParts(NamedTuple):

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from operator import is_
@@ -168,12 +167,11 @@ class RankedNode(msgspec.Struct, frozen=True, gc=False):
     made_from: tuple[object, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PodRows:
+class PodRows(msgspec.Struct, frozen=True):
     """Rows in kill order, and their nodes."""
 
     rows: tuple[PodRow, ...]
-    nodes: Mapping[str, RankedNode] = field(default_factory=dict)
+    nodes: Mapping[str, RankedNode] = msgspec.field(default_factory=dict)
     sampled: Sampled | None = None
 
 

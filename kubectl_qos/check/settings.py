@@ -5,11 +5,10 @@ config/check_settings.py reads them from a file. Not here: the rules (rules/), w
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -42,13 +41,12 @@ class Exemption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.until is not None and today > self.until
 
 
-@dataclass(frozen=True, slots=True)
-class CheckSettings:
+class CheckSettings(NamedTuple):
     """Levels and parameters of the rules, by their ids, and exceptions."""
 
-    levels: Mapping[str, Level | None] = field(default_factory=dict)
+    levels: Mapping[str, Level | None] = {}
     """Levels that differ from the rules' defaults; None disables a rule."""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = {}
     """Parameters that differ from the rules' defaults."""
     namespaces: tuple[str, ...] = ()
     """Patterns of namespaces to check; empty for all."""

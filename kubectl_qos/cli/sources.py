@@ -52,7 +52,7 @@ class ResolvedSource(NamedTuple):
 
     def named(self, *names: str) -> Scope:
         """Return the scope with these names."""
-        return replace(self.scope, names=frozenset(names))
+        return self.scope._replace(names=frozenset(names))
 
     def scope_of(self, references: Iterable[tuple[str, str]]) -> Scope:
         """Return the scope with the names of pods (kind and name); a workload's pods have other names."""
@@ -408,7 +408,7 @@ def _parse_overrides(options: SourceOptions) -> NodeOverrides:
     overrides = NodeOverrides(settings=parse_settings(options))
     if options.node_memory is None:
         return overrides
-    return replace(overrides, memory_bytes=parse_size(options.node_memory, "--node-memory", "16Gi"))
+    return overrides._replace(memory_bytes=parse_size(options.node_memory, "--node-memory", "16Gi"))
 
 
 def parse_size(text: str, flag: str, example: str) -> int:

@@ -1,11 +1,12 @@
 """The tables of `top`: pods or their containers by rank, namespaces, workloads, and nodes by memory."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Any
+
+from msgspec import structs
 
 from kubectl_qos.analysis.deaths import by_node, first_deaths_of
 from kubectl_qos.analysis.group_table import (
@@ -82,7 +83,7 @@ class PodTable:
             rows = [row for row in rows if row_risk(row) >= Risk[min_risk.upper()]]
         sampled = table.sampled if any(row.memory is not None for row in rows) else None
         if sampled is not None and self._is_fleet:
-            sampled = replace(sampled, oldest="", newest="")  # clusters differ by seconds: one note for all
+            sampled = sampled._replace(oldest="", newest="")  # clusters differ by seconds: one note for all
         keys = [] if self._options.format.has_every_column else self._keys(table, scope)
         nothing = f"No resources of risk {min_risk} or higher found" if min_risk else "No resources found"
         return TableView(
@@ -165,7 +166,7 @@ def _with_kinds(
     """Return the columns; with --show-kind the name has its kind too."""
     for shown in columns:
         is_name = options.show_kind and shown.key == key
-        yield replace(shown, cell=lambda row, _: reference(row)) if is_name else shown
+        yield structs.replace(shown, cell=lambda row, _: reference(row)) if is_name else shown
 
 
 def label_columns(
@@ -231,7 +232,7 @@ class GroupTable:
     def scope(self, resolved: ResolvedSource) -> Scope:
         """Return every namespace unless -n names one; workloads are of one namespace by default."""
         if self._kind == "Namespace" and not resolved.has_namespace_flag:
-            return replace(resolved.scope, namespace=None)
+            return resolved.scope._replace(namespace=None)
         return resolved.scope
 
     def snapshot(self, resolved: ResolvedSource) -> Snapshot:
@@ -306,7 +307,7 @@ class NodeTable:
         except ApiError as error:
             if error.status != HTTPStatus.FORBIDDEN or resolved.scope.namespace is None:
                 raise
-        return resolved.source.snapshot(replace(scope, namespace=resolved.scope.namespace))
+        return resolved.source.snapshot(scope._replace(namespace=resolved.scope.namespace))
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[NodeRow]:
         """Return the nodes of the flags, sorted."""

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from kubectl_qos.atomic_file import replace_file
 from kubectl_qos.cluster.files import FileSource
@@ -193,7 +194,7 @@ def collect(
         autoscalers_missing=snapshot.missing[len(plain.missing) :],
         events_of_nodes=events.of_nodes,
         events_missing=events.missing,
-        kernel_logs=tuple(replace(log, first_line="") for log in kernel_logs),
+        kernel_logs=tuple(structs.replace(log, first_line="") for log in kernel_logs),
     )
     objects: list[tuple[str, ApiStruct]] = [
         *(("Pod", pod) for pod in pods if pod.kind == "Pod"),

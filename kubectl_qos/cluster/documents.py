@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from kubectl_qos.cluster.described import MORE, PODS_OF_NODE, described_objects
 from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
@@ -80,8 +81,7 @@ _OF_OBJECTS: Final = b"apiVersion", b"kind", b"nodeName", b"kubeletconfig"
 _Json = memoryview | msgspec.Raw
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentLocation:
+class DocumentLocation(msgspec.Struct, frozen=True):
     """The place of a document, or of an item of a List in it.
 
     `number` is 0 if the file has one document, `path` is that of the item, `yaml` is None if lines are
@@ -97,7 +97,7 @@ class DocumentLocation:
     def item(self, *numbers: int) -> DocumentLocation:
         """Return the location of an item of the List at this location."""
         path = ".".join((self.path, *(f"items[{number}]" for number in numbers)))
-        return replace(self, path=path.removeprefix("."))
+        return structs.replace(self, path=path.removeprefix("."))
 
     def field(self, path: str) -> str:
         """Return file, document and line of a field of this object."""
@@ -213,7 +213,7 @@ def _yaml_documents(
                 text = part.decode()
                 yaml = _read_yaml(text, location)
                 if yaml is not None:
-                    yield FileDocument(replace(location, yaml=yaml), begin, text, yaml.value)
+                    yield FileDocument(structs.replace(location, yaml=yaml), begin, text, yaml.value)
             except UnicodeDecodeError as error:
                 problem = f"{name}: not a text file (byte {begin + error.start})"
                 on_problem(InputError(problem, "manifests are UTF-8 YAML or JSON").at(name))
@@ -344,7 +344,7 @@ class ParsedObjects:
         if len(content) <= _LONGEST_MANIFEST and b'"uid"' not in bytes(content):
             with suppress(InputError, *_NOT_JSON):
                 value, yaml = json_value(content), _read_yaml(bytes(content).decode(), location)
-                self._add_document(value, replace(location, yaml=yaml))
+                self._add_document(value, structs.replace(location, yaml=yaml))
                 return
         self._add_json(content, location)
 

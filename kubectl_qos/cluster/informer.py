@@ -7,11 +7,13 @@ The store is the one mutable state of a followed cluster; its consistent snapsho
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 from typing import Final, TypeVar
+
+from msgspec import structs
 
 from kubectl_qos.cluster.kube_api import (
     KubeApi,
@@ -108,7 +110,7 @@ class Store:
                 return self._refusal
             stale = [watch.health for watch in self._watches.values() if watch.health.error is not None]
             since = min((health.since for health in stale if health.since is not None), default=None)
-            return replace(stale[-1], since=since) if stale else LIVE
+            return structs.replace(stale[-1], since=since) if stale else LIVE
 
     def is_complete(self) -> bool:
         """Return whether every watch that is not optional has listed."""
@@ -459,7 +461,7 @@ class Informer:
         fewer = self._scope.namespace
         if namespace is None and fewer is None and self._default_namespace:
             fewer = self._default_namespace
-            self._scope = replace(self._scope, namespace=fewer)
+            self._scope = self._scope._replace(namespace=fewer)
             self._notice = f"only namespace {fewer} is shown: {error}"
         if namespace is not None or fewer is None:
             self._store.refuse(PODS, error, None)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import msgspec
 
 from kubectl_qos.errors import ApiError, InputError, QosError
 from kubectl_qos.k8s.events import Event, EventList
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
     from kubectl_qos.qos.kills.report import KernelLog
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(msgspec.Struct, frozen=True):
     """Live without an error, else stale since a time; `retry_at` is by `time.monotonic`, 0 for no retry."""
 
     error: QosError | None = None
@@ -35,8 +36,7 @@ class Health:
 LIVE: Final = Health()
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(msgspec.Struct, frozen=True):
     """A snapshot at the time `taken`, if there is one; `notice` says why `scope` is less than was requested.
 
     `arrived` is None if the snapshot has all pods, else how many it has so far.
@@ -58,8 +58,7 @@ class PastTime(NamedTuple):
     ago_seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReportScope:
+class ReportScope(msgspec.Struct, frozen=True):
     """The subject of a report: the name of a pod or workload or "", flags, and seconds or None for all."""
 
     name: str

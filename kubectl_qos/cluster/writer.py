@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import structs
 
 from kubectl_qos.cluster.documents import metadata_text
 from kubectl_qos.cluster.http import UNDECODABLE, decode_body, decode_error, read_body
@@ -67,7 +68,7 @@ class Writer:
         QosError if it did more than a dry run.
         """
         current = self._read_unchanged(request)
-        request = replace(request, resource_version=metadata_text(current, "resourceVersion"))
+        request = structs.replace(request, resource_version=metadata_text(current, "resourceVersion"))
         try:
             response, body = self._send(request, dry_run=True)
         except ApiError as error:
@@ -127,7 +128,7 @@ class Writer:
             undos = [entry for entry in history.entries() if entry.undoes == result.entry.id]
             if any(undo.state is not EntryState.REFUSED for undo in undos):
                 is_done = any(undo.state is EntryState.DONE for undo in undos)
-                progress = replace(progress, stage=Stage.UNDONE if is_done else Stage.REVERTING)
+                progress = structs.replace(progress, stage=Stage.UNDONE if is_done else Stage.REVERTING)
         if result.entry.state is EntryState.ON_TRIAL:
             return progress
         if progress.stage is Stage.DONE:
@@ -235,7 +236,7 @@ class Writer:
 
 def _values_at_targets(request: PatchRequest, raw: Json) -> tuple[Edit, ...]:
     pod = _pod(request, raw)
-    return tuple(replace(edit, quantity=value_now(pod, edit)) for edit in request.edits)
+    return tuple(structs.replace(edit, quantity=value_now(pod, edit)) for edit in request.edits)
 
 
 def _record_accepted(request: PatchRequest, raw: Json, entry: Entry, history: HistoryStore) -> ApplyResult:

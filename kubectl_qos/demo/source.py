@@ -14,6 +14,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import structs
+
 from kubectl_qos.cluster.files import DEMO_FILE, DEMO_TIME, FIRST_REVISION, DemoSource
 from kubectl_qos.cluster.source import LIVE, Source, StaticStream, Update, UpdateStream
 from kubectl_qos.k8s.events import Event, EventList, last_shortages
@@ -163,7 +165,9 @@ class LivingDemo(Source):
         from kubectl_qos.host.kernel_log import read_log
 
         logs = self._advanced().logs.items()
-        return [replace(read_log(lines), node=node, title=f"the log of {node}") for node, lines in logs]
+        return [
+            structs.replace(read_log(lines), node=node, title=f"the log of {node}") for node, lines in logs
+        ]
 
     def related(self, pod: Pod) -> RelatedObjects:
         """Return the object with its owners and the limits of its namespace."""

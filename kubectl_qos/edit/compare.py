@@ -255,7 +255,7 @@ def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tu
 def scope_of_pods(workload: Pod, scope: Scope) -> Scope:
     """Return the scope of a workload's pods: those with the labels of its template."""
     labels = ",".join(f"{key}={value}" for key, value in (workload.metadata.labels or {}).items())
-    return replace(scope, names=frozenset(), selector=Selector.parse(labels), selector_text=labels)
+    return scope._replace(names=frozenset(), selector=Selector.parse(labels), selector_text=labels)
 
 
 def usage_of(pod: Pod, snapshot: Snapshot) -> PodUsage | None:

@@ -3,7 +3,6 @@
 import copy
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -38,8 +37,7 @@ class Side(StrEnum):
     LIMITS = "limits"
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True):
     """One value of one container (or of the pod, `POD_LEVEL`); None removes it."""
 
     owner: str
@@ -266,8 +264,7 @@ _SERVER_FIELDS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PatchRequest:
+class PatchRequest(msgspec.Struct, frozen=True):
     """A strategic merge patch of one object."""
 
     kind: str
@@ -315,8 +312,7 @@ class FileEdit(NamedTuple):
     after: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class WriteBack:
+class WriteBack(msgspec.Struct, frozen=True):
     """A change that was written to a working tree; nothing was written without `edits`."""
 
     pod: Pod

@@ -250,8 +250,7 @@ class StrategyKind(StrEnum):
     NEVER = "impossible"
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(msgspec.Struct, frozen=True):
     """A change and its effects, by the strategy `strategy_kind`."""
 
     effects: Effects

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -30,8 +29,7 @@ OWNER: Final = "the owner"
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True):
     """A workload that owns the pod, directly or not, as the server has it, with the pod of its template.
 
     `template` is None for kinds without a known pod template, such as an operator's resource.
@@ -51,8 +49,7 @@ class Owner:
         return str(nested(self.raw, "metadata").get("name", ""))
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedObjects:
+class RelatedObjects(msgspec.Struct, frozen=True):
     """A pod or workload as the server has it, with the objects around it; the lists are of its namespace.
 
     `owners` is its chain of controllers, the nearest first: ReplicaSet, Deployment. It ends where there is no
@@ -74,8 +71,7 @@ class RelatedObjects:
         return self.raw, *(owner.raw for owner in self.owners)
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedKind(Generic[T]):
+class RelatedKind(msgspec.Struct, Generic[T], frozen=True):
     """Objects of a namespace that bear on a change; an `optional` kind may be unknown to a server."""
 
     kind: str

@@ -1,7 +1,6 @@
 """The expected response of an API server to the request that makes a change."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
@@ -41,8 +40,7 @@ from kubectl_qos.qos.qos_class import QosClass, qos_class
 from kubectl_qos.qos.resize import beyond_node, invalid_resize, why_unavailable
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedObject:
+class ChangedObject(msgspec.Struct, frozen=True):
     """The pod, or the workload whose template a request changes, as the server has it (`raw`).
 
     `old` is the pod, or that of the template, as stored; `new` is the same with the edits, not defaulted.
@@ -120,8 +118,7 @@ def _priority_refusal(pod: Pod) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ServerChecks:
+class ServerChecks(msgspec.Struct, frozen=True):
     """A changed pod as the server would store it, with what LimitRanges add, and what refuses it.
 
     The fields are in the order of the server's checks.

@@ -8,9 +8,11 @@ the change counts once the kubelet has carried that out, later runs always. Not 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import structs
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, PatchRequest, Side, value_now
 from kubectl_qos.edit.related import decode_pod
@@ -59,8 +61,7 @@ class Stage(StrEnum):
     DONE = "done"
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """The progress of a change at one time: `done` of `total` pods have it, None where that is not counted.
 
     Once it is `settled`, nothing more will happen by itself; deferred and error are not, both are retried.
@@ -296,7 +297,7 @@ def with_scheduler_reason(
         for condition in pod.status.conditions or ():
             if is_new and condition.is_unscheduled:
                 message = f"{progress.message}; {pod.name} has no node: {condition.message}"
-                return replace(progress, message=message)
+                return structs.replace(progress, message=message)
     return progress
 
 
@@ -338,8 +339,7 @@ class TrialPlan(NamedTuple):
     undo_if: tuple[TrialCondition, ...] = tuple(TrialCondition)
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerOutcome:
+class ContainerOutcome(msgspec.Struct, frozen=True):
     """How a container has fared since its run `first_run`, the first with the new values."""
 
     name: str
@@ -362,7 +362,7 @@ class ContainerOutcome:
             seen.append(self.peak_bytes)
         own_runs = ((run, reason) for run, reason in _ended_runs(status) if run >= self.first_run)
         killed = {run for run, reason in own_runs if reason == "OOMKilled"}
-        return replace(
+        return structs.replace(
             self,
             restarts=max(self.restarts, status.restart_count - self.first_run),
             oom_runs=self.oom_runs | killed,
@@ -372,11 +372,10 @@ class ContainerOutcome:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True):
     """What was seen of a change: how containers fared, by their pod's uid and name."""
 
-    outcomes: Mapping[tuple[str, str], ContainerOutcome] = field(default_factory=dict)
+    outcomes: Mapping[tuple[str, str], ContainerOutcome] = msgspec.field(default_factory=dict)
     old: frozenset[str] = frozenset()
     """The uids of pods that a change of a template replaces, and that do not count."""
     restarting: frozenset[str] = frozenset()
@@ -412,13 +411,13 @@ class Trial:
                 outcome = earlier.observe(status, pod, used)
                 if progress.is_reverted or progress.stage is Stage.OVERTAKEN:
                     # The memory is that of other values.
-                    outcome = replace(earlier, restarts=outcome.restarts, oom_runs=outcome.oom_runs)
+                    outcome = structs.replace(earlier, restarts=outcome.restarts, oom_runs=outcome.oom_runs)
                 is_done = progress.stage is Stage.DONE and status.has_processes
                 if is_done and status.name not in self.restarting:
-                    outcome = replace(outcome, first_run=min(outcome.first_run, status.restart_count))
+                    outcome = structs.replace(outcome, first_run=min(outcome.first_run, status.restart_count))
                 outcomes[key] = outcome
         message = progress.message if progress.stage is Stage.INFEASIBLE else self.infeasible
-        return replace(self, outcomes=outcomes, infeasible=message)
+        return structs.replace(self, outcomes=outcomes, infeasible=message)
 
     @property
     def seen(self) -> tuple[TrialCondition, ...]:

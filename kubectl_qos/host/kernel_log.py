@@ -7,11 +7,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Final
+
+from msgspec import structs
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.host.log_lines import parse_line
@@ -88,7 +90,7 @@ def read_file(path: str, node: str = "") -> KernelLog:
             f"the kernel log {title} cannot be read: {getattr(error, 'strerror', None) or error}", hint=_HINT
         ) from None
     _check_understood(log, title)
-    return replace(log, node=node, title=title)
+    return structs.replace(log, node=node, title=title)
 
 
 def read_kmsg(path: Path = KMSG, node: str = "") -> KernelLog:
@@ -107,7 +109,7 @@ def read_kmsg(path: Path = KMSG, node: str = "") -> KernelLog:
     finally:
         os.close(handle)
     booted = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)
-    return replace(log.with_boot_time(booted), node=node, title=str(path))
+    return structs.replace(log.with_boot_time(booted), node=node, title=str(path))
 
 
 def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
@@ -189,10 +191,10 @@ class _Pending:
         if record is None:
             return None
         if record.is_bare:
-            whole = replace(self.record, message=record.message)
+            whole = structs.replace(self.record, message=record.message)
         else:
             begin = self.record
-            whole = replace(record, line=begin.line, place=begin.place, part=begin.part)
+            whole = structs.replace(record, line=begin.line, place=begin.place, part=begin.part)
         return _Pending(text, whole, line)
 
 
@@ -332,10 +334,10 @@ class _MessageReader:
             return None
         if self._place == 1 and record.is_bare:
             text = _PART_OF_PREFIX.sub("", text)
-            record = replace(record, message=_PART_OF_PREFIX.sub("", record.message))
+            record = structs.replace(record, message=_PART_OF_PREFIX.sub("", record.message))
         if self._before is not None and record.is_bare and text[: self._indent + _LEAST_INDENT].isspace():
             # Only the first line of a message has a prefix, the others are indented.
-            record = replace(self._before, message=record.message)
+            record = structs.replace(self._before, message=record.message)
         self._before = self._before if record.is_bare else record
         self._is_foreign &= record.is_bare and _ROW.match(record.message) is None
         if self._is_foreign:
@@ -349,7 +351,9 @@ class _MessageReader:
         is_guessed = record.year_is_guessed and not self._is_year_known
         return _Pending(
             text,
-            replace(record, line=number, place=self._place, part=self._part, year_is_guessed=is_guessed),
+            structs.replace(
+                record, line=number, place=self._place, part=self._part, year_is_guessed=is_guessed
+            ),
             text,
         )
 
@@ -360,7 +364,7 @@ class _MessageReader:
         is_cut = is_cut and not (is_whole(message) and not message[-1:].isdigit())
         # Whether the last line of a log is whole is unknown.
         is_cut = is_cut or (is_last and not is_whole(message))
-        return replace(pending.record, message=message + CUT) if is_cut else pending.record
+        return structs.replace(pending.record, message=message + CUT) if is_cut else pending.record
 
 
 def _when(record: LogRecord) -> tuple[bool, float] | None:
@@ -401,7 +405,7 @@ class _LogReader:
                 continue
             parts = _NEW_LINE.split(record.message)
             for message in parts:
-                yield from self._take(replace(record, message=message) if len(parts) > 1 else record)
+                yield from self._take(structs.replace(record, message=message) if len(parts) > 1 else record)
         yield from self._rest()
 
     def _take(self, record: LogRecord) -> Iterator[OomReport]:
@@ -438,7 +442,7 @@ class _LogReader:
             if len(self._open) > _MOST_OPEN:
                 yield self._close()
         elif not record.program and (words := _RELEVANT.search(record.message)) is not None:
-            self._unread.append(replace(record, message=record.message[words.start() :]))
+            self._unread.append(structs.replace(record, message=record.message[words.start() :]))
 
     def _rest(self) -> Iterator[OomReport]:
         while self._open:

@@ -10,11 +10,11 @@ CloudWatch, Azure Monitor, Loki and Elasticsearch. Bottlerocket has a journal.
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
 from kubectl_qos.qos.killers import KILLERS
 from kubectl_qos.qos.logs.daemon_lines import SECOND_HAND, is_second_hand
@@ -223,7 +223,7 @@ def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogR
     if inner is None:
         return None
     time = fields.get("time", "")
-    return replace(
+    return structs.replace(
         inner,
         time=time if inner.year_is_guessed and time else inner.time or time,
         year_is_guessed=inner.year_is_guessed and not time,

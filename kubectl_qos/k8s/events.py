@@ -5,8 +5,9 @@ cluster/kube_api.py reads them, present/pod_history.py shows them.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kubectl_qos.k8s.objects import ApiStruct, ObjectMeta, Pod
 from kubectl_qos.k8s.snapshot import Missing
@@ -108,8 +109,7 @@ class Event(ApiStruct, frozen=True):
         return self.involved_object.kind == "Node"
 
 
-@dataclass(frozen=True, slots=True)
-class EventList:
+class EventList(msgspec.Struct, frozen=True):
     """Events of one namespace or all; `of_nodes` is True if nodes' are included."""
 
     events: tuple[Event, ...] = ()

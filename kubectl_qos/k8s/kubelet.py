@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import (
@@ -87,18 +87,16 @@ _FIRST_KERNEL_WITH_V2: Final = (4, 15)
 """It has the CPU controller on cgroup v2, without which neither runc nor the kubelet uses v2."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _WithOrigins:
-    origins: Mapping[str, Origin] = field(default_factory=dict)
-    basis: Mapping[str, str] = field(default_factory=dict)
+class _WithOrigins(msgspec.Struct, frozen=True, kw_only=True):
+    origins: Mapping[str, Origin] = msgspec.field(default_factory=dict)
+    basis: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Why a value of an assumed field is likely, such as `containerd 1.7.27` or `profile eks`."""
 
     def origin(self, field_name: str) -> Origin:
         return self.origins.get(field_name, Origin.ASSUMED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kubelet(_WithOrigins):
+class Kubelet(_WithOrigins, frozen=True, kw_only=True):
     """The configuration of one kubelet. The defaults are those of a kubeadm node on release 1.36.
 
     `single_process_oom_kill` None is the kubelet's own default (false on cgroup v2, true on v1).
@@ -119,17 +117,17 @@ class Kubelet(_WithOrigins):
     memory_reservation_policy: MemoryReservationPolicy = MemoryReservationPolicy.NONE
     memory_swap_behavior: str = ""
     single_process_oom_kill: bool | None = None
-    qos_reserved_percent: Mapping[str, int] = field(default_factory=dict)
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    qos_reserved_percent: Mapping[str, int] = msgspec.field(default_factory=dict)
+    feature_gates: Mapping[str, bool] = msgspec.field(default_factory=dict)
     kube_reserved: ResourceList = EMPTY_RESOURCES
     system_reserved: ResourceList = EMPTY_RESOURCES
     kube_reserved_cgroup: str = ""
     system_reserved_cgroup: str = ""
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
-    eviction_hard: Mapping[str, str] = field(default_factory=lambda: DEFAULT_EVICTION_HARD)
-    eviction_soft: Mapping[str, str] = field(default_factory=dict)
-    eviction_soft_grace_period: Mapping[str, str] = field(default_factory=dict)
-    eviction_minimum_reclaim: Mapping[str, str] = field(default_factory=dict)
+    eviction_hard: Mapping[str, str] = msgspec.field(default_factory=lambda: DEFAULT_EVICTION_HARD)
+    eviction_soft: Mapping[str, str] = msgspec.field(default_factory=dict)
+    eviction_soft_grace_period: Mapping[str, str] = msgspec.field(default_factory=dict)
+    eviction_minimum_reclaim: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @staticmethod
     @lru_cache(maxsize=256)
@@ -147,8 +145,7 @@ class Kubelet(_WithOrigins):
         return Kubelet(memory_throttling_factor=factor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node(_WithOrigins):
+class Node(_WithOrigins, frozen=True, kw_only=True):
     """The facts of one machine. Bytes are bytes, CPU is millicores; None is unknown.
 
     `allocatable_*` is capacity minus reserved (`GetNodeAllocatableAbsolute`), the limit of kubepods; in
@@ -177,7 +174,7 @@ class Node(_WithOrigins):
     runtime: str = "containerd"
     runtime_oom_score_adj: int | None = None
     oci_runtime: OciRuntime = CURRENT_RUNC
-    oci_runtimes: Mapping[str, OciRuntime] = field(default_factory=dict)
+    oci_runtimes: Mapping[str, OciRuntime] = msgspec.field(default_factory=dict)
     kernel: str = ""
     os_image: str = ""
     operating_system: str = LINUX
@@ -205,8 +202,7 @@ class Node(_WithOrigins):
         return with_origin(self, Origin.ASSUMED, f"RuntimeClass {name}", oci_runtime=OciRuntime(named[0]))
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSetup:
+class NodeSetup(msgspec.Struct, frozen=True):
     """What a prediction depends on besides the pod: the node, its kubelet's configuration and release."""
 
     node: Node
@@ -285,7 +281,9 @@ def with_deduced(node: Node) -> Node:
         deduced["cgroup_version"] = 1 if is_old else 2
         basis["cgroup_version"] = f"kernel {node.kernel}" if is_old else ""
     origins = {**node.origins, **dict.fromkeys(deduced, Origin.ASSUMED)}
-    return replace(node, **deduced, origins=origins, basis={name: why for name, why in basis.items() if why})
+    return structs.replace(
+        node, **deduced, origins=origins, basis={name: why for name, why in basis.items() if why}
+    )
 
 
 _KERNEL: Final = re.compile(r"(\d+)\.(\d+)", re.ASCII)
@@ -331,7 +329,7 @@ def with_origin(facts: _Facts, origin: Origin, basis: str = "", /, **changes: An
     if not changes:
         return facts
     kept = {name: fact for name, fact in facts.basis.items() if name not in changes}
-    return replace(
+    return structs.replace(
         facts,
         **changes,
         origins={**facts.origins, **dict.fromkeys(changes, origin)},

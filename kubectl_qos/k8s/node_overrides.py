@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeVar
+
+from msgspec import structs
 
 from kubectl_qos.errors import QosError, UsageError
 from kubectl_qos.k8s.kubelet import (
@@ -111,7 +112,7 @@ def apply_overrides(
     defaults = Kubelet.defaults(after, node_changes.get("operating_system", node.operating_system))
     for name in ("memory_throttling_factor", "eviction_hard"):
         if kubelet.origin(name) is Origin.ASSUMED and name not in kubelet.basis:
-            kubelet = replace(kubelet, **{name: getattr(defaults, name)})
+            kubelet = structs.replace(kubelet, **{name: getattr(defaults, name)})
     if gates:
         kubelet_changes["feature_gates"] = gates
     if release is not None:
@@ -186,7 +187,7 @@ def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> No
     if kubepods is not None and (other_reserved or not stated):
         left = in_bytes(max(kubepods - new - hugepages_bytes(node.capacity), 0))
         allocatable = ResourceList({**allocatable, MEMORY: left})
-    node = replace(node, allocatable_memory_bytes=kubepods, status_allocatable=allocatable)
+    node = structs.replace(node, allocatable_memory_bytes=kubepods, status_allocatable=allocatable)
     return NodeSetup(node, kubelet, setup.release)
 
 
@@ -194,7 +195,7 @@ def _release(setup: NodeSetup, gates: Mapping[str, bool], version: str | None) -
     """Return the release with these gates; gates that it does not have are dropped, as in an upgrade."""
     now = setup.release
     release = Release.of(version or (f"{now}.{now.patch}" if now.patch is not None else str(now)))
-    release = release if version is not None else replace(release, assumed=now.assumed)
+    release = release if version is not None else release._replace(assumed=now.assumed)
     if release.assumed and version is not None:
         raise UsageError(
             f"unknown release {version}", hint=f"write a release from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}"

@@ -5,9 +5,10 @@ access, present/list_notes.py has tables and sentences.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 
 class PermissionScope(Enum):
@@ -18,8 +19,7 @@ class PermissionScope(Enum):
     CLUSTER = "cluster"
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
+class Permission(msgspec.Struct, frozen=True):
     """A verb on a resource; without an optional one its tier still works, slower or with less to show."""
 
     verb: str
@@ -40,8 +40,7 @@ class Permission:
         return requested if self.scope is PermissionScope.NAMESPACE else None
 
 
-@dataclass(frozen=True, slots=True)
-class AccessReview:
+class AccessReview(msgspec.Struct, frozen=True):
     """A server's answer about a permission, and its reason; `allowed` is None if there was no answer."""
 
     allowed: bool | None
@@ -57,8 +56,7 @@ class AccessLevel(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(msgspec.Struct, frozen=True):
     """Permissions that enable something together; `caution` warns of granting them carelessly."""
 
     name: str

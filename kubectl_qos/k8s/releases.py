@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple, Self
@@ -167,8 +166,7 @@ _GATE_OF_NAME: Final = {gate.value: gate for gate in Gate}
 _VERSION = re.compile(r"v?1\.(?P<minor>\d{1,6})(?:\.(?P<patch>\d{1,6}))?(?:[-+.].*)?\+?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(NamedTuple):
     """A Kubernetes minor release and its feature gates; `assumed` if it replaces an unknown version."""
 
     minor: int
@@ -190,7 +188,7 @@ class Release:
         """Return the release of a kubelet; assume the server's if it states none, as virtual kubelets do."""
         stated = next(text for text in (version, server, DEFAULT_RELEASE) if _VERSION.fullmatch(text.strip()))
         release = Release.of(stated, gates)
-        return release if stated == version else replace(release, assumed=True)
+        return release if stated == version else release._replace(assumed=True)
 
     def has(self, change: Change) -> bool:
         """Return whether this release has the change."""
@@ -211,7 +209,7 @@ class Release:
         ignored = self.ignored_gates(gates)
         wanted = {_GATE_OF_NAME[name]: on for name, on in gates.items() if name not in ignored}
         enabled = self.gates.difference(wanted) | {gate for gate, on in wanted.items() if on}
-        return replace(self, gates=enabled)
+        return self._replace(gates=enabled)
 
     def ignored_gates(self, gates: Mapping[str, bool]) -> dict[str, str]:
         """Return the gates that a kubelet of this release refuses, each with `unknown` or `locked`."""

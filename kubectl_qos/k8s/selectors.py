@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.objects import ApiStruct, Labels, ObjectMeta, Pod
@@ -24,8 +25,7 @@ _TERM: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """A term of a selector; the operator is `exists`, `absent`, `in`, `notin`, `=`, `!=`, `<` or `>`."""
 
     key: str
@@ -49,8 +49,7 @@ class Requirement:
         return int(value) > bound if self.operator == ">" else int(value) < bound
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(msgspec.Struct, frozen=True):
     """All terms must hold; no terms select everything."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -95,11 +94,10 @@ Source: pkg/apis/core/v1/conversion.go (AddFieldLabelConversionsForPod).
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
+class FieldSelector(msgspec.Struct, frozen=True):
     """All terms must hold; `text` is the form for servers."""
 
-    selector: Selector = field(default_factory=Selector)
+    selector: Selector = msgspec.field(default_factory=Selector)
     text: str = ""
 
     @staticmethod

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
+from msgspec import structs
+
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin, node_from_object, with_origin
@@ -29,8 +32,7 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.managers import VerticalAutoscaler
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(msgspec.Struct, frozen=True):
     """One of `count` parts of a cluster's nodes, numbered from 0; a node's name alone decides its part."""
 
     index: int
@@ -41,16 +43,15 @@ class Shard:
         return bool(node_name) and zlib.crc32(node_name.encode()) % self.count == self.index
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """The requested pods. None and empty mean no restriction."""
 
     namespace: str | None = None
     names: frozenset[str] = frozenset()
     node: str | None = None
-    selector: Selector = field(default_factory=Selector)
+    selector: Selector = Selector()
     selector_text: str = ""
-    fields: FieldSelector = field(default_factory=FieldSelector)
+    fields: FieldSelector = FieldSelector()
     shard: Shard | None = None
 
     def matches(self, pod: Pod) -> bool:
@@ -69,8 +70,7 @@ OTHER_PODS: Final = "the rest of these nodes' pods"
 """`Missing.what` if not all pods of a node may be listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True):
     """Something that could not be read: what, why, and what would help (may be empty)."""
 
     what: str
@@ -104,8 +104,7 @@ class Usage(NamedTuple):
 NO_USAGE: Final = Usage({})
 
 
-@dataclass(frozen=True, slots=True)
-class NodeOverrides:
+class NodeOverrides(NamedTuple):
     """Given facts about nodes: the memory of unknown ones, and settings of all."""
 
     memory_bytes: int | None = None
@@ -175,11 +174,11 @@ class Snapshot:
         else:
             node = Node(name=node_name, kubelet_version=str(release))
         if node.memory_capacity_bytes is None:
-            node = replace(node, memory_capacity_bytes=self.overrides.memory_bytes)
+            node = structs.replace(node, memory_capacity_bytes=self.overrides.memory_bytes)
         if node_name in self.node_swap:
             node = with_origin(node, Origin.API, swap_capacity_bytes=self.node_swap[node_name])
         if node_name in self.shortages:
-            node = replace(node, short_at=self.shortages[node_name])
+            node = structs.replace(node, short_at=self.shortages[node_name])
         setup = NodeSetup(node, kubelet, release)
         settings = (*distribution(node), *self.overrides.settings)
         return apply_overrides(setup, settings, stated=True) if settings else setup

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
@@ -167,8 +166,7 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
         return _sum([None if isinstance(amount, int) else amount.swap_bytes for amount in self.amounts])
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(NamedTuple):
     """The source of usage, and the times of the oldest and newest sample (RFC 3339, empty if unknown).
 
     `crowded` pods are known to have more processes than containers, without the size of each; of `uncounted`
@@ -204,8 +202,7 @@ class ContainerHistory(NamedTuple):
     over: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(msgspec.Struct, frozen=True):
     """What a store of metrics knows of containers, `over` a time such as `7d` until now.
 
     `now` is the last usage of pods; `stat` says which statistic of that time `Snapshot.usage` is, empty if
@@ -217,7 +214,7 @@ class History:
     now: Mapping[PodKey, PodUsage]
     over: str = ""
     stat: str = ""
-    lines: Mapping[PodKey, Sequence[int]] = field(default_factory=dict)
+    lines: Mapping[PodKey, Sequence[int]] = msgspec.field(default_factory=dict)
 
     def of(self, pods: Iterable[Pod]) -> dict[ContainerKey, ContainerHistory]:
         """Return the history of the containers of these pods."""

@@ -8,12 +8,12 @@ kube-state-metrics.
 import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Missing, Usage
@@ -281,7 +281,7 @@ class UsageHistory:
         if missing is None and store.warnings:
             why = f"{store.name} warns: {'; '.join(store.warnings)}"
             missing = Missing("a part of the memory usage", why)
-        history = replace(history, now=now.by_pod)
+        history = structs.replace(history, now=now.by_pod)
         return Usage(usage, missing, pressure, now.by_node, history)
 
     def _longest_history(self) -> tuple[History, dict[PodKey, PodUsage], Missing | None]:
@@ -295,7 +295,7 @@ class UsageHistory:
         requested, self._over = _duration(self._over), _DAY
         history, usage, missing = self._longest_history()
         what = f"the history of {requested} before its last day"
-        return history, usage, missing or replace(refused, what=what)
+        return history, usage, missing or structs.replace(refused, what=what)
 
     def _history(self) -> tuple[History, dict[PodKey, PodUsage]]:
         end = self._store.now() if self._at is None else self._at

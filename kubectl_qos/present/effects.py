@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec import structs
 
 from kubectl_qos.edit.compare import Comparison
 from kubectl_qos.edit.edits import Edit, Side, as_flags, current_value
@@ -156,7 +157,9 @@ def _changes_section(title: str, answer: str, changes: Iterable[tuple[ValueChang
     values = [change for change, _ in changes]
     if len(moments) > 1:
         deltas = [", ".join(filter(None, [change.delta, when])) for change, when in changes]
-        values = [replace(change, delta=delta) for (change, _), delta in zip(changes, deltas, strict=True)]
+        values = [
+            structs.replace(change, delta=delta) for (change, _), delta in zip(changes, deltas, strict=True)
+        ]
     answer = " ".join(filter(None, [answer, *(moments if len(moments) == 1 else ())]))
     return Section(title, answer, changes=tuple(values), changed=bool(moments))
 
@@ -305,7 +308,7 @@ def _stays_guaranteed(preview: Preview) -> Iterator[str]:
     effects, edits = preview.effects, preview.edits
     if effects.before.qos_class is not QosClass.GUARANTEED or any(edit.quantity is None for edit in edits):
         return
-    both = [replace(edit, side=side) for edit in edits for side in Side]
+    both = [structs.replace(edit, side=side) for edit in edits for side in Side]
     targets = {edit.target for edit in edits}
     missing = [edit for edit in both if edit.target not in targets]
     if effects.after.qos_class is not QosClass.GUARANTEED and missing:

@@ -1,10 +1,10 @@
 """One pod explained: sections for people, plain values for programs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+import msgspec
 from msgspec import structs
 
 from kubectl_qos.analysis.deaths import NodeDeaths, deaths_of_pod
@@ -56,8 +56,7 @@ _NEAR: Final = 0.9
 """The fullness of a limit from which on tasks wait, or not, because of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True):
     """A pod explained: `subject` is the first line, `summary` its class and rank in a sentence.
 
     `formula` is its score with the numbers filled in, empty if one of them is unknown.
@@ -121,8 +120,8 @@ def with_fix(explanation: Explanation, snapshot: Snapshot) -> Explanation:
     if first.title != ITS_DEATH:
         return explanation
     text = fix_text(pod, snapshot, first.answer)
-    first = replace(first, lines=(Line(f"fix: {text}"), *first.lines)) if text else first
-    return replace(explanation, sections=(first, *others))
+    first = structs.replace(first, lines=(Line(f"fix: {text}"), *first.lines)) if text else first
+    return structs.replace(explanation, sections=(first, *others))
 
 
 def fix_text(pod: Pod, snapshot: Snapshot, shown: str = "") -> str:
@@ -157,7 +156,7 @@ def _dies_next(
         )
     if reached := events.get(first.container, {}).get("max", 0) if first.is_own else 0:
         lines.append(f"it has reached this limit {count(reached, 'time')} since it started (memory.events)")
-    return replace(section, lines=(*map(Line, lines), *section.lines))
+    return structs.replace(section, lines=(*map(Line, lines), *section.lines))
 
 
 def _class(prediction: Prediction) -> Section:

@@ -1,9 +1,10 @@
 """The columns of workloads, namespaces and clusters."""
 
-from dataclasses import replace
 from datetime import datetime
 from math import inf
 from typing import Any, Final
+
+from msgspec import structs
 
 from kubectl_qos.analysis.group_table import ClusterRow, GroupRow, rank_order, worst_first
 from kubectl_qos.present.format import NONE, UNKNOWN, escape, mebibytes
@@ -179,7 +180,7 @@ def _updated() -> Column[ClusterRow]:
             return _NOTHING
         return "live" if row.is_open and row.error is None else ages.cell(row, now)
 
-    return replace(ages, cell=cell)
+    return structs.replace(ages, cell=cell)
 
 
 _OF_CLUSTERS: Final[tuple[Column[ClusterRow], ...]] = (

@@ -1,8 +1,9 @@
 """The columns of kills, for the command line and the UI."""
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
+
+from msgspec import structs
 
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.format import NONE, UNKNOWN, age, escape
@@ -27,7 +28,7 @@ def aged_columns() -> tuple[Column[Kill], ...]:
         return f"{'~' if kill.time_is_estimated else ''}{age(kill.time, now)}" if kill.time else UNKNOWN
 
     time, *others = _COLUMNS
-    return (replace(time, header="AGE", width=0, cell=ago), *others)
+    return (structs.replace(time, header="AGE", width=0, cell=ago), *others)
 
 
 def _time_text(kill: Kill) -> str:

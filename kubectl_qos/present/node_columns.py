@@ -1,10 +1,11 @@
 """The columns of nodes, and the bar of a node's memory."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Final, NamedTuple
+
+from msgspec import structs
 
 from kubectl_qos.analysis.group_table import NodeRow, percent, worst_node_first
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, escape, eta, full_name
@@ -47,7 +48,7 @@ def _at_least(of: NodeColumn, is_known: Callable[[NodeRow], bool]) -> NodeColumn
             return text
         return UNKNOWN if text in {UNKNOWN, "0%", "0Mi"} else f"{text}+"
 
-    return replace(of, value=lambda row: of.value(row) if is_known(row) else None, cell=cell)
+    return structs.replace(of, value=lambda row: of.value(row) if is_known(row) else None, cell=cell)
 
 
 def _no_victim(row: NodeRow) -> str:
@@ -64,7 +65,7 @@ def _bounded(of: NodeColumn) -> NodeColumn:
     def cell(row: NodeRow, now: datetime) -> str:
         return f"{AT_MOST if row.is_bound and (of.value(row) or 0) > 0 else ''}{of.cell(row, now)}"
 
-    return replace(of, cell=cell)
+    return structs.replace(of, cell=cell)
 
 
 def _victim_name(row: NodeRow) -> str | None:

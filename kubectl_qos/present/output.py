@@ -4,7 +4,6 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain, islice
@@ -12,6 +11,7 @@ from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from kubectl_qos.errors import UsageError
 from kubectl_qos.present.format import NONE, UNKNOWN, age, escape, mebibytes, shortened
@@ -24,8 +24,7 @@ _WIDEST_NOTED: Final = 44
 """The last cell in which a note may begin."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """One line; `note` stands behind it, `depth` is its indentation."""
 
     text: str
@@ -33,8 +32,7 @@ class Line:
     depth: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ValueChange:
+class ValueChange(msgspec.Struct, frozen=True):
     """One value before and after; `delta` is the difference of numbers, the moment, or empty."""
 
     label: str
@@ -48,8 +46,7 @@ class ValueChange:
         return self.before != self.after
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """A title with its answer, and below it changes and lines; `changed` and `warns` mark it in a preview."""
 
     title: str
@@ -150,8 +147,7 @@ BYTES: Final = ColumnType.BYTES
 PERCENT: Final = ColumnType.PERCENT
 
 
-@dataclass(frozen=True, slots=True)
-class Column(Generic[RowT]):
+class Column(msgspec.Struct, Generic[RowT], frozen=True):
     """One column of a table.
 
     It is in every table, unless -o wide adds it, or it `needs` something.
@@ -395,7 +391,7 @@ def _shortened_column(column: Column[RowT], width: int) -> Column[RowT]:
         text = shortened(column.cell(row, now), width)
         return text if len(text) <= width else f"{text[: width - 1]}…"
 
-    return replace(column, cell=cell)
+    return structs.replace(column, cell=cell)
 
 
 def hidden_note(columns: Iterable[Column[Any]], shown: Iterable[Column[Any]], width: int) -> list[str]:

@@ -5,9 +5,10 @@ Not here: its content (analysis/incident.py), and Markdown and HTML (page.py).
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from msgspec import structs
 
 from kubectl_qos.analysis.deaths import most_important
 from kubectl_qos.analysis.incident import (
@@ -127,7 +128,7 @@ def summary(incident: Incident) -> Iterator[str]:
 def _victim(kill: Kill) -> str:
     if kill.pod:
         return full_name(kill.namespace, kill.pod)
-    return of_kills.subject(replace(kill, container_id="") if kill.pod_uid else kill)
+    return of_kills.subject(structs.replace(kill, container_id="") if kill.pod_uid else kill)
 
 
 class TimelineEntry(Values, frozen=True):

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, NamedTuple
 
+import msgspec
+from msgspec import structs
+
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import desired_pod, other_pod_limit, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
@@ -93,8 +96,7 @@ class Assumption(NamedTuple):
     basis: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(msgspec.Struct, frozen=True):
     """Prediction for one pod on one node; `pod` has the API server's defaults."""
 
     pod: Pod
@@ -158,7 +160,7 @@ def _predict(pod: Pod, setup: NodeSetup, limit: Quantity | None = None) -> Predi
             hint="a pod needs at least one container to have a QoS class",
         )
     if pod.spec.is_windows:
-        setup = replace(setup, node=with_origin(setup.node, Origin.API, operating_system=WINDOWS))
+        setup = structs.replace(setup, node=with_origin(setup.node, Origin.API, operating_system=WINDOWS))
     pod = default_pod(pod, setup.release)
     stated = desired_pod(pod)  # A resize under way may leave requests and limits unequal.
     qos, computed = qos_class(pod, setup.release), computed_class(stated, setup.release)
@@ -197,7 +199,7 @@ def _without_linux(prediction: Prediction) -> Prediction:
         )
         for container in prediction.containers
     ]
-    return replace(prediction, containers=tuple(containers), cgroup=NO_CGROUP, class_cgroup_path="")
+    return structs.replace(prediction, containers=tuple(containers), cgroup=NO_CGROUP, class_cgroup_path="")
 
 
 def predict_running(pod: Pod, setup: NodeSetup) -> Prediction:

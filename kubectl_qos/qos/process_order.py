@@ -7,11 +7,11 @@ container (ranking.py).
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.usage import PodKey, PodUsage
@@ -95,8 +95,7 @@ class NotRanked(Enum):
     SCORE = "the kernel scores it 0: it is about to end, or shares the memory of one that is never killed"
 
 
-@dataclass(frozen=True, slots=True)
-class RankedProcess:
+class RankedProcess(msgspec.Struct, frozen=True):
     """A process in kill order; no rank if the kernel skips it.
 
     `points` is badness in pages, by which the kernel chooses; `expected` is the predicted score in /proc.
@@ -137,7 +136,9 @@ def process_order(
     first: dict[int, int] = {}
     for place, row in enumerate(candidates, start=1):
         first.setdefault(row.points, place)
-    ranked = [replace(row, rank=first[row.points], is_tied=counts[row.points] > 1) for row in candidates]
+    ranked = [
+        structs.replace(row, rank=first[row.points], is_tied=counts[row.points] > 1) for row in candidates
+    ]
     others = sorted((row for row in rows if row.not_ranked is not None), key=lambda row: row.process.pid)
     return (*ranked, *others)
 
@@ -202,8 +203,7 @@ def _why_not_ranked(process: HostProcess, expected: int, *, is_whole: bool) -> N
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessRow:
+class ProcessRow(msgspec.Struct, frozen=True):
     """A process with its rank and pod; `killed_together` counts those that die with it, itself included."""
 
     ranked: RankedProcess

@@ -10,6 +10,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
+from msgspec import structs
 from rich.cells import cell_len
 
 from kubectl_qos.analysis.pod_table import PodRow
@@ -319,8 +320,8 @@ def with_units(section: Section) -> Section:
     for change in section.changes:
         old, new = readable(change.label, change.before), readable(change.label, change.after)
         units = f"{old or change.before} {ARROW} {new or change.after}" if old or new else ""
-        changes.append(replace(change, delta=", ".join(filter(None, (units, change.delta)))))
-    return replace(section, changes=tuple(changes))
+        changes.append(structs.replace(change, delta=", ".join(filter(None, (units, change.delta)))))
+    return structs.replace(section, changes=tuple(changes))
 
 
 def files_layout(effects: Effects, key: str, *, is_folded: bool) -> TextLayout:

@@ -12,10 +12,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
 from textual.message import Message
 from textual.message_pump import MessagePump
 
@@ -143,7 +144,7 @@ class Follower:
             began = time.monotonic()
             self._requested.clear()
             if update.snapshot is not None:
-                update = replace(update, snapshot=self._trends.taken(update.snapshot))
+                update = structs.replace(update, snapshot=self._trends.taken(update.snapshot))
             message = message_for_update(update, self._view_model, self._find)
             if isinstance(message, Updated):
                 is_first = self._view_model is None or self._view_model.arrived is not None

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import structs
 from textual.app import App
 from textual.message import Message
 
@@ -316,7 +317,7 @@ def change_lines(state: Apply) -> list[TextLine]:
     if state.request is not None:
         lines = words.change_lines(state.request.before, state.request.edits)
     else:
-        before = [replace(edit, quantity=value_now(state.pod, edit)) for edit in state.edits]
+        before = [structs.replace(edit, quantity=value_now(state.pod, edit)) for edit in state.edits]
         lines = words.change_lines(before, state.edits)
     text_lines = [TextLine(f"  {line}") for line in lines]
     if state.conflicts:

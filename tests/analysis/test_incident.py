@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.analysis import incident
 from kubectl_qos.analysis.incident import Incident, IncidentSubject
@@ -169,8 +170,8 @@ def test_deaths_of_one_container_in_one_way_are_one() -> None:
 
 
 def test_a_pod_that_only_the_kernel_names_is_one_victim() -> None:
-    kill = replace(a_kill(9, "pod limit"), namespace="", pod="", container="", pod_uid="u-1")
-    kills = [a_kill(9, "node"), *(replace(kill, container_id=str(number)) for number in range(7))]
+    kill = structs.replace(a_kill(9, "pod limit"), namespace="", pod="", container="", pod_uid="u-1")
+    kills = [a_kill(9, "node"), *(structs.replace(kill, container_id=str(number)) for number in range(7))]
     assert "Victims: a pod, uid u-1 7 times, shop/web." in [*summary(incident_of(kills))]
 
 
@@ -213,7 +214,7 @@ def test_a_large_process_outside_pods_is_limited_before_a_pod_is_changed() -> No
     both = (OomTask(7, "web", rss=100, adj=1000), OomTask(8, "hog", rss=512, adj=-1000))
     for tasks, is_outside in ((both, True), (both[:1], False)):
         report = OomReport(constraint=Constraint.NONE, tasks=tasks, is_table_whole=True)
-        kill = replace(a_kill(9, "node"), node="worker-1", report=report)
+        kill = structs.replace(a_kill(9, "node"), node="worker-1", report=report)
         [death] = incident_of([kill]).deaths
         text = prevention_sentence(death)
         assert text.startswith("a memory limit for hog (8), which held 2Mi outside pods") is is_outside
@@ -223,7 +224,9 @@ def test_a_large_process_outside_pods_is_limited_before_a_pod_is_changed() -> No
 def test_the_requests_that_an_eviction_names_are_not_contradicted() -> None:
     above = Evidence(Fact.EXCESS, {"above": {"app": (2, 1)}})
     kill = a_kill(9, "kubelet eviction")
-    kill = replace(kill, diagnosis=replace(kill.diagnosis, confidence=Confidence.CERTAIN, evidence=(above,)))
+    kill = structs.replace(
+        kill, diagnosis=structs.replace(kill.diagnosis, confidence=Confidence.CERTAIN, evidence=(above,))
+    )
     [death] = incident_of([kill]).deaths
     assert prevention_sentence(death) == ""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from msgspec import structs
 
 from kubectl_qos.analysis.drift import (
     KERNEL_DEFAULTS,
@@ -241,7 +242,7 @@ def test_a_hierarchy_that_was_left_behind_is_no_drift() -> None:
 
 def test_an_older_oci_runtime() -> None:
     one = pod(BURSTABLE)
-    old = replace(NODE, oci_runtime=NODE.oci_runtime._replace(version=(1, 2)))
+    old = structs.replace(NODE, oci_runtime=NODE.oci_runtime._replace(version=(1, 2)))
     found = causes(one, as_predicted(one, node=old))
     assert found == dict.fromkeys(("container cpu.weight", "container cpu.max"), ("SETTING", "likely"))
 
@@ -336,7 +337,7 @@ def test_a_resize_that_is_not_in_force() -> None:
 def test_another_setting(there: dict[str, Any], files: set[str], settings_: tuple[str, ...]) -> None:
     """Where it was assumed, the node has another; where it is known, the pod was made before it was set."""
     one = pod(BURSTABLE)
-    node = replace(NODE, swap_capacity_bytes=1 << 30)
+    node = structs.replace(NODE, swap_capacity_bytes=1 << 30)
     measured = as_predicted(one, Kubelet(**there), node)
     for origin, assumed in ((Origin.ASSUMED, True), (Origin.CONFIGZ, False)):
         ours = Kubelet(pod_pids_limit=50, origins=dict.fromkeys(there, origin))
@@ -440,7 +441,8 @@ def test_a_container_on_cgroup_v1() -> None:
     assert above == {}
     one = pod(BURSTABLE)
     old = NodeSetup.of(
-        replace(NODE, cgroup_version=1, kubelet_version="1.30"), Kubelet(cgroup_driver=CgroupDriver.CGROUPFS)
+        structs.replace(NODE, cgroup_version=1, kubelet_version="1.30"),
+        Kubelet(cgroup_driver=CgroupDriver.CGROUPFS),
     )
     prediction = predict(one, old.node, kubelet=old.kubelet, release=old.release)
     found = verify_pod(prediction, Observed({"a": container}))

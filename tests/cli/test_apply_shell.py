@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.apply_shell import ApplyShell
@@ -106,7 +107,7 @@ def put_off(*around: dict[str, Any], **options: Any) -> ApplyShell:
     )
     assert effects.outcome.answer is ResizeStatus.DEFERRED
     shell = ApplyShell(ResolvedSource(source, Scope()), replace(OPTIONS, **options), UserSettings())
-    related = replace(source.related(pod), quotas=tuple(convert_all([*around], QUOTAS)))
+    related = structs.replace(source.related(pod), quotas=tuple(convert_all([*around], QUOTAS)))
     shell.load(Apply(pod, effects.edits, effects), related)
     shell.apply()
     assert [kind for kind, _ in source.scripted.heard][:2] == (

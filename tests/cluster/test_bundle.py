@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from kubectl_qos.cluster import bundle, files
 from kubectl_qos.cluster.bundle import REDACTED, BundleSource, collect, write_bundle
@@ -271,7 +272,7 @@ def test_all_that_is_known_comes_back(tmp_path: Path) -> None:
     before = demo.snapshot(Scope())
     assert source.snapshot(Scope()) == replace(before, pods=tuple(map(Interner().pod, before.pods)))
     assert (source.now(), source.default_namespace, source.is_live) == (demo.now(), "shop", False)
-    assert source.kernel_logs() == tuple(replace(one, first_line="") for one in demo.kernel_logs())
+    assert source.kernel_logs() == tuple(structs.replace(one, first_line="") for one in demo.kernel_logs())
     for namespace in ("data", "shop"):
         found = (one.event_list(namespace).events for one in (source, demo))
         assert len({frozenset(event.metadata.name for event in events) for events in found}) == 1

@@ -4,7 +4,6 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from difflib import unified_diff
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from msgspec import structs
 
 from kubectl_qos.cluster import working_tree
 from kubectl_qos.cluster.files import replace_manifest
@@ -212,7 +212,7 @@ def test_only_the_lines_of_the_values_change(
 def values_of(found: Any, wanted: list[Edit]) -> list[Edit]:
     """The values that an object has where the edits are."""
     pod = pod_from_workload("Deployment", found)
-    return [replace(edit, quantity=current_value(pod, *edit.target)) for edit in wanted]
+    return [structs.replace(edit, quantity=current_value(pod, *edit.target)) for edit in wanted]
 
 
 API: Final = {"object": ["Deployment", "prod-api-v2", "shop"], "edits": {"app limits": "memory=1Gi"}}

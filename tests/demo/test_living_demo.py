@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.analysis.deaths import deaths_on_node, deaths_on_nodes
 from kubectl_qos.analysis.group_table import bad_conditions
@@ -164,10 +165,10 @@ def test_the_death_of_a_process_of_the_node_is_seen_by_its_new_event() -> None:
     reason = "killed by the kernel because the node ran out of memory"
     assert death_line(kill) == f"12:00:30 containerd (a process of worker-2) {reason}"
     assert kills_since(snapshot, snapshot, lambda: (), lambda: events) == []
-    ended = replace(kill, namespace="shop", pod="web-0", container="web", report=None)
-    assert without_repeats([kill], [replace(ended, time="2026-11-20T12:00:33Z")]) == [], "told once"
-    assert without_repeats([kill], [replace(ended, time="2026-11-20T12:03:33Z")]) == [kill]
-    assert without_repeats([kill], [replace(ended, node="worker-1")]) == [kill]
+    ended = structs.replace(kill, namespace="shop", pod="web-0", container="web", report=None)
+    assert without_repeats([kill], [structs.replace(ended, time="2026-11-20T12:00:33Z")]) == [], "told once"
+    assert without_repeats([kill], [structs.replace(ended, time="2026-11-20T12:03:33Z")]) == [kill]
+    assert without_repeats([kill], [structs.replace(ended, node="worker-1")]) == [kill]
 
 
 def test_while_a_container_restarts_the_fix_is_against_a_death_of_the_axis() -> None:

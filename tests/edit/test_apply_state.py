@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec import structs
 
 from kubectl_qos.edit.apply_state import (
     LONGEST_PAUSE_SECONDS,
@@ -85,7 +86,7 @@ def begin(**options: Any) -> Apply:
 
 def accepted(state: Apply) -> DryRunResult:
     assert state.request is not None
-    return DryRunResult(replace(state.request, resource_version="10"), (EDIT,), {}, ())
+    return DryRunResult(structs.replace(state.request, resource_version="10"), (EDIT,), {}, ())
 
 
 def result_of(dry_run: DryRunResult) -> ApplyResult:
@@ -131,7 +132,7 @@ def test_the_related_objects_are_read_first() -> None:
 @pytest.mark.parametrize("answer", [REFUSED, RelatedObjects(raw={})], ids=["error", "no such container"])
 def test_what_cannot_be_read_blocks(answer: RelatedObjects | QosError) -> None:
     _, pod, effects = observe()
-    state, _ = Apply(pod, (replace(EDIT, owner="gone"),), effects).begin()
+    state, _ = Apply(pod, (structs.replace(EDIT, owner="gone"),), effects).begin()
     state, command = state.loaded(answer, pod, effects)
     assert (state.phase, state.blocked, command) == (Phase.READY, Blocked.UNREADABLE, None)
     assert state.error is not None
@@ -425,7 +426,7 @@ class Walks(RuleBasedStateMachine):
             assert any(command.dry_run is one for one in self.accepted)
             assert not any(command.dry_run is one for one in self.sent), "sent twice"
             assert before.request is not None
-            assert replace(command.dry_run.request, resource_version="") == replace(
+            assert structs.replace(command.dry_run.request, resource_version="") == structs.replace(
                 before.request, resource_version=""
             )
             self.sent.append(command.dry_run)
@@ -466,7 +467,10 @@ class Walks(RuleBasedStateMachine):
         if not requests:
             return
         request = data.draw(st.sampled_from(requests))
-        before, answer = self.state, DryRunResult(replace(request, resource_version="x"), (EDIT,), {}, ())
+        before, answer = (
+            self.state,
+            DryRunResult(structs.replace(request, resource_version="x"), (EDIT,), {}, ()),
+        )
         self.go(self.state.dry_run_answered(request, error or answer))
         if self.state is not before and error is None:
             assert request == before.request, "an answer to a stale request"

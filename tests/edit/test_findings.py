@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_qos.edit.compare import with_admitted_values
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
@@ -126,13 +126,13 @@ def test_a_change_of_class_is_refused_in_place_only() -> None:
 
 def test_a_node_that_does_not_say_it_can_is_refused() -> None:
     init = pod(more=", initContainers: [{name: i, resources: {requests: {memory: 64Mi}}}]")
-    old_node = NodeSetup.of(replace(NODE, declared_features=()), Kubelet(), "1.36")
+    old_node = NodeSetup.of(structs.replace(NODE, declared_features=()), Kubelet(), "1.36")
     found = preview(init, [edit("requests", "memory", "96Mi", "i")], old_node)
     assert found.strategy_kind is StrategyKind.RECREATE
     [finding] = find_findings(found, related(init), StrategyKind.IN_PLACE, None)
     assert finding.code is FindingCode.RESIZE_REFUSED
     assert "InPlacePodVerticalScalingInitContainers" in finding.text
-    before = NodeSetup.of(replace(NODE, declared_features=()), Kubelet(), "1.35")
+    before = NodeSetup.of(structs.replace(NODE, declared_features=()), Kubelet(), "1.35")
     assert "requires features" not in str(preview(init, found.edits, before).resize_refusals)
 
 
@@ -569,7 +569,7 @@ def test_a_runtime_may_refuse_a_resize_at_pod_level(release: str, said_of: int) 
 def test_a_limit_too_small_for_cri_o_to_create_the_container(
     runtime: str, oci: str, limit: str, warns: bool
 ) -> None:
-    node = replace(NODE, runtime=runtime, oci_runtime=OciRuntime.parse(oci))
+    node = structs.replace(NODE, runtime=runtime, oci_runtime=OciRuntime.parse(oci))
     setup = NodeSetup.of(node, Kubelet(), "1.36")
     subject = pod("requests: {cpu: 100m, memory: 16Mi}, limits: {memory: 64Mi}")
     found = preview(subject, [edit("limits", "memory", limit)], setup)

@@ -80,12 +80,14 @@ def model_of(found: Cluster, threshold: str) -> NodeModel:
     pods, setup, usage = found
     assume(not any(pod_refusals(default_pod(pod, setup.release), setup.release) for pod in pods))
     capacity = setup.node.memory_capacity_bytes or 0
-    node = replace(
+    node = structs.replace(
         setup.node,
         allocatable_memory_bytes=capacity * 9 // 10,
         status_allocatable=ResourceList({MEMORY: in_bytes(capacity * 9 // 10)}),
     )
-    kubelet = replace(setup.kubelet, eviction_hard={"memory.available": threshold} if threshold else {})
+    kubelet = structs.replace(
+        setup.kubelet, eviction_hard={"memory.available": threshold} if threshold else {}
+    )
     return NodeModel(NodeSetup(node, kubelet, setup.release), pods, usage)
 
 
@@ -287,7 +289,7 @@ def saves(model: NodeModel, fix: Fix, victim: str, scenario: Scenario) -> bool:
         grows = before.containers[growth.container]
         place = after.find_container(before.pod_for(grows).pod.name, grows.name)
         growth = growth._replace(container=place)
-    steps = simulate(after, replace(scenario, growth=(growth,))).steps
+    steps = simulate(after, scenario._replace(growth=(growth,))).steps
     return victim not in {step.key[1] for step in steps}
 
 
@@ -449,7 +451,7 @@ def test_a_guaranteed_pod_stays_guaranteed() -> None:
 
 def test_what_the_node_has_no_room_for_is_said() -> None:
     allocatable = ResourceList({MEMORY: in_bytes(5632 * MIB)})
-    small = replace(SETUP, node=replace(SETUP.node, status_allocatable=allocatable))
+    small = structs.replace(SETUP, node=structs.replace(SETUP.node, status_allocatable=allocatable))
     mine = pod("mine", "requests: {memory: 1Gi}")
     other = pod("other", "requests: {memory: 4Gi}")
     found = fixes_of_node(node(mine, other, setup=small, mine=3, other=5))
@@ -466,8 +468,8 @@ def test_a_neighbour_without_a_limit_gets_one() -> None:
     assert limited[0].after is not None
     assert limited[0].after.key == ("n", "other")
     swaps = NodeSetup(
-        replace(SETUP.node, swap_capacity_bytes=2 * GIB),
-        replace(SETUP.kubelet, memory_swap_behavior="LimitedSwap"),
+        structs.replace(SETUP.node, swap_capacity_bytes=2 * GIB),
+        structs.replace(SETUP.kubelet, memory_swap_behavior="LimitedSwap"),
         SETUP.release,
     )
     model = node(mine, other, setup=swaps, mine=4, other=9)
@@ -537,7 +539,7 @@ def test_a_container_that_waits_after_an_oom_kill_gets_a_limit_that_ends_the_loo
 ) -> None:
     reference = {"apiVersion": "apps/v1", "kind": owner, "name": "db", "uid": "u", "controller": True}
     mine = looping(ownerReferences=[reference] if owner else [])
-    model = node(mine, setup=replace(SETUP, release=Release.of(version)))
+    model = node(mine, setup=structs.replace(SETUP, release=Release.of(version)))
     for found in (
         fixes_of_node(model),
         fixes_of_node(model, only_nearest=True),
@@ -604,7 +606,7 @@ def test_an_init_container_that_is_killed_each_time_gets_a_larger_limit_too() ->
         init_container_statuses=mine.status.container_statuses,
         container_statuses=(waits,),
     )
-    setup = replace(SETUP, release=Release.of("1.36.4"))
+    setup = structs.replace(SETUP, release=Release.of("1.36.4"))
     found = fixes_of_node(node(structs.replace(mine, spec=spec, status=status), setup=setup))
     assert said(found) == ["mine -c a --limits memory=2Gi restart"]
 
@@ -709,7 +711,7 @@ def test_a_resize_that_left_the_pod_at_its_old_limit_has_a_remedy_and_no_edit() 
 
 
 def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> None:
-    model = node(looping(), setup=replace(SETUP, release=Release.of("1.36.4")))
+    model = node(looping(), setup=structs.replace(SETUP, release=Release.of("1.36.4")))
     (fix,) = fixes_of_pods([model], [KEY]).fixes
     assert fix_effect(fix) == "own limit 100% at its next start: due → +1.0Gi"
     section = deaths_section(fix.effects, 0)
@@ -720,7 +722,7 @@ def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> N
 
 
 def test_the_loop_of_one_pod_counts_for_all_of_its_workload() -> None:
-    model = node(looping(), looping("twin"), setup=replace(SETUP, release=Release.of("1.36.3")))
+    model = node(looping(), looping("twin"), setup=structs.replace(SETUP, release=Release.of("1.36.3")))
     found = fixes_of_pods([model], [KEY, ("n", "twin")], ("Deployment", "web"))
     assert said(found) == [f"mine -c a --limits memory=2Gi {When.RECREATED}"]
 
@@ -814,7 +816,7 @@ def test_an_autoscaler_that_will_take_an_edit_back_is_named() -> None:
     assert next(basis_notes(found)).startswith(f"VerticalPodAutoscaler vpa: {words}")
     assert FixKind.RECOMMENDED in {fix.kind for fix in found.fixes}
     installed = {"kind": "Deployment", "metadata": {"name": "d", "labels": {"olm.owner": "op.v1"}}}
-    owned = replace(related, owners=(Owner(installed, None),))
+    owned = structs.replace(related, owners=(Owner(installed, None),))
     by_olm = "Operator Lifecycle Manager op.v1: installed this operator and restores its own values"
     assert next(basis_notes(fixes_for_pods(snapshot, [KEY], related=owned))).startswith(by_olm)
     elsewhere = RelatedObjects(raw, autoscalers=(recommending(name="other"),))
@@ -832,7 +834,7 @@ def test_a_fix_that_a_limit_range_refuses_says_so_where_the_owner_is_unread_too(
     fixes = fixes_for_pods(snapshot, [KEY])
     fixes = replace(fixes, fixes=(replace(fixes.fixes[0], strategy=StrategyKind.TEMPLATE),))
     said = "1: LimitRange lr: refuses this: maximum memory usage per Container is 2Gi"
-    refused = with_refusals(fixes, lambda _: replace(related, limit_ranges=ranges))
+    refused = with_refusals(fixes, lambda _: structs.replace(related, limit_ranges=ranges))
     assert any(note.startswith(said) for note in notes(refused))
     assert not with_refusals(fixes, lambda _: related).refusals
 

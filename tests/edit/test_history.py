@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_qos.demo.api import patched
 from kubectl_qos.edit.edits import (
@@ -160,8 +161,8 @@ def test_a_request_conflicts_with_everything_but_what_it_was_made_for() -> None:
 
 def test_only_what_is_not_back_yet_is_undone() -> None:
     cpu = Edit("app", Side.REQUESTS, "cpu", Quantity.parse("1"))
-    entry = written((memory("64Mi"), memory("96Mi")), (replace(cpu, quantity=None), cpu))
-    assert undo_edits(entry, held(memory="64Mi", cpu="1")) == (replace(cpu, quantity=None),)
+    entry = written((memory("64Mi"), memory("96Mi")), (structs.replace(cpu, quantity=None), cpu))
+    assert undo_edits(entry, held(memory="64Mi", cpu="1")) == (structs.replace(cpu, quantity=None),)
 
 
 def test_another_object_is_not_undone() -> None:
@@ -176,7 +177,7 @@ def test_another_object_is_not_undone() -> None:
 
 def test_a_container_that_is_gone_has_no_value() -> None:
     entry = written((memory("64Mi"), memory("96Mi")))
-    other = replace(memory("64Mi"), owner="gone")
-    entry = replace(entry, before=(other,), after=(replace(other, quantity=memory("96Mi").quantity),))
+    other = structs.replace(memory("64Mi"), owner="gone")
+    entry = replace(entry, before=(other,), after=(structs.replace(other, quantity=memory("96Mi").quantity),))
     (found,) = find_conflicts(entry, held())
     assert found.theirs is None

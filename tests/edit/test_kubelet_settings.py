@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import event, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_qos.edit.fixes import NodeModel
 from kubectl_qos.edit.kubelet_settings import evicts_first, fix_kubelet, late_state
@@ -28,7 +29,7 @@ def known(model: NodeModel) -> NodeModel:
     """With the kubelet's thresholds read: assumed ones are those of the release."""
     kubelet = model.setup.kubelet
     kubelet = with_origin(kubelet, Origin.CONFIGZ, eviction_hard=kubelet.eviction_hard)
-    return replace(model, setup=replace(model.setup, kubelet=kubelet))
+    return replace(model, setup=structs.replace(model.setup, kubelet=kubelet))
 
 
 @given(clusters(), st.sampled_from(["", "100Mi", "1%"]), st.integers(0, 60), st.integers(0, 2048))
@@ -64,7 +65,7 @@ def small_node(**fields: object) -> NodeModel:
         allocatable_memory_bytes=7 * GIB // 2,
         status_allocatable=memory,
     )
-    setup = NodeSetup.of(node, replace(Kubelet(), **fields))  # type: ignore[arg-type]
+    setup = NodeSetup.of(node, structs.replace(Kubelet(), **fields))
     return known(NodeModel(setup, [pod("web", "requests: {memory: 2Gi}")], using(web=1)))
 
 

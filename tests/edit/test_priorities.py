@@ -9,6 +9,7 @@ from itertools import product
 import msgspec
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_qos.edit.edits import Edit, current_value, effective_edits
 from kubectl_qos.edit.fixes import NodeModel
@@ -84,7 +85,7 @@ def models(draw: st.DrawFn) -> NodeModel:
     ]
     allocatable = draw(st.none() | st.integers(0, 200).map(lambda gi: gi * GI))
     known = {} if allocatable is None else {MEMORY: in_bytes(allocatable)}
-    node = replace(setup.node, status_allocatable=ResourceList(known))
+    node = structs.replace(setup.node, status_allocatable=ResourceList(known))
     return NodeModel(NodeSetup(node, setup.kubelet, setup.release), prioritized, usage)
 
 
@@ -187,7 +188,7 @@ def test_a_node_without_room_keeps_a_workload_as_it_is() -> None:
     )
     roomy = NodeModel(SETUP, [low, mine], using(low=1, **{"db-0": 2}))
     room = ResourceList({MEMORY: in_bytes(GI)})
-    tight_setup = replace(SETUP, node=replace(NODE, status_allocatable=room))
+    tight_setup = structs.replace(SETUP, node=structs.replace(NODE, status_allocatable=room))
     for setup, ends in ((SETUP, True), (tight_setup, False)):
         tight = NodeModel(setup, [other], using(**{"db-1": 1}))
         plan, beside = plan_nodes([roomy, tight], [None, None])
@@ -225,8 +226,8 @@ def small_nodes(draw: st.DrawFn) -> NodeModel:
         )
         used = draw(st.sampled_from(SIZES[:5])) - draw(st.sampled_from([0, MI]))
         usage["n", name] = PodUsage.of_containers({"a": ContainerUsage(used)})
-    node = replace(NODE, memory_capacity_bytes=GI, status_allocatable=ResourceList())
-    return NodeModel(replace(SETUP, node=node), pods, usage)
+    node = structs.replace(NODE, memory_capacity_bytes=GI, status_allocatable=ResourceList())
+    return NodeModel(structs.replace(SETUP, node=node), pods, usage)
 
 
 def fewest_edits(model: NodeModel, most: int) -> int | None:

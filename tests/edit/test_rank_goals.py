@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.cli.set_edits import EditRequest, build_edits
 from kubectl_qos.cluster.files import pod_from_yaml
@@ -201,20 +201,20 @@ def test_pods_that_have_ended_and_nodes_of_unknown_size() -> None:
     )
     assert outlive(mine, ended, SETUP, [ended]).obstacle == Obstacle(ObstacleReason.OTHER_HAS_NO_PROCESSES)
     assert outlive(ended, mine, SETUP, [mine]).obstacle == Obstacle(ObstacleReason.NO_PROCESSES)
-    unknown = replace(SETUP, node=Node(name="n1"))
+    unknown = structs.replace(SETUP, node=Node(name="n1"))
     assert outlive(mine, OTHER, unknown, [OTHER]).obstacle == Obstacle(ObstacleReason.NO_CAPACITY)
     assert rank_at_least(mine, 2, unknown, [OTHER]).obstacle == Obstacle(ObstacleReason.NO_CAPACITY)
 
 
 def test_what_containerd_holds_up() -> None:
-    setup = replace(SETUP, node=replace(NODE, runtime_oom_score_adj=800))
+    setup = structs.replace(SETUP, node=structs.replace(NODE, runtime_oom_score_adj=800))
     mine = pod("mine", "requests: {memory: 1Gi}")
     found = outlive(mine, OTHER, setup, [OTHER], using(mine=1, other=1))
     assert found.obstacle == Obstacle(ObstacleReason.RESTRICTED, "a", 799, 800)
 
 
 def test_an_old_kernel_knows_nothing_below_one_point() -> None:
-    setup = replace(SETUP, node=replace(NODE, kernel="5.4.0"))
+    setup = structs.replace(SETUP, node=structs.replace(NODE, kernel="5.4.0"))
     mine = pod("mine", "requests: {memory: 1Gi}")
     found = outlive(mine, GUARANTEED, setup, [GUARANTEED], using(mine=1, other=1))
     assert found.obstacle is not None

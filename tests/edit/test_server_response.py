@@ -7,11 +7,12 @@ answers made of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from kubectl_qos.edit.edits import Edit, PatchRequest, Side, build_request
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
@@ -149,7 +150,7 @@ def _case(exchange: dict[str, Any], world: World) -> Case | None:
     edits = list(edits_of(changes))
     request = build_request(raw, pod, edits, in_place=in_place)
     version = (body.get("metadata") or {}).get("resourceVersion")
-    request = replace(request, resource_version=version or "")
+    request = structs.replace(request, resource_version=version or "")
     kind = StrategyKind.IN_PLACE if in_place else StrategyKind.TEMPLATE
     return Case(name, preview(pod, edits, world.setup), world.related(raw), kind, request, answer)
 

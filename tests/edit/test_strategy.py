@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side
 from kubectl_qos.edit.preview import StrategyKind, preview
@@ -76,7 +76,7 @@ def test_a_bare_pod() -> None:
 
 
 def test_what_is_refused_in_place_comes_last() -> None:
-    cpu = [replace(memory("1", side), resource="cpu") for side in Side]
+    cpu = [structs.replace(memory("1", side), resource="cpu") for side in Side]
     edits = (memory("128Mi"), *cpu)
     raw = raw_pod()
     del raw["spec"]["containers"][1]

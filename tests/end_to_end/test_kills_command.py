@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.cli.commands.kills import KillFacts, doubt_notes, find_shown, source_notes
 from kubectl_qos.cli.options import SourceOptions
@@ -149,8 +149,8 @@ def test_a_log_of_a_node_that_was_not_read_is_named_with_those_that_were() -> No
     nodes = {name: convert(node_object(name), NodeObject) for name in ("n1", "n2")}
     facts = KillFacts(DEMO, Snapshot(nodes=nodes), EventList(()), Scope(), datetime.now(UTC), ())
     log = KernelLog((OomReport(),), title="oom.log")
-    assert [*source_notes(facts, [replace(log, node="n2"), log])] == []
-    assert [*source_notes(facts, [replace(log, node="n3")])] == [
+    assert [*source_notes(facts, [structs.replace(log, node="n2"), log])] == []
+    assert [*source_notes(facts, [structs.replace(log, node="n3")])] == [
         "oom.log: what was read has no node n3, only n1, n2: its kills match no pod"
     ]
 

@@ -5,11 +5,11 @@ computed by kubectl_qos.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from kubectl_qos.errors import QosError, QuantityError
 from kubectl_qos.k8s import defaulting, resources
@@ -136,7 +136,7 @@ def _refused_configuration(raw: Mapping[str, Json], release: Release) -> list[st
     """Here singleProcessOOMKill null stays unset, and the kubelet's default enforcement counts."""
     kubelet = _kubelet(raw)
     if raw["singleProcessOOMKill"] is None:
-        kubelet = replace(kubelet, single_process_oom_kill=None)
+        kubelet = structs.replace(kubelet, single_process_oom_kill=None)
     return sorted(kubelet_refusals(kubelet, release, cgroup_version=raw["cgroupVersion"]))
 
 

@@ -1,8 +1,7 @@
 """KEY=VALUE: each setting reaches its field, and a wrong one is refused with a hint."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from kubectl_qos.errors import InputError, UsageError
 from kubectl_qos.k8s.kubelet import (
@@ -65,7 +64,9 @@ def test_a_setting_reaches_its_field_and_no_other(assignment: str, field: str, v
         SETUP.node if is_of_kubelet else SETUP.kubelet
     )
     if field != "memory_capacity_bytes":
-        assert replace(changed, **{field: getattr(before, field)}, origins={}) == replace(before, origins={})
+        assert structs.replace(changed, **{field: getattr(before, field)}, origins={}) == structs.replace(
+            before, origins={}
+        )
 
 
 def test_more_memory_does_not_change_what_is_reserved() -> None:

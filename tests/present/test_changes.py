@@ -1,10 +1,10 @@
 """The words of applying a change, the same in both shells."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, PatchRequest, Side, parse_quantity
 from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
@@ -44,11 +44,11 @@ def edit(text: str, owner: str = "app") -> Edit:
 def request(**other: Any) -> PatchRequest:
     patch = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"memory": "1Gi"}}}]}}
     found = PatchRequest("Pod", "shop", "web", "u", "7", "resize", (edit("1Gi"),), (edit(""),), patch)
-    return replace(found, **other)
+    return structs.replace(found, **other)
 
 
 def test_every_way_says_what_it_does_or_why_it_is_none() -> None:
-    through = replace(request(), kind="Deployment", subresource="")
+    through = structs.replace(request(), kind="Deployment", subresource="")
     strategies = [
         Strategy(StrategyKind.IN_PLACE, request(), restarts=("app", NASTY)),
         Strategy(StrategyKind.TEMPLATE, through, pods=3, note="slowly"),
@@ -99,7 +99,7 @@ def test_the_request_is_shown_as_it_is_sent() -> None:
 
 
 def test_changes_name_what_was_there() -> None:
-    removed = replace(edit("1Gi", POD_LEVEL), quantity=None)
+    removed = structs.replace(edit("1Gi", POD_LEVEL), quantity=None)
     lines = change_lines([edit("512Mi"), edit("1Gi", POD_LEVEL)], [edit("1Gi"), removed])
     assert lines == ["app requests.memory 512Mi → 1Gi", "spec.resources requests.memory 1Gi → <none>"]
 
@@ -107,7 +107,7 @@ def test_changes_name_what_was_there() -> None:
 def test_what_a_server_would_store_otherwise_is_said_and_an_equal_amount_is_not() -> None:
     accepted = "dry run: the server accepts it"
     assert dry_run_lines(request(), [edit("1024Mi")], []) == [accepted]
-    assert dry_run_lines(request(), [replace(edit("1Gi"), quantity=None)], [NASTY]) == [
+    assert dry_run_lines(request(), [structs.replace(edit("1Gi"), quantity=None)], [NASTY]) == [
         accepted,
         "! app requests.memory would be stored as <none>, not 1Gi",
         f"! the server warns: {SHOWN}",
@@ -206,7 +206,7 @@ def test_what_is_confirmed_has_the_moments_of_the_chosen_strategy(kind: Strategy
 
 
 def test_what_is_confirmed_of_a_template_has_no_kill_rank() -> None:
-    setup = replace(SETUP, node=Node(name=""))
+    setup = structs.replace(SETUP, node=Node(name=""))
     found = preview(pod("mine", "requests: {memory: 1Gi}"), [edit("14Gi", "c")], setup, [])
     lines = confirm_lines("ctx", "server", request(), found, Strategy(StrategyKind.TEMPLATE, request()))
     assert [line.split("  ")[0] for line in lines][-3:] == ["change", "class", "effect"]

@@ -1,11 +1,11 @@
 """Effects of a change in sections: what they say, and what a terminal must not get."""
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.edit.compare import Comparison, compare
@@ -244,8 +244,8 @@ def test_names_cannot_write_to_the_terminal() -> None:
 
 
 def test_a_kubelet_that_kills_whole_containers_says_how_to_turn_that_off() -> None:
-    old = replace(SETUP, release=Release.of("1.27"))
-    (note,) = file_notes([compare([POD], old, replace(old, release=Release.of("1.28")))])
+    old = structs.replace(SETUP, release=Release.of("1.27"))
+    (note,) = file_notes([compare([POD], old, structs.replace(old, release=Release.of("1.28")))])
     assert "from 1.28 on" in note
     assert "from 1.32 on the kubelet setting singleProcessOOMKill: true turns that off" in note
     assert list(file_notes([compare([POD], old, old)])) == []

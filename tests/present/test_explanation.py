@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
@@ -207,12 +208,12 @@ def test_an_eviction_rank_names_its_neighbours() -> None:
         ),
         (
             "containers: [{name: a, resources: {requests: {memory: 1Gi}}}]",
-            replace(MACHINE, memory_capacity_bytes=None),
+            structs.replace(MACHINE, memory_capacity_bytes=None),
             "Burstable, oom_score_adj 3 to 999",
         ),
         (
             "containers: [{name: a}]",
-            replace(MACHINE, runtime_oom_score_adj=0),
+            structs.replace(MACHINE, runtime_oom_score_adj=0),
             "BestEffort, oom_score_adj 1000",
         ),
     ],
@@ -264,7 +265,7 @@ def test_what_a_container_lacks_for_exclusive_cpus_is_said(resources: str, said:
 
 
 def test_a_quota_of_cgroup_v1_has_its_period_beside_it() -> None:
-    found = on(one("limits: {cpu: 5m, memory: 1Gi}"), node=replace(MACHINE, cgroup_version=1)).cgroup
+    found = on(one("limits: {cpu: 5m, memory: 1Gi}"), node=structs.replace(MACHINE, cgroup_version=1)).cgroup
     said = {name: sentence(found.reasons[f"cpu/cpu.cfs_{name}_us"]) for name in ("quota", "period")}
     assert said == {
         "quota": "cpu limit 5m per 100 ms, raised to the minimum of 1 ms",
@@ -420,7 +421,7 @@ def test_on_cgroup_v1_there_are_shares_and_one_limit_of_memory_and_swap() -> Non
 
 
 def test_the_processes_of_crun_are_a_level_below() -> None:
-    node = replace(MACHINE, oci_runtime=OciRuntime.parse("crun 1.22"))
+    node = structs.replace(MACHINE, oci_runtime=OciRuntime.parse("crun 1.22"))
     section = _cgroup(on(one("requests: {memory: 1Gi}"), node=node))
     assert section is not None
     lines = {line.text: line.note for line in section.lines}

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.group_table import build_node_row
@@ -360,10 +361,10 @@ def test_a_node_says_what_growth_the_kubelet_may_notice_too_late(snapshot: Snaps
     for mechanism, is_said in (("node", True), ("systemd-oomd", False)):
         earlier = DEATH._replace(mechanism=mechanism)
         row = DeathRow("worker-3", evicted._replace(earlier=earlier, seconds=9.0))
-        raced = next_death.notes(replace(deaths_on_nodes(snapshot, ["worker-3"]), rows=(row,)))
+        raced = next_death.notes(deaths_on_nodes(snapshot, ["worker-3"])._replace(rows=(row,)))
         assert any("so fast that it may run out in between" in note for note in raced) is is_said
     of_two = DeathRow("worker-2", evicted), DeathRow("worker-3", DEATH._replace(distance_bytes=900 * MIB))
-    several = next_death.notes(replace(deaths_on_nodes(snapshot, ["worker-2", "worker-3"]), rows=of_two))
+    several = next_death.notes(deaths_on_nodes(snapshot, ["worker-2", "worker-3"])._replace(rows=of_two))
     assert not [note for note in several if "checks every" in note]
 
 
@@ -393,7 +394,7 @@ def test_hugepages_that_a_kubelet_counts_as_available_memory_are_named(
 
 
 def test_limits_of_classes_are_said_to_be_left_out(snapshot: Snapshot) -> None:
-    kubelet = replace(snapshot.setup("worker-2").kubelet, qos_reserved_percent={"memory": 50})
+    kubelet = structs.replace(snapshot.setup("worker-2").kubelet, qos_reserved_percent={"memory": 50})
     reserving = replace(snapshot, kubelets={**snapshot.kubelets, "worker-2": kubelet})
     said = "left out: the memory limits of QoS classes on worker-2 (qosReserved), which kubectl qos tree has"
     for given, is_said in ((reserving, True), (snapshot, False)):

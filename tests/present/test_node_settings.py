@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.edit.compare import compare
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup
@@ -51,7 +51,7 @@ VALUES = {
 
 
 def setup_with(*texts: str) -> NodeSetup:
-    base = NodeSetup.of(replace(MACHINE, name="w"), Kubelet(memory_throttling_factor=0.9), "1.36")
+    base = NodeSetup.of(structs.replace(MACHINE, name="w"), Kubelet(memory_throttling_factor=0.9), "1.36")
     return apply_overrides(base, [NodeOverride.parse(text) for text in texts])
 
 

@@ -1,7 +1,8 @@
 """How the corner cases are written down: a pod as a YAML fragment of its spec, a machine of 16 GiB."""
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec import structs
 
 from kubectl_qos.cluster.files import pod_from_yaml
 from kubectl_qos.k8s.kubelet import Kubelet, MemoryReservationPolicy, Node
@@ -40,7 +41,7 @@ def on(
     **kubelet: Any,
 ) -> Prediction:
     """The prediction on the machine; keywords are fields of the kubelet's configuration."""
-    configured = replace(Kubelet(feature_gates=gates or {}), **kubelet)
+    configured = structs.replace(Kubelet(feature_gates=gates or {}), **kubelet)
     return predict(pod, node, kubelet=configured, release=release)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import yaml
+from msgspec import structs
 
 from kubectl_qos.analysis.drift import Observed, ObservedContainer, ObservedProcess
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz, node_from_object
@@ -51,7 +52,7 @@ def setup_of(variant: str) -> NodeSetup:
     kubelet = kubelet_from_configz(found["configz"], Release.of("1.36"))
     node = node_from_object(convert(found["node"], NodeObject), kubelet)
     swap = next(line for line in found["machine"]["meminfo"].splitlines() if line.startswith("SwapTotal"))
-    return NodeSetup.of(replace(node, swap_capacity_bytes=int(swap.split()[1]) * 1024), kubelet)
+    return NodeSetup.of(structs.replace(node, swap_capacity_bytes=int(swap.split()[1]) * 1024), kubelet)
 
 
 @cache

@@ -1,11 +1,11 @@
 """The tree of a node: against a real one, and by the laws of its levels."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import (
@@ -228,7 +228,7 @@ def test_without_cgroups_per_qos_the_kubelet_makes_none() -> None:
 
 
 def test_crun_puts_processes_below_the_scope() -> None:
-    tree = tree_of(one(""), node=replace(NODE, oci_runtime=OciRuntime("crun")))
+    tree = tree_of(one(""), node=structs.replace(NODE, oci_runtime=OciRuntime("crun")))
     assert levels(tree)[-2:] == ["container", "processes"]
 
 

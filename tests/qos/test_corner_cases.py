@@ -5,12 +5,12 @@ Those of a single prediction are in test_corner_cases.yaml.
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
+from msgspec import structs
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, MemoryReservationPolicy, NodeSetup
@@ -82,7 +82,7 @@ def test_a_row(row: dict[str, Any]) -> None:
     fragment = json.dumps({"containers": containers, **row.get("more", {})})[1:-1]
     status = {"qosClass": row["stored"]} if "stored" in row else {}
     pod = spec(fragment, status=json.dumps(status), annotations=json.dumps(row.get("annotations", {})))
-    node, kubelet = replace(MACHINE, **fields(row, "node")), Kubelet(**fields(row, "kubelet"))
+    node, kubelet = structs.replace(MACHINE, **fields(row, "node")), Kubelet(**fields(row, "kubelet"))
     for release in row.get("releases", ["1.36"]):
         found = predict(pod, node, kubelet=kubelet, release=release)
         for what, value in row["is"].items():
@@ -163,7 +163,7 @@ def test_row_110_a_pod_level_limit_kills_one_container() -> None:
     fragment = f"{containers}, resources: {{limits: {{memory: 7Gi}}}}, nodeName: n1"
     pod = default_pod(spec(fragment, status="{phase: Running}"), Release.of("1.36"))
     usage = {("default", "p"): PodUsage(("c1", "c2"), (100 << 20, 5 * GI))}
-    state = build_node_state([pod], NodeSetup.of(replace(MACHINE, kubelet_version="1.36")), usage)
+    state = build_node_state([pod], NodeSetup.of(structs.replace(MACHINE, kubelet_version="1.36")), usage)
     on_machine = simulate(state, Scenario(free_bytes=1)).steps[0]
     (in_pod,) = simulate(state, Scenario(growth=(ContainerGrowth(0, 5 * GI // 2),))).steps
     assert (on_machine.mechanism, on_machine.container) == ("node", "c1")

@@ -1,26 +1,27 @@
 """Each predicted cgroup file has a reason, and the right one."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from kubectl_qos.present.reasons import sentence
 from kubectl_qos.qos.reason import Rule
 from tests.qos.corner import MACHINE, on, one, spec
 
 LIMITED = one("limits: {cpu: 500m, memory: 1Gi, hugepages-2Mi: 64Mi}")
-OTHER_RUNTIME = replace(MACHINE, hugepage_sizes=("2MB",), runtime="cri-o://1.36.0")
+OTHER_RUNTIME = structs.replace(MACHINE, hugepage_sizes=("2MB",), runtime="cri-o://1.36.0")
 
 
 @pytest.mark.parametrize("cgroup_version", [1, 2])
 def test_every_file_says_why(cgroup_version: int) -> None:
-    found = on(LIMITED, node=replace(OTHER_RUNTIME, cgroup_version=cgroup_version), pod_pids_limit=100)
+    found = on(
+        LIMITED, node=structs.replace(OTHER_RUNTIME, cgroup_version=cgroup_version), pod_pids_limit=100
+    )
     for cgroup in (found.cgroup, found.containers[0].cgroup):
         assert cgroup.reasons.keys() == cgroup.files.keys()
 
 
 def test_the_files_of_cgroup_v1_have_the_reasons_of_their_own_controller() -> None:
-    reasons = on(LIMITED, node=replace(OTHER_RUNTIME, cgroup_version=1)).containers[0].cgroup.reasons
+    reasons = on(LIMITED, node=structs.replace(OTHER_RUNTIME, cgroup_version=1)).containers[0].cgroup.reasons
     assert {name: reason.rule for name, reason in reasons.items()} == {
         "cpu/cpu.shares": Rule.CPU_WEIGHT,
         "cpu/cpu.cfs_period_us": Rule.CPU_PERIOD,
@@ -40,7 +41,7 @@ def test_the_files_of_cgroup_v1_have_the_reasons_of_their_own_controller() -> No
     ],
 )
 def test_swap_is_none_a_share_or_unlimited(release: str, behavior: str, rule: Rule) -> None:
-    node = replace(MACHINE, swap_capacity_bytes=4 << 30)
+    node = structs.replace(MACHINE, swap_capacity_bytes=4 << 30)
     pod = one("requests: {memory: 1Gi}, limits: {memory: 2Gi}")
     found = on(pod, release, node, {"NodeSwap": True}, memory_swap_behavior=behavior)
     assert found.containers[0].cgroup.reasons["memory.swap.max"].rule is rule

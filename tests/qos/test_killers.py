@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.analysis.deaths import DeathRow, deaths_on_nodes
 from kubectl_qos.analysis.fix_list import fixes_on_nodes
@@ -405,7 +406,9 @@ def test_windows_has_no_tree_and_no_simulation() -> None:
     with pytest.raises(InputError, match="no OOM killer: only its kubelet ends pods"):
         build_node_state(pods, setup, snapshot.usage)
     with pytest.raises(InputError, match="its kubelet does not evict for memory: nothing is killed there"):
-        build_node_state(pods, replace(setup, kubelet=replace(setup.kubelet, eviction_hard={})), {})
+        build_node_state(
+            pods, structs.replace(setup, kubelet=structs.replace(setup.kubelet, eviction_hard={})), {}
+        )
 
 
 def test_a_change_of_a_windows_pod() -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_qos.cluster.documents import ParsedObjects
 from kubectl_qos.host.kernel_log import read_log
@@ -49,7 +49,7 @@ def recorded(run: str) -> tuple[Snapshot, EventList]:
 
 
 def log_of(run: str, form: str = "dmesg") -> KernelLog:
-    return replace(read_log(rewritten(recorded_log(run), FORMS[form])), title="dmesg")
+    return structs.replace(read_log(rewritten(recorded_log(run), FORMS[form])), title="dmesg")
 
 
 def facts(kill: Kill) -> set[Fact]:
@@ -534,7 +534,7 @@ def kernel(memcg: str, time: str, *, node: str = "", group: bool = True, silent:
         "2026-11-20T13:00:00Z node1 kernel: eth0: down",
     ]
     lines = lines if group else [*lines[:-2], lines[-1]]
-    return replace(read_log([lines[0], lines[-1]] if silent else lines), node=node)
+    return structs.replace(read_log([lines[0], lines[-1]] if silent else lines), node=node)
 
 
 @pytest.mark.parametrize(
@@ -582,11 +582,11 @@ def test_a_kernel_that_is_silent_speaks_for_somebody_else() -> None:
     assert kill.diagnosis.needs is None
     assert only(pod(reason="OOMKilled"), OLD, logs=[silent]).diagnosis.mechanism == "container limit"
     for other in (
-        replace(silent, node="node2"),
-        replace(silent, first="2026-11-20T12:30:00Z"),
-        replace(silent, last="2026-11-20T11:30:00Z"),
-        replace(silent, first="2026-11-20T11:00:00"),
-        replace(silent, left_out=1),
+        structs.replace(silent, node="node2"),
+        structs.replace(silent, first="2026-11-20T12:30:00Z"),
+        structs.replace(silent, last="2026-11-20T11:30:00Z"),
+        structs.replace(silent, first="2026-11-20T11:00:00"),
+        structs.replace(silent, left_out=1),
     ):
         kill = only(pod(), OLD, logs=[other])
         assert kill.diagnosis.mechanism == "container limit"
@@ -602,7 +602,7 @@ def test_a_victim_above_the_rate_limit_may_be_anybodys() -> None:
         ("2026-11-20T11:30:00Z", Mechanism.SIGKILL),
     ):
         (report,) = read_log([f"{time} node1 kernel: {nameless}"]).reports
-        kills = find_kills(Snapshot(pods=(pod(),)), EventList(), [replace(quiet, reports=(report,))])
+        kills = find_kills(Snapshot(pods=(pod(),)), EventList(), [structs.replace(quiet, reports=(report,))])
         assert {kill.pod: kill.diagnosis.mechanism for kill in kills} == {
             "web": mechanism,
             "": Mechanism.MEMORY_LIMIT,
@@ -640,13 +640,13 @@ def test_a_report_in_two_logs_is_one_kill() -> None:
     once = find_kills(snapshot, event_list, [log_of("global-A")])
     journal = log_of("global-A", "journalctl -o json")
     assert journal.reports[0].time
-    part = replace(journal, reports=journal.reports[2:])
+    part = structs.replace(journal, reports=journal.reports[2:])
     for logs in ([log_of("global-A")] * 2, [log_of("global-A"), journal], [part, journal]):
         found = find_kills(snapshot, event_list, logs)
         assert len(found) == len(once) == len(find_kills(Snapshot(), EventList(), logs)) == 5
         assert not any(Fact.OTHER_PROCESSES in facts(kill) for kill in found)
-    elsewhere = replace(log_of("global-A"), node="node2")
-    both = [replace(log_of("global-A"), node="node1"), elsewhere]
+    elsewhere = structs.replace(log_of("global-A"), node="node2")
+    both = [structs.replace(log_of("global-A"), node="node1"), elsewhere]
     assert len(find_kills(Snapshot(), EventList(), both)) == 10, "two nodes that the user names are two"
 
 

@@ -56,7 +56,7 @@ def test_the_kernel_and_the_kubelet_choose_as_in_the_simulation(found: NodeState
     deaths = next_deaths(found)
     for mechanism, scenario in (
         ("node", ONE_BYTE),
-        ("kubelet eviction", replace(ONE_BYTE, eviction=True)),
+        ("kubelet eviction", ONE_BYTE._replace(eviction=True)),
     ):
         first = next(iter(simulate(found, scenario).steps), None)
         mine = [one for one in deaths if one.mechanism == mechanism]

@@ -1,8 +1,7 @@
 """Corner cases of nodes, eviction and resizes; `row_NNN` is the row of the rules' table."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, node_from_object
@@ -116,13 +115,13 @@ def test_row_084_crun_has_a_child_for_the_processes() -> None:
     node = Node(oci_runtime=crun, memory_capacity_bytes=16 << 30)
     (container,) = on(one("requests: {cpu: 1}"), node=node).containers
     assert container.process_cgroup.path == f"{container.cgroup.path}/container"
-    for other in (Node(), replace(node, cgroup_version=1)):
+    for other in (Node(), structs.replace(node, cgroup_version=1)):
         (container,) = on(one("requests: {cpu: 1}"), node=other).containers
         assert container.process_cgroup is container.cgroup
 
 
 def test_memory_high_counts_the_machine_where_reservations_are_unknown() -> None:
-    unknown = replace(MACHINE, allocatable_memory_bytes=None)
+    unknown = structs.replace(MACHINE, allocatable_memory_bytes=None)
     for node, upper in ((MACHINE, 15 * GI), (unknown, 16 * GI)):
         found = on(one("requests: {memory: 1Gi}"), node=node, gates={"MemoryQoS": True})
         high = (GI + int(0.9 * (upper - GI))) // 4096 * 4096
@@ -222,12 +221,12 @@ def test_row_104_a_memory_limit_shrinks_in_place() -> None:
 def test_row_105_exclusive_cpus_cannot_be_resized() -> None:
     old = default_pod(one("limits: {cpu: 1, memory: 1Gi}"), R136)
     new = default_pod(one("limits: {cpu: 2, memory: 1Gi}"), R136)
-    static = NodeSetup.of(replace(MACHINE), Kubelet(cpu_manager_policy="static"), R136)
+    static = NodeSetup.of(structs.replace(MACHINE), Kubelet(cpu_manager_policy="static"), R136)
     assert resize_outcome(old, new, static).answer is ResizeStatus.INFEASIBLE
 
 
 def test_row_112_a_restricted_runtime_shows_in_the_prediction_and_the_rank() -> None:
-    node = replace(MACHINE, runtime_oom_score_adj=0)
+    node = structs.replace(MACHINE, runtime_oom_score_adj=0)
     found = on(one("limits: {cpu: 1, memory: 1Gi}"), node=node)
     assert (found.containers[0].oom_score_adj, found.containers[0].cri_resources.oom_score_adj) == (0, -997)
     reason = found.containers[0].oom_score_adj_reason

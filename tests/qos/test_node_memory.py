@@ -1,11 +1,11 @@
 """The memory of a node: sums, the worst case, and the way to eviction; by hand, by law and as recorded."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_qos.cluster.files import pod_from_yaml
 from kubectl_qos.k8s.defaulting import default_pod
@@ -229,8 +229,8 @@ def test_thresholds(text: str | None, expected: int | None) -> None:
 
 
 def setup(hard: dict[str, str], allocatable: int | None = None, **more: object) -> NodeSetup:
-    kubelet = replace(Kubelet(eviction_hard=hard), **more)  # type: ignore[arg-type]
-    return NodeSetup(replace(NODE, allocatable_memory_bytes=allocatable), kubelet, NOW)
+    kubelet = structs.replace(Kubelet(eviction_hard=hard), **more)
+    return NodeSetup(structs.replace(NODE, allocatable_memory_bytes=allocatable), kubelet, NOW)
 
 
 HARD = {"memory.available": "100Mi"}

@@ -1,8 +1,9 @@
 """The second recorded node (systemd driver, runc 1.5.1, and crun 1.21 for a RuntimeClass): every file."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from kubectl_qos.analysis.drift import Observed, ObservedContainer
 from kubectl_qos.analysis.verification import verify_pod
@@ -22,7 +23,9 @@ CRUN = OciRuntime("crun", (1, 21))
 
 def setup(**node: Any) -> NodeSetup:
     found = setup_c(RUN)
-    return replace(found, node=replace(found.node, **{"oci_runtimes": {"crun": CRUN}, **node}))
+    return structs.replace(
+        found, node=structs.replace(found.node, **{"oci_runtimes": {"crun": CRUN}, **node})
+    )
 
 
 def cgroups(prediction: Prediction) -> Iterator[CgroupPrediction]:

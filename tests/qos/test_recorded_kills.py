@@ -5,11 +5,11 @@ simulation is told of something that the state before does not hold, a test says
 """
 
 import re
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup, kubelet_from_configz, node_from_object
@@ -37,7 +37,7 @@ def recorded(name: str) -> Any:
 def setup_of(run: Json, threshold: str, *, single_process: bool = False) -> NodeSetup:
     """The node with the threshold of that run: those of OOM kills had eviction turned off."""
     hard = {"memory.available": threshold} if threshold else {}
-    kubelet = replace(
+    kubelet = structs.replace(
         kubelet_from_configz(recorded("configz-systemd"), Release.of("1.36")),
         eviction_hard=hard,
         single_process_oom_kill=single_process or None,

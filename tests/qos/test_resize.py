@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.edit.edits import Edit, Side, apply_edits
 from kubectl_qos.k8s.defaulting import default_pod
@@ -194,7 +194,7 @@ def test_a_pod_that_requests_no_cpu_fits_on_a_node_without_any_left() -> None:
 def test_before_1_28_a_pod_with_any_request_is_compared_whole(
     resources: str, release: str, fits: bool
 ) -> None:
-    old = replace(setup(), release=Release.of(release))
+    old = structs.replace(setup(), release=Release.of(release))
     assert all(fit.fits for fit in node_fit(pod(resources), [one("requests: {cpu: 1801m}")], old)) is fits
 
 
@@ -203,7 +203,7 @@ def test_exclusive_cpus_and_swap_make_it_infeasible() -> None:
     assert resize_outcome(old, new, setup(cpu_manager_policy="static")).answer is ResizeStatus.INFEASIBLE
     old, new = recorded(1, "rz-bu")
     swapping = setup(memory_swap_behavior="LimitedSwap")
-    swapping = replace(swapping, node=replace(swapping.node, swap_capacity_bytes=1 << 30))
+    swapping = structs.replace(swapping, node=structs.replace(swapping.node, swap_capacity_bytes=1 << 30))
     assert (
         resize_outcome(old, new, swapping).message
         == "In-place resize of containers with swap is not supported."

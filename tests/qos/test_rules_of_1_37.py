@@ -1,9 +1,9 @@
 """Rules that changed with 1.37 or are only proposed, and the memory manager; each with the release before."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.edit.compare import compare
 from kubectl_qos.k8s.defaulting import default_pod
@@ -24,13 +24,13 @@ from tests.node_states import build_node_state
 from tests.qos.corner import GI, MACHINE, TIERED, on, one
 
 MI = 1 << 20
-HUGE = replace(
+HUGE = structs.replace(
     MACHINE, capacity=resource_list({"memory": "16Gi", "hugepages-2Mi": "4Gi", "hugepages-1Gi": "1Gi"})
 )
 
 
 def setup(release: str, gates: dict[str, bool] | None = None, **kubelet: Any) -> NodeSetup:
-    return NodeSetup.of(HUGE, replace(Kubelet(feature_gates=gates or {}), **kubelet), release)
+    return NodeSetup.of(HUGE, structs.replace(Kubelet(feature_gates=gates or {}), **kubelet), release)
 
 
 # -- HugepageAwareEviction (kubernetes/kubernetes 138127) --------------------------------------------

@@ -153,7 +153,7 @@ def scenarios(draw: st.DrawFn, at: NodeState) -> Scenario:
     plain = Scenario(eviction=draw(st.booleans()), restarts=draw(st.booleans()))
     kind = draw(st.sampled_from(["free", "grow", "limit", "oom", "nothing"]))
     if kind == "free":
-        return replace(plain, free_bytes=draw(AMOUNTS))
+        return plain._replace(free_bytes=draw(AMOUNTS))
     if kind == "grow":
         grown = [
             ContainerGrowth(index, one.used_bytes + draw(AMOUNTS))
@@ -162,8 +162,8 @@ def scenarios(draw: st.DrawFn, at: NodeState) -> Scenario:
         ]
         if draw(st.booleans()):
             grown.append(ContainerGrowth(None, (at.own_bytes or 0) + draw(AMOUNTS)))
-        return replace(plain, growth=tuple(grown))
-    return replace(plain, all_at_limit=kind == "limit", until_oom=kind == "oom")
+        return plain._replace(growth=tuple(grown))
+    return plain._replace(all_at_limit=kind == "limit", until_oom=kind == "oom")
 
 
 @settings(deadline=None)
@@ -386,9 +386,9 @@ def test_a_limit_of_pods_is_the_scale_there() -> None:
 
 def test_older_kernels_do_not_distinguish_protected_containers() -> None:
     containers = [("a", container(-997, 10)), ("b", container(-997, 300))]
-    step = simulate(node_state(containers, node=replace(NODE, kernel="4.19")), Scenario(free_bytes=1)).steps[
-        0
-    ]
+    step = simulate(
+        node_state(containers, node=structs.replace(NODE, kernel="4.19")), Scenario(free_bytes=1)
+    ).steps[0]
     assert (step.key[1], step.points, step.tied) == ("a", 1, 1)
     new = simulate(node_state(containers), Scenario(free_bytes=1)).steps[0]
     assert (new.key[1], new.tied) == ("b", 0)
@@ -514,7 +514,7 @@ def test_how_far_each_mechanism_is() -> None:
 
 
 def test_swap_is_room_only_for_those_that_may_swap() -> None:
-    node = replace(NODE, swap_capacity_bytes=GIB)
+    node = structs.replace(NODE, swap_capacity_bytes=GIB)
     dry = node_state([("a", container(900, 50, 100))], limits={"a": 100 * MIB}, node=node)
     assert simulate(dry, _to(0, 150)).steps[0].mechanism == "pod limit"
     swaps = replace(dry, containers=(structs.replace(dry.containers[0], swap_bytes=100 * MIB),))
@@ -684,14 +684,14 @@ def test_known_processes_of_the_node_are_others_than_the_one_that_grows() -> Non
 
 
 def test_thresholds_and_the_conditions_of_the_kubelet() -> None:
-    kubelet = replace(
+    kubelet = structs.replace(
         Kubelet(),
         eviction_hard={"memory.available": "10%"},
         eviction_minimum_reclaim={"memory.available": "1Mi"},
     )
     at = build_node_state([pod("a")], NodeSetup.of(NODE, kubelet), {})
     assert at.thresholds == Thresholds(107_374_184, 100_663_297, MIB), "percentages are float32"
-    without = NodeSetup.of(NODE, replace(kubelet, enforce_node_allocatable=()))
+    without = NodeSetup.of(NODE, structs.replace(kubelet, enforce_node_allocatable=()))
     assert build_node_state([pod("a")], without, {}).thresholds.kubepods_bytes is None
     assert build_node_state([pod("a")], without, {}).kubepods_bytes is None
 
@@ -713,7 +713,7 @@ def test_finding_who_grows() -> None:
 def test_an_unknown_capacity_and_pods_without_processes() -> None:
     with pytest.raises(InputError, match="capacity of n is unknown"):
         build_node_state(
-            [pod("a")], NodeSetup.of(replace(NODE, memory_capacity_bytes=None)), {}
+            [pod("a")], NodeSetup.of(structs.replace(NODE, memory_capacity_bytes=None)), {}
         ).require_capacity()
     ended = msgspec.structs.replace(pod("a"), status=msgspec.structs.replace(pod("a").status, phase="Failed"))
     assert build_node_state([ended], NodeSetup.of(NODE), {}).containers == ()
@@ -752,7 +752,7 @@ def test_what_is_in_swap_proves_that_it_may_swap(version: int, swap: int) -> Non
     raw = raw_pod()
     raw["spec"]["containers"] = [{"name": "a", "resources": {"limits": {"memory": "128Mi"}}}]
     found = convert(raw, Pod)
-    node = replace(NODE, swap_capacity_bytes=GIB, cgroup_version=version)
+    node = structs.replace(NODE, swap_capacity_bytes=GIB, cgroup_version=version)
     used = PodUsage.of_containers({"a": ContainerUsage(100 * MIB, swap_bytes=50 * MIB)})
     state = build_node_state([found], NodeSetup.of(node), {found.key: used})
     assert [container.swap_bytes for container in state.containers] == [swap]
@@ -763,15 +763,17 @@ def test_the_limits_of_pods_and_swap_are_those_of_the_rules() -> None:
     limits = {"limits": {"memory": "128Mi"}, "requests": {"memory": "64Mi"}}
     raw["spec"]["containers"] = [{"name": "c", "resources": limits}, {"name": "d", "resources": limits}]
     found = convert(raw, Pod)
-    node = replace(NODE, swap_capacity_bytes=GIB)
+    node = structs.replace(NODE, swap_capacity_bytes=GIB)
     at = build_node_state(
-        [found], NodeSetup.of(node, replace(Kubelet(), memory_swap_behavior="LimitedSwap")), {}
+        [found], NodeSetup.of(node, structs.replace(Kubelet(), memory_swap_behavior="LimitedSwap")), {}
     )
     assert at.pods[0].limit_bytes == 256 * MIB
     assert [(one.limit_bytes, one.swap_bytes) for one in at.containers] == [(128 * MIB, 64 * MIB)] * 2
     without = build_node_state([found], NodeSetup.of(node), {})
     assert [one.most_bytes for one in without.containers] == [128 * MIB] * 2
-    flat = build_node_state([found], NodeSetup.of(node, replace(Kubelet(), cgroups_per_qos=False)), {})
+    flat = build_node_state(
+        [found], NodeSetup.of(node, structs.replace(Kubelet(), cgroups_per_qos=False)), {}
+    )
     assert (flat.pods[0].limit_bytes, flat.kubepods_bytes) == (0, None)
 
 

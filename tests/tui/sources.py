@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import structs
 from textual._context import visible_screen_stack
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -75,7 +76,9 @@ class ScriptedStream(UpdateStream):
         except QosError as error:
             last = self._last or Update(None, self._scope, LIVE, taken)
             retry_at = time.monotonic() + (self._source.every_seconds or 0)
-            self._last = replace(last, health=Health(error, last.health.since or last.taken, retry_at))
+            self._last = structs.replace(
+                last, health=Health(error, last.health.since or last.taken, retry_at)
+            )
         return self._last
 
     def _snapshot(self) -> Snapshot:
@@ -85,7 +88,7 @@ class ScriptedStream(UpdateStream):
             own = self._source.default_namespace
             if error.status != 403 or self._scope.namespace is not None or own is None:
                 raise
-            narrower = replace(self._scope, namespace=own)
+            narrower = self._scope._replace(namespace=own)
             snapshot = self._source.snapshot(narrower)
             self._scope, self._notice = narrower, f"only namespace {own} is shown: {error}"
             return snapshot

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.config.settings import ContextSettings, UserSettings
@@ -65,7 +66,7 @@ def test_the_next_death_is_said_as_it_was_and_as_it_is_now(facts: ViewModel) -> 
     target = EditTarget(then, facts, DemoSource())
     (line,) = running_change.death_lines(target, facts)
     assert line.text == "  next death of it +687Mi kubepods limit, as before"
-    lowered = apply_edits(then, [replace(memory("1940Mi"), side=Side.LIMITS)])
+    lowered = apply_edits(then, [structs.replace(memory("1940Mi"), side=Side.LIMITS)])
     pods = tuple(lowered if one.metadata.uid == then.metadata.uid else one for one in demo().pods)
     (line,) = running_change.death_lines(
         target, build_view_model(replace(demo(), pods=pods), Scope(), DEMO_TIME)
@@ -131,7 +132,7 @@ def test_a_trial_whose_change_is_not_carried_out_yet_says_so(is_done: bool, word
 @pytest.mark.parametrize(("limit", "warns"), [("700Mi", True), ("2Gi", False)])
 def test_what_a_trial_promises_and_what_not(facts: ViewModel, limit: str, warns: bool) -> None:
     pod = pod_named(facts.snapshot, API)
-    state, _ = begin(facts, pod, [replace(memory(limit), side=Side.LIMITS)], around(pod))
+    state, _ = begin(facts, pod, [structs.replace(memory(limit), side=Side.LIMITS)], around(pod))
     first, *more = running_change.promise_lines(replace(state, plan=TrialPlan()))
     assert first.text == "  on trial for 10m, and reverted at: restarts, oom, infeasible"
     why = "! cannot revert while a container waits after an OOM kill: before 1.36.4 kubelets raise"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from textual.widgets import Button, Input
 
 from kubectl_qos.cluster.files import DemoSource
@@ -101,7 +102,7 @@ def storing(writer: ScriptedWriter, stored: str) -> Callable[[Pod], RelatedObjec
         if writer.heard_of("write"):
             raw = copy.deepcopy(found.raw)
             raw["spec"]["containers"][0]["resources"]["requests"]["memory"] = stored
-            found = replace(found, raw=raw)
+            found = structs.replace(found, raw=raw)
         return found
 
     return now
@@ -150,7 +151,7 @@ async def test_a_strategy_is_chosen_copied_and_never_written_by_reflex() -> None
 async def test_the_dry_run_by_one_key_says_what_the_server_would_store_otherwise() -> None:
     def less(request: PatchRequest) -> DryRunResult:
         return DryRunResult(
-            request, (replace(request.edits[0], quantity=Quantity.parse("768Mi")),), {}, ("old API",)
+            request, (structs.replace(request.edits[0], quantity=Quantity.parse("768Mi")),), {}, ("old API",)
         )
 
     async with strategies() as pilot:
@@ -404,7 +405,7 @@ def changed_to(text: str) -> Any:
         requests = {**container["resources"]["requests"], "memory": text}
         container["resources"] = {**container["resources"], "requests": requests}
         raw["metadata"] = {**raw["metadata"], "resourceVersion": "99"}
-        return replace(found, raw=raw)
+        return structs.replace(found, raw=raw)
 
     return answer
 
@@ -465,7 +466,7 @@ async def test_what_cannot_be_read_is_said_in_the_preview_and_on_the_way() -> No
         assert isinstance(pilot.app.screen, PatchScreen)
         # What is partly unknown says so too.
         missing = Missing("the quotas", 'resourcequotas is forbidden: User "ada"', "grant list")
-        source.around = lambda pod: replace(around(pod), missing=(missing,))
+        source.around = lambda pod: structs.replace(around(pod), missing=(missing,))
         await pilot.keys("escape", "escape", "escape", "y")
         pilot.qos.edit(pod_named(demo(), API))
         await pilot.seen("! Around it: not all of it can be read")

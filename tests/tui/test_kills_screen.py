@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.errors import ServerUnreachable
@@ -120,12 +121,12 @@ async def test_fixes_are_those_of_the_workload_also_of_a_pod_that_is_gone() -> N
     async with killed() as pilot:
         kill = next(kill for kill in table(pilot).rows if kill.pod == "api-7d9c5b6f8-x2mzq")
         for name in (kill.pod, "api-7d9c5b6f8-00000"):
-            table(pilot).load([replace(kill, pod=name)], table(pilot)._fitting, DEMO_TIME)
+            table(pilot).load([structs.replace(kill, pod=name)], table(pilot)._fitting, DEMO_TIME)
             await pilot.keys("F")
             await pilot.seen("shop/deployment/api")
             await pilot.keys("escape")
         assert pilot.notifications == [f"{name} is gone; 2 pods of deployment/api run"]
-        table(pilot).load([replace(kill, pod="gone-0")], table(pilot)._fitting, DEMO_TIME)
+        table(pilot).load([structs.replace(kill, pod="gone-0")], table(pilot)._fitting, DEMO_TIME)
         await pilot.keys("F")
         assert pilot.notifications[-1] == "gone-0 is gone; 0 pods of its workload run"
         # A single pod that was killed and has ended is as if it ran again, wherever it is listed.

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.strip import Strip
@@ -145,7 +146,7 @@ async def test_cells_are_measured_on_a_sample_only() -> None:
         requested.append(row)
         return row.name
 
-    counting = replace(NAME, cell=cell)
+    counting = structs.replace(NAME, cell=cell)
     measured((counting,), many(100_000), NOW)
     assert len(requested) <= 300
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
@@ -174,7 +175,7 @@ def test_what_the_store_has_seen_comes_before_the_samples_since_the_start() -> N
     pod = convert({"metadata": {"name": "a", "namespace": "n"}, "spec": spec}, Pod)
     snapshot = Snapshot([pod], history=past, rates=trends.rates())
     assert growth_on(snapshot, "w").containers == {(key, "c"): SEEN.rate}
-    peaks = replace(snapshot, history=replace(past, stat="max"))
+    peaks = replace(snapshot, history=structs.replace(past, stat="max"))
     assert growth_on(peaks, "w") is NO_GROWTH, "peaks are no place from which growth begins"
     trends.add({key: used[0]})
     assert list(trends.of(key)) == [1, 2, 1], "they are kept for when the store is gone"

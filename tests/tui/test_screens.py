@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import pytest
+from msgspec import structs
 from textual.app import App
 from textual.filter import Monochrome
 
@@ -283,7 +284,7 @@ ROLLING: Final = Progress(Stage.ROLLING, settled=False, message="1 old pod is st
 
 def less(request: PatchRequest) -> DryRunResult:
     """The server stores less than was requested, with a warning."""
-    stored = (replace(request.edits[0], quantity=Quantity.parse("768Mi")),)
+    stored = (structs.replace(request.edits[0], quantity=Quantity.parse("768Mi")),)
     return DryRunResult(request, stored, {}, ("spec.template: this form is deprecated",))
 
 
@@ -338,7 +339,7 @@ async def test_applying(screen_text: Look, name: str) -> None:
     source = ScriptedSource(demo())
     vars(source.scripted).update(answers)
     if quotas:
-        source.around = lambda pod: replace(around(pod), quotas=quotas)
+        source.around = lambda pod: structs.replace(around(pod), quotas=quotas)
     async with shown(QosApp(source, Scope(), **options)) as pilot:
         await edit(pilot, API)
         await pilot.keys(*fields)

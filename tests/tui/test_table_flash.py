@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
@@ -118,7 +118,7 @@ async def test_of_many_rows_only_those_in_sight_are_compared() -> None:
         requested.append(row.name)
         return str(row.size)
 
-    columns = (replace(COLUMNS[1], cell=cell),)
+    columns = (structs.replace(COLUMNS[1], cell=cell),)
     app = FlashApp()
     async with app.run_test(size=(40, 10)) as pilot:
         await pilot.pause()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_qos.analysis.pod_table import build_rows, kill_order
 from kubectl_qos.cluster.files import DEMO_TIME
@@ -114,7 +115,7 @@ def test_while_a_filter_is_typed_nothing_is_sorted_and_what_is_left_out_is_not_l
     order: RowOrder[Row] = RowOrder("name", 0)
     rows = [Row("a", 1), Row("ab", 2), Row("abc", 3), Row("b", 4)]
     order.load(rows)
-    order.sort_by(replace(SIZE, sort_key=size), is_reversed=False)
+    order.sort_by(structs.replace(SIZE, sort_key=size), is_reversed=False)
     sorted_rows.clear()
     for text in ("a", "ab", "abc", "a", "b"):
         order.load(list(rows), Counting(text))

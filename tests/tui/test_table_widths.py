@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from rich.cells import cell_len
 from rich.style import Style
 
@@ -57,7 +56,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["", "error", "war
 def test_a_cell_of_several_styles_has_the_text_and_width_of_a_plain_one(
     text: str, width: int, align: Align, spans: list[tuple[int, str]], changed: bool
 ) -> None:
-    column = replace(NAME, align=align, width=1)
+    column = structs.replace(NAME, align=align, width=1)
     look = Look(Style(), lambda token: Style(color="red" if token == "error" else "yellow"), Style(), False)
 
     def text_of(token: Token) -> str:
@@ -71,7 +70,7 @@ def test_spans_cover_the_text_and_keep_their_colour_under_the_cursor() -> None:
     look = Look(
         Style(), lambda token: Style(color={"error": "red", "warning": "yellow"}[token]), Style(), True
     )
-    column = replace(NAME, align=Align.RIGHT, width=1)
+    column = structs.replace(NAME, align=Align.RIGHT, width=1)
     found = cell_segments("abcd", column, 6, ((1, "error"), (2, "warning")), look, changed=False)
     parts = [(part.text, part.style.color.name if part.style and part.style.color else "") for part in found]
     assert [part for part in parts if part[0].strip()] == [("a", "red"), ("bc", "yellow"), ("d", "")]
@@ -108,7 +107,7 @@ def marks_cut(text: str) -> str:
 
 async def test_scrolled_sideways_everything_stays_aligned() -> None:
     rows = [Row("plain", 1), Row("日本語の名前", 22), Row("e\u0301te\u0301", 333)]
-    wide = replace(NAME, key="wide", header="WIDE", cell=lambda row, _: f"本{row.size}語" * 6)
+    wide = structs.replace(NAME, key="wide", header="WIDE", cell=lambda row, _: f"本{row.size}語" * 6)
     for fixed in (0, 1):
         app = TableApp(rows, (NAME, wide, SIZE), fixed=fixed)
         async with app.run_test(size=(30, 8)) as pilot:

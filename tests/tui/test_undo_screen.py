@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.config.state import HistoryFile
@@ -238,7 +239,7 @@ def gone_back(pod: Pod) -> RelatedObjects:
     """Someone else has given the pod what it had before."""
     raw = dict(DemoSource().raw(pod))
     raw["spec"]["containers"][0]["resources"]["requests"]["memory"] = "256Mi"
-    return replace(around(pod_named(demo(), API)), raw=raw)
+    return structs.replace(around(pod_named(demo(), API)), raw=raw)
 
 
 async def test_earlier_runs_are_remembered(tmp_path: Path) -> None:

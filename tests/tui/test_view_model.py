@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from kubectl_qos.analysis.pod_table import build_rows, is_at_risk
 from kubectl_qos.analysis.trends import Trends
@@ -329,7 +330,7 @@ def test_freshness(view_model: ViewModel) -> None:
     assert freshness(None, FollowStatus(is_live=True, health=stale)) == "! no answer"
     forbidden = Health(ApiError("pods is forbidden", status=403))
     assert freshness(None, FollowStatus(is_live=True, health=forbidden)) == "! refused"
-    retried = replace(stale, retry_at=time.monotonic() + 7.5)
+    retried = structs.replace(stale, retry_at=time.monotonic() + 7.5)
     assert (
         freshness(view_model, FollowStatus(is_live=True, health=retried))
         == "! stale since 12:00:00 UTC, retry in 8 s"

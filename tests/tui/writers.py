@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.writer import Writer
 from kubectl_qos.edit.apply_state import ApplyResult, DryRunResult, UnknownOutcome
@@ -89,7 +91,7 @@ class ScriptedWriter(Writer):
 
 def accepted(request: PatchRequest) -> DryRunResult:
     """The server takes it as it is."""
-    return DryRunResult(replace(request, resource_version="42"), request.edits, {}, ())
+    return DryRunResult(structs.replace(request, resource_version="42"), request.edits, {}, ())
 
 
 def recorded(request: PatchRequest, number: str, **values: Any) -> Entry:
@@ -105,7 +107,7 @@ def around(pod: Pod) -> RelatedObjects:
     if not pod.name.startswith("api-"):
         return found
     raw = deployment(pod.namespace, "api")
-    return replace(found, owners=(Owner(raw, pod_from_workload("Deployment", raw)),))
+    return structs.replace(found, owners=(Owner(raw, pod_from_workload("Deployment", raw)),))
 
 
 def deployment(namespace: str, name: str, memory: str = "512Mi") -> dict[str, Any]:

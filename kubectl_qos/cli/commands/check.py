@@ -119,8 +119,7 @@ def _run(options: Options) -> int:
     @cache
     def settings_in(file: Path | None) -> CheckSettings:
         settings = read_check_settings(file) if file is not None else CheckSettings()
-        return replace(
-            settings,
+        return settings._replace(
             levels={**settings.levels, **levels},
             node_memory_bytes=size or settings.node_memory_bytes,
         )
@@ -271,7 +270,7 @@ def _subjects(
     from kubectl_qos.cluster.files import manifests_of
 
     scope, files, folder = resolved.scope, manifests_of(resolved.source), options.source.kustomize
-    anywhere, namespace = replace(scope, namespace=None), scope.namespace or "default"
+    anywhere, namespace = scope._replace(namespace=None), scope.namespace or "default"
     by_file = {name: settings_of(folder or name) for name in (files.texts if files else ())}
     whole = settings_of(next(iter((*options.source.files, *options.paths)), "."))
     every = {id(settings): settings for settings in by_file.values() or [whole]}

@@ -126,7 +126,7 @@ def run(options: Options) -> int:
     source = replace(options.source, all_namespaces=every_namespace)
     shard = Shard(*options.shard) if options.shard is not None else None
     resolved = resolve_source(source, SourceNeeds(progress=False, ids="none", lives=True))
-    scope = replace(resolved.scope, shard=shard)
+    scope = resolved.scope._replace(shard=shard)
     exporter = Exporter(resolved.source, scope, options.per_pod, options.max_stale)
     server = Server(*options.listen, exporter, WebConfigFile(options.web_config_file))
     output.notes(resolved.notes)

@@ -247,9 +247,9 @@ def _find(
 
     # Who dies depends on all pods of a node: namespace and labels only say whose deaths count.
     # A template has pods on other nodes too.
-    scope = replace(resolved.scope, names=frozenset(), node=None if options.priorities else node)
+    scope = resolved.scope._replace(names=frozenset(), node=None if options.priorities else node)
     if reference is None:
-        scope = replace(scope, namespace=options.source.namespace)
+        scope = scope._replace(namespace=options.source.namespace)
     is_pod = reference is not None and reference.kind == "Pod"
     of_pod = resolved.named(reference.name) if reference and is_pod else scope
     snapshot, _ = resources.with_limit_ranges(resolved, of_pod)

@@ -109,7 +109,7 @@ def run(options: Options) -> int:
         near, far = command.near(deaths)
         left_out = len(near.rows) - MOST_ROWS
         if left_out > 0 and width is not None and near.state is None and not options.all:
-            near, far = replace(near, rows=near.rows[:MOST_ROWS]), [f"and {left_out} more: --all"]
+            near, far = near._replace(rows=near.rows[:MOST_ROWS]), [f"and {left_out} more: --all"]
         every = timeline.table_columns(near, None)
         is_fitted = width is not None and options.output != "wide"
         shown = timeline.table_columns(near, width) if is_fitted else every
@@ -139,7 +139,7 @@ class NextTable:
         # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
         self.of_pods = references if references and not self._named_nodes else []
         namespace = resolved.scope.namespace if self.of_pods else options.source.namespace
-        self._wanted = replace(resolved.scope, namespace=namespace, node=node, names=frozenset())
+        self._wanted = resolved.scope._replace(namespace=namespace, node=node, names=frozenset())
         self._options, self.resolved = options, resolved
         self._before: Snapshot | None = None
         self._kills: list[Kill] = []
@@ -172,7 +172,7 @@ class NextTable:
         near, far = self.near(deaths)
         # Notes on who else may die would change with every sample.
         rows = [row._replace(death=row.death._replace(rival=None, growing=())) for row in near.rows]
-        view = _view(replace(near, rows=tuple(rows)), now, columns)
+        view = _view(near._replace(rows=tuple(rows)), now, columns)
         return replace(view, notes=(*self._died(deaths, now), *far, *view.notes))
 
     def _died(self, deaths: Deaths, now: datetime) -> list[str]:

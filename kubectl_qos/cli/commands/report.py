@@ -118,7 +118,7 @@ def run(options: Options) -> int:
     kills, facts = kills_command.find_shown(facts, logs, references, source, seconds)
     if reference is not None and reference.kind != "Pod":
         names = {pod.name for pod in facts.snapshot.pods if kills_command.is_referenced(pod, references)}
-        facts = replace(facts, scope=replace(facts.scope, names=frozenset(names or {reference.name})))
+        facts = replace(facts, scope=facts.scope._replace(names=frozenset(names or {reference.name})))
     missing = kills_command.find_missing(references, facts, kills)
     if kills or not missing:
         from kubectl_qos.analysis.incident import Incident

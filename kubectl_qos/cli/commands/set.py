@@ -269,7 +269,7 @@ def _find_object(
     from kubectl_qos.k8s.kinds import is_named
 
     scope, files = resolved.scope, manifests_of(resolved.source)
-    for_names = replace(scope, namespace=None)
+    for_names = scope._replace(namespace=None)
     matching = [
         pod
         for pod in snapshot.pods

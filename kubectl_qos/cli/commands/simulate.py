@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output, resources, sources
@@ -252,7 +252,7 @@ def _simulate(
         index = state.find_container(item.pod, item.container, request.namespace) if item.pod else None
         used = (state.own_bytes or 0) if index is None else state.containers[index].used_bytes
         growth.append(ContainerGrowth(index, used + item.size if item.is_more else item.size))
-    scenario = replace(request.scenario, growth=tuple(growth))
+    scenario = request.scenario._replace(growth=tuple(growth))
     if state.is_unmeasured and not (scenario.growth or scenario.all_at_limit):
         raise InputError(NO_USAGE, hint="--all-at-limit and --grow work without it")
     return _Outcome(state, simulate(state, scenario))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output, resources, sources
@@ -64,7 +64,7 @@ def run(options: Options) -> int:
     resolved = sources.resolve_source(options.source.without_usage().on_node(node))
     if reference is None and options.source.namespace is None:
         # A node's tree is of all its pods; the context's own namespace restricts single pods only.
-        resolved = resolved._replace(scope=replace(resolved.scope, namespace=None))
+        resolved = resolved._replace(scope=resolved.scope._replace(namespace=None))
     trees = _pod_tree(reference, resolved) if reference else _node_trees(resolved)
     if options.output is None:
         notes = tree_notes(_printed(trees, by_file=options.by_file), trees.snapshot.missing)

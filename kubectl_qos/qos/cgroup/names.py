@@ -5,9 +5,10 @@ Source: pkg/kubelet/cm/cgroup_manager_linux.go (NewCgroupName, ToSystemd).
 
 import posixpath
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet
@@ -127,8 +128,7 @@ class PathLevel(Enum):
     OTHER = "no pods"
 
 
-@dataclass(frozen=True, slots=True)
-class PodCgroup:
+class PodCgroup(msgspec.Struct, frozen=True):
     """The pod and container of a path; `container_id` is "" for the pod's own cgroup.
 
     `qos` is the class by which the kubelet placed the pod; directly below kubepods is Guaranteed. `is_mixed`:

@@ -6,8 +6,9 @@ in-place resize changes them for a running pod.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple
+
+from msgspec import structs
 
 from kubectl_qos.k8s.kubelet import DEFAULT_CFS_PERIOD_US, NodeSetup
 from kubectl_qos.k8s.objects import CPU, MEMORY, PIDS, Container, Pod
@@ -138,7 +139,7 @@ def container_resources(
     if has_memory_qos(setup):
         request = container.requests.get(MEMORY, ZERO).value()
         unified |= container_memory_qos(qos, request, _throttling_limit(pod, container, setup.release), setup)
-    return replace(
+    return structs.replace(
         base,
         memory_swap_limit_bytes=swap.memory_and_swap,
         oom_score_adj=adj,

@@ -11,9 +11,11 @@ Sources: pkg/kubelet/cm/node_container_manager_linux.go and qos_container_manage
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import structs
 
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.kubelet import ENFORCE_PODS, CgroupDriver, Kubelet, Node, NodeSetup, Origin
@@ -190,8 +192,7 @@ class CgroupLevel(StrEnum):
     """With crun, below a container's scope; crun tells systemd only some of the values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Directory:
+class Directory(msgspec.Struct, frozen=True):
     """A cgroup: path below the mount, files in reading order, class and pod.
 
     On cgroup v1, names of files begin with the controller. `qos` is set for classes and pods, `pod` for pods
@@ -213,8 +214,7 @@ class Directory:
             yield from child.walk()
 
 
-@dataclass(frozen=True, slots=True)
-class CgroupTree:
+class CgroupTree(msgspec.Struct, frozen=True):
     """The cgroups of one node.
 
     `unknown` are files of kubepods with unknown content. `left_out` pods count in the values of kubepods and
@@ -266,11 +266,11 @@ def path_to(pod: Pod, pods: Iterable[Pod], setup: NodeSetup) -> CgroupTree:
     """Build a tree with only one pod and the directories above it. Raises InputError as above."""
     tree = cgroup_tree(pods, setup, lambda other: other is pod)
     roots = [
-        replace(root, children=tuple(child for child in root.children if child.children))
+        structs.replace(root, children=tuple(child for child in root.children if child.children))
         for root in tree.roots
         if root.level is CgroupLevel.KUBEPODS
     ]
-    return replace(tree, roots=tuple(roots))
+    return structs.replace(tree, roots=tuple(roots))
 
 
 def _directory(
@@ -294,7 +294,7 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
     defaulted = [running_pod(pod, setup.release) for pod in pods]
     created = kubepods(_amounts(setup), _cores(node), setup.kubelet, setup.release).settings
     updated, best_effort, burstable = classes(defaulted, setup)
-    settings = replace(
+    settings = structs.replace(
         _without_cpuset(created, setup),
         hugepage_limits=updated.settings.hugepage_limits,
         unified={**created.unified, **updated.settings.unified},
@@ -306,7 +306,7 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
     amounts = (settings.cpu_shares, settings.memory_limit_bytes, settings.pids_limit)
     unknown = tuple(name for name, amount in zip(files, amounts, strict=True) if amount is None)
     directory = _directory(updated.name, CgroupLevel.KUBEPODS, settings, setup)
-    return replace(
+    return structs.replace(
         directory,
         files={name: value for name, value in directory.files.items() if name not in unknown},
         children=tuple(
@@ -322,8 +322,8 @@ def _with_pods(above_pods: Directory, pods: Iterable[Pod], setup: NodeSetup) -> 
     for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.metadata.uid)):
         prediction = predict_running(pod, setup)
         below[prediction.qos_class].append(_pod(prediction))
-    classes = tuple(replace(child, children=tuple(below[child.qos])) for child in above_pods.children)
-    return replace(above_pods, children=(*classes, *below[QosClass.GUARANTEED]))
+    classes = tuple(structs.replace(child, children=tuple(below[child.qos])) for child in above_pods.children)
+    return structs.replace(above_pods, children=(*classes, *below[QosClass.GUARANTEED]))
 
 
 def _pod(prediction: Prediction) -> Directory:
@@ -365,7 +365,7 @@ def _without_cpuset(settings: values.CgroupSettings, setup: NodeSetup) -> values
     """
     if setup.kubelet.cpu_manager_policy == NO_CPU_MANAGER and _cores(setup.node):
         return settings
-    return replace(settings, cpus="")
+    return structs.replace(settings, cpus="")
 
 
 def _kubepods_assumptions(setup: NodeSetup) -> Iterator[Assumption]:

@@ -10,9 +10,11 @@ opencontainers/cgroups (fs2, fs, utils.go, systemd/common.go).
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import structs
 
 from kubectl_qos.errors import InputError, QuantityError
 from kubectl_qos.k8s.kubelet import CgroupDriver, MemoryReservationPolicy, Node, NodeSetup, hugepage_size_name
@@ -41,8 +43,7 @@ UNWRITTEN: Final[Mapping[str, str]] = {
 """Defaults of files that nobody has written (Linux Documentation/admin-guide/cgroup-v2.rst)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CgroupSettings:
+class CgroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one kubelet cgroup (ResourceConfig); None: not written. Bytes and microseconds.
 
     Hugepages are an exception: every size without an entry is limited to 0, as upstream.
@@ -54,12 +55,11 @@ class CgroupSettings:
     memory_limit_bytes: int | None = None
     pids_limit: int | None = None
     hugepage_limits: dict[int, int] | None = None
-    unified: dict[str, str] = field(default_factory=dict)
+    unified: dict[str, str] = msgspec.field(default_factory=dict)
     cpus: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CriResources:
+class CriResources(msgspec.Struct, frozen=True):
     """A LinuxContainerResources message of the CRI; `unified` has cgroup v2 files by name."""
 
     cpu_shares: int = 0
@@ -68,8 +68,8 @@ class CriResources:
     memory_limit_bytes: int = 0
     memory_swap_limit_bytes: int = 0
     oom_score_adj: int = 0
-    hugepage_limits: dict[str, int] = field(default_factory=dict)
-    unified: dict[str, str] = field(default_factory=dict)
+    hugepage_limits: dict[str, int] = msgspec.field(default_factory=dict)
+    unified: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def milli_to_shares(cpu_milli: int) -> int:
@@ -161,7 +161,7 @@ def files_on_node(settings: CgroupSettings, setup: NodeSetup) -> dict[str, str]:
     is_systemd = setup.kubelet.cgroup_driver is CgroupDriver.SYSTEMD
     if is_systemd and settings.cpu_quota_us and release.has(Change.SYSTEMD_QUOTA_IS_WRITTEN):
         quota = systemd_quota(settings.cpu_quota_us, settings.cpu_period_us or _DEFAULT_PERIOD_US)
-        settings = replace(settings, cpu_quota_us=quota)
+        settings = structs.replace(settings, cpu_quota_us=quota)
     written = kubelet_files(settings, node, release)
     files = {name: read_back(name, value, node.page_size_bytes) for name, value in written.items()}
     defaults = V1_DEFAULTS if node.cgroup_version == 1 else V2_DEFAULTS

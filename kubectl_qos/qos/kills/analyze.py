@@ -12,6 +12,9 @@ from functools import cached_property, partial
 from statistics import median
 from typing import Any, Final
 
+import msgspec
+from msgspec import structs
+
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event, EventList, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import ContainerStateTerminated, ObjectMeta, Pod
@@ -66,8 +69,7 @@ _OLD_KERNELS: Final = ("3.", "4.")
 """Those whose words for a limit every kubelet knows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kill:
+class Kill(msgspec.Struct, frozen=True, kw_only=True):
     """A death: of a container, of a process in a surviving container, or of a host process.
 
     `pod` is "" for processes outside pods, and for pods of which only the `pod_uid` in the kernel's path is
@@ -136,8 +138,7 @@ def newest_first(kill: Kill) -> tuple[bool, float, float, str, str, str]:
     return when is None, -moment, -by_log, kill.namespace, kill.pod, kill.container
 
 
-@dataclass(frozen=True, slots=True)
-class _Death:
+class _Death(msgspec.Struct, frozen=True):
     """The end of a container by a field of its status: `state`, `lastState`, or WAITING if it never started.
 
     `runs_once`: it is an init container. `is_named`: the runtime names memory as the cause.
@@ -184,7 +185,9 @@ class _Reported:
 class _KillAnalyzer:
     def __init__(self, snapshot: Snapshot, event_list: EventList, logs: Sequence[KernelLog]) -> None:
         self._snapshot = snapshot
-        self._event_list = event_list = replace(event_list, events=without_second_hand(event_list.events))
+        self._event_list = event_list = structs.replace(
+            event_list, events=without_second_hand(event_list.events)
+        )
         self._logs = logs
         self._pods = {uid: pod for pod in snapshot.pods if (uid := pod_uid(pod))}
         self._reported: list[_Reported] = []
@@ -250,7 +253,7 @@ class _KillAnalyzer:
             return kill
         details = {"command": victim.comm, "adj": victim.adj, "range": prediction.oom_score_adj_range}
         evidence = (*kill.diagnosis.evidence, Evidence(Fact.EVENT_VICTIM, details))
-        return replace(kill, diagnosis=replace(kill.diagnosis, evidence=evidence))
+        return structs.replace(kill, diagnosis=structs.replace(kill.diagnosis, evidence=evidence))
 
     def _event_kill(self, event: Event, report: OomReport) -> Kill:
         """Return a kill known only by a node event, which names no cgroup."""
@@ -326,7 +329,7 @@ class _KillAnalyzer:
         starts = {event.container: event for event in events if oom_at_start(event.message)}
         for container, event in starts.items():
             limits = self._limits(pod, container or next((spec.name for spec in pod.containers), ""))
-            limits = limits if container else replace(limits, own=None)
+            limits = limits if container else structs.replace(limits, own=None)
             if limits.nearest is not None or not limits.is_known:
                 words = Evidence(Fact.OOM_AT_START, {"words": oom_at_start(event.message), "is_named": True})
                 evidence = (event_evidence(event), words, *limits.evidence())
@@ -509,7 +512,7 @@ def _death_kill(death: _Death, diagnosis: Diagnosis, **fields: Any) -> Kill:
     whose = {"container": death.container, "container_id": death.container_id}
     # isInitContainerFailed in pkg/kubelet/kuberuntime/helpers.go, from 1.23 on
     if death.runs_once and exit_code == 0 and death.end.reason == OOM_KILLED:
-        diagnosis = replace(diagnosis, evidence=(*diagnosis.evidence, Evidence(Fact.INIT_RUNS_AGAIN)))
+        diagnosis = structs.replace(diagnosis, evidence=(*diagnosis.evidence, Evidence(Fact.INIT_RUNS_AGAIN)))
     return _kill(death.pod, diagnosis, **(whose | stated | fields))
 
 

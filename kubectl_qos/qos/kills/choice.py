@@ -4,11 +4,11 @@ Source: Linux mm/oom_kill.c (oom_badness, select_bad_process). Not here: the rep
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
 from kubectl_qos.qos.kills.report import Constraint, OomReport, OomTask
@@ -87,8 +87,7 @@ class Unranked(Enum):
     ALLOCATING = "vm.oom_kill_allocating_task is set: the process that triggers the OOM is killed"
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredTask:
+class ScoredTask(msgspec.Struct, frozen=True):
     """A process of the table with its points, in pages, by which the kernel chooses.
 
     `place` counts from 1; equal points share one. `points` is None if the log lacks the limit, `score` (in
@@ -102,8 +101,7 @@ class ScoredTask:
     score: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class VictimChoice:
+class VictimChoice(msgspec.Struct, frozen=True):
     """The candidates, most points first; `immune` counts processes with -1000.
 
     `chosen` is the kernel's choice; up to 5.0 it may have killed a `child` instead. `total_pages` is None if
@@ -178,7 +176,7 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
         kernel = _formulas(report)[0]
         ranked = _ranked_tasks(report.tasks, totals[0], machine, page, kernel)
     if scale is None:
-        ranked = tuple(replace(scored, points=None) for scored in ranked)
+        ranked = tuple(structs.replace(scored, points=None) for scored in ranked)
     return VictimChoice(
         total_pages=scale[0] if scale is not None else None,
         page_bytes=page,

@@ -8,10 +8,11 @@ the deaths and the facts about each (analyze.py), and the words (present/kills.p
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
 from typing import Any, Final
+
+import msgspec
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.allocation import low_pod_limit
@@ -107,12 +108,11 @@ class Fact(Enum):
     NEIGHBOURS = "other containers of the node without a limit were OOMKilled at that time: count"
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A fact with its details; `time` is RFC 3339 or ""."""
 
     fact: Fact
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = msgspec.field(default_factory=dict)
     time: str = ""
 
 
@@ -124,8 +124,7 @@ class Need(Enum):
     WALL_CLOCK = "a kernel log with wall-clock times, to tell which of its processes died when"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(msgspec.Struct, frozen=True):
     """A mechanism with confidence and evidence."""
 
     mechanism: Mechanism
@@ -305,8 +304,7 @@ MESSAGE_PATTERNS: Final = (
 """Patterns in messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class KubeletKill:
+class KubeletKill(msgspec.Struct, frozen=True):
     """A pod that its kubelet ended; `time` is the event's, else the condition's, or "".
 
     `is_stated`: the pod's own reason is an eviction, which ends all of its containers.
@@ -464,8 +462,7 @@ def _amounts(matches: Iterable[re.Match[str]]) -> Iterator[tuple[str, tuple[int,
 UNLIMITED_BYTES: Final = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryLimits:
+class MemoryLimits(msgspec.Struct, frozen=True):
     """Memory limits of a container and of its pod's cgroup; `low` is whose limit a resize did not raise.
 
     Unknown for a container with only a status.
@@ -546,8 +543,7 @@ def is_near(event: Event, time: str, before: float = NEAR_SECONDS, after: float 
     return first is not None and last is not None and last <= before and first >= -after
 
 
-@dataclass(frozen=True, slots=True)
-class DeathContext:
+class DeathContext(msgspec.Struct, frozen=True):
     """Facts around a death: limits, events of pod and node, neighbours, kernel logs.
 
     `node_events` are about the memory of the node, `events_since` is when events begin, None if they could

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from kubectl_qos.k8s.events import OOM_KILLING, Event, without_repeats
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.objects import Pod, all_containers
@@ -58,7 +60,7 @@ def event_reports(events: Iterable[Event]) -> Iterator[tuple[Event, OomReport]]:
         victim = _VICTIM.match(first) if event.reason == "SystemOOM" else None
         if event.is_of_node and builder is not None:
             for message in others:
-                builder.add_line(replace(record, message=message.strip()))
+                builder.add_line(structs.replace(record, message=message.strip()))
             yield event, replace(builder.report(is_filtered=True), incomplete=False)
         elif event.is_of_node and victim is not None:
             killed = (Killed(int(victim["pid"]), victim["comm"]),) if victim["pid"] else ()

@@ -13,6 +13,9 @@ from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from typing import Final
 
+import msgspec
+from msgspec import structs
+
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import CUT, container_of_unit, pod_cgroup
 from kubectl_qos.qos.killers import Mechanism
@@ -56,8 +59,7 @@ class Outcome(Enum):
     PANIC = "it panicked, and the machine went down"
 
 
-@dataclass(frozen=True, slots=True)
-class Invoker:
+class Invoker(msgspec.Struct, frozen=True):
     """The process that triggered the OOM, often another than the victim.
 
     `pid` is None if the log lacks the line with the processor.
@@ -68,8 +70,7 @@ class Invoker:
     adj: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OomTask:
+class OomTask(msgspec.Struct, frozen=True):
     """A row of the task table: a candidate with its sizes in pages.
 
     Page tables are printed as pages before 4.15 (nr_ptes, nr_pmds), as bytes since then.
@@ -95,8 +96,7 @@ class OomTask:
         return self.rss + self.swapents + tables
 
 
-@dataclass(frozen=True, slots=True)
-class Killed:
+class Killed(msgspec.Struct, frozen=True):
     """A `Killed process` line, several with group kill; None for what a kernel does not print.
 
     `score` is printed by kernels up to 5.0: points in thousandths of the memory that ran out.
@@ -124,8 +124,7 @@ class Killed:
         return None if self.anon_rss_kb is None else sum(part or 0 for part in parts)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryState:
+class MemoryState(msgspec.Struct, frozen=True):
     """Counters of the memory that ran out: of a cgroup in KiB, of the machine in pages, swap in KiB.
 
     `swap_*` is memory.swap of cgroup v2, `memsw_*` memory and swap together of v1, `swap_kb` the part in swap
@@ -291,7 +290,7 @@ class OomReport:
         row = self.row(victim) if victim is not None else None
         if victim is None or row is None or victim.pid in {row.pid, row.tgid}:
             return victim
-        return replace(victim, pid=row.tgid or row.pid, comm=row.name)
+        return structs.replace(victim, pid=row.tgid or row.pid, comm=row.name)
 
     @property
     def is_of_sandbox(self) -> bool:
@@ -358,8 +357,7 @@ class OomReport:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class KernelLog:
+class KernelLog(msgspec.Struct, frozen=True):
     """The reports of a log, oldest first, and the span of wall-clock times that it covers.
 
     `first` and `last` are RFC 3339, "" if lines have no such times, without a zone if they name none.
@@ -391,7 +389,7 @@ class KernelLog:
             moment = datetime.fromtimestamp(seconds + report.uptime, UTC)
             return replace(report, time=moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
 
-        return replace(self, reports=tuple(map(with_time, self.reports)))
+        return structs.replace(self, reports=tuple(map(with_time, self.reports)))
 
 
 def distinct_reports(logs: Iterable[KernelLog]) -> list[tuple[OomReport, KernelLog]]:

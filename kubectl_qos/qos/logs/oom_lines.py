@@ -10,6 +10,8 @@ from collections import deque
 from dataclasses import replace
 from typing import Any, Final
 
+from msgspec import structs
+
 from kubectl_qos.qos.cgroup.names import CUT
 from kubectl_qos.qos.kills.report import Constraint, Invoker, Killed, OomReport, Outcome, seconds_between
 from kubectl_qos.qos.logs.memory_lines import MemoryLines, TaskTable, is_within
@@ -151,7 +153,7 @@ class ReportBuilder:
         if self._may_lack_prefix and record.has_time and part > ReportPart.HEAD:
             self._set(is_manual=None)  # Its first line has no time, and may be of a kill before.
         when = self._last if not record.has_time and self._last.has_time else record
-        self._last = when if when is record else replace(when, place=record.place)
+        self._last = when if when is record else structs.replace(when, place=record.place)
         self.has_gap = False
         if not self._report.node:
             self._set(node=record.node)
@@ -288,7 +290,7 @@ class ReportBuilder:
         if not self._part or self._report.kernel or release is None:
             return False
         if invoker is not None:
-            invoker = replace(invoker, pid=int(pid))
+            invoker = structs.replace(invoker, pid=int(pid))
         self._set(kernel=release[1], invoker=invoker)
         return True
 
@@ -412,7 +414,7 @@ class ReportBuilder:
             return self._part > 0
         killed = killed_process(int(pid), rest)
         if killed.comm == CUT:
-            killed = replace(killed, comm=self._task or CUT)
+            killed = structs.replace(killed, comm=self._task or CUT)
         is_first_kill, chosen = self.is_inside, self._chosen
         is_not_chosen = self._has_summary and self._report.chosen not in {None, killed.pid}
         if is_first_kill and (is_not_chosen or not self._is_listed(killed.pid, killed.comm)):
@@ -431,7 +433,7 @@ class ReportBuilder:
         if done:
             if chosen is not None and chosen.pid == killed.pid:
                 comm = chosen.comm if killed.comm.endswith(CUT) else killed.comm
-                killed = replace(killed, comm=comm, score=chosen.score)
+                killed = structs.replace(killed, comm=comm, score=chosen.score)
             self._victims.append(killed)
         else:
             self._chosen = killed

@@ -4,15 +4,15 @@ The grammar joins lines that a terminal, a pager, a mail program or a person bro
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kubectl_qos.qos.cgroup.names import CUT
 from kubectl_qos.qos.killers import KILLERS
 
 
-@dataclass(frozen=True, slots=True)
-class LogRecord:
+class LogRecord(msgspec.Struct, frozen=True):
     """A message of the kernel or of a daemon; `time` is RFC 3339, `uptime` seconds since boot.
 
     `caller` is the thread or processor named with CONFIG_PRINTK_CALLER, `program` the daemon, "" for the

@@ -5,7 +5,6 @@ All growth is linear and reaches its target at the same moment: usage is `used +
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from typing import Final, NamedTuple
@@ -43,8 +42,7 @@ class ContainerGrowth(NamedTuple):
     to_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(NamedTuple):
     """What to simulate: at most one of the first four; without any, only evictions that are due.
 
     With `eviction`, the kubelet evicts before the kernel kills. With `restarts`, a restarted container uses

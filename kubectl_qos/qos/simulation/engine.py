@@ -5,7 +5,6 @@ qos/killers/ decides who acts, and on whom. Bytes throughout. Not here: growth (
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
@@ -108,8 +107,7 @@ class Unforeseen(NamedTuple):
     step: int
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
+class Simulation(msgspec.Struct, frozen=True):
     """The steps in order, as far as they can be foreseen: an `unforeseen` killer has none.
 
     `is_reached`: the goal was met (memory freed, or all growth complete). `refused` are pods that the kubelet
@@ -151,7 +149,7 @@ def eviction_left_out(node_state: NodeState, scenario: Scenario) -> tuple[int, P
     """
     if scenario.eviction or scenario.free_bytes is not None:
         return None
-    steps = enumerate(simulate(node_state, replace(scenario, eviction=True)).steps)
+    steps = enumerate(simulate(node_state, scenario._replace(eviction=True)).steps)
     return next(((place, step.key) for place, step in steps if step.evicts), None)
 
 

@@ -237,7 +237,7 @@ def seconds_by_victim(snapshot: Snapshot, node: str) -> dict[object, float]:
     """
     history = snapshot.history
     if history.stat:
-        snapshot = replace(snapshot, usage=history.now, history=replace(history, stat=""))
+        snapshot = replace(snapshot, usage=history.now, history=structs.replace(history, stat=""))
     times: dict[object, float] = {}
     try:
         state = state_of_node(snapshot, node)

@@ -66,8 +66,7 @@ class ImportanceReason(msgspec.Struct, frozen=True):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ImportanceRules:
+class ImportanceRules(msgspec.Struct, frozen=True):
     """Criteria for important pods besides high priority: labels and disruption budgets."""
 
     selector: Selector | None = None

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from msgspec import structs
 from textual.content import Content
 
 from kubectl_qos.analysis.deaths import DeathRow
@@ -410,7 +411,7 @@ def _with_time(column: Column[Any]) -> Column[Any]:
     """Return the column with times instead of ages; always the same object, so that nothing is repainted."""
     if column.type is not ColumnType.TIME:
         return column
-    return replace(column, cell=lambda row, _: escape(str(column.value(row) or UNKNOWN)))
+    return structs.replace(column, cell=lambda row, _: escape(str(column.value(row) or UNKNOWN)))
 
 
 _DOCUMENTS: Final[Mapping[ListKind, tuple[str, Sequence[Column[Any]]]]] = {

@@ -12,6 +12,7 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from msgspec import structs
 from rich.cells import cell_len
 from textual.timer import Timer
 
@@ -226,7 +227,7 @@ def _death_column(whole: NodeColumn, cells: int) -> NodeColumn:
         shorter = text.replace(name, shortened(name, room), 1) if room >= _LEAST_NAME else text
         return in_one_line(shorter, cells)
 
-    return replace(whole, cell=cell)
+    return structs.replace(whole, cell=cell)
 
 
 def _node_columns() -> dict[str, NodeColumn]:

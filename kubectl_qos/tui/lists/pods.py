@@ -10,6 +10,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, cast
 
+from msgspec import structs
 from rich.cells import cell_len
 
 from kubectl_qos.analysis.deaths import FEW_NODES, DeathRow, Deaths, death_rows
@@ -130,20 +131,20 @@ def _dashed(column: PodColumn) -> PodColumn:
         text = column.cell(row, now)
         return "-" if text in {NONE, UNKNOWN} else text
 
-    return replace(column, cell=cell)
+    return structs.replace(column, cell=cell)
 
 
 _SHOWN: Final = {
-    "qos": replace(
+    "qos": structs.replace(
         BY_KEY["qos"], width=3, cell=lambda row, _: f"{CLASSES[row.qos].letter} {CLASSES[row.qos].glyph}"
     ),
-    "flags": replace(
+    "flags": structs.replace(
         BY_KEY["flags"], width=_CHIPS, cell=lambda row, _: " ".join([CHIPS[flag] for flag in row.flags])
     ),
-    "eviction": replace(BY_KEY["eviction"], align=Align.LEFT),
+    "eviction": structs.replace(BY_KEY["eviction"], align=Align.LEFT),
 }
-_BARS: Final = {"memory": replace(BY_KEY["memory"], width=_BAR + 1 + _NUMBER, cell=memory_cell)}
-_COMPACT: Final = {"frees": replace(_dashed(BY_KEY["frees"]), width=6)}
+_BARS: Final = {"memory": structs.replace(BY_KEY["memory"], width=_BAR + 1 + _NUMBER, cell=memory_cell)}
+_COMPACT: Final = {"frees": structs.replace(_dashed(BY_KEY["frees"]), width=6)}
 
 
 class _RankedList(ListDefinition[PodRow]):
@@ -447,7 +448,7 @@ class ContainerList(_RankedList):
 
 # Why says on which condition, and FULL how full it is: the column has no room for that.
 _DEATHS = tuple(
-    replace(column, cell=lambda row, _: killer_label(row.death, with_fullness=False))
+    structs.replace(column, cell=lambda row, _: killer_label(row.death, with_fullness=False))
     if column.key == "by"
     else column
     for column in next_death.COLUMNS

@@ -7,11 +7,11 @@ screen was left.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import ClassVar, Final
 
+from msgspec import structs
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
@@ -169,7 +169,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         self.qos.show_log(self._pod)
 
     def action_copy(self) -> None:
-        whole = replace(self._explanation, subject=self._subject, sections=tuple(self._sections()))
+        whole = structs.replace(self._explanation, subject=self._subject, sections=tuple(self._sections()))
         self.qos.copy("\n".join(text_lines(whole)), "the explanation")
 
     def action_next(self) -> None:
@@ -231,9 +231,9 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         else:
             section = events_section(events, max(when, self._view_model.taken))
         if self._is_loading_events:
-            return replace(section, answer=LOADING.answer)
+            return structs.replace(section, answer=LOADING.answer)
         if self.qos.source.is_live:
-            section = replace(section, answer=f"{section.answer}; read at {when:%H:%M:%S %Z}")
+            section = structs.replace(section, answer=f"{section.answer}; read at {when:%H:%M:%S %Z}")
         return section
 
     def _show(self) -> None:
