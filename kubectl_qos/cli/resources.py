@@ -284,11 +284,14 @@ def with_limit_ranges(
     source, snapshot = resolved.source, resolved.source.snapshot(scope)
     if not isinstance(source, FileSource) or all(pod.metadata.uid for pod in snapshot.pods):
         return snapshot, {}
+    objects = [*source.raw_objects()]
+    if all(raw.get("kind") != "LimitRange" for raw in objects):
+        return snapshot, {}
     from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
     from kubectl_qos.edit.server_response import as_created
     from kubectl_qos.k8s.validation import pod_refusals
 
-    ranges, pods, names = convert_all([*source.raw_objects()], LIMIT_RANGES), [*snapshot.pods], {}
+    ranges, pods, names = convert_all(objects, LIMIT_RANGES), [*snapshot.pods], {}
     for index, pod in enumerate(pods):
         if pod.metadata.uid:
             continue

@@ -57,8 +57,6 @@ _TOP_ONE_SPACE: Final = re.compile(
     r"^(?:\S+ ){1,3}(?:CPU\(cores\)(?: \S+)+|\d+m(?: \d+%)? \d+[KMGT]i(?: \d+%)?)$", re.MULTILINE
 )
 """The same of kubectl top."""
-_MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s*$)", re.MULTILINE)
-"""Not an object of JSON that a person has cut."""
 _END_WORD: Final = re.compile(r"\b(?:[eE]xitCode|Evicted|Preempting|OutOfmemory)\b")
 _OF_RUNTIME: Final = re.compile(
     r'\bio\.kubernetes\.(container\.name|pod\.\w{3,9})"?: ?"?([^"\s,]{1,253})'
@@ -160,8 +158,6 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
 
     A pod has no containers if the text does not show what they request.
     """
-    if _MANIFEST.search(content) is not None:
-        return []
     whole = content.decode(errors="replace")
     text = "\n".join(line.rstrip() for line in _LEFT_OUT.sub("", whole).expandtabs().splitlines())
     text = _ONE_SPACE.sub(lambda row: "  ".join(filter(None, row.groups())), _FLUSH_LEFT.sub("  ", text))

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import structs
 
-from kubectl_qos.cluster.described import MORE, PODS_OF_NODE, described_objects
 from kubectl_qos.cluster.inputs import KUSTOMIZATIONS
 from kubectl_qos.errors import InputError, QosError, QuantityError, first_few
 from kubectl_qos.k8s.defaulting import admitted
@@ -58,6 +57,8 @@ from kubectl_qos.yaml_loader import YamlDocument, read_yaml
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _DOCUMENT_START = re.compile(rb"^---(?:[ \t].*)?\r?$", re.MULTILINE)
+_MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s*$)", re.MULTILINE)
+"""Not an object of JSON that a person has cut."""
 _BLANK: Final = re.compile(rb"[ \t\r\n-]*")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _LOG: Final = re.compile(
@@ -151,10 +152,19 @@ def _objects(value: Any, numbers: tuple[int, ...]) -> Iterator[tuple[tuple[int, 
             yield from _objects({"kind": kind.removesuffix("List"), **item}, (*numbers, number))
 
 
+def _described_objects(content: bytes) -> list[dict[str, Any]]:
+    """Return the objects of a text that kubectl prints for people, none of a manifest."""
+    if _MANIFEST.search(content) is not None:
+        return []
+    from kubectl_qos.cluster.described import described_objects
+
+    return described_objects(content)
+
+
 def plain_documents(content: bytes, name: str) -> Iterator[FileDocument]:
     """Yield every document of a file as plain JSON, without those that cannot be read."""
     if not _is_json(content):
-        if described := described_objects(content):
+        if described := _described_objects(content):
             yield FileDocument(DocumentLocation(name), 0, "", {"kind": "List", "items": described})
         else:
             yield from _yaml_documents(content, name, lambda _: None)
@@ -316,7 +326,7 @@ class ParsedObjects:
             self._add_text(content, name)
 
     def _add_text(self, content: bytes, name: str) -> None:
-        described = [] if self.is_of_folder else described_objects(content)
+        described = [] if self.is_of_folder else _described_objects(content)
         for raw in described:
             if "containers" in raw.get("spec", "containers"):
                 self._add(raw, DocumentLocation(name))
@@ -326,6 +336,8 @@ class ParsedObjects:
                 except (msgspec.ValidationError, QosError) as error:
                     self.problems += _bad_fields(DocumentLocation(name), "pod", raw, error)
         if described:
+            from kubectl_qos.cluster.described import MORE, PODS_OF_NODE
+
             sums = _SUMS if PODS_OF_NODE in content else ""
             self.warnings.append(f"{name}: this text is only a part: {MORE} gives everything{sums}")
         elif b"apiVersion" not in content and _LOG.search(content) is not None:

@@ -46,6 +46,23 @@ def _quoted(what: str) -> Callable[[Details], str]:
     return sentence
 
 
+EVENT_MEANINGS: Final = {
+    "SystemOOM": "the node ran out of memory and the kernel killed by oom_score; no limit was involved",
+    "OOMKilling": "the kernel killed a process for memory, at a limit or because the node ran out",
+    "EvictionThresholdMet": "the node is short of memory: the kubelet evicts pods by the rank under Eviction",
+    "NodeHasInsufficientMemory": "memory pressure: the kubelet evicts pods and admits no BestEffort ones",
+    "Evicted": "the kubelet ended the pod to free memory on its node, by the rank under Eviction; no OOM",
+    "Preempted": "the scheduler removed the pod for one of higher priority: by requests, not by usage",
+    "EvictedByVPA": "the VPA updater evicted the pod to give it other requests; no OOM, no pressure",
+    "TaintManagerEviction": "the pod was deleted for a taint of its node; no OOM",
+    "Preempting": "the kubelet ended the pod to make room for a critical one: by requests, not by usage",
+    "FailedScheduling": "memory is insufficient by requests: usage does not count",
+    "OutOfmemory": "the kubelet refused the pod: it requests more memory than other pods leave unrequested",
+    "ResizeDeferred": "the resize fits the node, but other pods request too much now: it waits",
+    "ResizeInfeasible": "the resize can never fit the node: the pod keeps its values",
+    "ResizeError": "the resize failed and is retried; until then the cgroup keeps its old values",
+}
+"""Reasons of pkg/kubelet/events and eviction, of the scheduler and of node-problem-detector."""
 DISRUPTIONS: Final = {
     "TerminationByKubelet": "ended by its kubelet: node pressure, a shutdown or room for a critical pod",
     "PreemptionByScheduler": "removed by the scheduler for a pod of higher priority",

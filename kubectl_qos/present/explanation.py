@@ -16,7 +16,7 @@ from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.allocation import desired_pod, resize_condition
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
-from kubectl_qos.k8s.objects import CPU, MEMORY, Pod, all_containers
+from kubectl_qos.k8s.objects import CPU, MEMORY, Pod, PodStatus, all_containers
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import eviction_request, is_sidecar
@@ -82,11 +82,14 @@ def explain_pod(  # noqa: PLR0913 - what is known beside a snapshot
 
     The facts of a `neighbour` on its node, in this snapshot, save time.
     """
-    from kubectl_qos.present.pod_history import history_section
-
     facts = pod_facts(pod, snapshot, sampled, events, neighbour)
     deaths = deaths_of_pod(facts.state, pod)
     prediction, row, rows, replicas = facts.prediction, facts.row, facts.rows, facts.replicas
+    history = None
+    if pod.status != PodStatus():  # a manifest has no past
+        from kubectl_qos.present.pod_history import history_section
+
+        history = history_section(pod, facts, snapshot, now, logs)
     sections = (
         _dies_next(deaths, facts.usage, events),
         _class(prediction),
@@ -97,7 +100,7 @@ def explain_pod(  # noqa: PLR0913 - what is known beside a snapshot
         _memory(prediction.pod, facts, events),
         _pressure(facts.pressure, facts.usage),
         _resize(prediction, facts.resize),
-        history_section(pod, facts, snapshot, now, logs),
+        history,
         _assumed(prediction, rows, snapshot),
     )
     subject = reasons.pod_subject(prediction)

@@ -8,7 +8,7 @@ from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.events import Event, is_of_memory
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.evidence import evidence_sentence
+from kubectl_qos.present.evidence import EVENT_MEANINGS, evidence_sentence
 from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, full_name, in_mi
 from kubectl_qos.present.killers import OWN_LIMIT, WORDS
 from kubectl_qos.present.output import cell_table
@@ -546,22 +546,3 @@ _UNLIMITED_KB: Final = 1 << 52
 _NOTABLE: Final = 4
 """Shared memory is mentioned from this fraction of the whole on: a fourth."""
 _USERS: Final = 3
-
-
-EVENT_MEANINGS: Final = {
-    "SystemOOM": "the node ran out of memory and the kernel killed by oom_score; no limit was involved",
-    "OOMKilling": "the kernel killed a process for memory, at a limit or because the node ran out",
-    "EvictionThresholdMet": "the node is short of memory: the kubelet evicts pods by the rank under Eviction",
-    "NodeHasInsufficientMemory": "memory pressure: the kubelet evicts pods and admits no BestEffort ones",
-    "Evicted": "the kubelet ended the pod to free memory on its node, by the rank under Eviction; no OOM",
-    "Preempted": "the scheduler removed the pod for one of higher priority: by requests, not by usage",
-    "EvictedByVPA": "the VPA updater evicted the pod to give it other requests; no OOM, no pressure",
-    "TaintManagerEviction": "the pod was deleted for a taint of its node; no OOM",
-    "Preempting": "the kubelet ended the pod to make room for a critical one: by requests, not by usage",
-    "FailedScheduling": "memory is insufficient by requests: usage does not count",
-    "OutOfmemory": "the kubelet refused the pod: it requests more memory than other pods leave unrequested",
-    "ResizeDeferred": "the resize fits the node, but other pods request too much now: it waits",
-    "ResizeInfeasible": "the resize can never fit the node: the pod keeps its values",
-    "ResizeError": "the resize failed and is retried; until then the cgroup keeps its old values",
-}
-"""Reasons of pkg/kubelet/events and eviction, of the scheduler and of node-problem-detector."""

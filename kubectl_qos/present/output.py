@@ -445,9 +445,12 @@ def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
 
 
 _JSON_INDENT: Final = 4
-_NOT_ASCII: Final = re.compile("[\x7f-\U0010ffff]")
-_CONTROLS: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What JSON and YAML leave as it is: controls of terminals, lines and writing direction; lone surrogates."""
+_NOT_ASCII: Final = "[\x7f-\U0010ffff]"
+_CONTROLS: Final = "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+"""What JSON and YAML leave as it is: controls of terminals, lines and writing direction; lone surrogates.
+
+Compiling such patterns takes milliseconds: `re` does so, once, when they are first used.
+"""
 
 
 def to_json(values: Any) -> str:
@@ -464,7 +467,7 @@ def json_parts(values: Any, *, ascii_only: bool = False) -> Iterator[str]:
     def encoded(value: Any, depth: int) -> str:
         text = msgspec.json.format(msgspec.json.encode(value), indent=_JSON_INDENT).decode()
         text = text.replace("\n", "\n" + " " * _JSON_INDENT * depth)
-        return escaped.sub(lambda match: json.dumps(match[0])[1:-1], text)
+        return re.sub(escaped, lambda match: json.dumps(match[0])[1:-1], text)
 
     items = values.get("items") if isinstance(values, Mapping) else None
     if not isinstance(items, Iterator):
@@ -494,7 +497,7 @@ def to_yaml(values: Any, *, ascii_only: bool = False) -> str:
             return True
 
     text = str(yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=not ascii_only))
-    if _CONTROLS.search(text) is None:
+    if re.search(_CONTROLS, text) is None:
         return text
     return str(yaml.dump(values, Dumper=Dumper, sort_keys=False, allow_unicode=False))
 

@@ -23,13 +23,11 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
-from kubectl_qos.present.evidence import DISRUPTIONS, evidence_sentence, volume_sentence
+from kubectl_qos.present.evidence import DISRUPTIONS, EVENT_MEANINGS, evidence_sentence, volume_sentence
 from kubectl_qos.present.format import NONE, age, binary, count, duration, escape, full_name
 from kubectl_qos.present.killers import WORDS
-from kubectl_qos.present.kills import EVENT_MEANINGS, mechanism_sentence
 from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.present.output import Line, Section, aligned
-from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.kills.evidence import SIGKILLED, Fact, kubelet_kill, memory_limits
 from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.prediction import Prediction
@@ -73,6 +71,9 @@ def _ends_by_log(pod: Pod, snapshot: Snapshot, logs: Sequence[KernelLog]) -> Map
     """Return what certainly ended the containers of a pod, by container, exit code and time."""
     if not logs or not any(status.ends for status in pod.status.every_container):
         return {}
+    from kubectl_qos.present.kills import mechanism_sentence
+    from kubectl_qos.qos.kills.analyze import find_kills
+
     kills = find_kills(snapshot, EventList(), logs, is_included=lambda other: other is pod)
     certain = (kill for kill in kills if kill.pod and kill.diagnosis.confidence is Confidence.CERTAIN)
     return {(kill.container, kill.exit_code, kill.time): mechanism_sentence(kill) for kill in certain}

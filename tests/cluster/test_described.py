@@ -16,7 +16,8 @@ from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.kills import EVENT_MEANINGS, detail_lines, other_causes
+from kubectl_qos.present.evidence import EVENT_MEANINGS
+from kubectl_qos.present.kills import detail_lines, other_causes
 from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.reason import Confidence
