@@ -15,6 +15,9 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+import msgspec
+from msgspec import structs
+
 from kubectl_qos.k8s import resources
 from kubectl_qos.k8s.allocation import ResizingPod, other_pod_limit
 from kubectl_qos.k8s.kubelet import Node, NodeSetup
@@ -56,7 +59,7 @@ class Basis(StrEnum):
     NO_KERNEL_ORDER = "nothing: Windows has no OOM killer"
 
 
-class ContainerScore(NamedTuple):
+class ContainerScore(msgspec.Struct, frozen=True):
     """Score of one container."""
 
     name: str
@@ -75,7 +78,7 @@ class ContainerScore(NamedTuple):
         return self.least_score if self.usage is not None else None
 
 
-class ContainerProfile(NamedTuple):
+class ContainerProfile(msgspec.Struct, frozen=True):
     """A container's spec on a node; `limit_bytes` is 0 without a limit."""
 
     container: Container
@@ -128,7 +131,7 @@ class Profile:
         return resources.eviction_request(self.pod, self.release, MEMORY)
 
 
-class RankedPod(NamedTuple):
+class RankedPod(msgspec.Struct, frozen=True):
     """A pod in the kill order of its node."""
 
     pod: Pod
@@ -209,7 +212,7 @@ def with_adj(ranking: Ranking, pod: Pod, adj: Mapping[str, int | None]) -> Ranki
     pod_row = next(row for row in ranking.pods if row.pod is pod)
     profile = copy(pod_row.profile)
     containers = profile.containers
-    profile.containers = tuple([old._replace(adj=adj.get(old.name, old.adj)) for old in containers])
+    profile.containers = tuple([structs.replace(old, adj=adj.get(old.name, old.adj)) for old in containers])
     changed = _Scorer(ranking.node).pod(pod, profile, pod_row.usage)
     rows = [changed if row is pod_row else row for row in ranking.pods]
     return ranking._replace(pods=tuple(_in_order(rows)))
@@ -329,14 +332,15 @@ class _Scorer:
         scores = tuple([self._container(container, usage) for container in profile.containers])
         is_windows = pod.spec.is_windows
         if is_windows:
-            scores = tuple([score._replace(adj=None, points=None, least_score=None) for score in scores])
+            no_score = {"adj": None, "points": None, "least_score": None}
+            scores = tuple([structs.replace(score, **no_score) for score in scores])
         has_some = has_processes(pod) and (self.node.is_windows or not is_windows)
         alive = _alive(pod, scores) if has_some else ()
         worst = max(alive, key=_danger, default=None)
         return RankedPod(pod, profile.qos, None, False, worst, scores, alive, usage, profile)
 
     def _container(self, container: ContainerProfile, usage: PodUsage | None) -> ContainerScore:
-        _, name, kind, adj, _ = container
+        name, kind, adj = container.name, container.kind, container.adj
         if not self._has_adj:
             adj = None
         if adj is not None and self._runtime_adj is not None:
@@ -379,7 +383,7 @@ def _in_order(rows: list[RankedPod]) -> list[RankedPod]:
             alike.sort(key=lambda row: row.pod.key)
         for row in alike:
             is_same = row.rank == rank and row.tied == tied
-            result.append(row if is_same else RankedPod(row.pod, row.qos, rank, tied, *row[4:]))
+            result.append(row if is_same else structs.replace(row, rank=rank, tied=tied))
     others.sort(key=lambda row: (row.worst is None, -_danger(row.worst) if row.worst else 0, row.pod.key))
     return result + others
 

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from kubectl_qos.cli.commands.top import RISKS as OF_THE_COMMAND_LINE
 from kubectl_qos.k8s.defaulting import default_pod
@@ -20,7 +21,7 @@ def facts(ranking: Ranking) -> list[tuple[object, ...]]:
     """Everything that a ranking says, the totals that are made when asked for too."""
     return [
         (
-            *row[:-1],
+            *structs.astuple(row)[:-1],
             row.profile.qos,
             row.profile.computed_class,
             row.profile.containers,
