@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kubectl_qos.analysis.drift import (
+from kubectl_qos.analysis.verification import (
     Files,
     Observed,
     ObservedContainer,
+    Unread,
     observed_from_sections,
     observed_on_node,
 )
-from kubectl_qos.analysis.verification import Unread
 from kubectl_qos.cli.commands.host import read_dump, roots
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.host.procfs import MEMORY_FILES, find_hierarchy, read_host

@@ -6,7 +6,7 @@ so it needs permission to `get` pods/exec, and from 1.35 on to `create` it as we
 
 Sources: k8s.io/apimachinery/pkg/util/remotecommand/constants.go (the protocols and their channels),
 k8s.io/client-go/tools/remotecommand/v4.go (the error channel). The frames are in transport/websocket.py, the
-meaning of the files in analysis/drift.py.
+meaning of the files in analysis/verification.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final, NamedTuple
@@ -148,19 +148,15 @@ def github_lines(report: Report) -> Iterator[str]:
         yield _github_line(level, place, title, f"{reference(finding.subject)}: {message}")
 
 
+_DATA: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_PROPERTY: Final = _DATA | str.maketrans({":": "%3A", ",": "%2C"})
+
+
 def _github_line(level: str, built: Place, title: str, message: str) -> str:
     place = built.in_repository()
     given = {"file": place.file, "line": place.line, "col": place.column, "title": title}
-    properties = ",".join(f"{key}={_property(str(value))}" for key, value in given.items() if value)
-    return f"::{level} {properties}::{_data(message)}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    properties = ",".join(f"{key}={str(value).translate(_PROPERTY)}" for key, value in given.items() if value)
+    return f"::{level} {properties}::{message.translate(_DATA)}"
 
 
 def sarif(report: Report, version: str) -> dict[str, Any]:
@@ -168,10 +164,10 @@ def sarif(report: Report, version: str) -> dict[str, Any]:
     from kubectl_qos.check.rules import RULES
 
     index = {rule: number for number, rule in enumerate(RULES.values())}
-    results = [_result(finding, place, index[finding.rule]) for finding, place in report.findings]
+    results = [_result(finding, place, index) for finding, place in report.findings]
     for finding, place, reason in report.waived:
         suppression = {"kind": "external", "justification": reason}
-        results.append({**_result(finding, place, index[finding.rule]), "suppressions": [suppression]})
+        results.append({**_result(finding, place, index), "suppressions": [suppression]})
     driver = {
         "name": "kubectl-qos",
         "version": version,
@@ -210,12 +206,12 @@ def _physical(built: Place) -> dict[str, Any]:
     return physical
 
 
-def _result(finding: RuleFinding, place: Place, index: int) -> dict[str, Any]:
+def _result(finding: RuleFinding, place: Place, index: Mapping[Rule, int]) -> dict[str, Any]:
     logical = {"fullyQualifiedName": reference(finding.subject), "kind": "resource"}
     key = hashlib.sha256("\0".join(finding.key).encode()).hexdigest()[:32]
     return {
         "ruleId": finding.rule.id,
-        "ruleIndex": index,
+        "ruleIndex": index[finding.rule],
         "level": finding.level.value,
         "message": {"text": f"{reference(finding.subject)}: {sentence(finding)}"},
         "locations": [{"physicalLocation": _physical(place), "logicalLocations": [logical]}],

@@ -90,14 +90,18 @@ def explain_pod(  # noqa: PLR0913 - what is known beside a snapshot
         from kubectl_qos.present.pod_history import history_section
 
         history = history_section(pod, facts, snapshot, now, logs)
+    used = facts.usage.of(row.worst) if row is not None and facts.usage is not None else None
+    formula = ""
+    if row is not None and row.score is not None and row.adj is not None and used is not None:
+        formula = reasons.score_formula(used, row.adj, prediction.setup.node)
     sections = (
         _dies_next(deaths, facts.usage, events),
         _class(prediction),
-        _oom(prediction, row, rows, facts.usage, replicas, deaths),
+        _oom(facts, deaths, formula),
         _cgroup(prediction),
         _swap(prediction, facts.usage),
-        _eviction(prediction, row, rows, replicas),
-        _memory(prediction.pod, facts, events),
+        _eviction(facts),
+        _memory(facts),
         _pressure(facts.pressure, facts.usage),
         _resize(prediction, facts.resize),
         history,
@@ -108,12 +112,7 @@ def explain_pod(  # noqa: PLR0913 - what is known beside a snapshot
         nodes = first_few([*map(escape, facts.nodes)])
         subject += f", the template of {count(len(replicas), 'pod')} on {nodes}"
     summary = next(reasons.why_lines(prediction, row, rows)) if row is not None else ""
-    shown = tuple(filter(None, sections))
-    formula = ""
-    used = facts.usage.of(row.worst) if row is not None and facts.usage is not None else None
-    if row is not None and row.adj is not None and facts.score is not None and used is not None:
-        formula = reasons.score_formula(used, row.adj, prediction.setup.node)
-    return Explanation(subject, facts, shown, summary, formula)
+    return Explanation(subject, facts, tuple(filter(None, sections)), summary, formula)
 
 
 def with_fix(explanation: Explanation, snapshot: Snapshot) -> Explanation:
@@ -164,15 +163,13 @@ def _dies_next(
 
 def _class(prediction: Prediction) -> Section:
     qos, release = prediction.qos_class, prediction.setup.release
-    lines = []
-    reason = prediction.class_reason
+    reason, texts = prediction.class_reason, []
     if reason.rule is Rule.CLASS_STORED and prediction.computed_class is not qos:
-        lines.append(Line(reasons.sentence(reason)))
-    decided = reason.children[0] if reason.rule is Rule.CLASS_STORED else reason
-    lines.append(Line(reasons.sentence(decided)))
-    if qos is not QosClass.GUARANTEED:
-        lines += [Line(text) for text in reasons.class_lacks(reason)]
-    lines += [Line(escape(text)) for text in (prediction.pod.annotations.limit_ranger,) if text]
+        texts.append(reasons.sentence(reason))
+    texts.append(reasons.sentence(reason.children[0] if reason.rule is Rule.CLASS_STORED else reason))
+    texts += reasons.class_lacks(reason) if qos is not QosClass.GUARANTEED else []
+    texts.append(escape(prediction.pod.annotations.limit_ranger or ""))
+    lines = [*sentences(*filter(None, texts))]
     for target, steps in steps_by_class(desired_pod(prediction.pod), release).items():
         if steps:
             lines.append(Line(f"to become {target.value}:"))
@@ -180,20 +177,8 @@ def _class(prediction: Prediction) -> Section:
     return Section("Class", reasons.class_sentence(prediction), tuple(lines))
 
 
-def _unscheduled(pod: Pod) -> Iterator[Line]:
-    for condition in pod.status.conditions or ():
-        if condition.is_unscheduled and condition.message:
-            yield Line(f"the scheduler says: {escape(condition.message)}")
-
-
-def _oom(
-    prediction: Prediction,
-    row: PodRow | None,
-    rows: PodRows,
-    usage: PodUsage | None,
-    pod_rows: Sequence[PodRow],
-    on_node: NodeDeaths | None,
-) -> Section:
+def _oom(facts: PodFacts, on_node: NodeDeaths | None, formula: str) -> Section:
+    prediction, row, rows = facts.prediction, facts.row, facts.rows
     who_kills = sentences(*filter(None, [killer_sentence(prediction.setup)]))
     if prediction.setup.node.is_windows:
         return Section("OOM", "none", who_kills)
@@ -201,14 +186,16 @@ def _oom(
     lines += _restarts(prediction)
     if prediction.node_critical:
         lines.append(Line("system-node-critical is the only priority class that affects the kernel's order"))
-    lines += _unscheduled(prediction.pod)
+    lines += [
+        Line(f"the scheduler says: {escape(condition.message)}")
+        for condition in prediction.pod.status.conditions or ()
+        if condition.is_unscheduled and condition.message
+    ]
     if row is None:
-        answer = _ranks(pod_rows, rows, lambda row: row.rank) if pod_rows else reasons.NOT_SCHEDULED
-        return Section("OOM", answer, (*lines, *who_kills))
+        ranks = _ranks(facts.replicas, rows, lambda row: row.rank) if facts.replicas else ""
+        return Section("OOM", ranks or reasons.NOT_SCHEDULED, (*lines, *who_kills))
     node = rows.nodes[row.node]
-    used = usage.of(row.worst) if usage is not None else None
-    if row.score is not None and row.adj is not None and used is not None:
-        formula = reasons.score_formula(used, row.adj, prediction.setup.node)
+    if formula:
         lines.append(Line(f"{escape(row.worst)}  oom_score {row.score}", formula))
     if row.rank is not None:
         if row.is_next_victim:
@@ -223,7 +210,7 @@ def _oom(
         lines += _neighbours("killed", row.rank, named)
         if node.basis is Basis.ADJ:
             lines.append(Line("memory usage is unknown: the rank is by oom_score_adj alone"))
-        if text := reasons.cache_text(usage, row.worst):
+        if text := reasons.cache_text(facts.usage, row.worst):
             lines.append(Line(text))
     lines += _daemon_lines(row, rows, prediction.setup)
     return Section("OOM", reasons.rank_sentence(row, node), (*lines, *who_kills))
@@ -243,8 +230,11 @@ def _ranks(pod_rows: Sequence[PodRow], rows: PodRows, rank_of: Callable[[PodRow]
 
 def _daemon_lines(row: PodRow, rows: PodRows, setup: NodeSetup) -> Iterable[Line]:
     """Yield the pod's place in the order of the node's daemon, if that has an order of its own."""
-    alive = [pod for pod in rows.rows if pod.node == row.node and not pod.ended]
-    pods = [Candidate(pod.key[:2], pod.qos, pod.limit is not None, pod.memory) for pod in alive]
+    pods = [
+        Candidate(pod.key[:2], pod.qos, pod.limit is not None, pod.memory)
+        for pod in rows.rows
+        if pod.node == row.node and not pod.ended
+    ]
     daemon = daemon_on(setup)
     order = daemon.pod_order(pods, setup) if daemon is not None else None
     if daemon is None or order is None or row.ended:
@@ -269,14 +259,14 @@ def _container_line(container: ContainerPrediction) -> Line:
     if container.kind is not ContainerKind.APP:
         name += f" ({container.kind.value})"
     reason = container.oom_score_adj_reason
-    if reason is None:
-        if container.oom_score_adj_range is None:
-            return Line(name)
-        low, high = container.oom_score_adj_range
-        unknown = container.oom_score_adj_range == UNKNOWN_BURSTABLE_ADJ
-        capacity = "capacity unknown" if unknown else "by the node"
-        return Line(f"{name}  adj {low}..{high}", f"{reasons.adj_formula()}, {capacity}")
-    return Line(f"{name}  adj {container.oom_score_adj}", reasons.formula(reason))
+    if reason is not None:
+        return Line(f"{name}  adj {container.oom_score_adj}", reasons.formula(reason))
+    if container.oom_score_adj_range is None:
+        return Line(name)
+    low, high = container.oom_score_adj_range
+    unknown = container.oom_score_adj_range == UNKNOWN_BURSTABLE_ADJ
+    capacity = "capacity unknown" if unknown else "by the node"
+    return Line(f"{name}  adj {low}..{high}", f"{reasons.adj_formula()}, {capacity}")
 
 
 def _neighbours(ended: str, rank: int, named: Iterable[tuple[int, str]]) -> Iterable[Line]:
@@ -296,10 +286,8 @@ def _name(row: PodRow) -> str:
 def _cgroup(prediction: Prediction) -> Section | None:
     if prediction.setup.node.is_windows:
         return None
-    version = prediction.setup.node.cgroup_version
-    driver = prediction.setup.kubelet.cgroup_driver
-    lines = [Line(prediction.class_cgroup_path)]
-    lines += _cgroup_lines("pod", prediction.cgroup, 1)
+    version, driver = prediction.setup.node.cgroup_version, prediction.setup.kubelet.cgroup_driver
+    lines = [Line(prediction.class_cgroup_path), *_cgroup_lines("pod", prediction.cgroup, 1)]
     for container in prediction.containers:
         lines += _cgroup_lines(f"container {escape(container.name)}", container.cgroup, 2)
         if container.has_process_cgroup:
@@ -376,9 +364,8 @@ def _counted_request(pod: Pod, release: Release) -> tuple[int, str]:
     return request, f"{binary(request)} (init container {escape(name)}; without it {binary(later)})"
 
 
-def _eviction(
-    prediction: Prediction, row: PodRow | None, rows: PodRows, pod_rows: Sequence[PodRow]
-) -> Section:
+def _eviction(facts: PodFacts) -> Section:
+    prediction, row, rows, pod_rows = facts.prediction, facts.row, facts.rows, facts.replicas
     pod = prediction.pod
     request, text = _counted_request(pod, prediction.setup.release)
     # Only pods have the number of a priority class.
@@ -388,12 +375,10 @@ def _eviction(
         priority += f" (assumed: PriorityClass {escape(own.priority_class_name)} is unknown)"
     is_spared = find_workload(pod).kind != "DaemonSet" or prediction.critical
     like_others = "" if is_spared else "; being of a DaemonSet does not spare it"
-    lines = [Line(f"request counted for eviction: {text}, priority {priority}{like_others}")]
+    lines = []
     if not (prediction.critical or evicts_for_memory(prediction.setup)):
-        lines = [
-            Line("the kubelet evicts no pod for memory: it has no threshold of memory.available"),
-            *lines,
-        ]
+        lines.append(Line("the kubelet evicts no pod for memory: it has no threshold of memory.available"))
+    lines.append(Line(f"request counted for eviction: {text}, priority {priority}{like_others}"))
     if row is not None and row.memory is not None:
         over = row.memory - request
         lines.append(Line(f"usage is {binary(abs(over))} {'above' if over > 0 else 'below'} that request"))
@@ -424,7 +409,7 @@ _SHOWN_BY_DF: Final = (
 )
 
 
-def _memory(pod: Pod, facts: PodFacts, events: Mapping[str, Mapping[str, int]]) -> Section | None:
+def _memory(facts: PodFacts) -> Section | None:
     """Show what memory consists of, and how often it hit its bounds, if a source has either."""
     lines, answer, usage = [], "", facts.usage
     if usage is not None:
@@ -432,20 +417,18 @@ def _memory(pod: Pod, facts: PodFacts, events: Mapping[str, Mapping[str, int]]) 
             if used is not None and used.parts is not None:
                 answer = f"by {usage.origin}"
                 lines.append(Line(f"{escape(name)}  {_parts_text(used.parts)}"))
-    for volume in pod.spec.volumes or ():
+    for volume in facts.prediction.pod.spec.volumes or ():
         if volume.empty_dir is not None and volume.empty_dir.medium == "Memory":
             size, in_use = volume.empty_dir.size_limit, facts.tmpfs.get(volume.name)
             bound = f"up to {escape(str(size))}" if size else "no sizeLimit"
             now = f", {binary(in_use)} now" if in_use is not None else ""
             lines.append(Line(f"volume {escape(volume.name)}  in memory, {bound}{now}"))
             evicts = f"; above {escape(str(size))} the kubelet evicts the pod" if size else ""
-            lines.append(
-                Line(f"counts toward the container that writes it, survives its restart{evicts}", depth=1)
-            )
-            lines.append(Line(_SHOWN_BY_DF, depth=1))
-    for name, counts in events.items():
-        counted = ", ".join(f"{event} {times}" for event, times in counts.items())
-        hidden = "; while the container runs, no status shows oom_kill" if counts.get("oom_kill") else ""
+            counts = f"counts toward the container that writes it, survives its restart{evicts}"
+            lines += [Line(counts, depth=1), Line(_SHOWN_BY_DF, depth=1)]
+    for name, times in facts.events.items():
+        counted = ", ".join(f"{event} {number}" for event, number in times.items())
+        hidden = "; while the container runs, no status shows oom_kill" if times.get("oom_kill") else ""
         lines.append(Line(f"{escape(name)}  memory.events: {counted}{hidden}"))
     return Section("Memory", answer, tuple(lines)) if lines else None
 

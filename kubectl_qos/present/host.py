@@ -1,6 +1,6 @@
 """The columns and notes of a node's own processes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kubectl_qos.errors import first_few
@@ -115,33 +115,32 @@ def host_columns(*, every: bool) -> list[Column[ProcessRow]]:
     return [column for column in _COLUMNS if every or column.is_default]
 
 
-def host_notes(view: HostView, rows: Iterable[ProcessRow], kernel: Kernel, *, all_shown: bool) -> list[str]:
-    """Return what is missing, and what else affects the kill order."""
-    rows = list(rows)
-    notes = [*_unreadable(view), *_sysctl_notes(view.sysctls)]
+def host_notes(
+    view: HostView, rows: Sequence[ProcessRow], kernel: Kernel, *, all_shown: bool
+) -> Iterator[str]:
+    """Yield what is missing, and what else affects the kill order."""
+    yield from _unreadable(view)
+    yield from _sysctl_notes(view.sysctls)
     if kernel is not kernel_formula(view.kernel_release):
-        notes.append(
+        yield (
             f"the scores are those of kernels {kernel.value}, although this one is"
             f" {view.kernel_release or 'unnamed'}: RANK follows the scores"
         )
-    differing = sum(row.ranked.differs for row in rows)
-    if differing:
-        verb = "has" if differing == 1 else "have"
-        notes.append(
-            f"{_processes(differing)} {verb} another OOM_SCORE than the formula gives (in brackets): memory"
-            " was changing, or this kernel counts differently"
+    if differing := sum(row.ranked.differs for row in rows):
+        yield (
+            f"{count(differing, 'process has', 'processes have')} another OOM_SCORE than the formula gives"
+            " (in brackets): memory was changing, or this kernel counts differently"
         )
     if any(row.process.cgroup.startswith("/..") for row in rows):
-        notes.append(
+        yield (
             "some pods cannot be identified from inside a cgroup namespace: run it in the node's own, in a"
             " privileged pod for example"
         )
-    notes += _unranked(rows, all_shown=all_shown)
-    notes.append(
+    yield from _unranked(rows, all_shown=all_shown)
+    yield (
         "RANK is for the node running out of memory; at the limit of a cgroup the kernel kills among its"
         " processes, and scales OOM_ADJ by that limit"
     )
-    return notes
 
 
 def _unreadable(view: HostView) -> Iterable[str]:
@@ -174,7 +173,7 @@ def _sysctl_notes(sysctls: Mapping[str, int]) -> Iterable[str]:
         yield "vm.overcommit_memory is 2: allocations fail before memory runs out, so kills are rare"
 
 
-def _unranked(rows: list[ProcessRow], *, all_shown: bool) -> Iterable[str]:
+def _unranked(rows: Sequence[ProcessRow], *, all_shown: bool) -> Iterable[str]:
     immune = sum(row.ranked.not_ranked is NotRanked.ADJ for row in rows)
     if immune and not all_shown:
         yield f"{_processes(immune)} with an oom_score_adj of -1000 cannot be killed (--all shows them)"

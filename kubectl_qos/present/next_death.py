@@ -19,7 +19,7 @@ from kubectl_qos.present.list_notes import (
     own_memory_notes,
     unmeasured_notes,
 )
-from kubectl_qos.present.output import BYTES, NUMBER, Column, Line, Section, column
+from kubectl_qos.present.output import BYTES, NUMBER, Column, Section, column, sentences
 from kubectl_qos.present.reasons import cache_text
 from kubectl_qos.qos.eviction import Due, evictable_capacity, evicts_for_memory, lacks_stats
 from kubectl_qos.qos.killers import EVICTING
@@ -74,12 +74,13 @@ def notes(deaths: Deaths) -> Iterator[str]:
             yield f"nothing is {FAR_PERCENT} % full, and no growth is known: what grows first dies first"
         yield from victim_notes(deaths.rows)
         yield from _late_kubelet(deaths)
-        is_assumed = {
-            name: state.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
-            for name, state in states.items()
-        }
+        on_nodes = ((name, states[name]) for name in evicting)
         yield from eviction_notes(
-            {name: states[name].thresholds.node_bytes for name in evicting if is_assumed[name]}
+            {
+                name: state.thresholds.node_bytes
+                for name, state in on_nodes
+                if state.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
+            }
         )
         if snapshot.history.containers:
             yield history_note(snapshot.history)
@@ -215,16 +216,15 @@ def _from(contender: Contender) -> str:
 
 def dies_next(on_node: NodeDeaths | None) -> Section | None:
     """Show what ends a pod, the first death as the answer; None if its node is unknown."""
-    if on_node is not None and on_node.deaths:
-        several = len({death.container for death in on_node.deaths if death.container}) > 1
-        first, *others = (
-            f"{escape(death.container)}: {how(death)}" if several and death.container else how(death)
-            for death in on_node.deaths
-        )
-        return Section(ITS_DEATH, first, tuple(map(Line, others)))
-    if on_node is None or not on_node.state.setup.node.name:
+    if on_node is None or not (on_node.deaths or on_node.state.setup.node.name):
         return None
-    return Section(ITS_DEATH, without_deaths(on_node.state))
+    several = len({death.container for death in on_node.deaths if death.container}) > 1
+    texts = [
+        f"{escape(death.container)}: {how(death)}" if several and death.container else how(death)
+        for death in on_node.deaths
+    ]
+    first, *others = texts or [without_deaths(on_node.state)]
+    return Section(ITS_DEATH, first, sentences(*others))
 
 
 def without_deaths(state: NodeState) -> str:
@@ -277,10 +277,9 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
     ]
     if never:
         bases = {state.setup.kubelet.basis.get("eviction_hard", "") for state in states.values()} - {""}
-        text = (
-            f"no kubelet evicts for memory on {first_few(never)}: there is no threshold of memory.available"
-        )
-        yield f"{text} (assumed from {escape(*sorted(bases))})" if len(bases) == 1 else text
+        basis = f" (assumed from {escape(*sorted(bases))})" if len(bases) == 1 else ""
+        nodes = first_few(never)
+        yield f"no kubelet evicts for memory on {nodes}: there is no threshold of memory.available{basis}"
     own = {name: state.own_bytes for name, state in states.items() if state.capacity_bytes}
     yield from own_memory_notes(own, usage)
 

@@ -64,9 +64,9 @@ def title(about: IncidentSubject) -> str:
 def clock(time: datetime | str) -> str:
     """Return a time in UTC, as the API writes it."""
     moment = parse_time(time) if isinstance(time, str) else time
-    return (
-        f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if moment is not None else escape(str(time)) or UNKNOWN
-    )
+    if moment is None:
+        return escape(str(time)) or UNKNOWN
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def blocks(incident: Incident, version: str) -> Iterator[Block]:
@@ -182,15 +182,10 @@ def _about_and_text(fact: Kill | ContainerEnd | Rollout | ConditionChange | Even
 def _timeline(lines: Sequence[TimelineEntry]) -> Iterator[Block]:
     newest = sorted(range(len(lines)), key=lambda place: (lines[place].what not in DEATHS, -place))
     kept = [lines[place] for place in sorted(newest[:_MOST_LINES])]
-    rows = [
-        (
-            clock(entry.time or ""),
-            entry.what + (f" ({entry.times} times)" if entry.times > 1 else ""),
-            entry.about,
-            entry.message,
-        )
-        for entry in kept
-    ]
+    rows = []
+    for entry in kept:
+        often = f" ({entry.times} times)" if entry.times > 1 else ""
+        rows.append((clock(entry.time or ""), entry.what + often, entry.about, entry.message))
     yield from _lanes(kept)
     yield Grid(("Time", "What", "Where", "How"), rows)
     yield from _more(len(lines) - len(kept), f" of {len(lines)}: -o json has them all")
@@ -230,18 +225,14 @@ def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[B
         cells, rest = of_kills.candidates(kill)
         # At an own limit the pause container is the other candidate.
         if len(cells) > (2 if diagnosis.killer in OWN_LIMITS else 1):
-            yield Grid(
-                of_kills.TASK_HEADERS, cells, frozenset(map(of_kills.TASK_HEADERS.index, of_kills.RIGHT))
-            )
+            right = frozenset(map(of_kills.TASK_HEADERS.index, of_kills.RIGHT))
+            yield Grid(of_kills.TASK_HEADERS, cells, right)
             yield from _more(rest)
-    is_eviction = diagnosis.evicts
-    first = (
-        first_at.setdefault((kill.node, death.state_time, is_eviction), number) if death.rivals else number
-    )
-    if first != number:
+    order = kill.node, death.state_time, diagnosis.evicts
+    if death.rivals and (first := first_at.setdefault(order, number)) != number:
         yield Paragraph(f"For their order see death {first}.")
     elif death.rivals:
-        columns = [BY_KEY[key] for key in ("eviction" if is_eviction else "rank", *_PLACES)]
+        columns = [BY_KEY[key] for key in ("eviction" if diagnosis.evicts else "rank", *_PLACES)]
         yield _grid(columns, death.rivals[:_MOST])
         yield from _more(len(death.rivals) - _MOST)
     if state_sentence(death):

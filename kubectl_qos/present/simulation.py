@@ -81,9 +81,8 @@ def question(
 
 
 def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
-    if growth.container is None:
-        who, used = "the node itself", node_state.own_bytes or 0
-    else:
+    who, used = "the node itself", node_state.own_bytes or 0
+    if growth.container is not None:
         container = node_state.containers[growth.container]
         who = f"{full_name(*node_state.pod_for(container).key)}, container {escape(container.name)},"
         used = container.used_bytes

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kubectl_qos.analysis.drift import DriftCause, DriftReason
-from kubectl_qos.analysis.verification import CheckedValue, Verified
+from kubectl_qos.analysis.verification import CheckedValue, DriftCause, DriftReason, Verified
 from kubectl_qos.errors import first_few
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, escape
 from kubectl_qos.present.output import cell_table

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import settings
 from msgspec import structs
 
-from kubectl_qos.analysis.drift import (
+from kubectl_qos.analysis.verification import (
     KERNEL_DEFAULTS,
+    CheckedValue,
     DriftReason,
     Observed,
     ObservedContainer,
@@ -18,8 +19,9 @@ from kubectl_qos.analysis.drift import (
     by_container_id,
     observed_from_sections,
     observed_on_node,
+    verify_levels,
+    verify_pod,
 )
-from kubectl_qos.analysis.verification import CheckedValue, verify_levels, verify_pod
 from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, Node, NodeSetup, Origin
 from kubectl_qos.k8s.objects import Pod, convert
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, cgroup_tree

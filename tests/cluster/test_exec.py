@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_qos.analysis.drift import observed_from_sections
+from kubectl_qos.analysis.verification import observed_from_sections
 from kubectl_qos.cluster import exec as exec_module
 from kubectl_qos.cluster.exec import PROTOCOLS, SHELL, KubeletUnreachable, read_container
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable

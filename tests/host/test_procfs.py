@@ -346,7 +346,7 @@ def test_garbage_in_any_file_never_raises(tmp_path: Path, name: str, garbage: by
     rows = build_process_rows(order(view), {}, set())
     text = "\n".join(table(rows, host_columns(every=True), NOW))
     assert text.replace("\n", "").isprintable()
-    host_notes(view, rows, Kernel.SIGNED, all_shown=True)
+    list(host_notes(view, rows, Kernel.SIGNED, all_shown=True))
     assert from_json(msgspec.json.encode(view), "it") == view
 
 

@@ -11,7 +11,7 @@ import msgspec
 import yaml
 from msgspec import structs
 
-from kubectl_qos.analysis.drift import Observed, ObservedContainer, ObservedProcess
+from kubectl_qos.analysis.verification import Observed, ObservedContainer, ObservedProcess
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, kubelet_from_configz, node_from_object
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.releases import Release

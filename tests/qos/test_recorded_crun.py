@@ -5,8 +5,7 @@ from typing import Any
 
 from msgspec import structs
 
-from kubectl_qos.analysis.drift import Observed, ObservedContainer
-from kubectl_qos.analysis.verification import verify_pod
+from kubectl_qos.analysis.verification import Observed, ObservedContainer, verify_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import OciRuntime

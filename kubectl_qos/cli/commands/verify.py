@@ -15,8 +15,7 @@ from kubectl_qos.errors import EXIT_TROUBLE, InputError, UsageError, diff_exit_c
 from kubectl_qos.present.format import escape
 
 if TYPE_CHECKING:
-    from kubectl_qos.analysis.drift import Files
-    from kubectl_qos.analysis.verification import Verified
+    from kubectl_qos.analysis.verification import Files, Verified
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.cli.verify_readers import PodReading, Readings, VerifiedPods
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from kubectl_qos.analysis.drift import DriftReason
-from kubectl_qos.analysis.verification import CheckedValue, Unread, Verified
+from kubectl_qos.analysis.verification import CheckedValue, DriftReason, Unread, Verified
 from kubectl_qos.check.rule import RuleFinding
 from kubectl_qos.check.settings import Level
 from kubectl_qos.k8s.rbac import TIERS, AccessReview, Permission
