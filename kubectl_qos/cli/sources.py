@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from kubectl_qos.cli import output
 from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, QuantityError, UsageError
@@ -142,24 +142,14 @@ def _files(options: SourceOptions, overrides: NodeOverrides, needs: SourceNeeds)
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.cluster.inputs import is_bundle
 
+    more: dict[str, Any] = {"overrides": overrides, "keep_objects": needs.keep_objects}
     if not is_bundle(options.files):
-        files = FileSource(
-            options.files,
-            kustomize=options.kustomize,
-            recursive=options.recursive,
-            overrides=overrides,
-            keep_objects=needs.keep_objects,
-            any_files=needs.any_files,
-        )
+        more |= {"kustomize": options.kustomize, "recursive": options.recursive}
+        files = FileSource(options.files, any_files=needs.any_files, **more)
     else:
         from kubectl_qos.cluster.bundle import BundleSource
 
-        files = BundleSource(
-            options.files[0],
-            configz=not needs.only_ranking,
-            overrides=overrides,
-            keep_objects=needs.keep_objects,
-        )
+        files = BundleSource(options.files[0], configz=not needs.only_ranking, **more)
     files.has_usage = options.usage != "none"
     return files
 
@@ -382,9 +372,8 @@ def list_contexts(options: SourceOptions) -> tuple[str, ...]:
     kubeconfig that cannot be used.
     """
     connection = options.connection
-    if not options.is_cluster or any(
-        (connection.server, connection.cluster, connection.user, connection.token)
-    ):
+    flags = (connection.server, connection.cluster, connection.user, connection.token)
+    if not options.is_cluster or any(flags):
         return ()
     from kubectl_qos.transport.kubeconfig import entry_names
 

@@ -57,9 +57,7 @@ def follow_next(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "follow", lambda _: stream)
     monkeypatch.setattr(tables, "REDRAW_SECONDS", 0)
     monkeypatch.setattr(sources, "resolve_source", lambda *_: sources.ResolvedSource(demo, Scope()))
-    options = next_command.Options(
-        SourceOptions(demo=True), target=(), all=False, watch=True, headers=True, output=None
-    )
+    options = next_command.Options(SourceOptions(demo=True), (), False, True, TableFormat())
     assert next_command.run(options) == 0
 
 
@@ -86,7 +84,7 @@ def test_only_deaths_of_the_named_pods_are_said_for_five_minutes(monkeypatch: py
         demo = Stepped()
         monkeypatch.setattr(sources, "resolve_source", lambda *_: sources.ResolvedSource(demo, Scope()))
         source = SourceOptions(demo=True, namespace=namespace)
-        table = next_command.NextTable(next_command.Options(source, (), False, True, True, None))
+        table = next_command.NextTable(next_command.Options(source, (), False, True, TableFormat()))
         for demo.seconds in seconds:
             view = table.view(demo.snapshot(Scope()), Scope(), demo.now())
         return any(note.startswith("12:00:41 data/importer") for note in view.notes)

@@ -101,13 +101,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "text", "json", "yaml", "sarif", "junit", "github")
 
 
+@diff_exit_codes()
 def run(options: Options) -> int:
     """Print the findings; 1 if one is as serious as --fail-on. Every error ends in exit code 2."""
-    with diff_exit_codes():
-        return _run(options)
-
-
-def _run(options: Options) -> int:
     from kubectl_qos.check.settings import CheckSettings
     from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from kubectl_qos.cli import flags, output, resources, sources
 from kubectl_qos.cli.commands import set as set_command
-from kubectl_qos.cli.options import KUSTOMIZE, ApplyOptions, SetOptions, SourceOptions, TableFormat
+from kubectl_qos.cli.options import KUSTOMIZE, SetOptions, SourceOptions, TableFormat
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -65,20 +65,14 @@ KUBELET_CONFIG: Final = "kubelet-config"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What to fix, how it is printed, and which fix is applied, if any."""
+class Options(SetOptions):
+    """What to fix, how it is printed, and which fix is applied, if any: as `set` applies its values."""
 
-    source: SourceOptions
-    apply: ApplyOptions
-    target: tuple[str, ...]
-    number: int | None
-    priorities: bool
-    growth: str | None
-    all: bool
-    headers: bool
-    output: str | None
-    write: str | None
-    into: Literal["base", "overlay"] | None
+    number: int | None = None
+    priorities: bool = False
+    growth: str | None = None
+    all: bool = False
+    headers: bool = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -117,14 +111,8 @@ def run(options: Options) -> int:
     from kubectl_qos.analysis.fix_list import FixList
 
     node = node or options.source.node
-    like_set = SetOptions(
-        source=options.source.on_node(node),
-        apply=options.apply,
-        target=options.target,
-        output=options.output if options.output != "wide" else None,
-        write=options.write,
-        into=options.into,
-    )
+    printed = options.output if options.output != "wide" else None
+    like_set = replace(options, source=options.source.on_node(node), output=printed)
     given = (
         *options.apply.cluster_flags,
         *(("--dry-run",) if options.apply.dry_run != "none" else ()),

@@ -92,9 +92,8 @@ def run(options: Options) -> int:
     host = _read(options, names)
     view = _view(host, options)
     if options.format.has_values:
-        output.print_document(
-            msgspec.to_builtins(host), str(options.format.output), headers=options.format.headers
-        )
+        values = msgspec.to_builtins(host)
+        output.print_document(values, str(options.format.output), headers=options.format.headers)
     else:
         print_table(view, options.format, datetime.now(UTC))
     output.notes((*notes, *view.notes))
@@ -104,12 +103,9 @@ def run(options: Options) -> int:
 def _check(options: Options) -> None:
     if options.source.demo:
         raise UsageError("host reads the node that it runs on, and --demo has none")
-    if options.from_dump is None:
-        return
     given = {"-w": options.watch, "--proc-root": options.proc_root, "--cgroup-root": options.cgroup_root}
-    for flag, value in given.items():
-        if value:
-            raise UsageError(f"{flag} and --from-dump cannot be used together")
+    for flag in (flag for flag, value in given.items() if value and options.from_dump is not None):
+        raise UsageError(f"{flag} and --from-dump cannot be used together")
 
 
 def _read(options: Options, names: dict[str, PodNames]) -> HostView:

@@ -16,7 +16,7 @@ from kubectl_qos.present.format import count
 
 if TYPE_CHECKING:
     from kubectl_qos.analysis.deaths import DeathRow, Deaths
-    from kubectl_qos.cli.options import SourceOptions
+    from kubectl_qos.cli.options import SourceOptions, TableFormat
     from kubectl_qos.cli.tables import TableView
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
     from kubectl_qos.present.output import Column
@@ -53,8 +53,7 @@ class Options:
     target: tuple[str, ...]
     all: bool
     watch: bool
-    headers: bool
-    output: str | None
+    format: TableFormat
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,9 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options) -> int:
     """Print the deaths; exit code 1 if a document could not be read. Raises QosError."""
-    from kubectl_qos.cli.options import TableFormat
-
-    format_ = TableFormat(options.output, options.headers)
+    format_ = options.format
     if options.source.is_fleet:
         from kubectl_qos.cli import tables
 
@@ -95,10 +92,10 @@ def run(options: Options) -> int:
 
         return watch(command, command.resolved, format_)
     deaths, now = command.read(), command.resolved.source.now()
-    if options.output not in {None, "wide"}:
+    if format_.output not in {None, "wide"}:
         from kubectl_qos.present.values.incidents import death_list_values
 
-        output.print_document(death_list_values(deaths), str(options.output), at=deaths.snapshot.at)
+        output.print_document(death_list_values(deaths), str(format_.output), at=deaths.snapshot.at)
     else:
         from kubectl_qos.present import timeline
         from kubectl_qos.present.list_notes import old_usage_notes
@@ -111,10 +108,10 @@ def run(options: Options) -> int:
         if left_out > 0 and width is not None and near.state is None and not options.all:
             near, far = near._replace(rows=near.rows[:MOST_ROWS]), [f"and {left_out} more: --all"]
         every = timeline.table_columns(near, None)
-        is_fitted = width is not None and options.output != "wide"
+        is_fitted = width is not None and format_.output != "wide"
         shown = timeline.table_columns(near, width) if is_fitted else every
         output.print_prose(first_of_named(near) if command.of_pods else ())
-        output.print_lines(timeline.lines(near, shown, width or WIDTH, headers=options.headers))
+        output.print_lines(timeline.lines(near, shown, width or WIDTH, headers=format_.headers))
         hidden = hidden_note(every, shown, width or WIDTH)
         apart = apart_notes(near) if command.of_pods else ()
         output.notes((*apart, *far, *hidden, *old_usage_notes(deaths.snapshot, now), *_notes(near, shown)))
@@ -125,15 +122,13 @@ class NextTable:
     """The deaths that the options ask for, of pods or of nodes."""
 
     def __init__(self, options: Options) -> None:
-        from kubectl_qos.cli.options import TableFormat
         from kubectl_qos.cli.tables import first_rows
 
         references = resources.parse_references_or_names(options.target)
         references = [reference for reference in references if reference.name]
         self._named_nodes = [reference.name for reference in references if reference.kind == "Node"]
         node = self._named_nodes[0] if len(self._named_nodes) == 1 else options.source.node
-        format_ = TableFormat(options.output)
-        show_first = first_rows(self.view, format_)
+        show_first = first_rows(self.view, options.format)
         needs = sources.SourceNeeds(ids="pods", lives=options.watch, show_first=show_first)
         resolved = sources.resolve_source(options.source.on_node(node), needs)
         # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.

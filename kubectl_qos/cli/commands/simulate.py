@@ -14,10 +14,9 @@ from kubectl_qos.errors import InputError, UsageError
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.k8s.objects import Pod
-    from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.qos.simulation.ceiling import Scenario
     from kubectl_qos.qos.simulation.engine import Simulation
-    from kubectl_qos.qos.simulation.node_state import ImportanceRules, NodeState
+    from kubectl_qos.qos.simulation.node_state import NodeState
 
 DESCRIPTION: Final = (
     "Simulate kills by the kernel and evictions by the kubelet on a node: the victims in order, the memory"
@@ -107,14 +106,6 @@ class _Growth(NamedTuple):
     is_more: bool
 
 
-class _Request(NamedTuple):
-    """What happens; the scenario has no growth before it is known which pods there are."""
-
-    scenario: Scenario
-    growth: tuple[_Growth, ...]
-    namespace: str | None
-
-
 class _Outcome(NamedTuple):
     state: NodeState
     simulation: Simulation
@@ -125,12 +116,12 @@ def run(options: Options) -> int:
     from kubectl_qos.edit.compare import with_manifests
     from kubectl_qos.k8s.selectors import Selector
     from kubectl_qos.k8s.snapshot import Scope
-    from kubectl_qos.qos.simulation.node_state import ImportanceRules
+    from kubectl_qos.qos.simulation.node_state import ImportanceRules, state_of_node
 
     name = options.source.node if not options.target and options.source.node else ""
     if not name and (options.target or not options.source.has_files):
         name = _parse_node(options.target)
-    request = _parse_request(options)
+    scenario, growth = _parse_scenario(options), [*map(_parse_growth, options.grow)]
     source = options.source.on_node(name)
     changes, problems = _read_changes(options)
     resolved = sources.resolve_source(source)
@@ -148,8 +139,13 @@ def run(options: Options) -> int:
         options.important,
         tuple(resolved.source.disruption_budgets()),
     )
+
+    def simulated(pods: Iterable[Pod]) -> _Outcome:
+        state = state_of_node(snapshot, name, rules, pods).require_capacity()
+        return _simulate(state, scenario, growth, options.source.namespace)
+
     with resources.with_unreadable(snapshot):
-        now = _simulate(request, pods, snapshot, name, rules)
+        now = simulated(pods)
     then = None
     if changes is not None:
         changed = with_manifests(pods, changes)
@@ -158,7 +154,7 @@ def run(options: Options) -> int:
                 f"none of {', '.join(map(resources.reference, changes))} is on {name}",
                 hint="change pods of this node, by their names or those of their workloads",
             )
-        then = _simulate(request, changed.pods, snapshot, name, rules)
+        then = simulated(changed.pods)
         problems += tuple(f"{resources.reference(pod)} has no pod on {name}" for pod in changed.unused)
     _print(now, then, options.output, snapshot.at)
     if options.output in {None, "wide"}:
@@ -185,7 +181,8 @@ def _parse_node(words: Sequence[str]) -> str:
     return name
 
 
-def _parse_request(options: Options) -> _Request:
+def _parse_scenario(options: Options) -> Scenario:
+    """Return what happens, without growth, before it is known which pods there are."""
     from kubectl_qos.qos.simulation.ceiling import Scenario
 
     modes = {
@@ -197,14 +194,13 @@ def _parse_request(options: Options) -> _Request:
     given = [flag for flag, value in modes.items() if value]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} cannot be used together", hint="give one at a time")
-    scenario = Scenario(
+    return Scenario(
         free_bytes=sources.parse_size(options.free, "--free", "4Gi") if options.free is not None else None,
         until_oom=options.until_oom or not (given or options.eviction),
         all_at_limit=options.all_at_limit,
         eviction=options.eviction,
         restarts=options.restarts,
     )
-    return _Request(scenario, tuple(map(_parse_growth, options.grow)), options.source.namespace)
 
 
 def _parse_growth(text: str) -> _Growth:
@@ -238,21 +234,19 @@ def _read_changes(options: Options) -> tuple[list[Pod] | None, tuple[str, ...]]:
 
 
 def _simulate(
-    request: _Request, pods: Iterable[Pod], snapshot: Snapshot, node: str, rules: ImportanceRules
+    state: NodeState, scenario: Scenario, growth: Iterable[_Growth], namespace: str | None
 ) -> _Outcome:
-    """Simulate the request for these pods. Raises InputError if its pod is not among them."""
+    """Raise InputError if a pod that grows is not on the node, or if no usage says what happens."""
     from kubectl_qos.present.simulation import NO_USAGE
     from kubectl_qos.qos.simulation.ceiling import ContainerGrowth
     from kubectl_qos.qos.simulation.engine import simulate
-    from kubectl_qos.qos.simulation.node_state import state_of_node
 
-    state = state_of_node(snapshot, node, rules, pods).require_capacity()
-    growth = []
-    for item in request.growth:
-        index = state.find_container(item.pod, item.container, request.namespace) if item.pod else None
+    sizes = []
+    for item in growth:
+        index = state.find_container(item.pod, item.container, namespace) if item.pod else None
         used = (state.own_bytes or 0) if index is None else state.containers[index].used_bytes
-        growth.append(ContainerGrowth(index, used + item.size if item.is_more else item.size))
-    scenario = request.scenario._replace(growth=tuple(growth))
+        sizes.append(ContainerGrowth(index, used + item.size if item.is_more else item.size))
+    scenario = scenario._replace(growth=tuple(sizes))
     if state.is_unmeasured and not (scenario.growth or scenario.all_at_limit):
         raise InputError(NO_USAGE, hint="--all-at-limit and --grow work without it")
     return _Outcome(state, simulate(state, scenario))

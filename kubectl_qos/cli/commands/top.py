@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.cli import flags, output, resources, sources
-from kubectl_qos.errors import EXIT_ERROR, ApiError, UsageError
+from kubectl_qos.errors import EXIT_ERROR, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableOptions
@@ -106,20 +105,16 @@ def run(options: Options) -> int:
 
         tables.refuse_for_several(options.source, {"-w": options.table.watch})
         kind = f"{group}Rank" if group else "NodeMemory" if _is_of_nodes(references) else "PodRank"
-        return tables.print_tables(
-            options.source,
-            options.table.format,
-            kind,
-            lambda source: _read(
-                *_resolve(replace(options, source=source), group, references),
-                references,
-                ignore_not_found=options.table.ignore_not_found,
-            ),
-        )
+
+        def read(source: SourceOptions) -> TableView[Any]:
+            command, resolved = _resolve(replace(options, source=source), group, references)
+            return _read(command, resolved, references, options.table)
+
+        return tables.print_tables(options.source, options.table.format, kind, read)
     command, resolved = _resolve(options, group, references)
     if options.table.watch:
         return watch(command, resolved, options.table.format)
-    view = _read(command, resolved, references, ignore_not_found=options.table.ignore_not_found)
+    view = _read(command, resolved, references, options.table)
     if view.rows or not (view.missing or resolved.failed):
         print_table(view, options.table.format, resolved.source.now())
     resolved.print_notes()
@@ -146,9 +141,7 @@ def _resolve(
     source, names = options.source, [reference.name for reference in references if reference.name]
     of_nodes = _is_of_nodes(references)
     if of_nodes and source.field_selector:
-        raise UsageError(
-            "--field-selector cannot be used with nodes", hint="it works with kubectl qos top pods"
-        )
+        raise UsageError("--field-selector cannot be used with nodes", "it works with kubectl qos top pods")
     command: GroupTable | PodTable | NodeTable
     if group:
         command = GroupTable(options.table, group)
@@ -172,8 +165,7 @@ def _read(
     command: GroupTable | PodTable | NodeTable,
     resolved: sources.ResolvedSource,
     references: Sequence[resources.Reference],
-    *,
-    ignore_not_found: bool,
+    options: TableOptions,
 ) -> TableView[Any]:
     """Return the table and errors for missing names. Raises ApiError without the node or namespace."""
     snapshot = command.snapshot(resolved)
@@ -185,11 +177,7 @@ def _read(
             missing = resources.missing_namespace(resolved) or missing
         elif not resolved.failed:
             resources.require_places(resolved, snapshot, may_be_empty=True)
-    if ignore_not_found and missing:
-        others = (
-            error
-            for error in missing
-            if not (isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND)
-        )
+    if options.ignore_not_found and missing:
+        others = (error for error in missing if getattr(error, "reason", "") != "NotFound")
         return replace(view, missing=tuple(others), nothing="")
     return replace(view, missing=missing)

@@ -82,13 +82,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@diff_exit_codes()
 def run(options: Options) -> int:
     """Print what differs. Every error ends in exit code 2, like that of `kubectl diff`."""
-    with diff_exit_codes():
-        return _run(options)
-
-
-def _run(options: Options) -> int:
     node, reference = resources.parse_node_or_reference(
         options.target, "one pod or node can be verified at a time"
     )
@@ -105,10 +101,8 @@ def _run(options: Options) -> int:
     if options.dry_run == "client":
         from kubectl_qos.cluster.exec import SHELL
 
-        places = [
-            f"{escape(namespace)}/{escape(pod)} container {escape(container)}"
-            for namespace, pod, container in pods.running()
-        ]
+        running = (map(escape, names) for names in pods.running())
+        places = [f"{namespace}/{pod} container {container}" for namespace, pod, container in running]
         output.print_lines([shlex.join(SHELL), *places])
         output.note(f"{len(places)} exec{'' if len(places) == 1 else 's'} would be made; nothing was run")
         return 0

@@ -118,9 +118,7 @@ def _complete_position(at: Position, seconds: float) -> Completions:
     from kubectl_qos.cli.completion.completers import Names, find_completer
     from kubectl_qos.cli.options import SourceOptions, parse_options
 
-    return find_completer(at.command, action.dest)(
-        at, Names(parse_options(SourceOptions, at.namespace), seconds)
-    )
+    return find_completer(at.command, action)(at, Names(parse_options(SourceOptions, at.namespace), seconds))
 
 
 def _flag_names(at: Position) -> Iterator[Completion]:

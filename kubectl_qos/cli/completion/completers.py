@@ -5,6 +5,7 @@ Errors yield no candidates and go to stderr.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -150,11 +151,6 @@ Completer = Callable[[Position, Names], Completions]
 
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 _SWITCH: Final = ("true", "false")
-
-
-def no_candidates(_at: Position, _names: Names) -> Completions:
-    """Complete nothing: only the person who types knows the value."""
-    return NOTHING
 
 
 def by_shell(directive: int) -> Completer:
@@ -325,76 +321,51 @@ def _list_names(kind: str, before: str, names: Names) -> Iterator[Completion]:
         yield Completion(before + item.name, item.description)
 
 
-EVERY_COMMAND: Final[Mapping[str, Completer]] = {
+_FILES, _FOLDERS = by_shell(FILES), by_shell(FOLDERS)
+_MANIFESTS, _JSON = files_ending_in("yaml", "yml", "json"), files_ending_in("json")
+
+FLAGS: Final[Mapping[str, Completer]] = {
     "namespace": names_of_kind("Namespace"),
     "node": names_of_kind("Node"),
-    "files": files_ending_in("yaml", "yml", "json"),
-    "kustomize": by_shell(FOLDERS),
-    "kubeconfig": by_shell(FILES),
-    "cache_dir": by_shell(FOLDERS),
+    "outlive": names_of_kind("Pod"),
+    **dict.fromkeys(("files", "what_if"), _MANIFESTS),
+    **dict.fromkeys(("kustomize", "cache_dir", "write", "proc_root", "cgroup_root"), _FOLDERS),
+    **dict.fromkeys(("kubeconfig", "certificate_authority", "client_certificate", "client_key"), _FILES),
+    **dict.fromkeys(("kernel_logs", "bundle"), _FILES),
+    **dict.fromkeys(("from_dump", "baseline"), _JSON),
+    "config": files_ending_in("yaml"),
+    "web_config_file": files_ending_in("yaml", "yml"),
     "context": in_kubeconfig("contexts"),
     "contexts": contexts,
     "cluster": in_kubeconfig("clusters"),
     "user": in_kubeconfig("users"),
-    **dict.fromkeys(("certificate_authority", "client_certificate", "client_key"), by_shell(FILES)),
     "assume": settings,
     "feature_gates": gates,
+    "release": releases,
+    "sort_by": columns,
+    "undo_if": conditions,
+    "requests": resources,
+    "limits": resources,
+    "containers": containers,
+    "grow": growth,
 }
+"""By the name of a flag's value, which means the same in every command that has it."""
 
-_APPLY: Final[Mapping[str, Completer]] = {"undo_if": conditions, "write": by_shell(FOLDERS)}
-
-OF_COMMAND: Final[Mapping[str, Mapping[str, Completer]]] = {
-    "top": {"target": TargetCompleter(*KINDS, bare=True, max_targets=None), "sort_by": columns},
-    "check": {
-        "paths": files_ending_in("yaml", "yml", "json"),
-        "release": releases,
-        "config": files_ending_in("yaml"),
-        "baseline": files_ending_in("json"),
-    },
-    "explain": {
-        "target": TargetCompleter(POD, *WORKLOADS, max_targets=None),
-        "from_dump": files_ending_in("json"),
-    },
-    "tree": {"target": TargetCompleter(*KINDS)},
-    "compare": {"target": TargetCompleter(*KINDS), "release": releases},
-    "edit": {"target": TargetCompleter(POD, *WORKLOADS)},
-    "set": {
-        "target": TargetCompleter(POD, *WORKLOADS),
-        "requests": resources,
-        "limits": resources,
-        "containers": containers,
-        "outlive": names_of_kind("Pod"),
-        **_APPLY,
-    },
-    "undo": {"id": changes},
-    "kills": {"target": TargetCompleter(*KINDS, bare=True, max_targets=None), "kernel_logs": by_shell(FILES)},
-    "report": {
-        "target": TargetCompleter(POD, NODE, *WORKLOADS),
-        "kernel_logs": by_shell(FILES),
-        "bundle": by_shell(FILES),
-    },
-    "next": {"target": TargetCompleter(POD, NODE, *WORKLOADS)},
-    "fix": {"target": TargetCompleter(POD, NODE, *WORKLOADS), **_APPLY},
-    "simulate": {
-        "target": TargetCompleter(NODE),
-        "grow": growth,
-        "what_if": files_ending_in("yaml", "yml", "json"),
-    },
-    "verify": {
-        "target": TargetCompleter(POD, NODE),
-        "proc_root": by_shell(FOLDERS),
-        "cgroup_root": by_shell(FOLDERS),
-        "from_dump": files_ending_in("json"),
-    },
-    "host": {
-        "proc_root": by_shell(FOLDERS),
-        "cgroup_root": by_shell(FOLDERS),
-        "from_dump": files_ending_in("json"),
-    },
-    "exporter": {"web_config_file": files_ending_in("yaml", "yml")},
+OPERANDS: Final[Mapping[str, Completer]] = {
+    **dict.fromkeys(("top", "kills"), TargetCompleter(*KINDS, bare=True, max_targets=None)),
+    "explain": TargetCompleter(POD, *WORKLOADS, max_targets=None),
+    **dict.fromkeys(("tree", "compare"), TargetCompleter(*KINDS)),
+    **dict.fromkeys(("edit", "set"), TargetCompleter(POD, *WORKLOADS)),
+    **dict.fromkeys(("report", "next", "fix"), TargetCompleter(POD, NODE, *WORKLOADS)),
+    "simulate": TargetCompleter(NODE),
+    "verify": TargetCompleter(POD, NODE),
+    "check": _MANIFESTS,
+    "undo": changes,
 }
+"""By the command."""
 
 
-def find_completer(command: str, name: str) -> Completer:
-    """Return the completer of a flag or operand of a command."""
-    return OF_COMMAND.get(command, {}).get(name) or EVERY_COMMAND.get(name, no_candidates)
+def find_completer(command: str, action: argparse.Action) -> Completer:
+    """Return the completer of a flag or operand of a command; without one only who types knows the value."""
+    completer = FLAGS.get(action.dest) if action.option_strings else OPERANDS.get(command)
+    return completer or (lambda _at, _names: NOTHING)
