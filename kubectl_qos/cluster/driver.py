@@ -12,17 +12,8 @@ from typing import Any
 
 from kubectl_qos.cluster.source import Source, changed_pods
 from kubectl_qos.cluster.writer import Writer
-from kubectl_qos.edit.apply_state import (
-    Apply,
-    ApplyResult,
-    Check,
-    Confirm,
-    DryRun,
-    DryRunResult,
-    Load,
-    Send,
-    Step,
-)
+from kubectl_qos.edit import apply_state
+from kubectl_qos.edit.apply_state import Apply, ApplyResult, DryRunResult, Step
 from kubectl_qos.edit.history import EntryState, HistoryStore
 from kubectl_qos.edit.preview import Preview
 from kubectl_qos.edit.related import RelatedObjects
@@ -76,19 +67,19 @@ class Driver(ABC):
         if self.state is not before:
             self.show_state(before)
         match command:
-            case Load():
+            case apply_state.Load():
                 self.run(self.read_related, self._loaded)
-            case DryRun(request):
+            case apply_state.DryRun(request):
                 self.run(
                     partial(self.writer.dry_run, request),
                     lambda answer: self.advance(self.state.dry_run_answered(request, answer)),
                 )
-            case Confirm(dry_run):
+            case apply_state.Confirm(dry_run):
                 self.confirm(dry_run)
-            case Send(dry_run, undoes):
+            case apply_state.Send(dry_run, undoes):
                 work = partial(self._send, dry_run, undoes)
                 self.run(work, lambda answer: self.advance(self.state.sent(answer, self.elapsed)))
-            case Check(result, pause):
+            case apply_state.Check(result, pause):
                 self.run(partial(self._read_progress, result), self._checked, pause)
 
     def read_related(self) -> tuple[RelatedObjects, Pod, Preview]:

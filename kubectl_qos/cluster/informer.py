@@ -15,15 +15,8 @@ from typing import Final, TypeVar
 
 from msgspec import structs
 
-from kubectl_qos.cluster.kube_api import (
-    KubeApi,
-    KubeletConfigs,
-    UsageChoice,
-    UsageReader,
-    list_path,
-    read_usage,
-    with_shortages,
-)
+from kubectl_qos.cluster import kube_api
+from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, UsageChoice, UsageReader
 from kubectl_qos.cluster.reflector import EventHandler, Reflector
 from kubectl_qos.cluster.source import LIVE, Health, Update
 from kubectl_qos.errors import ApiError, QosError
@@ -369,7 +362,7 @@ class Informer:
             polled=partial(self._polled, NODES),
             refused=self._nodes_refused,
         )
-        self._reflect(list_path("nodes"), "metadata.name", NodeObject, self._interner.node, handler)
+        self._reflect(kube_api.list_path("nodes"), "metadata.name", NodeObject, self._interner.node, handler)
         _start(self._keep_reading_usage)
         _start(self._keep_probing)
 
@@ -441,7 +434,9 @@ class Informer:
             refused=partial(self._pods_refused, namespace),
             arrive=self._store.arrive,
         )
-        self._reflect(list_path("pods", namespace), "spec.nodeName", Pod, self._interner.pod, handler)
+        self._reflect(
+            kube_api.list_path("pods", namespace), "spec.nodeName", Pod, self._interner.pod, handler
+        )
 
     def _reflect(
         self, path: str, field: str, item_type: type[T], keep: Callable[[T], T], handler: EventHandler[T]
@@ -527,8 +522,10 @@ class Informer:
         try:
             nodes = self._store.nodes()
             of = self._store.pod_keys() if self._scope.shard is not None else None
-            usage = read_usage(self._api, self._usage, self._scope.namespace, nodes, self._reader, of)
-            return usage if self._configs is None else with_shortages(self._api, usage)
+            usage = kube_api.read_usage(
+                self._api, self._usage, self._scope.namespace, nodes, self._reader, of
+            )
+            return usage if self._configs is None else kube_api.with_shortages(self._api, usage)
         except Exception as error:  # noqa: BLE001 - nothing else catches what a thread raises
             return Usage({}, Missing("memory usage", f"unexpected {type(error).__name__}: {error}"))
 

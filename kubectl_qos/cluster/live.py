@@ -14,23 +14,12 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from kubectl_qos.cluster import kube_api
 from kubectl_qos.cluster.background import Future
 from kubectl_qos.cluster.documents import metadata_text
 from kubectl_qos.cluster.http import UNDECODABLE, Pager, Progress, RestClient, decode_error
 from kubectl_qos.cluster.informer import POLL_SECONDS, Informer, no_capacity, no_neighbours
-from kubectl_qos.cluster.kube_api import (
-    KubeApi,
-    KubeletConfigs,
-    UsageChoice,
-    UsageReader,
-    list_path,
-    read_events,
-    read_log,
-    read_object,
-    read_pod_events,
-    read_usage,
-    with_shortages,
-)
+from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, UsageChoice, UsageReader
 from kubectl_qos.cluster.source import Source, UpdateStream
 from kubectl_qos.edit.related import (
     AUTOSCALERS,
@@ -201,7 +190,7 @@ class LiveSource(Source):
             return self._api.pod(namespace, name)
         if kind not in WORKLOADS:
             raise InputError(f"{kind} has no pod template")
-        return pod_from_workload(kind, read_object(self._api.client, kind, namespace, name))
+        return pod_from_workload(kind, kube_api.read_object(self._api.client, kind, namespace, name))
 
     def has(self, resource: str, name: str) -> bool:
         """Return whether there is a node or namespace; True also if this user may not ask."""
@@ -213,23 +202,23 @@ class LiveSource(Source):
 
     def raw(self, pod: Pod) -> dict[str, Any]:
         """Read the whole object."""
-        return read_object(self._api.client, pod.kind, pod.namespace, pod.name)
+        return kube_api.read_object(self._api.client, pod.kind, pod.namespace, pod.name)
 
     def raw_node(self, name: str) -> dict[str, Any]:
         """Read the whole node."""
-        return read_object(self._api.client, "Node", "", name)
+        return kube_api.read_object(self._api.client, "Node", "", name)
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
         """Read the events that the cluster still has, by default those of the last hour."""
-        return read_pod_events(self._api.client, pod)
+        return kube_api.read_pod_events(self._api.client, pod)
 
     def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
         """Read what `kubectl logs -p --tail=200` prints. Raises ApiError."""
-        return read_log(self._api.client, pod, container, is_previous=is_previous)
+        return kube_api.read_log(self._api.client, pod, container, is_previous=is_previous)
 
     def event_list(self, namespace: str | None) -> EventList:
         """Read all events of a namespace, or of all, and those of nodes."""
-        return read_events(self._api.client, namespace)
+        return kube_api.read_events(self._api.client, namespace)
 
     def related(self, pod: Pod) -> RelatedObjects:
         """Read the object, its owners, and the limits of its namespace."""
@@ -237,7 +226,7 @@ class LiveSource(Source):
         end = time.monotonic() + SECONDS
         kinds = (LIMIT_RANGES, QUOTAS, AUTOSCALERS, SCALERS, BUDGETS)
         lists = _Lists(client, pod.namespace, end, kinds)
-        raw = read_object(client, pod.kind, pod.namespace, pod.name)
+        raw = kube_api.read_object(client, pod.kind, pod.namespace, pod.name)
         chain = _OwnerChain(client, pod.namespace)
         done = Future(lambda: chain.read(raw)).wait(end - time.monotonic())
         if not done:
@@ -386,8 +375,8 @@ class LiveSource(Source):
         return configs.by_node
 
     def _read_usage(self, scope: Scope, nodes: Collection[str]) -> Usage:
-        usage = read_usage(self._api, self._usage, scope.namespace, nodes, self._reader)
-        return usage if self._configs is None else with_shortages(self._api, usage)
+        usage = kube_api.read_usage(self._api, self._usage, scope.namespace, nodes, self._reader)
+        return usage if self._configs is None else kube_api.with_shortages(self._api, usage)
 
 
 SECONDS: Final = 5.0
@@ -408,7 +397,7 @@ class _Lists:
         self._futures = {kind.kind: Future(partial(self._list, client, kind)) for kind in kinds}
 
     def _list(self, client: RestClient, kind: RelatedKind[T]) -> list[T]:
-        path = list_path(kind.resource, self._namespace, kind.group)
+        path = kube_api.list_path(kind.resource, self._namespace, kind.group)
         return Pager(kind.item_type).list_all(client.without_retries(), path, {}, revision="").items
 
     def take(self, kind: RelatedKind[T]) -> tuple[T, ...]:
@@ -451,7 +440,7 @@ class _OwnerChain:
         if not is_workload(self._kind, str(reference.get("apiVersion", ""))):
             # Its path would take a discovery, and only its name is needed.
             return None
-        raw = read_object(self._client, self._kind, self._namespace, self._name)
+        raw = kube_api.read_object(self._client, self._kind, self._namespace, self._name)
         if reference.get("uid") not in {None, metadata_text(raw, "uid")}:
             raise QosError("another object has its name now: it was deleted and recreated")
         try:
