@@ -298,10 +298,7 @@ def build_parsers() -> dict[str, Parser]:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed words, including shared flags; `command` is None for the terminal UI.
-
-    Raises UsageError.
-    """
+    """Return the parsed words with shared flags; `command` is None for the terminal UI. Raises UsageError."""
     parser = build_parser()
     namespace = argparse.Namespace(readonly=False)
     parser.take_words_left_over(parser.parse_known_args(words, namespace)[1], namespace)

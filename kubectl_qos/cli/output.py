@@ -327,10 +327,7 @@ def klog(level: int, write: Callable[[str], None]) -> Iterator[None]:
 
 
 class LogFile:
-    """A new file that only its owner may read; after `max_bytes` it ends with a line about that.
-
-    Raises OSError.
-    """
+    """A new file for its owner only; after `max_bytes` it ends with a line about that. Raises OSError."""
 
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
         self.path = path

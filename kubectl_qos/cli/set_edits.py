@@ -487,10 +487,7 @@ def write_to_tree(planned_edits: PlannedEdits, options: SetOptions) -> None:
 
 
 def declared(pod: Pod, resolved: sources.ResolvedSource) -> tuple[Mapping[str, Any], Pod]:
-    """Return the object that a manifest declares, the pod or the workload that owns it, and its template.
-
-    Raises QosError.
-    """
+    """Return what a manifest declares, the pod or its workload, and the template. Raises QosError."""
     related = resolved.source.related(pod)
     owner = topmost_workload(related)
     if related.owners and owner is None:

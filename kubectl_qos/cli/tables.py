@@ -136,10 +136,7 @@ def _terminal_table(
 
 
 def watch(command: TableCommand, resolved: ResolvedSource, format_: TableFormat) -> int:
-    """Show the table until it is interrupted or its reader goes away.
-
-    Raises UsageError for a source that does not change.
-    """
+    """Show the table until its reader goes away. Raises UsageError for a source that does not change."""
     if not resolved.source.is_live:
         raise UsageError(f"-w needs a cluster: {resolved.source.title} does not change")
     with closing(resolved.source.follow(command.scope(resolved))) as stream:

@@ -25,10 +25,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 
 
 class Driver(ABC):
-    """One change of a cluster.
-
-    Only `advance` replaces its `state`; the writer is None if nothing can be sent.
-    """
+    """One change of a cluster. Only `advance` replaces its `state`; without requests the writer is None."""
 
     state: Apply
 

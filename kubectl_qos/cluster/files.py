@@ -216,10 +216,7 @@ class FileSource(Source):
         return EventList(in_order(events), of_nodes=any(event.is_of_node for event in events))
 
     def related(self, pod: Pod) -> RelatedObjects:
-        """Return the object with its owners and the limits of its namespace in the same files.
-
-        Raises InputError.
-        """
+        """Return the object with its owners and its namespace's limits in the files. Raises InputError."""
         from kubectl_qos.edit.related import related_in_files
 
         objects = [*self.raw_objects()]
@@ -266,10 +263,7 @@ class FileSource(Source):
         return FileEdit(name, content, changed)
 
     def _contents(self, problems: list[InputError] | None = None) -> Iterator[tuple[str, bytes]]:
-        """Yield every file.
-
-        Raises InputError for a path that cannot be read, unless `problems` collect it.
-        """
+        """Yield every file. Raises InputError for an unreadable path, unless `problems` collect it."""
         built = [(self._built_name, self._kustomize)] if self._kustomize is not None else []
         named = [Path(path) for path in self._any_files if Path(path).is_file()]
         left_out = self._left_out(named)
@@ -442,18 +436,12 @@ def pod_from_yaml(text: str) -> Pod:
 
 
 def pod_from_client(pod: Any) -> Pod:
-    """Convert a `V1Pod` of the official Python client (kubernetes.client).
-
-    Raises InputError for anything else.
-    """
+    """Convert a `V1Pod` of the official client (kubernetes.client). Raises InputError for anything else."""
     return _from_client(pod, Pod, "V1Pod")
 
 
 def node_from_client(node: Any) -> Node:
-    """Convert a `V1Node` of the official client, with the default kubelet.
-
-    Raises InputError for anything else.
-    """
+    """Convert a `V1Node` of that client, with the default kubelet. Raises InputError for anything else."""
     raw = _from_client(node, NodeObject, "V1Node")
     release = Release.of_kubelet(raw.status.node_info.kubelet_version)
     return node_from_object(raw, Kubelet.defaults(release))

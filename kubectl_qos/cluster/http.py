@@ -52,10 +52,7 @@ _CLOCK_TOLERANCE: Final = timedelta(seconds=5)
 
 
 class RestClient:
-    """Sends GETs to one server, and repeats them after its Retry-After.
-
-    An error is an ApiError in kubectl's words.
-    """
+    """Sends GETs to one server, again after its Retry-After. An error is an ApiError in kubectl's words."""
 
     def __init__(self, connection: Connection, *, retries: bool = True) -> None:
         self._connection = connection
@@ -124,10 +121,7 @@ class RestClient:
 
 
 def retrying(send: Callable[[], T], what: str, deadline: float | None = None) -> T:
-    """Call `send` again after each ApiError with `retry_after`, until the monotonic deadline.
-
-    Return its result.
-    """
+    """Return the result of `send`, called again after an ApiError's `retry_after`, until the deadline."""
     for _ in range(MAX_RETRIES):
         try:
             return send()
@@ -141,10 +135,7 @@ def retrying(send: Callable[[], T], what: str, deadline: float | None = None) ->
 
 
 def read_body(response: BaseHTTPResponse, server: str, max_bytes: int | None = None) -> bytes:
-    """Return the body of a success.
-
-    Raises ServerUnreachable if it breaks off, ApiError for another status.
-    """
+    """Return the body of a success. Raises ServerUnreachable if it breaks off, ApiError for another one."""
     if not _is_success(response):
         raise read_api_error(response)
     try:

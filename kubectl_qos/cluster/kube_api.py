@@ -262,10 +262,7 @@ def list_path(resource: str, namespace: str | None = None, group: str = "/api/v1
 
 
 def read_object(client: RestClient, kind: str, namespace: str, name: str) -> dict[str, Any]:
-    """Read a pod or workload as plain JSON with its kind, nothing left out.
-
-    Raises QosError for anything else.
-    """
+    """Read a whole pod or workload as plain JSON with its kind. Raises QosError for anything else."""
     what = f"{kind} {name}"
     raw = decode_body(_object, client.whole(api_path(kind, namespace, name), {}), what)
     check_object(raw, kind, name, what)

@@ -172,10 +172,7 @@ class Source(Protocol):
         return True
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
-        """Return the events about a pod and its node's memory, the newest last.
-
-        Raises QosError without access.
-        """
+        """Return the events about a pod and its node's memory, the newest last. Raises QosError."""
         return ()
 
     def event_list(self, namespace: str | None) -> EventList:
@@ -210,20 +207,14 @@ class Source(Protocol):
         raise self._without_objects()
 
     def related(self, pod: Pod) -> RelatedObjects:
-        """Return an object, its owners and limits, and what is missing.
-
-        Raises QosError without the object.
-        """
+        """Return an object, its owners and limits, and what is missing. Raises QosError if it is gone."""
         raise self._without_objects()
 
     def _without_objects(self) -> QosError:
         return QosError(f"the store has no objects, owners or limits: {self.title} is rebuilt from metrics")
 
     def log(self, pod: Pod, container: str, *, is_previous: bool) -> str:
-        """Return the last lines of a container, of its previous run or of this.
-
-        Raises QosError without any.
-        """
+        """Return the last lines of a container, of its previous run or of this. Raises QosError."""
         raise QosError(f"{self.title} has no logs of containers")
 
     def writer(self) -> Writer:

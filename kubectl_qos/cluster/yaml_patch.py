@@ -124,10 +124,7 @@ def patch_object(
 
 
 def patch_document(content: bytes, document: FileDocument, wanted: Any) -> bytes:
-    """Change a document to another value, in few places.
-
-    Raises InputError if the document had to be rewritten.
-    """
+    """Change a document in few places. Raises InputError if it had to be rewritten."""
     import yaml
 
     text, value = document.text, document.value

@@ -89,10 +89,7 @@ def load_state(path: Path | None) -> UiState:
 
 
 def save_state(path: Path | None, state: UiState) -> bool:
-    """Write the file for its owner only, if possible.
-
-    Raises TypeError or ValueError if `view` is not JSON.
-    """
+    """Write the file for its owner only, if possible. Raises TypeError or ValueError if `view` is no JSON."""
     if path is None:
         return False
     text = json.dumps({"version": _STATE_VERSION, **asdict(state.shortened())}, allow_nan=False)

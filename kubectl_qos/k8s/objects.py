@@ -536,10 +536,7 @@ def _json_type(raw: object) -> str:
 
 
 def resource_list(raw: Mapping[str, object]) -> ResourceList:
-    """Convert a ResourceList of texts or numbers.
-
-    Raises QuantityError with the resource and Kubernetes' message.
-    """
+    """Convert a ResourceList of texts or numbers. Raises QuantityError, which names the resource."""
     parsed = {}
     for name, value in raw.items():
         try:

@@ -177,10 +177,7 @@ class Release(NamedTuple):
 
     @staticmethod
     def of(version: str, gates: Mapping[str, bool] | None = None) -> Release:
-        """Return the release of `1.36`, `v1.36.2` or `v1.31.4-eks-0123`; see `ignored_gates`.
-
-        Raises InputError.
-        """
+        """Return the release of `1.36` or `v1.31.4-eks-0123`; see `ignored_gates`. Raises InputError."""
         return _release(version, tuple(sorted((gates or {}).items())))
 
     @staticmethod

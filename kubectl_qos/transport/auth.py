@@ -199,10 +199,7 @@ class ExecPlugin:
             return self._unexpired().pair
 
     def renew(self, refused: str) -> bool:
-        """Run the plugin again, unless another thread that was refused did.
-
-        Return whether anything changed.
-        """
+        """Run the plugin again, unless another refused thread did. Return whether anything changed."""
         with self._lock:
             old = self._unexpired()
             if old.authorization == refused:
