@@ -64,17 +64,9 @@ async def serve(  # noqa: PLR0913 - the flags of a command
 ) -> int:
     """Serve until a signal comes. Return the exit code that shells give to that signal.
 
-    Args:
-        arguments: those of the UI behind each page.
-        address: the IP address or name to listen on.
-        port: the port to listen on; 0 is any free one.
-        names: further Host names of the server.
-        browse: open the page in a browser of this machine.
-        started: called with the URL, which has the token, once the server listens.
-        warn: called with sentences for the person who started the server.
-
-    Raises:
-        QosError: it cannot listen on the address or port.
+    `arguments` are those of the UI behind each page, `names` further Host names of the server; port 0 is any
+    free one. `started` gets the URL with the token once the server listens, `warn` sentences for the person
+    who started it; `browse` opens the page on this machine. Raises QosError if it cannot listen there.
     """
     listening = _listen(address, port)
     ip, port = listening.getsockname()[:2]
@@ -110,12 +102,7 @@ def _browse(url: str, warn: Callable[[str], None]) -> None:
 
 
 class Pages:
-    """The responses to authenticated requests.
-
-    Args:
-        arguments: those of the UI behind each page.
-        authenticator: decides which requests are answered.
-    """
+    """The responses to authenticated requests; `arguments` are those of the UI behind each page."""
 
     def __init__(self, arguments: Sequence[str], authenticator: Authenticator) -> None:
         self._arguments = arguments
@@ -181,17 +168,12 @@ class Pages:
                     await session.receive(message.data)
         finally:
             # A task of its own: aiohttp may cancel this one when the browser has gone.
-            closing = asyncio.create_task(self._close_session(session))
+            closing = asyncio.create_task(session.stop())
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
+            closing.add_done_callback(lambda _: self._sessions.discard(session))
             await asyncio.shield(closing)
         return page
-
-    async def _close_session(self, session: Session) -> None:
-        try:
-            await session.stop()
-        finally:
-            self._sessions.discard(session)
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
         key = request.match_info["key"]
@@ -260,13 +242,7 @@ def _stop_signal() -> asyncio.Future[int]:
 
 
 class Authenticator:
-    """Authenticates the requests to one server.
-
-    Args:
-        address: the IP address or name that it listens on.
-        port: the port that it listens on.
-        names: further Host names of it, each `NAME` or `NAME:PORT`.
-    """
+    """Authenticates the requests to a server; `names` are further Host names, each `NAME` or `NAME:PORT`."""
 
     def __init__(self, address: str, port: int, names: Iterable[str] = ()) -> None:
         self._address = address.lower()

@@ -29,12 +29,8 @@ class Session(AppService):
     """Relays messages between a page and its process until either ends.
 
     textual-serve would run its command by a shell and write errors to stdout; this runs the arguments without
-    one, shows errors in the page, and ends the process in any case.
-
-    Args:
-        arguments: those of the UI.
-        socket: the connection to the page.
-        downloads: where files that the process delivers are registered.
+    one, shows errors in the page, and ends the process in any case. Files that it delivers are registered in
+    `downloads`.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ def test_a_command_that_breaks_found_nothing(
     def broken(_: object) -> int:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(verify, "_run", broken)
+    monkeypatch.setattr(verify, "_choose_reader", broken)
     monkeypatch.setattr(setting, "_set", broken)
     assert main(["verify", "pod/a", "--demo"]) == 2
     assert main(["set", "pod/a", "--limits", "memory=1Gi", "--demo", "--exit-code"]) == 2
