@@ -16,8 +16,8 @@ from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.settings import ContextSettings, UserSettings
 from kubectl_qos.edit import apply_state
-from kubectl_qos.edit.apply_state import ConflictError, DryRunResult
-from kubectl_qos.edit.edits import PatchRequest, Side
+from kubectl_qos.edit.apply_state import ConflictError
+from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.history import EntryState, ValueConflict
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.status import Progress, Stage, TrialPlan
@@ -146,25 +146,6 @@ async def test_a_strategy_is_chosen_copied_and_never_written_by_reflex() -> None
         await pilot.click("#yes")
         await pilot.until(lambda: pilot.screen_name == "ProgressScreen")
         assert len(writer_of(pilot).heard_of("write")) == 1
-
-
-async def test_the_dry_run_by_one_key_says_what_the_server_would_store_otherwise() -> None:
-    def less(request: PatchRequest) -> DryRunResult:
-        return DryRunResult(
-            request, (structs.replace(request.edits[0], quantity=Quantity.parse("768Mi")),), {}, ("old API",)
-        )
-
-    async with strategies() as pilot:
-        writer_of(pilot).dry_runs = [less]
-        await pilot.keys("d")
-        await pilot.seen("dry run: the server accepts it")
-        assert "! c requests.memory would be stored as 768Mi, not 1Gi" in pilot.words
-        assert "! the server warns: old API" in pilot.words
-        assert [kind for kind, _ in writer_of(pilot).heard] == ["dry run"]
-        await pilot.keys("a")
-        assert pilot.screen_name == "ConfirmWrite"
-        assert "would be stored as 768Mi, not 1Gi" in pilot.words, "also where it is confirmed"
-        assert [kind for kind, _ in writer_of(pilot).heard] == ["dry run"], "it need not be requested twice"
 
 
 async def test_a_dry_run_that_is_answered_late_opens_nothing_over_another_screen() -> None:

@@ -23,20 +23,6 @@ def explanation(pilot: Run) -> str:
     return "\n".join(line.text for line in panel.text_lines(200))
 
 
-async def test_the_cursor_is_explained_and_another_node_begins_with_its_next_victim() -> None:
-    async with running(None, "j") as pilot:
-        assert "BestEffort, rank 2 of 17 on worker-2" in explanation(pilot)
-        await pilot.keys("G")
-        assert "huge-0" in explanation(pilot)
-        await pilot.keys("tab", "j")
-        table = pilot.main.table
-        assert table.row is not None
-        assert (table.row.rank, table.cursor) == (1, 0)
-        assert pilot.names == [row.name for row in build_rows(demo(), Scope(node="worker-2")).rows]
-        await pilot.keys("G")
-        assert pilot.names == ["huge-0"], "the last line are the pods without a node"
-
-
 async def test_letters_of_a_filter_do_not_explain_the_same_pod_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the list of a wide screen is the explanation, which for 150,000 pods takes longer than a key."""
     requests: list[tuple[Any, ...]] = []

@@ -449,27 +449,6 @@ async def test_the_pod_of_a_template_has_no_events_and_stays_as_it_is(tmp_path: 
         assert subject(pilot).startswith("deployment web")
 
 
-async def test_the_summary_and_the_cheapest_changes_come_first() -> None:
-    async with running(None, "d", size=(120, 40)) as pilot:
-        await pilot.seen("Cheapest changes for a full node")
-        shown = " ".join(documents(pilot).split())
-        assert "the kernel's next victim if worker-2 is full: rank 1 of 17" in shown
-        assert "667 base ▒ +646 oom_score_adj █ +77 memory = 1390" in shown
-        assert "c: memory 1.9Gi (494080 pages) + 969 × 4194 = 4558066, 1086/1000 of 4194304 pages" in shown
-        assert "c requests.memory 512Mi → 705Mi outlives batch/crunch-x2k9f" in shown
-        left, right = (pilot.app.screen.query_one(name).region for name in ("#left", "#right"))
-        assert (left.y, left.right) == (right.y, right.x), "beside each other"
-        await pilot.resize_terminal(200, 40)
-        await pilot.pause()
-        left, right = (pilot.app.screen.query_one(name).region for name in ("#left", "#right"))
-        assert (left.y, left.right) == (right.y, right.x)
-        await pilot.resize_terminal(100, 30)
-        await pilot.pause()
-        left, right = (pilot.app.screen.query_one(name).region for name in ("#left", "#right"))
-        assert left.width == 99
-        assert right.y >= left.bottom
-
-
 async def test_the_next_death_is_in_sight_also_where_no_change_is_cheap() -> None:
     async with running(None, size=(80, 24)) as pilot:
         screen = await explain(pilot, "db-0")

@@ -151,20 +151,6 @@ async def test_cells_are_measured_on_a_sample_only() -> None:
     assert len(requested) <= 300
 
 
-async def test_header_and_rows_are_aligned() -> None:
-    app = TableApp([Row("a", 1), Row("long-name", 12345678)])
-    async with app.run_test(size=(40, 6)) as pilot:
-        await pilot.pause()
-        assert lines(app) == [
-            "  NAME▼          SIZE",
-            "> a                 1",
-            "  long-name  12345678",
-            "",
-            "",
-            "",
-        ]
-
-
 async def test_order_and_cursor_stay_through_a_refresh() -> None:
     app = TableApp(three := [Row("a", 1), Row("b", 3), Row("c", 2)])
 

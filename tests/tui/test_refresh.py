@@ -10,7 +10,7 @@ from rich.color import ColorSystem
 from textual._compositor import LayoutUpdate
 
 from kubectl_qos.errors import ApiError, ServerUnreachable
-from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Missing
 from kubectl_qos.tui.screens.base import TitleLine
 from kubectl_qos.tui.widgets.line_table import LineTable
 from tests.tui.sources import Run, ScriptedSource, demo, running, with_usage, without
@@ -171,19 +171,6 @@ async def test_a_refresh_during_a_request_sends_one_more() -> None:
         source.hold.set()
         await pilot.until(lambda: len(pilot.names) == 59)
         assert len(source.requested) == 2
-
-
-async def test_the_narrower_request_is_remembered_and_shown() -> None:
-    def own_only(scope: Scope) -> Snapshot:
-        if scope.namespace is None:
-            raise ApiError("Error from server (Forbidden): pods is forbidden", status=403)
-        return demo()
-
-    source = ScriptedSource(own_only, default_namespace="shop")
-    async with running(source) as pilot:
-        assert "note: only namespace shop is shown: Error from server (Forbidden)" in pilot.text
-        await pilot.refresh()
-        assert [scope.namespace for scope in source.requested] == [None, "shop", "shop"]
 
 
 async def test_a_preview_names_what_is_missing_and_its_time() -> None:
