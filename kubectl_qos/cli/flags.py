@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from kubectl_qos.errors import InputError, QosError, UsageError
 
-TEMPLATES: Final = ("jsonpath", "custom-columns")
-"""Formats of -o that take a template, as of kubectl."""
+TEMPLATES: Final = ("jsonpath", "custom-columns", "jsonpath-file", "custom-columns-file")
+"""Formats of -o that take a template or a file with one, as of kubectl."""
 
 
 def add_shared_flags(parser: argparse.ArgumentParser) -> None:
@@ -275,11 +275,17 @@ class Formats(tuple[str, ...]):
 
 
 def add_output(parser: argparse._ActionsContainer, *formats: str, help_: str = "output format") -> None:
-    """Add -o with these formats, and templates if there is JSON."""
+    """Add -o with these formats, and --template if there is JSON."""
     has_values = "json" in formats
     formats = (*formats, "name") if has_values and "name" not in formats else formats
-    metavar = "|".join((*formats, *(f"{name}=…" for name in TEMPLATES if has_values)))
+    metavar = "|".join((*formats, *(f"{name}=…" for name in TEMPLATES[:2] if has_values)))
     parser.add_argument("-o", "--output", choices=Formats(formats), metavar=metavar, help=help_)
+    if has_values:
+        parser.add_argument(
+            "--template",
+            metavar="TEMPLATE",
+            help="the template for -o jsonpath or custom-columns, if -o does not have it",
+        )
 
 
 def add_no_headers(parser: argparse.ArgumentParser) -> None:

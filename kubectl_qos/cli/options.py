@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from kubectl_qos.cli.flags import given_shared_flags
+from kubectl_qos.cli.flags import TEMPLATES, given_shared_flags
 from kubectl_qos.errors import UsageError
 from kubectl_qos.transport import ConnectionOptions
 
@@ -189,6 +189,7 @@ def parse_options(options_type: type[OptionsT], namespace: argparse.Namespace) -
     """Make options from a parsed command line, each field from the value of its name.
 
     The fields in `_GROUPS` are options themselves; `flags` are the shared flags as they were given.
+    Raises UsageError for --template without the -o that it belongs to.
     """
     values: dict[str, Any] = {}
     for option in fields(options_type):
@@ -199,6 +200,13 @@ def parse_options(options_type: type[OptionsT], namespace: argparse.Namespace) -
             values[name] = given_shared_flags(namespace)
         elif name in namespace:
             value = getattr(namespace, name)
+            if name == "output" and getattr(namespace, "template", None) is not None:
+                if value not in TEMPLATES:
+                    raise UsageError(
+                        "--template without -o is a Go template, which is not supported",
+                        hint="-o jsonpath --template '{.items[*].pod}'",
+                    )
+                value = f"{value}={namespace.template}"
             values[name] = tuple(value) if isinstance(value, list) else value
     return options_type(**values)
 

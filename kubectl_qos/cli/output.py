@@ -21,7 +21,7 @@ from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kubectl_qos.errors import QosError, UsageError, without_secrets
+from kubectl_qos.errors import InputError, QosError, UsageError, without_secrets
 from kubectl_qos.present.format import arrived_text, escape, is_utf8, replace_signs
 
 if TYPE_CHECKING:
@@ -87,16 +87,29 @@ def print_document(
     else:
         from kubectl_qos.present.jsonpath import render_columns, render_jsonpath
 
-        if not template and name == "jsonpath":
+        if name.endswith("-file"):
+            template = _read_template(template, columns=name.startswith("custom"))
+        if not template and name.startswith("jsonpath"):
             raise UsageError("template format specified but no template given")
         document = with_metadata(document)
-        if name == "jsonpath":
+        if name.startswith("jsonpath"):
             text = render_jsonpath(template, document)
         else:
             text = render_columns(template, document, headers=headers)
         if sys.stdout is not None and sys.stdout.isatty():
             text = re.sub(r"[^\n\t]+", lambda match: escape(match[0]), text)
         print_text(text)
+
+
+def _read_template(path: str, *, columns: bool) -> str:
+    """Return the template in a file; for columns its first line has the headers, its second the paths."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise InputError(f"error reading --template {path}: {reason}") from None
+    lines = [*text.split("\n"), ""]
+    return ",".join(map(":".join, zip(lines[0].split(), lines[1].split(), strict=False))) if columns else text
 
 
 def print_items(items: Iterable[Document], format_: str, *, at: str = "") -> None:

@@ -134,8 +134,9 @@ def test_a_mistyped_command_is_answered_with_the_nearest(word: str, near: str) -
 
 
 def test_an_unknown_format_is_answered_with_all_that_there_are() -> None:
-    formats = "json, yaml, name, jsonpath=…, custom-columns=…"
-    wrong = f"argument -o/--output: invalid choice: 'xml' (choose from {formats})"
-    assert str(refused("version", "-o", "xml")) == wrong
+    all_formats = "jsonpath=…, custom-columns=…, jsonpath-file=…, custom-columns-file=…"
+    assert str(refused("version", "-o", "xml")) == (
+        f"argument -o/--output: invalid choice: 'xml' (choose from json, yaml, name, {all_formats})"
+    )
     assert str(refused("host", "-o", "xml")).count("jsonpath=") == 1
     assert parse(["top", "-o", "jsonpath={.items}"]).output == "jsonpath={.items}"

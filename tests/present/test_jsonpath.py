@@ -70,6 +70,7 @@ def test_null_is_none_as_an_absent_field_is() -> None:
 COMMANDS: Final[tuple[tuple[str, Any], ...]] = (
     ("top -A -o jsonpath={.kind}", "PodRankList"),
     ('top nodes -o jsonpath={.items[?(@.node=="worker-2")].node}', "worker-2"),
+    ("top -A -o jsonpath --template {.apiVersion}", "kubectl-qos/v1"),
     ("simulate node/worker-2 --free 1Gi -o jsonpath={.steps[0].mechanism}", "node"),
     ("tree node/worker-2 -o jsonpath={.kind}", "CgroupTree"),
     ("version --client -o jsonpath={.kind}", "Version"),
@@ -93,9 +94,26 @@ def test_commands_take_templates_and_print_names(tmp_path: Path, words: str, pri
     assert (done.out, done.code) == (prints, 0)
 
 
+def test_templates_come_from_files(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    (tmp_path / "t").write_text("{.kind}")
+    (tmp_path / "c").write_text("NODE  KIND\n.node .kind\n")
+    assert run("tree", "node/worker-2", "--demo", "-o", "jsonpath-file=t").out == "CgroupTree"
+    assert run("tree", "node/worker-2", "--demo", "-o", "custom-columns-file=c").lines[0].split() == [
+        "NODE",
+        "KIND",
+    ]
+    missing = run("tree", "node/worker-2", "--demo", "-o", "jsonpath-file=none")
+    assert (missing.code, missing.err) == (
+        1,
+        "error: error reading --template none: No such file or directory\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["--template", "{{.kind}}"], "--template without -o is a Go template, which is not supported"),
         (["-o", "go-template={{.kind}}"], "Go templates are not supported"),
         (["-o", "custom-columns"], "custom-columns format specified but no custom columns given"),
         (["-o", "jsonpath"], "template format specified but no template given"),
