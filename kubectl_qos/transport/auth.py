@@ -37,6 +37,17 @@ from kubectl_qos.transport.tls import KeyPair, load_pair, read_pem
 FILE_SECONDS: Final = 60.0
 """How long the content of a file is used before the file is read again."""
 
+_REMOVED_PROVIDERS: Final = {
+    "gcp": (
+        '"gke-gcloud-auth-plugin"',
+        "https://cloud.google.com/blog/products/containers-kubernetes/kubectl-auth-changes-in-gke",
+    ),
+    "azure": (
+        "https://github.com/Azure/kubelogin",
+        "https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins",
+    ),
+}
+
 
 class Credentials(Protocol):
     """The credentials of a connection; used by several threads."""
@@ -62,11 +73,20 @@ def load_credentials(context: ResolvedContext, *, secure: bool, has_terminal: bo
     if provider is None:
         return static
     name = provider.get("name") or ""
+    if name in _REMOVED_PROVIDERS:
+        replacement, url = _REMOVED_PROVIDERS[name]
+        raise QosError(
+            f"The {name} auth plugin has been removed. Please use the {replacement} kubectl/client-go"
+            f" credential plugin instead. See {url} for further details"
+        )
     if name == "oidc" and static.authorization():
         return static
-    # Kubectl has that of oidc, which writes new tokens into the kubeconfig; those of gcp and azure are gone.
-    hint = "use an exec plugin, such as gke-gcloud-auth-plugin or kubelogin"
-    raise QosError(f'no Auth Provider found for name "{name}"', hint)
+    if name == "oidc":
+        raise QosError(
+            'the auth provider "oidc" is not supported: it writes new tokens into the kubeconfig',
+            hint="use an exec plugin, such as https://github.com/int128/kubelogin",
+        )
+    raise QosError(f'no Auth Provider found for name "{name}"')
 
 
 def auth_method(user: Entry) -> str:

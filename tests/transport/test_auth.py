@@ -132,7 +132,7 @@ def test_the_legacy_provider_of_oidc_is_refused_unless_there_is_a_token(
     server: HttpsServer, connect_to: ConnectTo
 ) -> None:
     provider = {"name": "oidc", "config": {"id-token": "x"}}
-    with pytest.raises(QosError, match='no Auth Provider found for name "oidc"') as caught:
+    with pytest.raises(QosError, match='"oidc" is not supported') as caught:
         connect_to(server, user={"auth-provider": provider})
     assert "kubelogin" in (caught.value.hint or "")
     user = {"auth-provider": provider, "token": "t"}
