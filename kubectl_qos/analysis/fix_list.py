@@ -73,13 +73,6 @@ class FixList:
     """Findings that refuse a fix, by its number."""
 
 
-class _Waiting(NamedTuple):
-    """The name of a node, and the urgency of its first death if known."""
-
-    urgency: Urgency | None
-    node: str
-
-
 def fixes_on_nodes(
     snapshot: Snapshot,
     nodes: Sequence[str],
@@ -122,7 +115,7 @@ def fixes_on_nodes(
         advised += [model] if model.recommending else []
         unfixed += of_node.unfixed
     in_order = tuple(sorted(fixes, key=order_of_fixes))
-    further = {node.node for node in waiting}
+    further = {name for _, name in waiting}
     if further:
         in_order, rest = in_order[:most], in_order[most:]
         further.update(fix.pod.node_name for fix in rest)
@@ -147,18 +140,21 @@ def ended_pods(models: Iterable[NodeModel], scope: Scope) -> tuple[Pod, ...]:
 
 def _waiting(
     snapshot: Snapshot, nodes: Iterable[str], scope: Scope, profiles: ProfileCache, *, by_urgency: bool
-) -> tuple[list[_Waiting], list[str]]:
-    """Return the nodes to search (by urgency those without a death first), and why others are unknown."""
+) -> tuple[list[tuple[Urgency | None, str]], list[str]]:
+    """Return the nodes to search, with the urgency of their first deaths, and why others are unknown.
+
+    If it is by urgency, those without a death are the first.
+    """
     if not by_urgency:
-        return [_Waiting(None, name) for name in nodes], []
-    waiting, problems = list[_Waiting](), list[str]()
+        return [(None, name) for name in nodes], []
+    waiting, problems = list[tuple[Urgency | None, str]](), list[str]()
     for name in nodes:
         model = node_model(snapshot, name, profiles)
         try:
-            waiting.append(_Waiting(next_urgency(model, keys_in_scope(model, scope)), name))
+            waiting.append((next_urgency(model, keys_in_scope(model, scope)), name))
         except InputError as error:
             problems.append(str(error))
-    return sorted(waiting, key=lambda node: (node.urgency is not None, node.urgency)), problems
+    return sorted(waiting, key=lambda node: (node[0] is not None, node[0])), problems
 
 
 def _without_rankings(fix: Fix) -> Fix:
@@ -324,23 +320,16 @@ def _is_unexplained(kill: Kill) -> bool:
     return kill.diagnosis.mechanism in {Mechanism.UNKNOWN, Mechanism.KERNEL} and not is_lost
 
 
-class PlannedMove(NamedTuple):
-    """A pod's edits and the plan of its node."""
-
-    plan: PriorityPlan
-    move: Move
-
-
 class MoveRow(NamedTuple):
-    """Edits of a pod, or of all pods of a workload, with their number from 1."""
+    """Edits of a pod, or of all pods of a workload, with the plans of their nodes; numbers begin with 1."""
 
     number: int
-    moves: tuple[PlannedMove, ...]
+    moves: tuple[tuple[PriorityPlan, Move], ...]
 
     @property
     def move(self) -> Move:
         """The first move, of the highest priority on its node."""
-        return self.moves[0].move
+        return self.moves[0][1]
 
     @property
     def solves(self) -> list[Inversion]:
@@ -349,7 +338,7 @@ class MoveRow(NamedTuple):
 
     def on_node(self, plan: PriorityPlan) -> list[Move]:
         """Return the moves of pods on a node."""
-        return [row.move for row in self.moves if row.plan is plan]
+        return [move for own, move in self.moves if own is plan]
 
     @property
     def tightest(self) -> tuple[PriorityPlan, int]:
@@ -377,11 +366,11 @@ class Plans:
     @property
     def rows(self) -> list[MoveRow]:
         """All moves, numbered, highest priority first; moves of a workload share a number."""
-        rows = dict[object, list[PlannedMove]]()
+        rows = dict[object, list[tuple[PriorityPlan, Move]]]()
         for plan in self.plans:
             for move in plan.moves:
-                rows.setdefault(move.workload or id(move), []).append(PlannedMove(plan, move))
-        ordered = sorted(rows.values(), key=lambda some: -priority_of(some[0].move.pod))
+                rows.setdefault(move.workload or id(move), []).append((plan, move))
+        ordered = sorted(rows.values(), key=lambda some: -priority_of(some[0][1].pod))
         return [MoveRow(number, tuple(some)) for number, some in enumerate(ordered, start=1)]
 
 
@@ -431,7 +420,7 @@ def with_refusals(offers: _Offers, read: Callable[[Pod], RelatedObjects | None])
     changes: Iterable[tuple[Fix | Move, int]] = (
         [(fix, 0) for fix in offers.fixes]
         if isinstance(offers, FixList)
-        else [(row.move, sum(planned.move.more_bytes for planned in row.moves)) for row in offers.rows]
+        else [(row.move, sum(move.more_bytes for _, move in row.moves)) for row in offers.rows]
     )
     for number, (change, more_bytes) in enumerate(changes, 1):
         pod, related = change.pod, read(change.pod)

@@ -16,7 +16,7 @@ from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, NodeSetup, Origin
 from kubectl_qos.k8s.objects import NodeObject, Pod
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import PodKey, memory_psi
+from kubectl_qos.k8s.usage import NO_PSI, PodKey, PsiData, memory_psi
 from kubectl_qos.qos.eviction import (
     Due,
     NodeMemory,
@@ -33,7 +33,7 @@ from kubectl_qos.qos.killers import BY_RANK
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import Basis, ProfileCache, Profiles, Ranking, rank_node
 from kubectl_qos.qos.simulation.next_death import NextDeath, first_deaths
-from kubectl_qos.qos.simulation.node_state import growth_on, ranked_node_state
+from kubectl_qos.qos.simulation.node_state import NodeState, growth_on, ranked_node_state
 
 _PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "pids"}
 
@@ -69,9 +69,8 @@ class NodeRow:
     to_soft_eviction: int | None
     configured: bool
     windows: bool = False
-    psi10: float | None = None
-    """PSI some avg10 of memory, in percent."""
-    psi60: float | None = None
+    psi: PsiData = NO_PSI
+    """Pressure of memory, `some`."""
     whole: int | None = None
     own: int | None = None
     is_bound: bool = False
@@ -186,7 +185,8 @@ def _build_row(
     whole, own = snapshot.node_usage.get(name), snapshot.own_bytes(name)
     due = eviction_due(setup, ((row.pod, row.usage) for row in ranking.pods), own)
     used, evictable = memory.used_bytes, evictable_capacity(setup) or 0
-    psi, deaths = memory_psi(snapshot.pressure.get(name)), _first_deaths(setup, ranking, own, snapshot)
+    state = ranked_state(snapshot, setup, ranking)
+    deaths = first_deaths(state, (BY_RANK,)) if state is not None else []
     row = NodeRow(
         name=name,
         memory=memory,
@@ -201,8 +201,7 @@ def _build_row(
         to_soft_eviction=to_soft_eviction(setup, used, whole, due) if used is not None else None,
         configured=kubelet.origin("eviction_hard") is not Origin.ASSUMED,
         windows=setup.node.is_windows,
-        psi10=psi.avg10,
-        psi60=psi.avg60,
+        psi=memory_psi(snapshot.pressure.get(name)),
         whole=whole,
         own=own,
         is_bound=own is None or ranking.without_usage > 0,
@@ -211,14 +210,14 @@ def _build_row(
     return CachedRow(row, order, made_from)
 
 
-def _first_deaths(
-    setup: NodeSetup, ranking: Ranking, own_bytes: int | None, snapshot: Snapshot
-) -> list[NextDeath]:
+def ranked_state(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> NodeState | None:
+    """Return a node with its growth; None if nobody kills there (Windows)."""
+    name = setup.node.name
     try:
-        state = ranked_node_state(ranking, setup, own_bytes=own_bytes)
+        state = ranked_node_state(ranking, setup, own_bytes=snapshot.own_bytes(name))
     except InputError:
-        return []
-    return first_deaths(replace(state, growth=growth_on(snapshot, setup.node.name)), (BY_RANK,))
+        return None
+    return replace(state, growth=growth_on(snapshot, name))
 
 
 def worst_node_first(row: NodeRow) -> tuple[object, ...]:

@@ -107,16 +107,6 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
         return self.pod.spec.node_name
 
     @property
-    def psi10(self) -> float | None:
-        """PSI some avg10 of memory, in percent."""
-        return self.psi.avg10
-
-    @property
-    def psi60(self) -> float | None:
-        """PSI some avg60 of memory, in percent."""
-        return self.psi.avg60
-
-    @property
     def adj_range(self) -> tuple[int, int] | None:
         """Bounds of oom_score_adj; None on Windows, which has none."""
         unknown = None if self.windows else UNKNOWN_BURSTABLE_ADJ

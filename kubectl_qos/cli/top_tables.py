@@ -30,14 +30,13 @@ from kubectl_qos.k8s.objects import NodeObject
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import UsageOrigin, origin_of
-from kubectl_qos.present import groups, node_columns, pod_columns
+from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.format import NONE, escape
 from kubectl_qos.present.list_notes import (
     eviction_notes,
     node_table_notes,
     pod_table_notes,
     usage_sentence,
-    usage_values,
 )
 from kubectl_qos.present.next_death import rank_notes
 from kubectl_qos.present.output import Column, Needs, RowT, column, find_column
@@ -84,6 +83,9 @@ class PodTable:
         sampled = table.sampled if any(row.memory is not None for row in rows) else None
         if sampled is not None and self._is_fleet:
             sampled = sampled._replace(oldest="", newest="")  # clusters differ by seconds: one note for all
+        usage = None
+        if sampled is not None:
+            usage = {"origin": sampled.origin, "oldestTime": sampled.oldest, "newestTime": sampled.newest}
         keys = [] if self._options.format.has_every_column else self._keys(table, scope)
         nothing = f"No resources of risk {min_risk} or higher found" if min_risk else "No resources found"
         return TableView(
@@ -113,7 +115,7 @@ class PodTable:
                 snapshot.nodes,
             ),
             ages=(usage_sentence(sampled, now, snapshot.history),) if sampled is not None else (),
-            facts={"usage": usage_values(sampled) if sampled is not None else None},
+            facts={"usage": usage},
             at=snapshot.at,
             order=order,
             group=self._group(table, scope),
@@ -218,8 +220,8 @@ class GroupTable:
 
     def __init__(self, options: TableOptions, kind: str) -> None:
         self._options, self._kind = options, kind
-        self._columns: Mapping[str, groups.GroupColumn] = (
-            groups.NAMESPACE_COLUMNS if kind == "Namespace" else groups.WORKLOAD_COLUMNS
+        self._columns: Mapping[str, node_columns.GroupColumn] = (
+            node_columns.NAMESPACE_COLUMNS if kind == "Namespace" else node_columns.WORKLOAD_COLUMNS
         )
         rows = f"{kind.lower()}s"
         _refuse_flags_of_pods(options, rows)
@@ -266,12 +268,12 @@ class GroupTable:
             order=self._sort_column.sort_key
             if self._sort_column is not None
             else lambda row: rank_order(row.worst),
-            hidden_first=_without_sorted(groups.HIDDEN_FIRST, self._sort_column),
+            hidden_first=_without_sorted(node_columns.GROUPS_HIDDEN_FIRST, self._sort_column),
         )
 
     def _keys(self) -> list[str]:
         sort_key = self._sort_column.key if self._sort_column is not None else ""
-        return [key for key in self._columns if key not in groups.WIDE_KEYS or key == sort_key]
+        return [key for key, column in self._columns.items() if column.is_default or key == sort_key]
 
     def _reference(self, row: GroupRow[Any]) -> str:
         if self._kind == "Namespace":

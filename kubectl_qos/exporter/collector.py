@@ -29,10 +29,10 @@ from prometheus_client import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from kubectl_qos.analysis.group_table import is_in_danger
+from kubectl_qos.analysis.group_table import is_in_danger, ranked_state
 from kubectl_qos.analysis.pod_table import to_own_limit
 from kubectl_qos.cluster.source import Source, Update, UpdateStream
-from kubectl_qos.errors import InputError, QosError
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.kubelet import NodeSetup
@@ -51,7 +51,6 @@ from kubectl_qos.qos.ranking import (
     rank_node,
 )
 from kubectl_qos.qos.simulation.next_death import NextDeath, first_deaths
-from kubectl_qos.qos.simulation.node_state import growth_on, ranked_node_state
 from kubectl_qos.version import __version__
 
 Value = tuple[str, str, float | int | None]
@@ -189,12 +188,8 @@ def _memory_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> It
 
 def _death_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Iterator[Value]:
     """Yield nothing if nobody kills (Windows), or if the capacity or the usage of every pod is unknown."""
-    try:
-        state = ranked_node_state(ranking, setup, own_bytes=snapshot.own_bytes(setup.node.name))
-        state = replace(state, growth=growth_on(snapshot, setup.node.name))
-    except InputError:
-        return
-    if state.is_unmeasured:
+    state = ranked_state(snapshot, setup, ranking)
+    if state is None or state.is_unmeasured:
         return
     yield "node_full_distance_bytes", "", state.use.free_bytes if state.capacity_bytes else None
     deaths = first_deaths(state, KILLERS)

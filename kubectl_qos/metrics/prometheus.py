@@ -205,29 +205,22 @@ def _read_body(response: BaseHTTPResponse, server: str, name: str) -> bytearray:
     return body
 
 
-class _Kind(NamedTuple):
-    """Services of a kind of store: their labels, and the names of the port for queries."""
-
-    labels: Mapping[str, str]
-    ports: tuple[str, ...]
-
-
 _NAME: Final = "app.kubernetes.io/name"
 _COMPONENT: Final = "app.kubernetes.io/component"
-KINDS: Final = (
-    _Kind({_NAME: "thanos-query-frontend"}, ("http",)),
-    _Kind({_NAME: "thanos-query"}, ("http",)),
-    _Kind({_NAME: "thanos", _COMPONENT: "query-frontend"}, ("http",)),
-    _Kind({_NAME: "thanos", _COMPONENT: "query"}, ("http",)),
-    _Kind({_NAME: "vmselect"}, ("http",)),
-    _Kind({_NAME: "vmsingle"}, ("http",)),
-    _Kind({_NAME: "victoria-metrics-single"}, ("http",)),
-    _Kind({"app": "kube-prometheus-stack-prometheus"}, ("http-web", "web")),
-    _Kind({_NAME: "prometheus"}, ("http", "web", "http-web")),
-    _Kind({"operated-prometheus": "true"}, ("web", "http-web")),
-    _Kind({"app": "prometheus"}, ("http", "web")),
+KINDS: Final[tuple[tuple[Mapping[str, str], tuple[str, ...]], ...]] = (
+    ({_NAME: "thanos-query-frontend"}, ("http",)),
+    ({_NAME: "thanos-query"}, ("http",)),
+    ({_NAME: "thanos", _COMPONENT: "query-frontend"}, ("http",)),
+    ({_NAME: "thanos", _COMPONENT: "query"}, ("http",)),
+    ({_NAME: "vmselect"}, ("http",)),
+    ({_NAME: "vmsingle"}, ("http",)),
+    ({_NAME: "victoria-metrics-single"}, ("http",)),
+    ({"app": "kube-prometheus-stack-prometheus"}, ("http-web", "web")),
+    ({_NAME: "prometheus"}, ("http", "web", "http-web")),
+    ({"operated-prometheus": "true"}, ("web", "http-web")),
+    ({"app": "prometheus"}, ("http", "web")),
 )
-"""The labels by operators and charts of Thanos, VictoriaMetrics, kube-prometheus-stack, Prometheus.
+"""The labels of services, and the names of their port for queries, by operators and charts of each store.
 
 The first kind that is there is taken, those that answer for several stores first.
 """
@@ -252,11 +245,11 @@ def find_store(connection: Connection, matchers: str = "", service: str = "auto"
     """
     elsewhere = ""
     services = _list_services(connection)
-    for kind in KINDS:
+    for wanted, port_names in KINDS:
         for raw in services:
             labels, ports = nested(raw, "metadata", "labels"), nested_list(raw, "spec", "ports")
-            port = next((item for item in ports if item.get("name") in kind.ports or len(ports) == 1), None)
-            if port is None or not kind.labels.items() <= labels.items():
+            port = next((item for item in ports if item.get("name") in port_names or len(ports) == 1), None)
+            if port is None or not wanted.items() <= labels.items():
                 continue
             namespace, name = (str(nested(raw, "metadata").get(key)) for key in ("namespace", "name"))
             if service == f"{namespace}/{name}" or (service == "auto" and namespace in NAMESPACES):

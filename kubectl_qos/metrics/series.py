@@ -113,8 +113,7 @@ def read_now(store: Prometheus, at: float | None = None) -> Amounts:
     """Read the usage at a time, by default the present. Raises QosError."""
     samples = _read_containers(store, _MEMORY, CONTAINERS, at)
     moment = time.time() if at is None else at
-    named = {name: [item for item in samples if item.labels["__name__"] == name] for name in _MEMORY}
-    by_name = {name: by_container(some) for name, some in named.items()}
+    by_name = {name: by_container(item for item in samples if item.name == name) for name in _MEMORY}
     return read_nodes(store, at)._replace(by_pod=_usage(by_name, rfc3339(moment)))
 
 
@@ -195,7 +194,7 @@ def with_parts(store: Prometheus, pod: PodKey, usage: PodUsage, at: float | None
     namespace, name = (msgspec.json.encode(text).decode() for text in pod)
     which = f"{CONTAINERS},namespace={namespace},pod={name}"
     samples = _read_containers(store, (*_PARTS, _SWAP), which, at)
-    values = {(container_of(item.labels), item.labels["__name__"]): round(item.value) for item in samples}
+    values = {(container_of(item.labels), item.name): round(item.value) for item in samples}
 
     def parts(container: str) -> MemoryParts | None:
         whole, anon, cache, *files = (values.get(((pod, container), metric), -1) for metric in _PARTS)

@@ -267,22 +267,21 @@ def how_to_apply(strategy: StrategyKind, kind: str, name: str) -> str:
         return f"through {owner}"
     if strategy is StrategyKind.RECREATE:
         return f"recreate {owner}"
-    lasts = " until the pod is replaced" if kind != "Pod" else ""
-    return f"{strategy_name(strategy)}{lasts}"
+    return f"{strategy_name(strategy)}{_UNTIL_REPLACED if kind != 'Pod' else ''}"
 
 
-def fix_evidence(fix: Fix) -> str:
-    """Say how the need is known: `usage seen: 115Mi`."""
-    return evidence_text(fix.evidence)
+_UNTIL_REPLACED: Final = " until the pod is replaced"
 
 
-def evidence_text(evidence: NeedEvidence) -> str:
-    """Say how a need is known: `usage seen: 115Mi`."""
-    kind, peak = evidence.kind, evidence.peak_bytes
-    lower, upper = evidence.lower_bytes, evidence.upper_bytes
+def fix_evidence(fix: Fix | Unfixed) -> str:
+    """Say how the need is known: `usage seen: 115Mi`; "" if there is none."""
+    need = fix.evidence
+    if need is None:
+        return ""
+    kind, lower, upper = need.kind, need.lower_bytes, need.upper_bytes
     between = f" ({binary(lower)} to {binary(upper)})" if lower and upper else ""
     has_size = kind not in {EvidenceKind.NONE, EvidenceKind.NEVER_STARTED}
-    return kind.value if not has_size else f"{kind.value}: {binary(peak)}{between}"
+    return f"{kind.value}: {binary(need.peak_bytes)}{between}" if has_size else kind.value
 
 
 def fix_sentence(fix: Fix) -> str:
@@ -319,7 +318,7 @@ def no_fix_sentence(unfixed: Unfixed) -> str:
     if unfixed.reason is NoFixReason.LOW_POD_LIMIT:
         low = binary(death.limit_bytes or 0)
         return low_limit_sentence(low, *map(escape, (*death.key, death.container, death.qos or "")))
-    seen = f" ({evidence_text(unfixed.evidence)})" if unfixed.evidence is not None else ""
+    seen = f" ({fix_evidence(unfixed)})".replace(" ()", "")
     text = f"{NO_FIX[unfixed.reason]}{seen}"
     if unfixed.reason is NoFixReason.HAS_ROOM and (death.seconds or inf) < HORIZON_SECONDS:
         text += f", but at this growth it is full in {eta(death.seconds)}: look for what grows"
@@ -343,12 +342,9 @@ def fix_summary(fix: Fix) -> str:
         values = f"{quantity_text(old)} {ARROW} {quantity_text(edit.quantity)}"
         names.setdefault(owner, []).append(f"{edit.resource} {edit.side.removesuffix('s')} {values}")
     changes = (f"{owner}: {', '.join(values)}" for owner, values in names.items())
-    kind, name = fix.workload or find_workload(fix.pod)[::2]
-    is_in_place = fix.strategy is StrategyKind.IN_PLACE
-    how = strategy_name(fix.strategy) if is_in_place else how_to_apply(fix.strategy, kind, name)
-    is_other = fix.pod.key != fix.death.key
+    how = fix_how(fix).removesuffix(_UNTIL_REPLACED)
     waits = f"{resize_sentence(fix.pod)}; " if is_resizing(fix.pod) else ""
-    whose = f"{fix_object(fix)} " if is_other else ""
+    whose = f"{fix_object(fix)} " if fix.pod.key != fix.death.key else ""
     if fix.kind is FixKind.NEIGHBOUR:
         whose = f"{fix_object(fix)} would die instead: "
     room = "" if fix.fits else "no room for "

@@ -216,11 +216,6 @@ def history_note(history: History) -> str:
     )
 
 
-def usage_values(sampled: Sampled) -> dict[str, str]:
-    """Return the origin and age of usage for JSON and YAML."""
-    return {"origin": sampled.origin.value, "oldestTime": sampled.oldest, "newestTime": sampled.newest}
-
-
 def _ages(sampled: Sampled, now: datetime) -> str:
     oldest, newest = (
         duration(max(int((now - when).total_seconds()), 0)) if when is not None else ""

@@ -50,16 +50,16 @@ RESTARTS: Final[Column[Any]] = column(
 PSI_COLUMNS: Final[tuple[Column[Any], ...]] = tuple(
     column(
         f"psi{seconds}",
-        attrgetter(f"psi{seconds}"),
+        value,
         f"the share of the last {seconds} s in which some tasks waited for memory (--usage=summary)",
         PERCENT,
         field=f"psiSome{seconds}Percent",
-        cell=lambda row, key=f"psi{seconds}": psi_text(getattr(row, key)),  # type: ignore[misc]
+        cell=lambda row, value=value: psi_text(value(row)),  # type: ignore[misc]
         needs=Needs.PSI,
     )
-    for seconds in (10, 60)
+    for seconds, value in ((10, attrgetter("psi.avg10")), (60, attrgetter("psi.avg60")))
 )
-"""For rows with `psi10` and `psi60`: pressure stall information of memory."""
+"""For rows with `psi`: pressure stall information of memory."""
 
 
 def psi_notes(shown: Iterable[str], rows: Iterable[Any], origin: UsageOrigin) -> Iterator[str]:
@@ -68,7 +68,7 @@ def psi_notes(shown: Iterable[str], rows: Iterable[Any], origin: UsageOrigin) ->
         return
     if origin is UsageOrigin.METRICS_API:
         yield "PSI10 and PSI60: the metrics API has no pressure; --usage=summary and --usage=prometheus have"
-    elif all(row.psi60 is None for row in rows):
+    elif all(row.psi.avg60 is None for row in rows):
         yield f"PSI10 and PSI60: {origin} has no pressure; {WITH_PSI}"
     elif origin is UsageOrigin.PROMETHEUS:
         yield STORED_PSI

@@ -42,25 +42,17 @@ def heading(effects: Effects, when: When | None) -> str:
 
 
 class MomentRow(NamedTuple):
-    """A value at present and at each moment; `delta` is the whole difference of numbers."""
+    """A value at present, then at each moment at which something changes; `delta` is of numbers, whole."""
 
     label: str
     cells: tuple[str, ...]
     delta: str = ""
 
 
-class MomentTable(NamedTuple):
-    """Values at present, then at each moment at which something changes."""
-
-    headings: tuple[str, ...]
-    rows: tuple[MomentRow, ...]
-
-
-def moment_table(effects: Effects) -> MomentTable:
-    """Return class, kill rank, each container's numbers and the eviction rank, at each step."""
+def moment_table(effects: Effects) -> tuple[tuple[str, ...], list[MomentRow]]:
+    """Return headings and rows: class, ranks and each container's numbers, at present and at each moment."""
     when = moments(effects)
-    headings = tuple(heading(effects, at) for at in (None, *when))
-    return MomentTable(headings, tuple(_rows(effects, when)))
+    return tuple(heading(effects, at) for at in (None, *when)), list(_rows(effects, when))
 
 
 def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:

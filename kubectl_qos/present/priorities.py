@@ -80,7 +80,7 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
     column("number", lambda row: row.number, "the number for --apply", NUMBER, header="N"),
     column(
         "node",
-        lambda row: first_few([*dict.fromkeys(move.plan.node for move in row.moves)]),
+        lambda row: first_few([*dict.fromkeys(plan.node for plan, _ in row.moves)]),
         "the nodes' names",
     ),
     column("object", _object, "the pod to change, or the workload and how many of its pods"),

@@ -29,14 +29,13 @@ class ClassSign(NamedTuple):
 
     letter: str
     glyph: str
-    ascii: str
     token: str
 
 
 CLASSES: Final = {
-    QosClass.GUARANTEED: ClassSign("G", "●", "G", "success"),
-    QosClass.BURSTABLE: ClassSign("B", "◐", "B", "calm"),
-    QosClass.BEST_EFFORT: ClassSign("E", "○", "E", "warning"),
+    QosClass.GUARANTEED: ClassSign("G", "●", "success"),
+    QosClass.BURSTABLE: ClassSign("B", "◐", "calm"),
+    QosClass.BEST_EFFORT: ClassSign("E", "○", "warning"),
 }
 
 FLAG_MEANINGS: Final = {
@@ -316,7 +315,7 @@ def why_lines(prediction: Prediction, row: PodRow, rows: PodRows, *, is_named: b
         rank = rank_sentence(row, node, f" on {escape(row.node)}" if row.node else "")
     yield f"{'' if is_named else f'{full_name(row.pod.namespace, row.name)} is '}{row.qos.value}, {rank}"
     yield _numbers(prediction, row)
-    yield from stalls(row.psi60)
+    yield from stalls(row.psi.avg60)
     if row.flags:
         meanings = FLAG_MEANINGS | {Flag.RESIZING: resize_sentence(row.pod)}
         yield "; ".join(f"{flag}: {meanings[flag]}" for flag in row.flags)

@@ -220,8 +220,8 @@ def test_a_live_snapshot_has_the_pressure_of_its_nodes(serve: Serve, connect_to:
     assert set(values) == {"pod", "node"}
     (row,) = build_rows(snapshot, Scope()).rows
     (of_node,) = build_node_rows(snapshot, lambda *_: True).rows
-    assert (row.psi10, row.psi60) == (0.0, 0.0)
-    assert (of_node.psi10, of_node.psi60) == (0.0, 0.0)
+    assert (row.psi.avg10, row.psi.avg60) == (0.0, 0.0)
+    assert (of_node.psi.avg10, of_node.psi.avg60) == (0.0, 0.0)
     assert [one.cell(row, DEMO_TIME) for one in PSI_COLUMNS] == ["0.0%", "0.0%"]
 
 
@@ -230,7 +230,7 @@ def test_pressure_that_no_kubelet_reports_is_none_and_not_zero(serve: Serve, con
     objects = ObjectServer(pods=[pod("app")], nodes=[node()], others={proxied("worker-1"): silent})
     snapshot, _ = taken(objects, serve, connect_to)
     (row,) = build_rows(snapshot, Scope(), containers=True).rows
-    assert (row.psi10, row.psi60) == (None, None)
+    assert (row.psi.avg10, row.psi.avg60) == (None, None)
     assert [one.cell(row, DEMO_TIME) for one in PSI_COLUMNS] == ["<none>", "<none>"]
     (note,) = psi_notes(["psi10"], [row], UsageOrigin.KUBELET_SUMMARY)
     assert note.startswith(

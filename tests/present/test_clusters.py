@@ -9,8 +9,8 @@ from kubectl_qos.analysis.group_table import ClusterRow, build_node_rows, cluste
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.errors import ServerUnreachable
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.groups import CLUSTER_COLUMNS
 from kubectl_qos.present.next_death import killed_by, victim
+from kubectl_qos.present.node_columns import CLUSTER_COLUMNS
 from kubectl_qos.qos.kills.analyze import find_kills
 
 DEMO = DemoSource()

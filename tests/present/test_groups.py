@@ -16,7 +16,7 @@ from kubectl_qos.analysis.pod_table import PodRow, build_rows, is_at_risk
 from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.present.groups import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
+from kubectl_qos.present.node_columns import NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
 from kubectl_qos.qos.qos_class import QosClass
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -236,12 +236,7 @@ def priority_values(plans: Plans) -> PriorityPlanValues:
             NodePriorities(
                 node=plan.node,
                 free_bytes=plan.free_bytes,
-                changes=tuple(
-                    _move_values(row.number, move.move)
-                    for row in rows
-                    for move in row.moves
-                    if move.plan is plan
-                ),
+                changes=tuple(_move_values(row.number, move) for row in rows for move in row.on_node(plan)),
                 unsolved=tuple(_inversion(inversion, obstacle) for inversion, obstacle in plan.unsolved),
             )
             for plan in plans.plans

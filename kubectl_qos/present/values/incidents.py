@@ -284,7 +284,6 @@ def death_values(row: DeathRow) -> DeathValues:
         DeathValues,
         death,
         node=row.node,
-        distance_bytes=death.distance_bytes,
         distance_is_upper_bound=death.is_upper_bound,
         namespace=namespace or None,
         pod=name if is_pod else None,
@@ -349,10 +348,8 @@ def _report_values(report: OomReport) -> ReportValues:
         kernel_bytes=_bytes(memory.of_kernel_kb),
         users=tuple(memory_users(report)[:_MOST_USERS]),
         killed=tuple(
-            KilledProcess(
-                killed.pid, killed.comm, _bytes(killed.rss_kb), killed.adj, killed.pid in report.reaped
-            )
-            for killed in report.processes
+            KilledProcess(task.pid, task.comm, _bytes(task.rss_kb), task.adj, task.pid in report.reaped)
+            for task in report.processes
         ),
     )
 
@@ -362,27 +359,17 @@ def _bytes(kib: int | None) -> int | None:
 
 
 def _choice_values(choice: VictimChoice | Unranked | None) -> ChoiceValues | None:
-    if choice is None:
-        return None
-    if isinstance(choice, Unranked):
-        return ChoiceValues(unranked=choice.value)
-    return ChoiceValues(
-        total_pages=choice.total_pages,
-        place=choice.chosen.place,
-        immune=choice.immune,
-        tied=len(choice.tied),
-        candidates=tuple(
-            copied(
-                CandidateValues,
-                scored,
-                pid=scored.task.pid,
-                command=scored.task.name,
-                oom_score_adj=scored.task.adj,
-                oom_score=scored.score,
-            )
-            for scored in choice.ranked
-        ),
+    if not isinstance(choice, VictimChoice):
+        return choice and ChoiceValues(unranked=choice.value)
+    candidates = tuple(
+        CandidateValues(
+            *(scored.place, scored.task.pid, scored.task.name or None, scored.task.adj),
+            *(scored.used_pages, scored.points, scored.score),
+        )
+        for scored in choice.ranked
     )
+    place, tied = choice.chosen.place, len(choice.tied)
+    return copied(ChoiceValues, choice, unranked=None, place=place, tied=tied, candidates=candidates)
 
 
 def simulation_values(node_state: NodeState, simulation: Simulation) -> SimulationValues:
@@ -411,11 +398,10 @@ def simulation_values(node_state: NodeState, simulation: Simulation) -> Simulati
 
 
 def _growth_values(node_state: NodeState, index: int | None, to_bytes: int) -> GrowthValues:
-    namespace = name = container = None
-    if index is not None:
-        growing = node_state.containers[index]
-        (namespace, name), container = node_state.pod_for(growing).key, growing.name
-    return GrowthValues(namespace, name, container, to_bytes)
+    if index is None:
+        return GrowthValues(None, None, None, to_bytes)
+    growing = node_state.containers[index]
+    return GrowthValues(*node_state.pod_for(growing).key, growing.name, to_bytes)
 
 
 def _step_values(number: int, step: SimulationStep) -> StepValues:

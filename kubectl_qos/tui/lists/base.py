@@ -19,8 +19,12 @@ from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import UNKNOWN, escape
-from kubectl_qos.present.groups import CLUSTER_COLUMNS, NAMESPACE_COLUMNS, WORKLOAD_COLUMNS
-from kubectl_qos.present.node_columns import NODE_COLUMNS
+from kubectl_qos.present.node_columns import (
+    CLUSTER_COLUMNS,
+    NAMESPACE_COLUMNS,
+    NODE_COLUMNS,
+    WORKLOAD_COLUMNS,
+)
 from kubectl_qos.present.output import Column, ColumnType, table, table_values, to_csv, to_json, to_yaml
 from kubectl_qos.present.pod_columns import VALUE_COLUMNS
 from kubectl_qos.tui.background import attempt

@@ -38,15 +38,6 @@ from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import age, binary, count, duration, escape, eta, shortened
-from kubectl_qos.present.groups import (
-    CLUSTER_COLUMNS,
-    NAMESPACE_COLUMNS,
-    WORKLOAD_COLUMNS,
-    death_text,
-    no_answer,
-    nodes_text,
-    worst_text,
-)
 from kubectl_qos.present.list_notes import no_usage_reason, node_table_notes, pod_table_notes
 from kubectl_qos.present.next_death import (
     death_condition,
@@ -56,7 +47,20 @@ from kubectl_qos.present.next_death import (
     short_victim,
     victim,
 )
-from kubectl_qos.present.node_columns import NODE_COLUMNS, RESERVED, NodeColumn, memory_bar, memory_ticks
+from kubectl_qos.present.node_columns import (
+    CLUSTER_COLUMNS,
+    NAMESPACE_COLUMNS,
+    NODE_COLUMNS,
+    RESERVED,
+    WORKLOAD_COLUMNS,
+    NodeColumn,
+    death_text,
+    memory_bar,
+    memory_ticks,
+    no_answer,
+    nodes_text,
+    worst_text,
+)
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES, stalls
@@ -388,7 +392,7 @@ def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:
     sentences = []
     if row.death is not None:
         sentences.append(f"{name}: {foretold(row.death)}")
-    sentences += stalls(row.psi60)
+    sentences += stalls(row.psi.avg60)
     if row.victim is None:
         sentences += [f"{name}: {_why_no_victim(row, view_model.snapshot)}"]
     else:

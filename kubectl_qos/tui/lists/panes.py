@@ -242,10 +242,8 @@ class MemoryLine(Widget):
             after.append(Content.styled("usage unknown", "$secondary"))
         else:
             after.append(Content(f"pods use {binary(row.memory.used_bytes)}{own_memory(row.own)}"))
-        if row.psi60 is not None:
-            after.append(
-                Content.styled(f"  PSI60 {psi_text(row.psi60)}", "$secondary" if row.psi60 < 1 else "")
-            )
+        if (psi60 := row.psi.avg60) is not None:
+            after.append(Content.styled(f"  PSI60 {psi_text(psi60)}", "$secondary" if psi60 < 1 else ""))
         after += words
         room = self.content_size.width - before.cell_length - sum(part.cell_length for part in after) - 2
         bar = memory_bar(row, room) if room >= _MIN_BAR else ()
