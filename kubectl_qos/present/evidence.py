@@ -13,11 +13,18 @@ from kubectl_qos.qos.kills.evidence import BY_KUBELET, OOM_KILLED, SIGKILLED, WA
 
 def evidence_sentence(evidence: Evidence) -> str:
     """Put a fact into words."""
-    words = _FACTS[evidence.fact]
-    return words if isinstance(words, str) else words(evidence.details)
+    words, details = _FACTS[evidence.fact], evidence.details
+    if not isinstance(words, str):
+        return words(details)
+    return words.format(**{name: _shown(name, value) for name, value in details.items()})
 
 
 Details = Mapping[str, Any]
+
+
+def _shown(name: str, value: Any) -> str:
+    is_size = name.endswith("bytes") and value is not None
+    return in_mi(value) if is_size else escape(str(value))
 
 
 def _ended(details: Details) -> str:
@@ -243,16 +250,14 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     ),
     Fact.OWN_STORAGE_LIMIT: _own_storage,
     Fact.EVENT: _event,
-    Fact.SYSTEM_OOM_OF_LIMIT: lambda details: (
-        f"kubelet {details['release']} says SystemOOM of kills at a limit too, on kernels from 5.0 on"
+    Fact.SYSTEM_OOM_OF_LIMIT: (
+        "kubelet {release} says SystemOOM of kills at a limit too, on kernels from 5.0 on"
     ),
     Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: nothing says that the node ran out of memory",
     Fact.NO_EVENTS: "the node's events at that time are unknown: it may have run out of memory",
     Fact.BEING_DELETED: "the pod is being deleted, which ends in SIGKILL after its grace period",
-    Fact.OWN_LIMIT: lambda details: f"the container's memory limit is {in_mi(details['limit_bytes'])} now",
-    Fact.POD_LIMIT: lambda details: (
-        f"the memory limit of its pod's cgroup is {in_mi(details['limit_bytes'])} now"
-    ),
+    Fact.OWN_LIMIT: "the container's memory limit is {limit_bytes} now",
+    Fact.POD_LIMIT: "the memory limit of its pod's cgroup is {limit_bytes} now",
     Fact.LOW_POD_LIMIT: lambda details: low_limit_sentence(
         in_mi(details["limit_bytes"]),
         *(escape(details[name]) for name in ("namespace", "pod", "container", "class")),
@@ -260,24 +265,17 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.MEMORY_VOLUME: lambda details: volume_sentence(details["volumes"]),
     Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
     Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
-    Fact.PEAK: lambda details: (
-        f"its peak in the minutes before was {in_mi(details['bytes'])} ({escape(str(details['title']))})"
-    ),
+    Fact.PEAK: "its peak in the minutes before was {bytes} ({title})",
     Fact.LIMIT_NOT_SEEN: "no sample shows it at the limit: memory can grow between two samples",
-    Fact.NODE_PEAK: lambda details: (
-        f"its node used {in_mi(details['bytes'])} of {in_mi(details['capacity_bytes'])} at most then"
-    ),
+    Fact.NODE_PEAK: "its node used {bytes} of {capacity_bytes} at most then",
     Fact.NODE_PRESSURE: "its node had MemoryPressure in the minutes before",
     Fact.OOM_EVENTS: lambda details: (
         f"cAdvisor counted {count(details['count'], 'OOM kill')} in the container"
     ),
     Fact.KERNEL: _kernel,
     Fact.DAEMON: _daemon,
-    Fact.ALSO_SIGNALLED: lambda details: f"{details['daemon']} sent it a signal too: either was enough",
-    Fact.NOT_FULL: lambda details: (
-        f"its memory limit of {in_mi(details['limit_bytes'])} was not reached: it used"
-        f" {in_mi(details['usage_bytes'])}"
-    ),
+    Fact.ALSO_SIGNALLED: "{daemon} sent it a signal too: either was enough",
+    Fact.NOT_FULL: "its memory limit of {limit_bytes} was not reached: it used {usage_bytes}",
     Fact.ALL_PODS: (
         "that limit is allocatable memory plus the hard eviction threshold: the machine itself was not full"
     ),
@@ -308,9 +306,9 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.KERNEL_SILENT: lambda details: (
         f"{escape(str(details['title'])) or 'the kernel log'} covers that time and has no OOM kill"
     ),
-    Fact.BY_NAME: lambda details: (
-        f"the killed process is called {escape(str(details['command']))}, like this container or its"
-        " workload: another process may have that name"
+    Fact.BY_NAME: (
+        "the killed process is called {command}, like this container or its workload: another process may"
+        " have that name"
     ),
     Fact.EVENT_VICTIM: _event_victim,
     Fact.OF_NODE: lambda details: (

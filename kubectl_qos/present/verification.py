@@ -119,12 +119,6 @@ def _owner(verified: Verified) -> str:
 Inputs = Mapping[str, object]
 
 
-def _own_adj(inputs: Inputs) -> str:
-    if inputs["raised"]:
-        return "set by the application: a process may raise its own value"
-    return "set by the application, which has CAP_SYS_RESOURCE: only that allows lowering it"
-
-
 def _setting(inputs: Inputs) -> str:
     texts: Any = inputs["settings"]
     values = " ".join(texts)
@@ -140,16 +134,17 @@ def _before_resize(inputs: Inputs) -> str:
     return f"started before a resize of its memory request{request}; a restart corrects it"
 
 
-def _resize_under_way(inputs: Inputs) -> str:
-    condition = f" ({escape(str(inputs['condition']))})" if inputs["condition"] else ""
-    return f"a resize has not taken effect yet{condition}"
-
-
 _SENTENCES: Final[Mapping[DriftReason, str | Callable[[Inputs], str]]] = {
-    DriftReason.OWN_ADJ: _own_adj,
+    DriftReason.OWN_ADJ: lambda inputs: (
+        "set by the application: a process may raise its own value"
+        if inputs["raised"]
+        else "set by the application, which has CAP_SYS_RESOURCE: only that allows lowering it"
+    ),
     DriftReason.SETTING: _setting,
     DriftReason.OLDER_RELEASE: "created by a kubelet of {release}, before an upgrade",
-    DriftReason.RESIZE_UNDER_WAY: _resize_under_way,
+    DriftReason.RESIZE_UNDER_WAY: lambda inputs: (
+        f"a resize has not taken effect yet ({escape(str(inputs['condition']))})".removesuffix(" ()")
+    ),
     DriftReason.BEFORE_RESIZE: _before_resize,
     DriftReason.RESIZED: "the pod was resized since it was created, and a resize does not write every value",
     DriftReason.OTHER_DRIVER: "the driver is {driver} (--assume cgroupDriver={driver})",

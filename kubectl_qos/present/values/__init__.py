@@ -7,6 +7,7 @@ tables, whose columns are their fields (output.py), and the dump of a node (qos/
 
 import re
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
@@ -20,6 +21,11 @@ def camel(name: str) -> str:
     first, *others = re.split(r"[^A-Za-z0-9]+", name)
     more = (word.upper() if word in _INITIALS else word[:1].upper() + word[1:] for word in others)
     return first[:1].lower() + first[1:] + "".join(more)
+
+
+def reason_name(reason: Enum) -> str:
+    """Return a member as Kubernetes writes reasons: `LimitRangeRefuses` of LIMIT_RANGE_REFUSES."""
+    return camel(f"_{reason.name.lower()}")
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True, rename=camel):

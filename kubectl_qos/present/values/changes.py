@@ -8,7 +8,7 @@ from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.edit.apply_state import Apply
 from kubectl_qos.edit.compare import Comparison, NodeReplicas
 from kubectl_qos.edit.edits import CONTENT_TYPE, METHOD, Edit, Side, current_value
-from kubectl_qos.edit.findings import Finding, Severity
+from kubectl_qos.edit.findings import Severity
 from kubectl_qos.edit.goals import RankGoal
 from kubectl_qos.edit.history import Entry, EntryState
 from kubectl_qos.edit.preview import (
@@ -29,7 +29,7 @@ from kubectl_qos.present.changes import strategy_effect, strategy_title
 from kubectl_qos.present.effects import goal_reached, kubelet_refusals
 from kubectl_qos.present.findings import finding_sentence
 from kubectl_qos.present.format import full_name
-from kubectl_qos.present.values import Document, TextChange, Values, camel, copied
+from kubectl_qos.present.values import Document, TextChange, Values, copied, reason_name
 from kubectl_qos.present.values.incidents import DeathValues, death_values
 from kubectl_qos.qos.killers import daemon_on
 from kubectl_qos.qos.simulation.next_death import NextDeath
@@ -290,8 +290,9 @@ def preview_values(
     replicas: Iterable[NodeReplicas] = (),
 ) -> ChangePreviewValues:
     """Return a change with its findings."""
-    preview = change.preview
-    pod = preview.before.pod
+    preview, pod = change.preview, change.preview.before.pod
+    is_in_place = preview.strategy_kind is StrategyKind.IN_PLACE
+    is_sent_in_place = is_in_place and bool(preview.edits) and not preview.refusals
     return ChangePreviewValues(
         object=ObjectValues(pod.kind, pod.namespace or None, pod.name, pod.metadata.uid or None),
         changes=tuple(
@@ -299,7 +300,7 @@ def preview_values(
         ),
         refusals=tuple(map(str, preview.refusals)),
         strategy=preview.strategy_kind,
-        kubelet=_kubelet_answer(preview),
+        kubelet=KubeletAnswer(*preview.outcome) if is_sent_in_place else None,
         goal=goal
         and GoalValues(
             outlive=full_name(*goal.outlive) if goal.outlive is not None else None,
@@ -310,7 +311,9 @@ def preview_values(
         nodes=tuple(map(_replicas_values, replicas)),
         node_fit=fit_values(preview),
         findings=tuple(
-            EditFindingValues(finding.severity, _reason(finding), finding.subject, finding_sentence(finding))
+            EditFindingValues(
+                finding.severity, reason_name(finding.code), finding.subject, finding_sentence(finding)
+            )
             for finding in change.findings
         ),
         strategies=tuple(map(_strategy_values, change.strategies)),
@@ -335,12 +338,6 @@ def _replicas_values(node: NodeReplicas) -> ReplicasValues:
     )
 
 
-def _kubelet_answer(preview: Preview) -> KubeletAnswer | None:
-    if preview.strategy_kind is not StrategyKind.IN_PLACE or preview.refusals or not preview.edits:
-        return None
-    return KubeletAnswer(preview.outcome.answer, preview.outcome.message)
-
-
 def fit_values(preview: Preview) -> tuple[FitValues, ...]:
     """Return what the pod requests, and what its node has free."""
     return tuple(
@@ -353,12 +350,6 @@ def fit_values(preview: Preview) -> tuple[FitValues, ...]:
 
 def _quantity(resource: str, amount: int) -> str:
     return f"{amount}m" if resource == CPU else str(amount)
-
-
-def _reason(finding: Finding) -> str:
-    """Return the code as Kubernetes writes reasons: `LimitRangeRefuses`."""
-    name = camel(finding.code.name.lower())
-    return name[:1].upper() + name[1:]
 
 
 def _strategy_values(strategy: Strategy) -> StrategyValues:

@@ -10,7 +10,15 @@ from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.kills import need_sentence
 from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
-from kubectl_qos.present.values import ClusterValues, OfCluster, TimedDocument, Values, camel, copied, plain
+from kubectl_qos.present.values import (
+    ClusterValues,
+    OfCluster,
+    TimedDocument,
+    Values,
+    copied,
+    plain,
+    reason_name,
+)
 from kubectl_qos.qos.killers import KILLERS, Mechanism
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.kills.analyze import Kill
@@ -315,7 +323,7 @@ def kill_values(kill: Kill) -> KillValues:
         oom_score=kill.score,
         evidence=tuple(
             EvidenceValues(
-                camel(f"_{evidence.fact.name.lower()}"),
+                reason_name(evidence.fact),
                 evidence.time or None,
                 plain(evidence.details),
                 evidence_sentence(evidence),
