@@ -12,6 +12,7 @@ from kubectl_qos.present.evidence import EVENT_MEANINGS, evidence_sentence
 from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, full_name, in_mi
 from kubectl_qos.present.killers import OWN_LIMIT, WORDS
 from kubectl_qos.present.output import cell_table
+from kubectl_qos.qos import oom_score
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
 from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill
@@ -25,15 +26,6 @@ from kubectl_qos.qos.kills.choice import (
 )
 from kubectl_qos.qos.kills.evidence import RUNTIME_INIT, Fact, Need
 from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome
-from kubectl_qos.qos.oom_score import (
-    BEST_EFFORT_ADJ,
-    GUARANTEED_ADJ,
-    LOWEST_BURSTABLE_ADJ,
-    OOM_SCORE_ADJ_MIN,
-    SANDBOX_ADJ,
-    Kernel,
-    least_request,
-)
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence
 
@@ -342,7 +334,7 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
         largest.append(f"{escape(user.name)} ({user.pid}{place}) {in_mi(user.rss_bytes)}")
     rows = "" if report.is_table_whole else " of the rows that the log has"
     yield f"most resident memory{rows}: {', '.join(largest)}"
-    if is_node and report.is_table_whole and any(task.adj == SANDBOX_ADJ for task in report.tasks):
+    if is_node and report.is_table_whole and any(task.adj == oom_score.SANDBOX_ADJ for task in report.tasks):
         of_pods = in_mi(sum(user.rss_bytes for user in users if user.is_in_pod))
         total = in_mi(sum(user.rss_bytes for user in users))
         yield f"by oom_score_adj, pods had {of_pods} of {total} of the memory of processes"
@@ -351,11 +343,11 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
 def _immune_user(choice: VictimChoice, users: Iterable[MemoryUser], *, is_node: bool) -> Iterator[str]:
     used = choice.chosen.used_pages * choice.page_bytes
     for user in users:
-        if user.oom_score_adj == OOM_SCORE_ADJ_MIN and user.rss_bytes > used:
+        if user.oom_score_adj == oom_score.OOM_SCORE_ADJ_MIN and user.rss_bytes > used:
             place = ", outside pods," if is_node and not user.is_in_pod else ""
             yield (
                 f"{escape(user.name)} ({user.pid}){place} held {in_mi(user.rss_bytes)} and has oom_score_adj"
-                f" {OOM_SCORE_ADJ_MIN}: the kernel may not kill it"
+                f" {oom_score.OOM_SCORE_ADJ_MIN}: the kernel may not kill it"
             )
             return
 
@@ -396,14 +388,14 @@ def _ranking(choice: VictimChoice) -> Iterator[str]:
         yield f"{choice.immune} with oom_score_adj -1000 are never killed"
     if choice.child:
         yield "up to kernel 5.0 a child may be killed in place of the process that was chosen, as here"
-    if choice.kernel in {Kernel.MINUS_30, Kernel.MINUS_3_PERCENT}:
+    if choice.kernel in {oom_score.Kernel.MINUS_30, oom_score.Kernel.MINUS_3_PERCENT}:
         yield "kernels before 4.17 also favour processes with CAP_SYS_ADMIN, which no log shows"
     if choice.swap_is_assumed:
         yield "the log does not say how much swap the machine has: only swap in use counts here"
 
 
 def _tie(choice: VictimChoice) -> Iterator[str]:
-    if choice.kernel is not Kernel.SIGNED and choice.chosen.points == 1:
+    if choice.kernel is not oom_score.Kernel.SIGNED and choice.chosen.points == 1:
         task = max(choice.ranked, key=lambda scored: scored.used_pages).task
         yield (
             "kernels before 5.9 (9066e5cfb73c) count all scores below 1 as 1, so memory did not matter: newer"
@@ -447,27 +439,27 @@ def _reason_by_adj(report: OomReport, *, is_outside: bool) -> Iterator[str]:
         return
     adj = victim.adj
     if adj is None and qos is QosClass.BEST_EFFORT:
-        adj, whose = BEST_EFFORT_ADJ, "by its path it is BestEffort: its"
+        adj, whose = oom_score.BEST_EFFORT_ADJ, "by its path it is BestEffort: its"
     if adj is None:
         return
-    if report.constraint is Constraint.NONE and adj >= LOWEST_BURSTABLE_ADJ:
+    if report.constraint is Constraint.NONE and adj >= oom_score.LOWEST_BURSTABLE_ADJ:
         size = victim.rss_kb << 10 if victim.rss_kb is not None else None
         rest = f", so its {in_mi(size)} hardly matter" if size is not None and size < _SMALL else ""
         yield f"{whose} oom_score_adj of {adj} counts as {adj / 10:g} % of the machine{rest}"
     elif qos is None and not is_outside:
         yield from _kind_by_adj(adj, victim.comm, report.constraint)
-    if report.constraint is Constraint.NONE and adj == BEST_EFFORT_ADJ and not is_outside:
+    if report.constraint is Constraint.NONE and adj == oom_score.BEST_EFFORT_ADJ and not is_outside:
         yield "BestEffort processes go before all others of usual size: a memory request lowers oom_score_adj"
 
 
 def _kind_by_adj(adj: int, comm: str, constraint: Constraint | None) -> Iterator[str]:
     """Say which processes have this oom_score_adj, if no path tells what the victim was."""
-    if adj == BEST_EFFORT_ADJ:
+    if adj == oom_score.BEST_EFFORT_ADJ:
         yield "oom_score_adj 1000 means a BestEffort pod, which has no limit, unless the process set it"
-    elif adj in {GUARANTEED_ADJ, SANDBOX_ADJ} and comm != "pause":
+    elif adj in {oom_score.GUARANTEED_ADJ, oom_score.SANDBOX_ADJ} and comm != "pause":
         yield f"oom_score_adj {adj} means a Guaranteed pod, or a critical one (system-node-critical)"
-    elif adj >= LOWEST_BURSTABLE_ADJ:
-        thousandths = least_request(adj, capacity=1000)
+    elif adj >= oom_score.LOWEST_BURSTABLE_ADJ:
+        thousandths = oom_score.least_request(adj, capacity=1000)
         share = f"about {thousandths / 10:g} %" if thousandths else "less than 0.2 %"
         yield f"oom_score_adj {adj} means a Burstable pod that requests {share} of its node's memory"
     elif adj == 0 and constraint is Constraint.MEMCG:

@@ -8,17 +8,9 @@ from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kubelet import Origin, hugepages_bytes
 from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.present import list_notes
 from kubectl_qos.present.format import binary, count, duration, escape, eta, full_name, mebibytes, rounded
 from kubectl_qos.present.killers import WORDS, actor, killer_name
-from kubectl_qos.present.list_notes import (
-    NO_PODS_ON_NODES,
-    WITHOUT_USAGE,
-    eviction_notes,
-    history_note,
-    killer_notes,
-    own_memory_notes,
-    unmeasured_notes,
-)
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Section, column, sentences
 from kubectl_qos.present.reasons import cache_text
 from kubectl_qos.qos.eviction import Due, evictable_capacity, evicts_for_memory, lacks_stats
@@ -50,7 +42,7 @@ def notes(deaths: Deaths) -> Iterator[str]:
     from kubectl_qos.present.pod_history import loop_notes
 
     snapshot, states = deaths.snapshot, deaths.states
-    yield from unmeasured_notes(snapshot, states)
+    yield from list_notes.unmeasured_notes(snapshot, states)
     yield from capacity_notes(states)
     yield from deaths.problems
     releases = {name: state.setup.release for name, state in states.items()}
@@ -75,7 +67,7 @@ def notes(deaths: Deaths) -> Iterator[str]:
         yield from victim_notes(deaths.rows)
         yield from _late_kubelet(deaths)
         on_nodes = ((name, states[name]) for name in evicting)
-        yield from eviction_notes(
+        yield from list_notes.eviction_notes(
             {
                 name: state.thresholds.node_bytes
                 for name, state in on_nodes
@@ -83,7 +75,7 @@ def notes(deaths: Deaths) -> Iterator[str]:
             }
         )
         if snapshot.history.containers:
-            yield history_note(snapshot.history)
+            yield list_notes.history_note(snapshot.history)
         starting = {key for state in states.values() for key in state.growth.starting}
         if starting:
             names = [f"{full_name(*pod)}:{escape(name)}" for pod, name in sorted(starting)]
@@ -136,7 +128,7 @@ def _late_kubelet(deaths: Deaths) -> Iterator[str]:
 def nothing(deaths: Deaths) -> str:
     """Say why there is no row."""
     foreseen = "no death is foreseen: no limit, threshold or killer reaches these pods"
-    why = foreseen if deaths.states else NO_PODS_ON_NODES
+    why = foreseen if deaths.states else list_notes.NO_PODS_ON_NODES
     return next(notes(deaths), others_first_text(deaths.others_first) or why)
 
 
@@ -245,10 +237,10 @@ def mechanism_notes(deaths: Iterable[NextDeath]) -> Iterator[str]:
 
 def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage]) -> Iterator[str]:
     """Yield what is unknown about nodes, and who else kills there."""
-    yield from killer_notes({name: state.setup for name, state in states.items()}, has_ranks=False)
+    yield from list_notes.killer_notes({name: state.setup for name, state in states.items()}, has_ranks=False)
     without = sum(state.without_usage for state in states.values() if not state.is_unmeasured)
     if without:
-        yield f"{count(without, 'pod')} {WITHOUT_USAGE}"
+        yield f"{count(without, 'pod')} {list_notes.WITHOUT_USAGE}"
     for state in states.values() if len(states) == 1 else ():
         pods, more = state.use.may_swap, state.use.most_bytes - state.regular_bytes - state.use.may_swap
         if pods:
@@ -275,7 +267,7 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
         nodes = first_few(never)
         yield f"no kubelet evicts for memory on {nodes}: there is no threshold of memory.available{basis}"
     own = {name: state.own_bytes for name, state in states.items() if state.capacity_bytes}
-    yield from own_memory_notes(own, usage)
+    yield from list_notes.own_memory_notes(own, usage)
 
 
 def distance(death: NextDeath) -> str:
