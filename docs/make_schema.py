@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from kubectl_qos.present import host, node_columns, pod_columns
+from kubectl_qos.present import measured, node_columns, pod_columns
 from kubectl_qos.present.output import Column, ColumnType
 from kubectl_qos.present.values import (
     API_VERSION,
@@ -34,7 +34,7 @@ MODULES: Final = (changes, facts, fixes, incidents, pods)
 TABLES: Final[Mapping[str, tuple[str, Iterable[Column[Any]]]]] = {
     "PodRank": ("A pod or container by OOM kill priority: `top`", pod_columns.VALUE_COLUMNS),
     "NodeMemory": ("A node by memory: `top nodes`", node_columns.NODE_COLUMNS.values()),
-    "ProcessRank": ("A process of a node: `host -w`", host.host_columns(every=True)),
+    "ProcessRank": ("A process of a node: `host -w`", measured.host_columns(every=True)),
     "ClusterMemory": ("A cluster, saved from the terminal UI", node_columns.CLUSTER_COLUMNS.values()),
     "NamespaceRank": ("A namespace by memory: `top namespaces`", node_columns.NAMESPACE_COLUMNS.values()),
     "WorkloadRank": ("A workload by memory: `top workloads`", node_columns.WORKLOAD_COLUMNS.values()),

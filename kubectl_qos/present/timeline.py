@@ -65,32 +65,24 @@ def lines(
     yield from table(rows, shown, headers=headers)
 
 
-class Focus(NamedTuple):
-    """What stands out: the deaths of `pod`; on a node `in_danger` the next one is a danger."""
-
-    pod: PodKey | None = None
-    in_danger: bool = False
-
-
-NO_FOCUS: Final = Focus()
-
-
 def timeline(
     deaths: Sequence[NextDeath],
     width: int,
     *,
     head: str = "",
     growth: Growth = NO_GROWTH,
-    focus: Focus = NO_FOCUS,
+    pod: PodKey | None = None,
+    in_danger: bool = False,
 ) -> list[Line]:
     """Draw the axis with distances and times, victims, and killers.
 
     `deaths` begin with the next one; those that do not fit are counted, and killers of the whole node come
     right after the next death. Below LIST_BELOW cells of `width` it is a list of at most LISTED deaths. The
-    lines of `head` stand before the axis and the lines below.
+    lines of `head` stand before the axis and the lines below. The deaths of `pod` stand out; on a node
+    `in_danger` the next one is a danger.
     """
     nearest = deaths[0] if deaths else None
-    styles = partial(_styles, nearest=nearest, focus=focus)
+    styles = partial(_styles, nearest=nearest, pod=pod, in_danger=in_danger)
     if width < LIST_BELOW:
         return list(_list(deaths, styles, width, head, growth))
     now = _now_cell(growth)
@@ -157,11 +149,11 @@ class _Styles(NamedTuple):
     name: str
 
 
-def _styles(death: NextDeath, nearest: NextDeath | None, focus: Focus) -> _Styles:
-    name = "mine" if focus.pod == death.key else ""
+def _styles(death: NextDeath, nearest: NextDeath | None, pod: PodKey | None, *, in_danger: bool) -> _Styles:
+    name = "mine" if pod == death.key else ""
     if death is not nearest:
         return _Styles("mark", "far", name)
-    return _Styles("danger", "danger", "danger") if focus.in_danger else _Styles("near", "near", name)
+    return _Styles("danger", "danger", "danger") if in_danger else _Styles("near", "near", name)
 
 
 def _now_cell(growth: Growth) -> _Cell:

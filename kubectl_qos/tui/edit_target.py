@@ -45,7 +45,7 @@ from kubectl_qos.present.next_death import without_deaths
 from kubectl_qos.present.output import ARROW, Line, Section, sentences
 from kubectl_qos.present.preview import heading, moment_table, replicas_section, rollout_section
 from kubectl_qos.present.reasons import CLASSES, no_rank_sentence
-from kubectl_qos.present.timeline import Focus, timeline
+from kubectl_qos.present.timeline import timeline
 from kubectl_qos.present.tree import readable
 from kubectl_qos.tui.view import pod_name
 from kubectl_qos.tui.view_model import ViewModel
@@ -308,7 +308,7 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
             if not moment.deaths:
                 yield TextLine(f"{head.ljust(column)}{without_deaths(moment.state)}", "muted")
                 continue
-            for line in timeline(moment.deaths, width, head=head.ljust(column), focus=Focus(key)):
+            for line in timeline(moment.deaths, width, head=head.ljust(column), pod=key):
                 yield TextLine.of(*((span.text, _TOKENS.get(span.style, span.style)) for span in line))
 
     return lambda width: list(layout(width))

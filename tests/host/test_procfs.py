@@ -17,7 +17,7 @@ from kubectl_qos.cli.commands.host import pod_names_by_uid
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.host.procfs import find_hierarchy, from_json, read_host, with_parents
 from kubectl_qos.k8s.objects import JsonDecoder, Pod
-from kubectl_qos.present.host import host_columns, host_notes
+from kubectl_qos.present.measured import host_columns, host_notes
 from kubectl_qos.present.output import table
 from kubectl_qos.qos.cgroup.names import memory_path
 from kubectl_qos.qos.oom_score import Kernel

@@ -10,8 +10,8 @@ from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import OciRuntime
 from kubectl_qos.present.explanation import _cgroup
+from kubectl_qos.present.measured import cause_sentence
 from kubectl_qos.present.reasons import assumption_sentence
-from kubectl_qos.present.verification import cause_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, cgroup_tree
 from kubectl_qos.qos.prediction import CgroupPrediction, Prediction, predict_running
 from tests.qos.recorded import measured_c, pods_c, setup_c

@@ -122,7 +122,7 @@ def _read(options: Options, names: dict[str, PodNames]) -> HostView:
 
 def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
     from kubectl_qos.cli.tables import TableView
-    from kubectl_qos.present.host import host_columns, host_notes
+    from kubectl_qos.present.measured import host_columns, host_notes
     from kubectl_qos.qos.process_order import NotRanked, build_process_rows, formula_in_use, process_order
 
     kernel = formula_in_use(host.processes, host.kernel_release, host.total_pages, host.page_size)

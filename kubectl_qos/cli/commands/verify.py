@@ -191,7 +191,7 @@ def _verify(
 def _print(pods: VerifiedPods, verified: Sequence[Verified], format_: str | None) -> None:
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.present.list_notes import missing_sentence
-    from kubectl_qos.present.verification import check_lines, summary, verification_notes
+    from kubectl_qos.present.measured import check_lines, summary, verification_notes
     from kubectl_qos.qos.prediction import assumptions
 
     notes = [

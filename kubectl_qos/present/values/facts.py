@@ -11,9 +11,9 @@ from kubectl_qos.check.settings import Level
 from kubectl_qos.k8s.rbac import TIERS, AccessReview, Permission
 from kubectl_qos.present.check import Place, Report, sentence
 from kubectl_qos.present.list_notes import Reviews, permission_notes, permissions
+from kubectl_qos.present.measured import cause_sentence
 from kubectl_qos.present.values import ClusterValues, Document, OfCluster, Values, copied
 from kubectl_qos.present.values.changes import ObjectValues
-from kubectl_qos.present.verification import cause_sentence
 from kubectl_qos.qos.cgroup.tree import CgroupLevel
 from kubectl_qos.qos.reason import Confidence
 

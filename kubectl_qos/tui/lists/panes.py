@@ -26,7 +26,7 @@ from kubectl_qos.present.list_notes import no_usage_reason, own_memory
 from kubectl_qos.present.next_death import foretold
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.output import NUMBER, Align, Column, column
-from kubectl_qos.present.timeline import LINES, LIST_BELOW, LISTED, Focus, Line, timeline
+from kubectl_qos.present.timeline import LINES, LIST_BELOW, LISTED, Line, timeline
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
@@ -299,7 +299,7 @@ class Timeline(Widget):
     def lines(self, width: int) -> list[Line]:
         if self._drawn[0] != width:
             deaths, growth, in_danger = self._shown
-            drawn = timeline(deaths, width, growth=growth, focus=Focus(in_danger=in_danger))
+            drawn = timeline(deaths, width, growth=growth, in_danger=in_danger)
             self._drawn = width, drawn if deaths else []
         return self._drawn[1]
 
