@@ -94,6 +94,14 @@ class Finding:
     """The preview shows the same already."""
 
 
+def _warning(subject: str, code: FindingCode, **facts: Any) -> Finding:
+    return Finding(Severity.WARNING, subject, code, facts=facts)
+
+
+def _note(subject: str, code: FindingCode, **facts: Any) -> Finding:
+    return Finding(Severity.NOTE, subject, code, facts=facts)
+
+
 _ORDER: Final = list(Severity)
 _SERVER: Final = "API server"
 
@@ -126,7 +134,7 @@ def find_findings(
         if preview.after.setup.release.has(Change.RUNTIME_MAY_REFUSE_RESIZE) and any(
             edit.owner == POD_LEVEL for edit in target.edits
         ):
-            findings.append(Finding(Severity.NOTE, "container runtime", FindingCode.RUNTIME_MAY_REFUSE))
+            findings.append(_note("container runtime", FindingCode.RUNTIME_MAY_REFUSE))
     if kind is not StrategyKind.IN_PLACE or preview.restarts:
         findings += _creation(preview)
     findings += _memory(preview, kind, target, usage, seen)
@@ -157,8 +165,7 @@ def _change_pod(
     touched = tuple({edit.resource for edit in target.edits})
     for charge in checks.charges:
         if not charge.exceeds and charge.resource.endswith(touched):
-            subject = f"ResourceQuota {charge.quota}"
-            yield Finding(Severity.NOTE, subject, FindingCode.QUOTA_COUNTS, facts={"charge": charge})
+            yield _note(f"ResourceQuota {charge.quota}", FindingCode.QUOTA_COUNTS, charge=charge)
 
 
 def _change_template(preview: Preview, related: RelatedObjects, target: ChangedObject) -> Iterator[Finding]:
@@ -209,7 +216,7 @@ def _limit_range_values(
     becomes, expected = computed_class(new, release), computed_class(requested, release)
     if becomes is not expected and not in_place:
         classes = {"becomes": becomes.value, "expected": expected.value}
-        yield Finding(Severity.WARNING, "LimitRange", FindingCode.LIMIT_RANGE_CHANGES_CLASS, facts=classes)
+        yield _warning("LimitRange", FindingCode.LIMIT_RANGE_CHANGES_CLASS, **classes)
 
 
 def _added_values(pod: Pod, filled: Pod) -> Iterator[tuple[str, Side, str, Quantity]]:
@@ -232,35 +239,33 @@ def _rollout(
     others = (refusal for refusal in checks.quotas if not refusal.exceeded)
     refusals += [(f"ResourceQuota {refusal.quota}", refusal.message) for refusal in others]
     if refusals:
-        facts["left"] = rollout_reach(plan, lambda *_: False).left
+        _, facts["left"] = rollout_reach(plan, lambda *_: False)
         for subject, sentence in refusals:
             yield Finding(Severity.WARNING, subject, FindingCode.NEW_PODS_REFUSED, sentence, facts)
         return
     for quota in related.quotas:
-        reach = rollout_reach(plan, quota_room(claim, old, plan.running, [quota], release))
-        if not reach.stalls:
+        made, left = rollout_reach(plan, quota_room(claim, old, plan.running, [quota], release))
+        if made == plan.pods:
             continue
         exhausted = []
         for charge in checks.charges:
             has_room = quota_room(claim, old, plan.running, [quota], release, charge.resource)
-            if charge.quota == quota.name and not has_room(reach.made, reach.left):
+            if charge.quota == quota.name and not has_room(made, left):
                 exhausted.append(charge)
-        stalled = {**facts, "made": reach.made, "left": reach.left, "charges": tuple(exhausted)}
-        subject = f"ResourceQuota {quota.name}"
-        yield Finding(Severity.WARNING, subject, FindingCode.ROLLOUT_STALLS, facts=stalled)
+        stalled = {**facts, "made": made, "left": left, "charges": tuple(exhausted)}
+        yield _warning(f"ResourceQuota {quota.name}", FindingCode.ROLLOUT_STALLS, **stalled)
 
 
 def _kubelet_answer(preview: Preview) -> Iterator[Finding]:
     outcome, subject = preview.outcome, f"kubelet {preview.before.setup.node.name}".rstrip()
     if not preview.is_carried_out:
-        facts: dict[str, Any] = {"answer": outcome.answer}
-        code = FindingCode.RESIZE_NOT_DONE
+        facts, code = {"answer": outcome.answer}, FindingCode.RESIZE_NOT_DONE
         yield Finding(Severity.WARNING, subject, code, outcome.message, facts, in_preview=True)
     kept = preview.effects.kept_pod_limit
     if kept is not None:
         waiting = sorted(waiting_containers(preview.before.pod))
-        facts = {"limit": int(kept.before or 0), "containers": waiting}
-        yield Finding(Severity.WARNING, subject, FindingCode.POD_LIMIT_STAYS, facts=facts)
+        limit = int(kept.before or 0)
+        yield _warning(subject, FindingCode.POD_LIMIT_STAYS, limit=limit, containers=waiting)
 
 
 def _dropped_weights(target: ChangedObject) -> Iterator[Finding]:
@@ -273,7 +278,7 @@ def _dropped_weights(target: ChangedObject) -> Iterator[Finding]:
         return
     for container in target.new.containers:
         if CPU not in container.requests and CPU not in container.limits:
-            yield Finding(Severity.WARNING, f"container {container.name}", FindingCode.WEIGHT_DROPS)
+            yield _warning(f"container {container.name}", FindingCode.WEIGHT_DROPS)
 
 
 def _creation(preview: Preview) -> Iterator[Finding]:
@@ -281,8 +286,7 @@ def _creation(preview: Preview) -> Iterator[Finding]:
     node, limit = preview.after.setup.node, preview.after.totals.memory_limit
     is_limited = preview.after.totals.declared.memory and 0 < limit < _TAKEN_BY_CREATION
     if is_limited and node.runtime.startswith("cri-o") and node.oci_runtime.name == "runc":
-        facts = {"limit": limit}
-        yield Finding(Severity.WARNING, "CRI-O", FindingCode.LIMIT_BELOW_CREATION, facts=facts)
+        yield _warning("CRI-O", FindingCode.LIMIT_BELOW_CREATION, limit=limit)
 
 
 _TAKEN_BY_CREATION: Final = 32 << 20
@@ -312,31 +316,28 @@ def _memory(
         if is_below or (is_near and is_lowered):
             code = FindingCode.LIMIT_BELOW_USAGE if is_below else FindingCode.LIMIT_NEAR_USAGE
             facts = {"used": used, "limit": limit.value(), "new_pod": is_new_pod}
-            facts["restarts"] = is_new_pod or after.name in preview.restarts
-            yield Finding(Severity.WARNING, subject, code, facts=facts)
+            yield _warning(subject, code, restarts=is_new_pod or after.name in preview.restarts, **facts)
         if past is not None and not is_below and limit.value() < past.peak_bytes:
-            history_facts = {"used": past.peak_bytes, "limit": limit.value(), "over": past.over}
-            yield Finding(Severity.WARNING, subject, FindingCode.LIMIT_BELOW_PEAK, facts=history_facts)
+            facts = {"used": past.peak_bytes, "limit": limit.value()}
+            yield _warning(subject, FindingCode.LIMIT_BELOW_PEAK, over=past.over, **facts)
     used = usage.working_set_bytes if usage is not None else 0
     old_request, request = (eviction_request(pod, release, MEMORY).value() for pod in (old, new))
     if request < used <= old_request:
-        facts = {"used": used, "request": request}
-        yield Finding(Severity.NOTE, "memory request", FindingCode.REQUEST_BELOW_USAGE, facts=facts)
+        yield _note("memory request", FindingCode.REQUEST_BELOW_USAGE, used=used, request=request)
         return
     histories = [seen[container.name] for container in _lasting(new, release) if container.name in seen]
     used = sum(history.p99_bytes or 0 for history in histories)
     if request != old_request and request < used:
-        history_facts = {"used": used, "request": request, "over": histories[0].over}
-        yield Finding(Severity.NOTE, "memory request", FindingCode.REQUEST_BELOW_P99, facts=history_facts)
+        facts = {"used": used, "request": request}
+        yield _note("memory request", FindingCode.REQUEST_BELOW_P99, over=histories[0].over, **facts)
 
 
 def _no_room(preview: Preview, kind: StrategyKind, target: ChangedObject) -> Iterator[Finding]:
     full = tuple(fit.resource for fit in preview.node_fit if not fit.fits)
     if kind in {StrategyKind.RECREATE, StrategyKind.TEMPLATE} and full:
-        node = preview.after.setup.node.name
+        subject = f"node {preview.after.setup.node.name}"
         bound = kind is StrategyKind.RECREATE and not target.new.metadata.uid and bool(target.new.node_name)
-        facts = {"resources": full, "bound": bound}
-        yield Finding(Severity.WARNING, f"node {node}", FindingCode.NO_ROOM_FOR_NEW_POD, facts=facts)
+        yield _warning(subject, FindingCode.NO_ROOM_FOR_NEW_POD, resources=full, bound=bound)
 
 
 def _managers(related: RelatedObjects, kind: StrategyKind, target: ChangedObject) -> Iterator[Finding]:
@@ -406,5 +407,4 @@ def _measured_request(pod: Pod, target: UtilizationTarget, release: Release) -> 
 def _critical(preview: Preview, target: ChangedObject) -> Iterator[Finding]:
     if preview.before.node_critical:
         name = target.new.spec.priority_class_name
-        subject = f"PriorityClass {name}" if name else "priority"
-        yield Finding(Severity.NOTE, subject, FindingCode.NODE_CRITICAL)
+        yield _note(f"PriorityClass {name}" if name else "priority", FindingCode.NODE_CRITICAL)

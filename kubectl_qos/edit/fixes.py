@@ -302,18 +302,8 @@ class NodeModel:
         """Return the effects of edits on one of the node's pods."""
         return preview(pod, edits, self.setup, usage=self.usage, ranked=self._ranked)
 
-    @cached_property
-    def _evidence(self) -> dict[tuple[PodKey, str], NeedEvidence]:
-        return {}
-
     def evidence(self, pod: Pod, container: str) -> NeedEvidence:
         """Return a container's need: from its history, unless it was killed above that, or from its usage."""
-        key = pod.key, container
-        if key not in self._evidence:
-            self._evidence[key] = self._evidence_of(pod, container)
-        return self._evidence[key]
-
-    def _evidence_of(self, pod: Pod, container: str) -> NeedEvidence:
         history = self.history.get((pod.key, container))
         was_killed = was_killed_since_resize(pod, container)
         limit = limit_in_force(pod, container, self.setup.release) if was_killed else 0

@@ -10,6 +10,8 @@ a node cannot take its values (no room, a pod of higher priority overtaken, anot
 words (present/).
 """
 
+from __future__ import annotations
+
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -198,14 +200,6 @@ class _Reached(NamedTuple):
     more_bytes: int
 
 
-class _Bounds(NamedTuple):
-    """What a pod may not exceed: no less badness, no use within its request, no further requests."""
-
-    least_points: int | None = None
-    must_exceed: bool = False
-    more_bytes: int | None = None
-
-
 @dataclass
 class _Others:
     """The exposures of pods of lower, or of higher priority."""
@@ -221,17 +215,22 @@ class _Others:
             self.any_within = self.any_within or exceeds is False
             self.any_exceeds = self.any_exceeds or exceeds is True
 
-    def bounds(self, of: Exposure) -> _Bounds:
-        """Return how far a pod may go without being killed after a pod that outlives it now."""
-        outliving = bisect_right(self.points, of.points) if of.points is not None else 0
-        return _Bounds(self.points[outliving - 1] if outliving else None, self.any_exceeds)
+    def copy(self) -> _Others:
+        return replace(self, points=[*self.points])
+
+    def overtakes(self, before: Exposure, after: Exposure) -> bool:
+        """Return whether a pod would be killed after one of these that outlives it now."""
+        outliving = bisect_right(self.points, before.points) if before.points is not None else 0
+        is_past = after.points is not None and outliving > 0 and after.points < self.points[outliving - 1]
+        return is_past or (self.any_exceeds and after.exceeds is False)
 
 
 @dataclass
 class _Placed:
-    """All pods of the node in their places; obstacles are by killer and pod."""
+    """All pods of the node in their places; obstacles are by killer and pod. None: there is room for all."""
 
     exposures: dict[PodKey, Exposure]
+    free_bytes: int | None = None
     moved: dict[PodKey, _Reached] = field(default_factory=dict)
     obstacles: dict[tuple[Killer, PodKey], Obstacle] = field(default_factory=dict)
     more_bytes: int = 0
@@ -274,14 +273,13 @@ class _PlanSearch:
     def find(self) -> _Placed:
         """Return the places of all pods, without a new inversion."""
         # Place each pod after those of lower priority, as if there were room for all.
-        placed, lower = _Placed(dict(self.before)), _Others()
-        fixed, bounds = _Others(), dict[PodKey, _Bounds]()
+        placed, lower, fixed, above = _Placed(dict(self.before)), _Others(), _Others(), list[_Others]()
         for group in reversed(self._groups):
-            bounds |= {key: fixed.bounds(self.before[key]) for key in group}
+            above.append(fixed.copy())
             fixed.add(self.before[key] for key in group if key in self._fixed)
-        for group in self._groups:
+        for group, higher in zip(self._groups, reversed(above), strict=True):
             for key in group:
-                self._place(placed, key, lower, bounds[key])
+                self._place(placed, key, lower, higher)
             lower.add(placed.exposures[key] for key in group)
         is_short = self.free_bytes is not None and placed.more_bytes > self.free_bytes
         has_new = not self.all_before.issuperset(inversions(self.priorities, placed.exposures))
@@ -292,25 +290,22 @@ class _PlanSearch:
 
         A step of the score is left for each lower priority whose pods would be moved.
         """
-        placed, higher, lower = _Placed(dict(self.before)), _Others(), _Others()
+        placed, higher, lower = _Placed(dict(self.before), self.free_bytes), _Others(), _Others()
         node, steps = self.model.setup.node, 0
         total = (node.memory_capacity_bytes or 0) + node.swap_capacity_bytes
         step = badness(0, 1, total // node.page_size_bytes)
         below = list[tuple[_Others, int]]()
         for group in self._groups:
-            below.append((replace(lower, points=[*lower.points]), steps * step))
+            below.append((lower.copy(), steps * step))
             lower.add(self.before[key] for key in group)
             steps += not set(moved).isdisjoint(group)
         for group, (lower, reserve) in zip(reversed(self._groups), reversed(below), strict=True):
             for key in group:
-                bounds = higher.bounds(self.before[key])
-                if self.free_bytes is not None:
-                    bounds = bounds._replace(more_bytes=self.free_bytes - placed.more_bytes)
-                self._place(placed, key, lower, bounds, reserve)
+                self._place(placed, key, lower, higher, reserve)
             higher.add(placed.exposures[key] for key in group)
         return placed
 
-    def _place(self, placed: _Placed, key: PodKey, lower: _Others, bounds: _Bounds, reserve: int = 0) -> None:
+    def _place(self, placed: _Placed, key: PodKey, lower: _Others, higher: _Others, reserve: int = 0) -> None:
         """Place a pod by the least edits with which it outlives those of lower priority, or most of them."""
         points, exceeds = self.before[key]
         targets: list[int | None] = [None]
@@ -320,7 +315,7 @@ class _PlanSearch:
         within = lower.any_within and exceeds is True
 
         def reach(points: int | None) -> _Reached | Obstacle:
-            return self._reach(key, _Target(points, within), bounds)
+            return self._reach(key, _Target(points, within), higher, placed)
 
         if within:
             reached = reach(None)
@@ -337,7 +332,7 @@ class _PlanSearch:
             placed.exposures[key], placed.moved[key] = reached.exposure, reached
             placed.more_bytes += reached.more_bytes
 
-    def _reach(self, key: PodKey, target: _Target, bounds: _Bounds) -> _Reached | Obstacle:
+    def _reach(self, key: PodKey, target: _Target, higher: _Others, placed: _Placed) -> _Reached | Obstacle:
         """Return the least edits to a target, or why there are none."""
         if self._holds(self.before[key], target):
             return _Reached((), self.before[key], 0)
@@ -348,14 +343,11 @@ class _PlanSearch:
             reached = self._reached[key, target] = self._search(key, target)
         if isinstance(reached, Obstacle):
             return reached
-        room = [limit for limit in (bounds.more_bytes, self._most.get(key)) if limit is not None]
-        if room and reached.more_bytes > min(room):
+        free = None if placed.free_bytes is None else placed.free_bytes - placed.more_bytes
+        if any(room is not None and reached.more_bytes > room for room in (free, self._most.get(key))):
             return Obstacle(ObstacleReason.NO_ROOM)
-        (points, exceeds), least = reached.exposure, bounds.least_points
-        is_past_another = points is not None and least is not None and points < least
-        if is_past_another or (bounds.must_exceed and exceeds is False):
-            return Obstacle(ObstacleReason.ANOTHER_FIRST)
-        return reached
+        overtakes = higher.overtakes(self.before[key], reached.exposure)
+        return Obstacle(ObstacleReason.ANOTHER_FIRST) if overtakes else reached
 
     @staticmethod
     def _holds(exposure: Exposure, target: _Target) -> bool:
@@ -487,7 +479,9 @@ class _WorkloadSearch:
             if not grown:
                 return values, plans
             for workload, edits in grown:
-                values[workload] = tuple(_largest(self._pods(workload), [*values.get(workload, ()), *edits]))
+                nodes = ((model, pod) for model in self._models for pod in model.pods)
+                pods = [model.recreated(pod) for model, pod in nodes if self._workloads[pod.key] == workload]
+                values[workload] = tuple(_largest(pods, [*values.get(workload, ()), *edits]))
         for workload in {workload for workload, _ in grown}:
             self.restrict(workload)
         return self.common_values()
@@ -501,10 +495,6 @@ class _WorkloadSearch:
             if workload in self._most:
                 most[pod.key] = self._most[workload] - model.more_bytes(pod, edits[pod.key])
         return plan_priorities(edited, keys, self._fixed, most)
-
-    def _pods(self, workload: Workload) -> list[Pod]:
-        pods = ((model, pod) for model in self._models for pod in model.pods)
-        return [model.recreated(pod) for model, pod in pods if self._workloads[pod.key] == workload]
 
 
 def _largest(pods: Sequence[Pod], edits: Iterable[Edit]) -> Iterator[Edit]:

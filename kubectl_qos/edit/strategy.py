@@ -194,20 +194,6 @@ class RolloutPlan:
     missing: int
 
 
-@dataclass(frozen=True, slots=True)
-class RolloutReach:
-    """How far a rollout gets: `made` of `total` new pods, with `left` old ones."""
-
-    made: int
-    total: int
-    left: int
-
-    @property
-    def stalls(self) -> bool:
-        """Return whether the rollout ends before it is complete."""
-        return self.made < self.total
-
-
 def rollout_plan(workload: Json) -> RolloutPlan:
     """Return how the workload would replace its pods, with the server's defaults."""
     kind = workload.get("kind")
@@ -229,8 +215,10 @@ def rollout_plan(workload: Json) -> RolloutPlan:
     return RolloutPlan(pods, pods, surge, missing if surge or missing else 1)
 
 
-def rollout_reach(plan: RolloutPlan, fits: Callable[[int, int], bool]) -> RolloutReach:
-    """Return how far a rollout gets; `fits(made, left)` says whether quotas admit one more pod.
+def rollout_reach(plan: RolloutPlan, fits: Callable[[int, int], bool]) -> tuple[int, int]:
+    """Return how many new pods a rollout makes, and how many old ones are left then.
+
+    `fits(made, left)` says whether quotas admit one more pod.
 
     Old and new pods exist side by side for a while, and quotas count both. Assumed: a new pod becomes ready
     at once, and a refused one is retried once an old one is gone. Sources:
@@ -246,7 +234,7 @@ def rollout_reach(plan: RolloutPlan, fits: Callable[[int, int], bool]) -> Rollou
         while left and made + left > plan.pods - plan.missing:
             left -= 1
         if (made, left) == before:
-            return RolloutReach(made, plan.pods, left)
+            return before
 
 
 def quota_room(

@@ -314,11 +314,8 @@ class _PriorityInversion(Rule):
                 for adj, case in pods:
                     if safest is not None and adj > safest[0]:
                         kind, name = safest[1].subject.kind_and_name
-                        facts = {
-                            "adj": str(adj),
-                            "other_adj": str(safest[0]),
-                            "other": f"{kind.lower()}/{name}",
-                        }
+                        facts = {"adj": str(adj), "other_adj": str(safest[0])}
+                        facts["other"] = f"{kind.lower()}/{name}"
                         facts["place"] = f"node {node}" if node else "one node"
                         yield Hit(case, case.prefix, facts)
                 best = min(pods, key=itemgetter(0))
@@ -438,9 +435,8 @@ class _QuotaRefuses(Rule):
             claim = QuotaPod(case.created, best_effort, is_terminating(raw), crosses_namespaces(raw))
             job = ("jobTemplate", "spec") if case.pod.kind == "CronJob" else ()
             spec = nested(case.subject.raw, "spec", *job)
-            number = spec.get(
-                "replicas", spec.get("parallelism", 1)
-            )  # of a DaemonSet 1: its nodes are unknown
+            # Of a DaemonSet 1: its nodes are unknown.
+            number = spec.get("replicas", spec.get("parallelism", 1))
             replicas = min(number, _MOST_REPLICAS) if isinstance(number, int) else 1
             for key in keys:
                 for _ in range(replicas):

@@ -4,7 +4,6 @@ Init, sidecar and ephemeral containers are read too. Sources: pkg/apis/core/vali
 k8s/validation.py).
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal
 
@@ -315,8 +314,7 @@ class _ReleaseChanges(Rule):
 def _changes(old: Prediction, new: Prediction) -> Iterator[str]:
     if old.computed_class is not new.computed_class:
         yield f"the class is {new.computed_class}, not {old.computed_class}"
-    files: Counter[str] = Counter()
-    files.update(_differing(old.cgroup.files, new.cgroup.files))
+    files = {*_differing(old.cgroup.files, new.cgroup.files)}
     for before, after in zip(old.containers, new.containers, strict=True):
         if before.oom_score_adj_range != after.oom_score_adj_range:
             yield f"another oom_score_adj of container {after.name}"
