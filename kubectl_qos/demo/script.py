@@ -142,11 +142,11 @@ class Script:
                 self._grow()
                 self._watch_nodes()
                 if world.second % RESTART_EVERY == RESTART_AT:
-                    raw = self.world.api.get(*RESTARTED)
+                    raw = api.get(*RESTARTED)
                     assert raw is not None
-                    annotations = {"kubectl.kubernetes.io/restartedAt": self.world.now}
+                    annotations = {"kubectl.kubernetes.io/restartedAt": world.now}
                     patch = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
-                    self.world.api.store(object_path(raw), patched(raw, patch), patch, "kubectl-rollout")
+                    api.store(object_path(raw), patched(raw, patch), patch, "kubectl-rollout")
                 self._kubelets.step()
                 self._controllers.step()
                 self._hand_over_memory()

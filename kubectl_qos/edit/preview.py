@@ -155,23 +155,21 @@ class Effects:
         return before.get(self.before.pod.key), after.get(self.before.pod.key)
 
     @property
-    def overtaken_by(self) -> tuple[PodKey, ...]:
-        """Return the pods that are killed after this one before the change, and before it in the end."""
-        before, after = self._killed_earlier()
-        return tuple(key for key in after if key not in before)
+    def passing(self) -> tuple[tuple[PodKey, ...], tuple[PodKey, ...]]:
+        """Return the pods killed after this one now and before it in the end, then those the other way round.
 
-    @property
-    def overtakes(self) -> tuple[PodKey, ...]:
-        """Return the pods that are killed before this one before the change, and after it in the end."""
-        before, after = self._killed_earlier()
-        return tuple(key for key in before if key not in after)
-
-    def _killed_earlier(self) -> Iterator[dict[PodKey, None]]:
-        """Return the pods killed before this one in each ranking; none if it lacks a rank in either."""
+        Both are empty if the pod lacks a rank in either ranking.
+        """
         is_ranked = self.rank_before is not None and self.rank_after is not None
-        for ranking, rank in ((self.ranking_before, self.rank_before), (self.ranking_after, self.rank_after)):
-            earlier = [row.pod for row in ranking.pods if is_ranked and 0 < (row.rank or 0) < (rank or 0)]
-            yield {pod.key: None for pod in earlier}
+        before, after = (
+            [row.pod.key for row in ranking.pods if is_ranked and 0 < (row.rank or 0) < (rank or 0)]
+            for ranking, rank in (
+                (self.ranking_before, self.rank_before),
+                (self.ranking_after, self.rank_after),
+            )
+        )
+        overtaking = tuple(key for key in after if key not in before)
+        return overtaking, tuple(key for key in before if key not in after)
 
     @property
     def changes_path(self) -> bool:

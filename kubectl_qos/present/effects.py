@@ -179,7 +179,7 @@ def _rank(effects: Effects) -> Section:
     then = effect_moment(effects, effects.rank_when)
     lines = [
         f"killed {when} it {then}: {first_few([full_name(*key) for key in keys], most=4)}"
-        for when, keys in (("before", effects.overtaken_by), ("after", effects.overtakes))
+        for when, keys in zip(("before", "after"), effects.passing, strict=True)
         if keys
     ]
     changed = effects.rank_before != effects.rank_after

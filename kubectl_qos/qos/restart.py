@@ -111,7 +111,7 @@ def oom_loops(pod: Pod) -> tuple[OomLoop, ...]:
 
 def is_refused(pod: Pod, container: str) -> bool:
     """Return whether the memory limit is too small for a start: a few bytes, or a runtime said so."""
-    statuses = _stopped(pod, container)
+    statuses = stopped_statuses(pod, container)
     limit = stated_limit(pod, container) if statuses else 0
     for status in statuses:
         waiting = status.state.waiting if status.state is not None else None
@@ -122,27 +122,23 @@ def is_refused(pod: Pod, container: str) -> bool:
     return False
 
 
-def stopped_statuses(pod: Pod) -> list[ContainerStatus]:
-    """Return the statuses of containers that have ended now or before; most have not."""
+def stopped_statuses(pod: Pod, container: str = "") -> list[ContainerStatus]:
+    """Return the statuses of containers, or of one, that have ended now or before; most have not."""
     return [
         status
         for status in pod.status.every_container
-        if not status.has_processes or (status.last_state is not None and status.last_state.terminated)
+        if container in {"", status.name}
+        and (not status.has_processes or (status.last_state is not None and status.last_state.terminated))
     ]
-
-
-def _stopped(pod: Pod, container: str) -> list[ContainerStatus]:
-    return [status for status in stopped_statuses(pod) if status.name == container]
 
 
 def was_killed_since_resize(pod: Pod, container: str) -> bool:
     """Return whether the container was OOMKilled since the last resize, that is at its present limit."""
-    stopped = _stopped(pod, container)
+    stopped = stopped_statuses(pod, container)
     if stopped and is_refused(pod, container):
         return True
-    ends = [end for status in stopped for end in status.ends]
-    killed = [end.finished_at or "" for end in ends if end.reason == "OOMKilled"]
-    return bool(killed) and max(killed) >= pod.metadata.resized_at
+    ends = [end for status in stopped for end in status.ends if end.reason == "OOMKilled"]
+    return any((end.finished_at or "") >= pod.metadata.resized_at for end in ends)
 
 
 def may_be_killed_again(pod: Pod, container: str, sampled_at: str) -> bool:
@@ -150,7 +146,7 @@ def may_be_killed_again(pod: Pod, container: str, sampled_at: str) -> bool:
 
     The present run of a container is as old as the end of the previous one.
     """
-    stopped = _stopped(pod, container)
+    stopped = stopped_statuses(pod, container)
     if not stopped:
         return False
     if is_refused(pod, container):
@@ -165,7 +161,9 @@ def may_be_killed_again(pod: Pod, container: str, sampled_at: str) -> bool:
 def is_of_earlier_run(pod: Pod, container: str, sampled_at: str) -> bool:
     """Return whether the container has ended since it was sampled."""
     sampled = parse_time(sampled_at)
-    ends = (parse_time(status.ends[0].finished_at) for status in _stopped(pod, container) if status.ends)
+    ends = (
+        parse_time(status.ends[0].finished_at) for status in stopped_statuses(pod, container) if status.ends
+    )
     return sampled is not None and any(end is not None and end > sampled for end in ends)
 
 

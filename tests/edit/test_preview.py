@@ -58,8 +58,7 @@ def test_a_larger_request_moves_the_pod_behind_others() -> None:
     change = [edit(Side.REQUESTS, "memory", "6Gi")]
     found = preview(MINE, change, SETUP, OTHERS, USAGE)
     assert (found.effects.rank_before, found.effects.rank_after, found.effects.ranked) == (2, 3, 3)
-    assert found.effects.overtaken_by == (("n", "high"),)
-    assert found.effects.overtakes == ()
+    assert found.effects.passing == ((("n", "high"),), ())
     container = found.effects.containers[0]
     assert container.oom_score_adj == NumberChange(938, 625)
     assert container.oom_score.before is not None
@@ -70,7 +69,7 @@ def test_a_larger_request_moves_the_pod_behind_others() -> None:
 def test_a_smaller_request_moves_it_forward() -> None:
     found = preview(OTHERS[1], [edit(Side.REQUESTS, "memory", "1Mi")], SETUP, [MINE, OTHERS[0]], USAGE)
     assert (found.effects.rank_before, found.effects.rank_after) == (3, 1)
-    assert set(found.effects.overtakes) == {("n", "mine"), ("n", "low")}
+    assert set(found.effects.passing[1]) == {("n", "mine"), ("n", "low")}
 
 
 def test_the_files_that_change_are_named_with_both_values() -> None:

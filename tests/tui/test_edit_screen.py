@@ -486,12 +486,12 @@ async def test_goals(pilot: Run) -> None:
     assert edit_of(pilot) is screen
     after = screen.preview_now()
     assert after.edits
-    assert ("ml", "notebook-0") in after.effects.overtaken_by
+    assert ("ml", "notebook-0") in after.effects.passing[0]
     unit = Quantity.parse("1Mi")
     raised = field(screen, "c", Side.REQUESTS, "memory")
     less = Quantity.parse(raised.value).value() - unit.value()
     found = expected(API, quantity_edit("c", Side.REQUESTS, "memory", str(less)))
-    assert ("ml", "notebook-0") not in found.effects.overtaken_by, "one step less does not do"
+    assert ("ml", "notebook-0") not in found.effects.passing[0], "one step less does not do"
     # Nobody chosen changes nothing.
     screen = await edit(pilot, API)
     await pilot.keys("ctrl+o", "escape", "ctrl+n", "escape")

@@ -252,7 +252,13 @@ def cgroup_tree(
     unknown: tuple[str, ...] = ()
     if setup.kubelet.cgroups_per_qos:
         above_pods, unknown = _kubepods(living, setup)
-        roots.append(_with_pods(above_pods, shown, setup))
+        # By namespace and name; Guaranteed ones are directly below kubepods.
+        below: dict[QosClass | None, list[Directory]] = {qos: [] for qos in QosClass}
+        for pod in sorted(shown, key=lambda pod: (pod.namespace, pod.name, pod.metadata.uid)):
+            prediction = predict_running(pod, setup)
+            below[prediction.qos_class].append(_pod(prediction))
+        classes = (structs.replace(child, children=tuple(below[child.qos])) for child in above_pods.children)
+        roots.append(structs.replace(above_pods, children=(*classes, *below[QosClass.GUARANTEED])))
     return CgroupTree(
         setup=setup,
         roots=tuple(roots),
@@ -314,16 +320,6 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
             for qos, write in ((QosClass.BURSTABLE, burstable), (QosClass.BEST_EFFORT, best_effort))
         ),
     ), unknown
-
-
-def _with_pods(above_pods: Directory, pods: Iterable[Pod], setup: NodeSetup) -> Directory:
-    """Add pods below their class, by namespace and name; Guaranteed ones directly below kubepods."""
-    below: dict[QosClass | None, list[Directory]] = {qos: [] for qos in QosClass}
-    for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.metadata.uid)):
-        prediction = predict_running(pod, setup)
-        below[prediction.qos_class].append(_pod(prediction))
-    classes = tuple(structs.replace(child, children=tuple(below[child.qos])) for child in above_pods.children)
-    return structs.replace(above_pods, children=(*classes, *below[QosClass.GUARANTEED]))
 
 
 def _pod(prediction: Prediction) -> Directory:

@@ -123,7 +123,9 @@ class MemoryTimeline:
         self._end = inf if scenario.until_oom else 1.0
         self._used, self._working_sets, self.pod_containers = use.containers, use.working_sets, use.members
         self._rate = _rates(node_state, scenario)
-        self._own_rate = _own_rate(node_state, scenario)
+        own = [growth.to_bytes for growth in scenario.growth if growth.container is None]
+        own_bytes = node_state.own_bytes or 0
+        self._own_rate = _difference(own_bytes, own[-1], "the node itself") if own else 0
         self._own_used = use.own
         self._total_used, self._total_rate = use.total, sum(self._rate)
         self._total_working_set = use.working_set
@@ -339,11 +341,6 @@ def _rates_to_limits(node_state: NodeState) -> list[int]:
         for index in unlimited if left > 0 else ():
             rates[index] = left // len(unlimited)
     return rates
-
-
-def _own_rate(node_state: NodeState, scenario: Scenario) -> int:
-    targets = [growth.to_bytes for growth in scenario.growth if growth.container is None]
-    return _difference(node_state.own_bytes or 0, targets[-1], "the node itself") if targets else 0
 
 
 def _difference(used: int, to_bytes: int, what: str) -> int:
