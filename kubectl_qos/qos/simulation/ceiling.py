@@ -207,10 +207,11 @@ class MemoryTimeline:
         used, rate, now = self._used, self._rate, self.now
         return [used[index] + int(rate[index] * now) for index in containers]
 
-    def working_sets(self, containers: Iterable[int]) -> list[int]:
-        """Return the bytes in use by each of these containers, by the kubelet's count."""
-        used, rate, now = self._working_sets, self._rate, self.now
-        return [used[index] + int(rate[index] * now) for index in containers]
+    def usage_of(self, containers: Iterable[int]) -> MemoryLevel:
+        """Return the usage of these containers, by both counts."""
+        grown = [(index, int(self._rate[index] * self.now)) for index in containers]
+        used = sum([self._used[index] + more for index, more in grown])
+        return MemoryLevel(used, sum([self._working_sets[index] + more for index, more in grown]))
 
     def pod_working_set(self, pod: int) -> int:
         """Return the bytes in use by a pod, by the kubelet's count."""

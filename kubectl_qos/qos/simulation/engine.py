@@ -305,14 +305,12 @@ class Run:
             # No container of the pod runs: nothing is freed.
             pod = self._without_stats.pop(0)
             return Ended(NOBODY, pod.key, pod.qos, MemoryLevel(0, 0), important=pod.important)
-        order, new = self.order(mechanism), tuple[PodKey, ...]()
-        if order is None and self._unforeseen is None:
+        if self._unforeseen is None and self.order(mechanism) is None:
             self._unforeseen = Unforeseen(mechanism, len(self.steps) + 1)
-        choice = NOBODY if order is None else order.first(owner)
-        if choice.refused:
-            refused = [self._state.pods[index].key for index in choice.refused]
-            new = tuple(key for key in refused if key not in self._refused)
-            self._refused |= dict.fromkeys(refused)
+        choice = self.choose(mechanism, owner)
+        refused = [self._state.pods[index].key for index in choice.refused]
+        new = tuple([key for key in refused if key not in self._refused])
+        self._refused |= dict.fromkeys(refused)
         victim = choice.victim
         if victim is None:
             return None
@@ -321,32 +319,24 @@ class Run:
             timeline.end_process(victim)
             used = victim.used_bytes
             return Ended(choice, ("", victim.name), None, MemoryLevel(used, used))
-        if not killer.ends_whole_pods:
+        if killer.ends_whole_pods:
+            pod, name, members = self._state.pods[victim], "", timeline.pod_containers[victim]
+        else:
             container, members = self._state.containers[victim], [victim]
-            pod, freed = self._state.pods[container.pod_index], self.usage_of(members)
-            timeline.kill(victim, restarts=self._restarts(victim))
-            return Ended(
-                choice, pod.key, pod.qos, freed, container.name, members, members, new, pod.important
-            )
-        pod, members = self._state.pods[victim], timeline.pod_containers[victim]
+            pod, name = self._state.pod_for(container), container.name
         living = [place for place in members if place in timeline.living]
         if killer.evicts:
-            freed = self.usage_of([place for place in members if place in timeline.present])
+            freed = timeline.usage_of([place for place in members if place in timeline.present])
             freed = MemoryLevel(freed.free_bytes + pod.left_bytes, freed.available_bytes + pod.left_bytes)
             timeline.evict(victim)
         else:
-            freed = self.usage_of(living)
+            freed = timeline.usage_of(living)
             for place in living:
                 timeline.kill(place, restarts=self._restarts(place))
-        return Ended(choice, pod.key, pod.qos, freed, "", members, living, new, pod.important)
+        return Ended(choice, pod.key, pod.qos, freed, name, members, living, new, pod.important)
 
     def _restarts(self, container: int) -> bool:
         return self._scenario.restarts and self._state.containers[container].restart is not Restart.NONE
-
-    def usage_of(self, containers: Sequence[int]) -> MemoryLevel:
-        """Return the usage of containers, by both counts."""
-        timeline = self.timeline
-        return MemoryLevel(sum(timeline.usages(containers)), sum(timeline.working_sets(containers)))
 
     def _proc_score(self, used_bytes: int, adj: int) -> int | None:
         """Return the score in /proc, which the machine's memory scales whatever limit is hit."""

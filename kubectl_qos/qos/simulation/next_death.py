@@ -447,7 +447,7 @@ def _death(run: Run, ceiling: Ceiling, choice: Choice) -> NextDeath:
     killer = BY_ID[mechanism]
     if killer.ends_whole_pods:
         pod = state.pods[victim]
-        level = run.usage_of(run.timeline.pod_containers[victim])
+        level = run.timeline.usage_of(run.timeline.pod_containers[victim])
         freed = level.available_bytes if killer.evicts else level.free_bytes
         grace = ceiling.grace_seconds
         frees_bytes = None if state.lacks_usage(pod.key) else freed
@@ -468,7 +468,7 @@ def _death(run: Run, ceiling: Ceiling, choice: Choice) -> NextDeath:
         pod.key,
         container.name,
         pod.qos,
-        run.usage_of([victim]).free_bytes if container.has_usage else None,
+        run.timeline.usage_of([victim]).free_bytes if container.has_usage else None,
         limit_bytes,
         used_bytes,
         tied=tied,
