@@ -69,7 +69,7 @@ def test_a_held_pod_takes_less_than_one_and_a_half_kilobytes() -> None:
 
 def test_a_days_events_leave_no_more_behind_than_the_first_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each change brings a time, a state and a number that never come again."""
-    monkeypatch.setattr(sharing, "MOST_PARTS", 250)
+    monkeypatch.setattr(sharing, "MOST_PARTS", 150)
     raw: Any = json.loads(next(alike(1)))
     store, share = new_store(), Interner()
 
@@ -86,7 +86,7 @@ def test_a_days_events_leave_no_more_behind_than_the_first_hours(monkeypatch: py
     tracemalloc.start()
     try:
         sizes = []
-        for number in range(1500):
+        for number in range(900):
             event(number)
             if number % 25 == 0:
                 gc.collect()  # the interpreter keeps the memory of freed tuples for later ones

@@ -12,7 +12,7 @@ from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.kubelet import CgroupDriver, Node
 from kubectl_qos.k8s.node_overrides import NodeOverride
-from kubectl_qos.k8s.objects import Container, NodeObject, Pod, PodStatus, Volume, convert
+from kubectl_qos.k8s.objects import Container, Pod, PodStatus, Volume, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, MemoryParts, PodUsage, Pressure, Psi, PsiData
@@ -567,39 +567,6 @@ def test_whether_memory_qos_is_on_is_said(gates: dict[str, bool], said: str) -> 
     section = _cgroup(predict(one("requests: {memory: 1Gi}"), MACHINE, release=release))
     assert section is not None
     assert section.answer == f"v2, systemd driver, {said}"
-
-
-def test_what_has_no_fix_is_named_beside_another_death() -> None:
-    """The full node kills this pod only if the other one's memory is in many processes."""
-    sizes = {"web": ("512Mi", "6Gi", 4000), "db": ("20Gi", "26Gi", 25000)}
-    pods = tuple(
-        convert(
-            {
-                "kind": "Pod",
-                "metadata": {"name": name, "namespace": "shop", "uid": name},
-                "spec": {
-                    "nodeName": "n1",
-                    "containers": [
-                        {"name": name, "resources": {"requests": {"memory": low}, "limits": {"memory": high}}}
-                    ],
-                },
-                "status": {"phase": "Running"},
-            },
-            Pod,
-        )
-        for name, (low, high, _) in sizes.items()
-    )
-    usage = {
-        pod.key: PodUsage.of_containers({pod.name: ContainerUsage(sizes[pod.name][2] << 20)}) for pod in pods
-    }
-    status = {"capacity": {"memory": "32Gi"}, "allocatable": {"memory": "31Gi"}}
-    node = convert({"metadata": {"name": "n1"}, "status": status}, NodeObject)
-    snapshot = Snapshot(pods=pods, nodes={"n1": node}, usage=usage, node_usage={"n1": 32200 << 20})
-    lines = list(text_lines(with_fix(explain_pod(pods[0], snapshot, DEMO_TIME), snapshot)))
-    assert lines[2].startswith("Its death   kernel: node full, ")
-    assert lines[3].startswith(
-        "  fix: none for own limit 65%: nothing to change unless it grows, as it has headroom above its"
-    )
 
 
 def test_it_begins_with_the_killer_that_comes_first_and_what_puts_it_off() -> None:

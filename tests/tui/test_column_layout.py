@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -34,6 +35,7 @@ SHOWN = [key for key in WIDE_KEYS if key != "risk"]
 """The risk is in the colours of a row."""
 
 
+@cache
 def rows() -> tuple[PodRow, ...]:
     return build_rows(demo(), Scope()).rows
 
