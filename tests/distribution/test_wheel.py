@@ -15,7 +15,6 @@ import zipfile
 from collections.abc import Iterator
 from email.message import Message
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -170,11 +169,6 @@ def test_every_script_leads_to_a_function() -> None:
     for target in PROJECT["scripts"].values():
         module, _, function = target.partition(":")
         assert callable(getattr(import_module(module), function))
-
-
-def test_completion_has_its_script_where_it_exists() -> None:
-    exists = find_spec("kubectl_qos.cli.completion") is not None
-    assert exists is ("kubectl_complete-qos" in PROJECT["scripts"])
 
 
 def test_every_link_of_the_readme_leads_to_the_repository(metadata: Message) -> None:
