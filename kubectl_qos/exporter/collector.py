@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import is_
 from typing import Final, NamedTuple
 
@@ -65,7 +65,8 @@ _END: Final = b"# EOF\n"
 _SECONDS: Final = (0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class Family(NamedTuple):
+@dataclass(frozen=True)
+class Family(Collector):
     """A metric: name without prefix and suffix, help text, and type."""
 
     name: str
@@ -82,6 +83,11 @@ class Family(NamedTuple):
         """Name of its samples."""
         suffix = {"counter": "_total", "info": "_info"}.get(self.type, "")
         return f"{self.full_name}{suffix}"
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metric without samples, to format its TYPE, UNIT and HELP lines."""
+        unit = "bytes" if self.name.endswith("_bytes") else ""
+        return [Metric(self.full_name, self.help, self.type, unit)]
 
 
 FAMILIES: Final = (
@@ -382,7 +388,7 @@ class Exporter:
         def parts() -> Iterator[bytes]:
             yield encode(self._own.registry).removesuffix(_END)
             for family, samples in self.samples.families() if self.is_synced else ():
-                yield encode(_Described(family)).removesuffix(_END)
+                yield encode(family).removesuffix(_END)
                 yield samples
             if "openmetrics" in content_type:
                 yield _END
@@ -444,14 +450,3 @@ class _OwnMetrics:
         self.ranked_nodes = Counter(name, "Nodes whose metrics were computed.", registry=own)
         name, of = "kubectl_qos_exporter_update_duration_seconds", "Time to compute what has changed."
         self.update_seconds = Histogram(name, of, registry=own, buckets=_SECONDS)
-
-
-class _Described(Collector):
-    """A family without samples, to format its TYPE, UNIT and HELP lines."""
-
-    def __init__(self, family: Family) -> None:
-        self._family = family
-
-    def collect(self) -> Iterable[Metric]:
-        family, unit = self._family, "bytes" if self._family.name.endswith("_bytes") else ""
-        return [Metric(family.full_name, family.help, family.type, unit)]

@@ -12,7 +12,7 @@ import threading
 import zlib
 from base64 import b64decode
 from binascii import Error as NoBase64
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -260,12 +260,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, config: WebConfig) -> _Answer:
         path, exporter = urlsplit(self.path).path, self.server.exporter
-        probes: dict[str, Callable[[], str]] = {
-            "/healthz": lambda: str(exporter.failure or ""),
-            "/readyz": lambda: str(exporter.failure or exporter.not_ready()),
-        }
-        if path in probes:
-            problem = probes[path]()
+        if path in {"/healthz", "/readyz"}:
+            problem = str(exporter.failure or (exporter.not_ready() if path == "/readyz" else ""))
             status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
             return _Answer(f"{problem or 'ok'}\n".encode(), status=status)
         if config.users and not self._is_admitted(config):

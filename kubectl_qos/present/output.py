@@ -453,13 +453,8 @@ Compiling such patterns takes milliseconds: `re` does so, once, when they are fi
 """
 
 
-def to_json(values: Any) -> str:
-    """Return indented JSON with a newline at the end, without characters that a terminal would act on."""
-    return "".join(json_parts(values))
-
-
 def json_parts(values: Any, *, ascii_only: bool = False) -> Iterator[str]:
-    """Yield such JSON in parts, one for each of `items`: a large cluster has many."""
+    """Yield indented JSON, without characters that a terminal would act on, in parts: one for each item."""
     import json
 
     escaped = _NOT_ASCII if ascii_only else _CONTROLS

@@ -17,7 +17,7 @@ from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, MemoryParts, PodUsage, Pressure, Psi, PsiData
 from kubectl_qos.present.explanation import _cgroup, _parts_text, explain_pod, text_lines, with_fix
-from kubectl_qos.present.output import to_json, to_yaml
+from kubectl_qos.present.output import json_parts, to_yaml
 from kubectl_qos.present.reasons import class_sentence, formula, score_formula, sentence
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.pods import explanation_values
@@ -116,7 +116,7 @@ def test_every_demo_pod_is_explained_in_text_json_and_yaml(pod: object) -> None:
     assert max(map(len, text.splitlines())) <= 140
     found = next(one for one in DEMO.pods if one.name == name)
     values = as_document(explanation_values(explain_pod(found, DEMO, DEMO_TIME)))
-    assert json.loads(to_json(values))["pod"] == name
+    assert json.loads("".join(json_parts(values)))["pod"] == name
     assert to_yaml(values).startswith("apiVersion: kubectl-qos/v1\nkind: PodExplanation")
 
 

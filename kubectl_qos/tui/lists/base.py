@@ -25,7 +25,7 @@ from kubectl_qos.present.node_columns import (
     NODE_COLUMNS,
     WORKLOAD_COLUMNS,
 )
-from kubectl_qos.present.output import Column, ColumnType, table, table_values, to_csv, to_json, to_yaml
+from kubectl_qos.present.output import Column, ColumnType, json_parts, table, table_values, to_csv, to_yaml
 from kubectl_qos.present.pod_columns import VALUE_COLUMNS
 from kubectl_qos.tui.background import attempt
 from kubectl_qos.tui.filters import Fields, RowFilter
@@ -453,7 +453,7 @@ def export_rows(
         else:
             name, columns = _DOCUMENTS[kind]
             values = as_document(table_values(name, rows, columns, notes))
-        return to_json(values) if path.suffix == ".json" else to_yaml(values)
+        return "".join(json_parts(values)) if path.suffix == ".json" else to_yaml(values)
     raise InputError(
         f"{path.name}: the extension chooses the format", hint="end it in .csv, .json, .yaml or .txt"
     )
