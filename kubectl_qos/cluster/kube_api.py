@@ -323,20 +323,19 @@ def read_pod_events(client: RestClient, pod: Pod) -> tuple[Event, ...]:
 
 def read_events(client: RestClient, namespace: str | None) -> EventList:
     """Read all events of a namespace, or of all, and those of nodes; the result names what is missing."""
-    try:
-        events = _list_events(client, namespace, {})
-    except QosError as error:
-        missing = Missing("the list of events", str(error), _events_remedy(error, namespace))
-        return EventList(of_nodes=False, missing=missing)
-    if namespace in {None, NODE_EVENTS_NAMESPACE}:
-        return EventList(in_order(events))
-    try:
-        of_nodes = _list_events(client, NODE_EVENTS_NAMESPACE, {"involvedObject.kind": "Node"})
-    except QosError as error:
-        remedy = _events_remedy(error, NODE_EVENTS_NAMESPACE)
-        missing = Missing("the list of the nodes' events", str(error), remedy)
-        return EventList(in_order(events), of_nodes=False, missing=missing)
-    return EventList(in_order((*events, *of_nodes)))
+
+    def listed(what: str, where: str | None, fields: dict[str, str]) -> tuple[list[Event], Missing | None]:
+        try:
+            return _list_events(client, where, fields), None
+        except QosError as error:
+            return [], Missing(f"the list of {what}", str(error), _events_remedy(error, where))
+
+    events, missing = listed("events", namespace, {})
+    if missing is None and namespace not in {None, NODE_EVENTS_NAMESPACE}:
+        fields = {"involvedObject.kind": "Node"}
+        of_nodes, missing = listed("the nodes' events", NODE_EVENTS_NAMESPACE, fields)
+        events += of_nodes
+    return EventList(in_order(events), of_nodes=missing is None, missing=missing)
 
 
 def _events_remedy(error: QosError, namespace: str | None) -> str:

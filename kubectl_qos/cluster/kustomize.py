@@ -74,7 +74,7 @@ def _parse(content: bytes, name: str) -> tuple[Json, ...]:
 
 
 class Layer(NamedTuple):
-    """A kustomization: its file and value, and the manifests, patches and folders that it lists.
+    """A kustomization: its file and value, and the manifests and patches that it lists.
 
     Those applied last come first. Patches have their entry in the list, which may select objects. `fetches`
     is True if it lists what is not a file of the tree.
@@ -85,7 +85,6 @@ class Layer(NamedTuple):
     value: Json
     manifests: tuple[Path, ...]
     patches: Mapping[Path, Any]
-    folders: tuple[Path, ...]
     fetches: bool
 
 
@@ -110,10 +109,10 @@ def layers(folder: Path, files: Files, above: tuple[Path, ...] = ()) -> list[Lay
         value=value,
         manifests=tuple(path for key, _, path in readable if key in _RESOURCES and path.is_file()),
         patches={path: item for key, item, path in readable if key not in _RESOURCES},
-        folders=tuple(path for key, _, path in readable if key in _RESOURCES and path.is_dir()),
         fetches=fetches,
     )
-    inner = (layer for below in own.folders for layer in layers(below, files, (*above, folder)))
+    folders = (path for key, _, path in readable if key in _RESOURCES and path.is_dir())
+    inner = (layer for below in folders for layer in layers(below, files, (*above, folder)))
     return list({layer.folder: layer for layer in (own, *inner)}.values())
 
 

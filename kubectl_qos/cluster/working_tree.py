@@ -186,17 +186,16 @@ class WorkingTree:
             raise InputError(f"{what.name} is in {len(matches)} places: {places}", hint)
         if problems:
             raise problems[0]
+        # Templates of charts that cannot be built here.
+        read = [item for chart in self._charts for item in values_read(chart, pod.kind, self._files).items()]
+        hint = "; ".join(
+            f"{name} is a Helm template: look for {', '.join(values)} in the chart's values"
+            for name, values in read
+        )
         raise InputError(
             f"{what.name} is in no manifest and no kustomization below {self._folder}",
-            hint="; ".join(self._chart_values(pod.kind))
-            or "look at its name and namespace, and where its labels say that it comes from",
+            hint or "look at its name and namespace, and where its labels say that it comes from",
         )
-
-    def _chart_values(self, kind: str) -> Iterator[str]:
-        """Yield the values that Helm templates of this kind read for resources; they cannot be built here."""
-        for chart in self._charts:
-            for name, values in values_read(chart, kind, self._files).items():
-                yield f"{name} is a Helm template: look for {', '.join(values)} in the chart's values"
 
     def _alone(self, pod: Pod, managers: Collection[Manager]) -> Iterator[DeployedSource]:
         """If there is helm, yield the charts that nothing in the tree names, as the release of the object."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.cli import output
-from kubectl_qos.cli.flags import parse_past_seconds
+from kubectl_qos.cli.flags import parse_past_seconds, whole_number
 from kubectl_qos.cli.sources import SourceNeeds, resolve_source
 from kubectl_qos.errors import QosError, UsageError
 
@@ -92,11 +92,7 @@ def _parse_listen(text: str) -> tuple[str, int]:
 
 
 def _parse_per_pod(text: str) -> int | None:
-    if text == "all":
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of pods: write 5, or all")
-    return int(text)
+    return None if text == "all" else whole_number("a number of pods: write 5, or all", 0)(text)
 
 
 def _parse_shard(text: str) -> tuple[int, int]:

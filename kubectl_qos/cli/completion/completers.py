@@ -26,7 +26,7 @@ from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR, Gate
 from kubectl_qos.k8s.selectors import field_term
 
 if TYPE_CHECKING:
-    from kubectl_qos.k8s.snapshot import Snapshot
+    from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 T = TypeVar("T")
 PAGE_SIZE: Final = 500
@@ -73,38 +73,30 @@ class Names:
         return list(entry_names(self.options.connection)[entries])
 
     def _list_from_files(self, kind: str, node: str | None) -> list[NamedObject]:
-        snapshot = self._read_files()
+        snapshot, scope = self._read_files()
         if kind == "Namespace":
             return [NamedObject(name) for name in sorted({pod.namespace for pod in snapshot.pods})]
         if kind == NODE:
             return [NamedObject(name) for name in snapshot.nodes]
-        return [
-            NamedObject(pod.name, pod.node_name)
-            for pod in snapshot.pods
-            if pod.kind == kind and self._is_in_scope(pod) and node in {None, pod.node_name}
-        ]
+        pods = (pod for pod in snapshot.pods if pod.kind == kind and scope.matches(pod))
+        return [NamedObject(pod.name, pod.node_name) for pod in pods if node in {None, pod.node_name}]
 
     def _find_in_files(self, kind: str, name: str) -> Pod | None:
-        pods = filter(self._is_in_scope, self._read_files().pods)
+        snapshot, scope = self._read_files()
+        pods = filter(scope.matches, snapshot.pods)
         return next((pod for pod in pods if (pod.kind, pod.name) == (kind, name)), None)
 
-    def _read_files(self) -> Snapshot:
-        from kubectl_qos.cluster.files import DEMO_FILE, FileSource
-        from kubectl_qos.cluster.inputs import STANDARD_INPUT, is_bundle, is_url
+    def _read_files(self) -> tuple[Snapshot, Scope]:
+        from kubectl_qos.cli.sources import resolve_source
+        from kubectl_qos.cluster.inputs import STANDARD_INPUT, is_url
         from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
         files = self.options.files
         if STANDARD_INPUT in files or self.options.kustomize is not None or any(map(is_url, files)):
             # Stdin is the shell's, and nothing is built or fetched for a key.
-            return Snapshot()
-        if is_bundle(files):
-            from kubectl_qos.cluster.bundle import BundleSource
-
-            return BundleSource(files[0]).snapshot(Scope())
-        return FileSource(files or (str(DEMO_FILE),), recursive=self.options.recursive).snapshot(Scope())
-
-    def _is_in_scope(self, pod: Pod) -> bool:
-        return self.options.all_namespaces or self.options.namespace in {None, pod.namespace}
+            return Snapshot(), Scope()
+        resolved = resolve_source(self.options.without_usage())
+        return resolved.source.snapshot(Scope()), resolved.scope
 
     def _list_from_server(self, kind: str, node: str | None) -> list[NamedObject]:
         """List the first few hundred objects in the server's order."""
