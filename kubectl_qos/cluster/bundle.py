@@ -242,9 +242,8 @@ def _around(source: Source, snapshot: Snapshot, scope: Scope) -> Iterator[Json]:
         with suppress(QosError):
             related = source.related(pods[workload])
             yield from (owner.raw for owner in related.owners)
-            lists = related.limit_ranges, related.quotas, related.autoscalers, related.scalers
-            for kind, objects in zip(_AROUND, lists, strict=True):
-                yield from ({"kind": kind.kind, **_plain(raw)} for raw in objects)
+            for kind in _AROUND:
+                yield from ({"kind": kind.kind, **_plain(raw)} for raw in getattr(related, kind.field))
 
 
 _plain = partial(msgspec.to_builtins, enc_hook=str)

@@ -23,11 +23,8 @@ from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, UsageChoice, U
 from kubectl_qos.cluster.source import Source, UpdateStream
 from kubectl_qos.edit.related import (
     AUTOSCALERS,
-    BUDGETS,
-    LIMIT_RANGES,
     OWNER,
-    QUOTAS,
-    SCALERS,
+    RELATED,
     Owner,
     RelatedKind,
     RelatedObjects,
@@ -224,23 +221,14 @@ class LiveSource(Source):
         """Read the object, its owners, and the limits of its namespace."""
         client = self._api.client.without_retries()
         end = time.monotonic() + SECONDS
-        kinds = (LIMIT_RANGES, QUOTAS, AUTOSCALERS, SCALERS, BUDGETS)
-        lists = _Lists(client, pod.namespace, end, kinds)
+        lists = _Lists(client, pod.namespace, end, RELATED.values())
         raw = kube_api.read_object(client, pod.kind, pod.namespace, pod.name)
         chain = _OwnerChain(client, pod.namespace)
         done = Future(lambda: chain.read(raw)).wait(end - time.monotonic())
         if not done:
             chain.miss(f"the server did not answer within {SECONDS:g} seconds")
-        return RelatedObjects(
-            raw=raw,
-            owners=tuple(chain.owners),
-            limit_ranges=lists.take(LIMIT_RANGES),
-            quotas=lists.take(QUOTAS),
-            autoscalers=lists.take(AUTOSCALERS),
-            scalers=lists.take(SCALERS),
-            budgets=lists.take(BUDGETS),
-            missing=(*chain.missing, *lists.missing),
-        )
+        objects = {kind.field: lists.take(kind) for kind in RELATED.values()}
+        return RelatedObjects(raw, tuple(chain.owners), **objects, missing=(*chain.missing, *lists.missing))
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
         """Add the autoscalers that the server has."""

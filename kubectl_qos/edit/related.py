@@ -72,8 +72,12 @@ class RelatedObjects(msgspec.Struct, frozen=True):
 
 
 class RelatedKind(msgspec.Struct, Generic[T], frozen=True):
-    """Objects of a namespace that bear on a change; an `optional` kind may be unknown to a server."""
+    """Objects of a namespace that bear on a change, and the field of `RelatedObjects` that has them.
 
+    An `optional` kind may be unknown to a server.
+    """
+
+    field: str
     kind: str
     item_type: type[T]
     group: str = "/api/v1"
@@ -85,16 +89,17 @@ class RelatedKind(msgspec.Struct, Generic[T], frozen=True):
         return f"{self.kind.lower()}s"
 
 
-LIMIT_RANGES: Final = RelatedKind("LimitRange", LimitRange)
-QUOTAS: Final = RelatedKind("ResourceQuota", ResourceQuota)
+LIMIT_RANGES: Final = RelatedKind("limit_ranges", "LimitRange", LimitRange)
+QUOTAS: Final = RelatedKind("quotas", "ResourceQuota", ResourceQuota)
 AUTOSCALERS: Final = RelatedKind(
-    "VerticalPodAutoscaler", VerticalAutoscaler, "/apis/autoscaling.k8s.io/v1", optional=True
+    "autoscalers", "VerticalPodAutoscaler", VerticalAutoscaler, "/apis/autoscaling.k8s.io/v1", optional=True
 )
 SCALERS: Final = RelatedKind(
-    "HorizontalPodAutoscaler", HorizontalAutoscaler, "/apis/autoscaling/v2", optional=True
+    "scalers", "HorizontalPodAutoscaler", HorizontalAutoscaler, "/apis/autoscaling/v2", optional=True
 )
-
-BUDGETS: Final = RelatedKind("PodDisruptionBudget", DisruptionBudget, "/apis/policy/v1", optional=True)
+BUDGETS: Final = RelatedKind(
+    "budgets", "PodDisruptionBudget", DisruptionBudget, "/apis/policy/v1", optional=True
+)
 
 RELATED: Final[Mapping[str, RelatedKind[Any]]] = {
     kind.kind: kind for kind in (LIMIT_RANGES, QUOTAS, AUTOSCALERS, SCALERS, BUDGETS)
@@ -113,15 +118,8 @@ def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> Rela
         except (QosError, msgspec.MsgspecError, RecursionError):
             return Owner(other or {}, None)
 
-    return RelatedObjects(
-        raw=raw,
-        owners=tuple(walk_owners(raw, read)),
-        limit_ranges=convert_all(near, LIMIT_RANGES),
-        quotas=convert_all(near, QUOTAS),
-        autoscalers=convert_all(near, AUTOSCALERS),
-        scalers=convert_all(near, SCALERS),
-        budgets=convert_all(near, BUDGETS),
-    )
+    lists = {kind.field: convert_all(near, kind) for kind in RELATED.values()}
+    return RelatedObjects(raw, tuple(walk_owners(raw, read)), **lists)
 
 
 def recommended_edits(pod: Pod, autoscaler: VerticalAutoscaler) -> Iterator[Edit]:
