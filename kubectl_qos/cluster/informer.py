@@ -15,8 +15,7 @@ from typing import Final, TypeVar
 
 from msgspec import structs
 
-from kubectl_qos.cluster import kube_api
-from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, UsageChoice, UsageReader
+from kubectl_qos.cluster.kube_api import KubeletConfigs, UsageChoice, UsageSource, list_path
 from kubectl_qos.cluster.reflector import EventHandler, Reflector
 from kubectl_qos.cluster.source import LIVE, Health, Update
 from kubectl_qos.errors import ApiError, QosError
@@ -320,26 +319,23 @@ PROBE_SECONDS: Final = 6.0
 class Informer:
     """The updates of a scope; if all pods are forbidden, of the default namespace."""
 
-    def __init__(  # noqa: PLR0913 - what it reads, and how
+    def __init__(
         self,
-        api: KubeApi,
         scope: Scope,
         *,
-        usage: UsageChoice,
-        reader: UsageReader | None = None,
+        usage: UsageSource,
         configs: KubeletConfigs | None,
         default_namespace: str | None,
         overrides: NodeOverrides,
         refresh_seconds: float | None = None,
     ) -> None:
         self._poll_seconds = refresh_seconds or POLL_SECONDS
-        self._store = Store(overrides, api.client.now)
-        self._api = api
+        self._usage, self._api = usage, usage.api
+        self._store = Store(overrides, usage.api.client.now)
         self._scope = scope
-        self._usage, self._reader = usage, reader
         self._configs = configs
         self._default_namespace = default_namespace
-        self._interner = Interner(ids=api.ids)
+        self._interner = Interner(ids=usage.api.ids)
         self._reflectors: list[Reflector[Pod] | Reflector[NodeObject]] = []
         self._notice = ""
         self._seen = 0
@@ -362,7 +358,7 @@ class Informer:
             polled=partial(self._polled, NODES),
             refused=self._nodes_refused,
         )
-        self._reflect(kube_api.list_path("nodes"), "metadata.name", NodeObject, self._interner.node, handler)
+        self._reflect(list_path("nodes"), "metadata.name", NodeObject, self._interner.node, handler)
         _start(self._keep_reading_usage)
         _start(self._keep_probing)
 
@@ -434,9 +430,7 @@ class Informer:
             refused=partial(self._pods_refused, namespace),
             arrive=self._store.arrive,
         )
-        self._reflect(
-            kube_api.list_path("pods", namespace), "spec.nodeName", Pod, self._interner.pod, handler
-        )
+        self._reflect(list_path("pods", namespace), "spec.nodeName", Pod, self._interner.pod, handler)
 
     def _reflect(
         self, path: str, field: str, item_type: type[T], keep: Callable[[T], T], handler: EventHandler[T]
@@ -487,7 +481,7 @@ class Informer:
 
     def _keep_reading_usage(self) -> None:
         version = 0
-        needs_list = self._usage is UsageChoice.SUMMARY or self._scope.shard is not None
+        needs_list = self._usage.choice is UsageChoice.SUMMARY or self._scope.shard is not None
         while needs_list and not self._store.is_complete() and not self._closed:
             version = self._store.wait(version)
         while not self._closed:
@@ -522,10 +516,7 @@ class Informer:
         try:
             nodes = self._store.nodes()
             of = self._store.pod_keys() if self._scope.shard is not None else None
-            usage = kube_api.read_usage(
-                self._api, self._usage, self._scope.namespace, nodes, self._reader, of
-            )
-            return usage if self._configs is None else kube_api.with_shortages(self._api, usage)
+            return self._usage.read(self._scope.namespace, nodes, of)
         except Exception as error:  # noqa: BLE001 - nothing else catches what a thread raises
             return Usage({}, Missing("memory usage", f"unexpected {type(error).__name__}: {error}"))
 

@@ -445,44 +445,48 @@ UsageReader = Callable[[], Usage]
 """Reads usage elsewhere than from the cluster, such as from Prometheus."""
 
 
-def read_usage(
-    api: KubeApi,
-    choice: UsageChoice,
-    namespace: str | None,
-    nodes: Collection[str],
-    reader: UsageReader | None = None,
-    of: Container[PodKey] | None = None,
-) -> Usage:
-    """Read the usage of all pods, as ranks need; of `namespace` if the others' is forbidden.
+class UsageSource(NamedTuple):
+    """Where usage is read: from a cluster's APIs, or elsewhere by a `reader`.
 
-    With `of`, only the usage of these pods is kept if a source has that of all nodes.
+    With `shortages` also when memory was last short on nodes, by events: only distances need it.
     """
-    if choice is UsageChoice.NONE:
-        usage = NO_USAGE
-    elif reader is not None:
-        usage = reader()
-        if of is not None:
-            usage = usage._replace(by_pod={key: pod for key, pod in usage.by_pod.items() if key in of})
-        if not usage.by_pod and choice is UsageChoice.METRICS:
-            usage = _from_metrics(api, namespace, of)._replace(missing=usage.missing)
-    else:
-        by_metrics = choice is UsageChoice.METRICS
-        usage = _from_metrics(api, namespace, of) if by_metrics else _from_summaries(api, nodes)
-    why = f", and not known: {usage.missing.what}: {usage.missing.why}" if usage.missing is not None else ""
-    log.log(log.DECISIONS, f"usage from {choice}: of {len(usage.by_pod)} pods{why}")
-    return usage
 
+    api: KubeApi
+    choice: UsageChoice
+    reader: UsageReader | None = None
+    shortages: bool = False
 
-def with_shortages(api: KubeApi, usage: Usage) -> Usage:
-    """Add when memory was last short on nodes, if any usage is known: only distances need it."""
-    if usage.by_pod:
+    def read(
+        self, namespace: str | None, nodes: Collection[str], of: Container[PodKey] | None = None
+    ) -> Usage:
+        """Read the usage of all pods, as ranks need; of `namespace` if the others' is forbidden.
+
+        With `of`, only the usage of these pods is kept if a source has that of all nodes.
+        """
+        api, by_metrics = self.api, self.choice is UsageChoice.METRICS
+        if self.choice is UsageChoice.NONE:
+            usage = NO_USAGE
+        elif self.reader is not None:
+            usage = self.reader()
+            if of is not None:
+                usage = usage._replace(by_pod={key: pod for key, pod in usage.by_pod.items() if key in of})
+            if not usage.by_pod and by_metrics:
+                usage = _from_metrics(api, namespace, of)._replace(missing=usage.missing)
+        else:
+            usage = _from_metrics(api, namespace, of) if by_metrics else _from_summaries(api, nodes)
+        gap = usage.missing
+        why = f", and not known: {gap.what}: {gap.why}" if gap is not None else ""
+        log.log(log.DECISIONS, f"usage from {self.choice}: of {len(usage.by_pod)} pods{why}")
+        return self._with_shortages(usage) if self.shortages and usage.by_pod else usage
+
+    def _with_shortages(self, usage: Usage) -> Usage:
         fields = {"involvedObject.kind": "Node", "type": "Warning"}
         try:
-            events = _list_events(api.client, NODE_EVENTS_NAMESPACE, fields)
-            return usage._replace(shortages=last_shortages(events))
+            events = _list_events(self.api.client, NODE_EVENTS_NAMESPACE, fields)
         except QosError as error:
             log.log(log.DECISIONS, f"the events of nodes are not known: {error}")
-    return usage
+            return usage
+        return usage._replace(shortages=last_shortages(events))
 
 
 def _from_metrics(api: KubeApi, namespace: str | None, of: Container[PodKey] | None) -> Usage:

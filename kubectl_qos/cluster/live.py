@@ -19,7 +19,7 @@ from kubectl_qos.cluster.background import Future
 from kubectl_qos.cluster.documents import metadata_text
 from kubectl_qos.cluster.http import UNDECODABLE, Pager, Progress, RestClient, decode_error
 from kubectl_qos.cluster.informer import POLL_SECONDS, Informer, no_capacity, no_neighbours
-from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, UsageChoice, UsageReader
+from kubectl_qos.cluster.kube_api import KubeApi, KubeletConfigs, UsageChoice, UsageReader, UsageSource
 from kubectl_qos.cluster.source import Source, UpdateStream
 from kubectl_qos.edit.related import (
     AUTOSCALERS,
@@ -92,7 +92,7 @@ class LiveSource(Source):
     ) -> None:
         self._connection = connection
         self._api = KubeApi(connection, ids=ids)
-        self._usage, self._reader = usage, reader
+        self._usage = UsageSource(self._api, usage, reader, shortages=configz)
         self._configs = KubeletConfigs(self._api) if configz else None
         self._overrides = overrides
         self._progress = progress
@@ -127,8 +127,8 @@ class LiveSource(Source):
 
     def _read(self, scope: Scope) -> Snapshot:
         missing: list[Missing] = []
-        at_once = self._usage in {UsageChoice.METRICS, UsageChoice.PROMETHEUS}
-        metrics = Future(lambda: self._read_usage(scope, ())) if at_once else None
+        at_once = self._usage.choice in {UsageChoice.METRICS, UsageChoice.PROMETHEUS}
+        metrics = Future(lambda: self._usage.read(scope.namespace, ())) if at_once else None
         progress, every_node = self._progress, None
         if self._show_first is not None and scope == Scope():
             every_node = Future(self._api.nodes)
@@ -139,7 +139,7 @@ class LiveSource(Source):
         kubelets = self._kubelets(nodes)
         usage = NO_USAGE
         if pods:
-            usage = metrics.result() if metrics is not None else self._read_usage(scope, names)
+            usage = metrics.result() if metrics is not None else self._usage.read(scope.namespace, names)
         if usage.missing is not None:
             missing.append(usage.missing)
         snapshot = Snapshot(
@@ -155,10 +155,8 @@ class LiveSource(Source):
     def follow(self, scope: Scope) -> UpdateStream:
         """Follow the scope by watches."""
         return Informer(
-            self._api,
             scope,
             usage=self._usage,
-            reader=self._reader,
             configs=self._configs,
             default_namespace=self.default_namespace,
             overrides=self._overrides,
@@ -172,8 +170,8 @@ class LiveSource(Source):
             labels = ",".join(f"{key}={value}" for key, value in (pods[0].metadata.labels or {}).items())
             pods = self._api.pods(namespace=namespace, label_selector=labels)
         try:
-            if self._usage is UsageChoice.SUMMARY:
-                usage = self._read_usage(Scope(), {pod.node_name for pod in pods} - {""}).by_pod
+            if self._usage.choice is UsageChoice.SUMMARY:
+                usage = self._usage.read(None, {pod.node_name for pod in pods} - {""}).by_pod
             else:
                 usage = usage_by_pod(self._api.pod_metrics(namespace))
         except QosError:
@@ -361,10 +359,6 @@ class LiveSource(Source):
             return {}
         Future(lambda: configs.read(nodes)).wait(CONFIGZ_SECONDS)
         return configs.by_node
-
-    def _read_usage(self, scope: Scope, nodes: Collection[str]) -> Usage:
-        usage = kube_api.read_usage(self._api, self._usage, scope.namespace, nodes, self._reader)
-        return usage if self._configs is None else kube_api.with_shortages(self._api, usage)
 
 
 SECONDS: Final = 5.0

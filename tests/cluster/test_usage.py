@@ -11,7 +11,7 @@ import pytest
 from kubectl_qos.analysis.group_table import build_node_rows
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME
-from kubectl_qos.cluster.kube_api import KubeApi, UsageChoice, read_usage
+from kubectl_qos.cluster.kube_api import KubeApi, UsageChoice, UsageSource
 from kubectl_qos.cluster.live import LiveSource
 from kubectl_qos.k8s.objects import JsonDecoder
 from kubectl_qos.k8s.snapshot import NO_USAGE, Scope, Snapshot, Usage
@@ -81,7 +81,7 @@ def summary(**pods: tuple[int, int, int]) -> dict[str, Any]:
 def test_without_nodes_no_summary_is_requested(serve: Serve, connect_to: ConnectTo) -> None:
     server = serve(ObjectServer())
     api = KubeApi(connect_to(server))
-    assert read_usage(api, UsageChoice.SUMMARY, None, []) == NO_USAGE
+    assert UsageSource(api, UsageChoice.SUMMARY).read(None, []) == NO_USAGE
     assert server.requests == []
 
 
