@@ -24,6 +24,7 @@ from kubectl_qos.k8s.kinds import api_path
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import Connection
 from kubectl_qos.transport.net_errors import is_silence, unreachable_error
+from kubectl_qos.transport.websocket import BoundedWebSocket, handshake_problem, request_headers
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
@@ -75,8 +76,6 @@ class KubeletUnreachable(ServerUnreachable):
 
 def read_container(connection: Connection, namespace: str, pod: str, container: str) -> dict[str, str]:
     """Return the files by path; `$$` is the reader's pid. Raises QosError, in kubectl's words."""
-    from kubectl_qos.transport.websocket import request_headers
-
     began = time.monotonic()
     deadline = connection.deadline() or began + SECONDS
     query = [("command", word) for word in SHELL] + [("container", container), ("stdout", "true")]
@@ -120,8 +119,6 @@ def _converse(
     response: BaseHTTPResponse, headers: Mapping[str, str], deadline: float, server: str
 ) -> tuple[str, str]:
     """Return what the command printed, and its error, empty for success."""
-    from kubectl_qos.transport.websocket import handshake_problem
-
     try:
         if response.status != HTTPStatus.SWITCHING_PROTOCOLS:
             if HTTPStatus.OK <= response.status < HTTPStatus.BAD_REQUEST:
@@ -131,8 +128,6 @@ def _converse(
         if problem:
             raise _no_websocket(problem)
         # Take over the connection, which http.client leaves alone after a 101, and what it has buffered.
-        from kubectl_qos.transport.websocket import BoundedWebSocket
-
         inner: Any = response
         while not hasattr(inner, "fp"):
             inner = inner._fp  # noqa: SLF001 - urllib3 has no public way to it
