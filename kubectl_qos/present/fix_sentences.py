@@ -318,8 +318,8 @@ def no_fix_sentence(unfixed: Unfixed) -> str:
     if unfixed.reason is NoFixReason.LOW_POD_LIMIT:
         low = binary(death.limit_bytes or 0)
         return low_limit_sentence(low, *map(escape, (*death.key, death.container, death.qos or "")))
-    seen = f" ({fix_evidence(unfixed)})".replace(" ()", "")
-    text = f"{NO_FIX[unfixed.reason]}{seen}"
+    seen = fix_evidence(unfixed)
+    text = f"{NO_FIX[unfixed.reason]} ({seen})" if seen else NO_FIX[unfixed.reason]
     if unfixed.reason is NoFixReason.HAS_ROOM and (death.seconds or inf) < HORIZON_SECONDS:
         text += f", but at this growth it is full in {eta(death.seconds)}: look for what grows"
     return text

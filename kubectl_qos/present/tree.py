@@ -40,8 +40,8 @@ def tree_lines(tree: CgroupTree, width: int | None = None) -> list[str]:
         lines = [MOUNT]
         for row in rows:
             left = row.branch + row.names[shortened]
-            of_file = f"{left:<{column}} = {row.content}"
-            lines.append(of_file if row.file else "   ".join([left, *_owners(row.directory)]))
+            of_directory = "   ".join([left, *_owners(row.directory)])
+            lines.append(f"{left:<{column}} = {row.content}" if row.file else of_directory)
         if width is None or all(len(line) <= width for line in lines):
             break
     return lines

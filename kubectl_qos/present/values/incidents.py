@@ -370,9 +370,13 @@ def _choice_values(choice: VictimChoice | Unranked | None) -> ChoiceValues | Non
     if not isinstance(choice, VictimChoice):
         return choice and ChoiceValues(unranked=choice.value)
     candidates = tuple(
-        CandidateValues(
-            *(scored.place, scored.task.pid, scored.task.name or None, scored.task.adj),
-            *(scored.used_pages, scored.points, scored.score),
+        copied(
+            CandidateValues,
+            scored,
+            pid=scored.task.pid,
+            command=scored.task.name,
+            oom_score_adj=scored.task.adj,
+            oom_score=scored.score,
         )
         for scored in choice.ranked
     )
