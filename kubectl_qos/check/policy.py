@@ -13,10 +13,11 @@ from itertools import product
 from string import Formatter
 from typing import Any, Final
 
-from kubectl_qos.check.rule import CLASS_MARK, MARKS, POD_LEVEL, WAIVER_MARK, Rule
+from kubectl_qos.check.rule import CLASS_MARK, MARKS, WAIVER_MARK, Rule
 from kubectl_qos.check.settings import CheckSettings, Level, waiver_form
 from kubectl_qos.k8s.objects import CPU, MEMORY
 from kubectl_qos.k8s.releases import Gate, Release
+from kubectl_qos.qos.qos_class import SPEC_RESOURCES
 
 _INIT: Final = "(has(c.restartPolicy) && c.restartPolicy == 'Always' ? 'sidecar ' : 'init container ')"
 _LABELS: Final = {"initContainers": _INIT, "containers": "'container '"}
@@ -222,7 +223,7 @@ def _variables(settings: CheckSettings, release: Release, template: str) -> dict
             for where in [f"{spec}.{name}"]
         },
         "every": "variables.initContainers + variables.containers",
-        "shared": _owner(quoted(POD_LEVEL), "''", spec),
+        "shared": _owner(quoted(SPEC_RESOURCES), "''", spec),
         "podLevel": own if release.enabled(Gate.POD_LEVEL_RESOURCES) else "false",
         # The server sets the missing requests of spec.resources in pods, not in templates.
         "unknown": "false" if template == "object" else "variables.podLevel",

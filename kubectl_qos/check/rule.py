@@ -19,11 +19,9 @@ from kubectl_qos.k8s.objects import EMPTY_RESOURCES, Json, Pod, ResourceList, Re
 from kubectl_qos.k8s.quota import LimitRange, ResourceQuota, with_limit_ranges
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.validation import Mistake, manifest_mistakes
-from kubectl_qos.qos.qos_class import computed_class
+from kubectl_qos.qos.qos_class import SPEC_RESOURCES, computed_class
 from kubectl_qos.qos.ranking import ContainerKind, container_kinds
 
-POD_LEVEL: Final = "spec.resources"
-"""Owner of findings about the pod-level resources."""
 CLASS_MARK: Final = "kubectl-qos/class"
 WAIVER_MARK: Final = "kubectl-qos/waive"
 MARKS: Final = ("annotations", "labels")
@@ -168,7 +166,9 @@ class Case:
             for index, container in enumerate(containers)
         ]
         if self.defaulted.spec.resources is not None:
-            owners.append(ResourceOwner(POD_LEVEL, POD_LEVEL, self.prefix, self.defaulted.spec.resources))
+            owners.append(
+                ResourceOwner(SPEC_RESOURCES, SPEC_RESOURCES, self.prefix, self.defaulted.spec.resources)
+            )
         return owners
 
     @cached_property
@@ -197,7 +197,7 @@ class Hit(NamedTuple):
     facts: Mapping[str, str]
     """Values for the placeholders of the rule's message."""
     owner: str = ""
-    """Name of the container, or POD_LEVEL."""
+    """Name of the container, or SPEC_RESOURCES."""
     level: Level | None = None
 
 

@@ -86,11 +86,17 @@ def compare(
     ranking_before = rank_node([prediction.pod for prediction in old], before.node, before.release, usage)
     ranking_after = rank_node([prediction.pod for prediction in new], after.node, after.release, usage)
     old_refusals = _refusals(before)
+    # Those above the pods, matched by level and class: drivers name directories.
+    old_tree, new_tree = (_above_pods(cgroup_tree(pods, setup, lambda _: False)) for setup in (before, after))
+    node_files: list[FileChange] = []
+    for key in {**old_tree, **new_tree}:
+        files_before, files_after = (tree[key].files if key in tree else {} for tree in (old_tree, new_tree))
+        node_files += file_changes((new_tree.get(key) or old_tree[key]).path, files_before, files_after)
     return Comparison(
         before,
         after,
         tuple(build_effects(zip(old, new, strict=True), ranking_before, ranking_after)),
-        tuple(_node_files(*(cgroup_tree(pods, setup, lambda _: False) for setup in (before, after)))),
+        tuple(node_files),
         tuple(refusal for refusal in _refusals(after) if refusal not in old_refusals),
     )
 
@@ -110,16 +116,6 @@ def _without_ids(pod: Pod) -> Pod:
 
 
 _ABOVE_PODS: Final = (CgroupLevel.RESERVED, CgroupLevel.KUBEPODS, CgroupLevel.CLASS)
-
-
-def _node_files(before: CgroupTree, after: CgroupTree) -> Iterable[FileChange]:
-    """Return the differing files above the pods, matched by level and class: drivers name directories."""
-    old, new = _above_pods(before), _above_pods(after)
-    for key in {**old, **new}:
-        files_before = old[key].files if key in old else {}
-        files_after = new[key].files if key in new else {}
-        path = (new.get(key) or old[key]).path
-        yield from file_changes(path, files_before, files_after)
 
 
 def _above_pods(tree: CgroupTree) -> dict[tuple[object, ...], Directory]:

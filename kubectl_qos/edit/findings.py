@@ -102,7 +102,6 @@ def _note(subject: str, code: FindingCode, **facts: Any) -> Finding:
     return Finding(Severity.NOTE, subject, code, facts=facts)
 
 
-_ORDER: Final = list(Severity)
 _SERVER: Final = "API server"
 
 
@@ -144,7 +143,7 @@ def find_findings(
     if kind in {StrategyKind.TEMPLATE, StrategyKind.RECREATE}:
         findings += _budgets(related, target)
     findings += _critical(preview, target)
-    return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
+    return tuple(sorted(findings, key=lambda finding: list(Severity).index(finding.severity)))
 
 
 def _change_pod(
@@ -203,7 +202,14 @@ def _limit_range_values(
     requested = pod = default_pod(target.new, release)
     for limit_range in related.limit_ranges:
         filled = with_limit_ranges(pod, [limit_range])
-        for container, side, resource, value in _added_values(pod, filled):
+        added = (
+            (after.name, side, resource, value)
+            for before, after in zip(all_containers(pod), all_containers(filled), strict=True)
+            for side in Side
+            for resource, value in getattr(after, side.value).items()
+            if resource not in getattr(before, side.value)
+        )
+        for container, side, resource, value in added:
             if not in_place and (container, resource) not in touched:
                 continue
             is_removed = (container, side, resource) in removed
@@ -217,14 +223,6 @@ def _limit_range_values(
     if becomes is not expected and not in_place:
         classes = {"becomes": becomes.value, "expected": expected.value}
         yield _warning("LimitRange", FindingCode.LIMIT_RANGE_CHANGES_CLASS, **classes)
-
-
-def _added_values(pod: Pod, filled: Pod) -> Iterator[tuple[str, Side, str, Quantity]]:
-    for before, after in zip(all_containers(pod), all_containers(filled), strict=True):
-        for side in Side:
-            for resource, value in getattr(after, side.value).items():
-                if resource not in getattr(before, side.value):
-                    yield after.name, side, resource, value
 
 
 def _rollout(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 from math import inf
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -96,12 +96,9 @@ def fixes_of_pods(
     needs that is worst off. Raises InputError for a node that runs Windows.
     """
     searches = [_Search(model, keys, workload) for model in models]
-    deaths = list(_loops(models, keys, workload))
-    for search in searches:
-        for key in keys:
-            if key in search.pods:
-                deaths += [(search, death) for death in search.deaths({key})]
-    deaths = [(search, death) for search, death in deaths if death.killer in by]
+    places = ((search, key) for search in searches for key in keys if key in search.pods)
+    own = ((search, death) for search, key in places for death in search.deaths({key}))
+    deaths = [pair for pair in chain(_loops(models, keys, workload), own) if pair[1].killer in by]
     if workload is not None:
         worst: dict[object, tuple[_Search, NextDeath]] = {}
         for search, death in sorted(deaths, key=lambda pair: pair[0].missing(pair[1]), reverse=True):
@@ -325,11 +322,9 @@ class _Search:
             fix = self._offer(FixKind.LIMIT, death, half, edits, least_edits)
             if fix is not None:
                 return fix
-        for size in sizes:
-            fix = self._offer(FixKind.LIMIT, death, claim, self.model.limit_edits(pod, owner, size), minimal)
-            if fix is not None:
-                return fix
-        return None
+        offers = (self.model.limit_edits(pod, owner, size) for size in sizes)
+        fixes = (self._offer(FixKind.LIMIT, death, claim, edits, minimal) for edits in offers)
+        return next(filter(None, fixes), None)
 
     def _raised_requests(self, death: NextDeath) -> Iterator[Fix | None]:
         """Yield the least requests with which one more pod dies before, and as many as the room allows."""
@@ -529,7 +524,7 @@ class _Search:
 
     def _is_safe(self, key: PodKey, deaths: Iterable[NextDeath]) -> bool:
         """Return whether the pod's nearest limit keeps its distance, or at least the headroom."""
-        old, new = _nearest_own(self._next_deaths, key), _nearest_own(deaths, key)
+        old, new = (_nearest_own(some, key) for some in (self._next_deaths, deaths))
         if new is None:
             return True
         wanted = self._wanted_room(new)

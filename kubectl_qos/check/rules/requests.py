@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 from kubectl_qos.check.policy import compared, each, expanded, is_windows, quoted
-from kubectl_qos.check.rule import POD_LEVEL, Case, Hit, Parameter, Rule
+from kubectl_qos.check.rule import Case, Hit, Parameter, Rule
 from kubectl_qos.check.settings import CheckSettings, Level
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.defaulting import SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL, admitted, default_pod
@@ -22,7 +22,7 @@ from kubectl_qos.k8s.validation import MOST_CPU_MILLI, MistakeCode, pod_refusals
 from kubectl_qos.qos.cgroup.values import UNWRITTEN
 from kubectl_qos.qos.oom_score import is_node_critical
 from kubectl_qos.qos.prediction import Prediction, predict_running
-from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 from kubectl_qos.qos.ranking import ContainerKind
 
 
@@ -204,7 +204,7 @@ class _LimitWithoutRequest(Rule):
             limits, requests = owner.amounts("limits"), owner.amounts("requests")
             names = self.value_in(case.settings)
             resources = [name for name in names if name in limits and name not in requests]
-            if resources and owner.name != POD_LEVEL:
+            if resources and owner.name != SPEC_RESOURCES:
                 yield case.hit(owner, "resources.limits", resources=" and ".join(resources))
 
 

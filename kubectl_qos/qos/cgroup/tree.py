@@ -37,8 +37,6 @@ from kubectl_qos.qos.qos_class import QosClass, qos_class
 PID: Final = "pid"
 """Resource whose capacity is the kernel's maximum of process IDs."""
 
-SYSTEM_RESERVED: Final = "system-reserved"
-KUBE_RESERVED: Final = "kube-reserved"
 _COMPRESSIBLE: Final = "-compressible"
 _UNBOUNDED: Final = 1 << 62
 _UNITS: Final = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -78,8 +76,8 @@ def reserved(cores: int, kubelet: Kubelet, release: Release) -> list[CgroupWrite
     writes = []
     for suffix in suffixes:
         for key, path, resources in (
-            (SYSTEM_RESERVED, kubelet.system_reserved_cgroup, kubelet.system_reserved),
-            (KUBE_RESERVED, kubelet.kube_reserved_cgroup, kubelet.kube_reserved),
+            ("system-reserved", kubelet.system_reserved_cgroup, kubelet.system_reserved),
+            ("kube-reserved", kubelet.kube_reserved_cgroup, kubelet.kube_reserved),
         ):
             if f"{key}{suffix}" not in kubelet.enforce_node_allocatable:
                 continue
@@ -177,8 +175,6 @@ def _settings(
 
 # -- the tree --------------------------------------------------------------------------------------------
 
-NO_CPU_MANAGER: Final = "none"
-
 
 class CgroupLevel(StrEnum):
     """Kind of a directory."""
@@ -259,13 +255,13 @@ def cgroup_tree(
             below[prediction.qos_class].append(_pod(prediction))
         classes = (structs.replace(child, children=tuple(below[child.qos])) for child in above_pods.children)
         roots.append(structs.replace(above_pods, children=(*classes, *below[QosClass.GUARANTEED])))
-    return CgroupTree(
-        setup=setup,
-        roots=tuple(roots),
-        unknown=unknown,
-        left_out=len(living) - len(shown),
-        assumptions=(*assumptions(setup), *_kubepods_assumptions(setup)),
-    )
+    assumed, kubelet = list(assumptions(setup)), setup.kubelet
+    if kubelet.origin("enforce_node_allocatable") is Origin.ASSUMED:
+        assumed.append(Assumption("enforce_node_allocatable", kubelet.enforce_node_allocatable))
+    if setup.assumes_no_reservations and not has_memory_qos(setup):
+        assumed.append(Assumption("kube_reserved", kubelet.kube_reserved))
+    left_out = len(living) - len(shown)
+    return CgroupTree(setup, tuple(roots), unknown, left_out, tuple(assumed))
 
 
 def path_to(pod: Pod, pods: Iterable[Pod], setup: NodeSetup) -> CgroupTree:
@@ -359,18 +355,9 @@ def _without_cpuset(settings: values.CgroupSettings, setup: NodeSetup) -> values
     Source: pkg/kubelet/cm/node_container_manager_linux.go (getCgroupConfigInternal, "Only do so on None
     policy").
     """
-    if setup.kubelet.cpu_manager_policy == NO_CPU_MANAGER and _cores(setup.node):
+    if setup.kubelet.cpu_manager_policy == "none" and _cores(setup.node):
         return settings
     return structs.replace(settings, cpus="")
-
-
-def _kubepods_assumptions(setup: NodeSetup) -> Iterator[Assumption]:
-    """Yield the assumptions that only kubepods depends on."""
-    kubelet = setup.kubelet
-    if kubelet.origin("enforce_node_allocatable") is Origin.ASSUMED:
-        yield Assumption("enforce_node_allocatable", kubelet.enforce_node_allocatable)
-    if setup.assumes_no_reservations and not has_memory_qos(setup):
-        yield Assumption("kube_reserved", kubelet.kube_reserved)
 
 
 def _cores(node: Node) -> int:

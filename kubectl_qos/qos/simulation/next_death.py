@@ -274,17 +274,16 @@ def _most_urgent(
     if run.timeline.state.is_unmeasured:
         return []
     at_ceilings = (_death_at(run, ceiling, alone, contests=contests) for ceiling, alone in reached)
-    deaths = sorted(_nested(list(filter(None, at_ceilings))), key=attrgetter("urgency"))
+    deaths = list(filter(None, at_ceilings))
+    wide = [death for death in deaths if death.killer.is_node_wide]
+    for index, death in enumerate(deaths):
+        if death.killer.is_node_wide:
+            # Memory of pods fills the node too, so what is nearer is reached first.
+            farther = (other.fullness for other in wide if other.distance_bytes >= death.distance_bytes)
+            deaths[index] = death._replace(beyond=max(farther))
+    deaths.sort(key=attrgetter("urgency"))
     pairs = ((death, _earlier(death, deaths)) for death in deaths)
     return [death if earlier is None else death._replace(earlier=earlier) for death, earlier in pairs]
-
-
-def _nested(deaths: Sequence[NextDeath]) -> Iterator[NextDeath]:
-    """Yield deaths with `beyond`: memory of pods fills the node too, so what is nearer is reached first."""
-    wide = [death for death in deaths if death.killer.is_node_wide]
-    for death in deaths:
-        farther = (other.fullness for other in wide if other.distance_bytes >= death.distance_bytes)
-        yield death._replace(beyond=max(farther)) if death.killer.is_node_wide else death
 
 
 def _earlier(death: NextDeath, deaths: Sequence[NextDeath]) -> NextDeath | None:
@@ -490,7 +489,6 @@ def _precedent(
 
 
 def _victim_instead(death: NextDeath, victim: Contender, frees_bytes: int) -> NextDeath:
-    """Return the death with another victim."""
     key, container, qos = victim.key, victim.container, victim.qos_class
     other = death._replace(key=key, container=container, qos=qos, frees_bytes=frees_bytes)
     return other._replace(rival=None, growing=())

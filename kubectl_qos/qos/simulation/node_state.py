@@ -527,6 +527,11 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
         name, usage, profile = score.name, score.usage, profiles[score.name]
         if usage is not None and name in stopped and is_of_earlier_run(row.pod, name, sampled_at):
             usage = ContainerUsage(0)
+        # How many processes share its memory at most: 1 if the largest is known, 0 if nothing is.
+        processes = row.usage.details.processes if row.usage is not None else 0
+        processes = max(processes - len(row.alive) + 1, 1) if processes else 0
+        if usage is None or usage.largest_bytes is not None:
+            processes = 1
         containers.append(
             SimulatedContainer(
                 pod_index=pod_index,
@@ -538,7 +543,7 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
                 swap_bytes=_swap_bytes(row, profile.container, profile.limit_bytes, usage, setup),
                 restart=restart_after_kill(row.pod, profile.container, profile.kind, setup.release),
                 has_usage=usage is not None,
-                processes=_count_processes(row, usage),
+                processes=processes,
                 beside_bytes=usage.kernel_bytes - usage.scored_bytes if usage is not None else 0,
                 was_killed=row.usage is not None
                 and name in stopped
@@ -546,14 +551,6 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
             )
         )
     return containers
-
-
-def _count_processes(row: RankedPod, usage: ContainerUsage | None) -> int:
-    """Return how many processes share its memory at most: 1 if the largest is known, 0 if nothing is."""
-    if usage is None or usage.largest_bytes is not None:
-        return 1
-    of_pod = row.usage.details.processes if row.usage is not None else 0
-    return max(of_pod - len(row.alive) + 1, 1) if of_pod else 0
 
 
 def _swap_bytes(
