@@ -29,13 +29,12 @@ from kubectl_qos.edit.fixes import (
     Unfixed,
     as_started,
     friendly,
-    least_units,
     order_of_fixes,
     same_death,
     same_of_pod,
     strategy_for,
 )
-from kubectl_qos.edit.goals import UNIT_BYTES, drop_redundant, reach_class
+from kubectl_qos.edit.goals import UNIT_BYTES, drop_redundant, least_units, reach_class
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.k8s.allocation import is_resizing, low_pod_limit, resize_condition
 from kubectl_qos.k8s.objects import MEMORY, Pod

@@ -5,7 +5,7 @@ same death is looked up. Bytes throughout. Not here: the search (fix_search.py),
 (preview.py), and the words (present/fix_sentences.py).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -437,28 +437,6 @@ def same_of_pod(deaths: Iterable[NextDeath], death: NextDeath) -> NextDeath | No
 
 def _kind(death: NextDeath) -> tuple[str, int | None]:
     return death.mechanism, death.grace_seconds
-
-
-def least_units(low: int, high: int, works: Callable[[int], bool], guess: int | None = None) -> int | None:
-    """Return the least number above `low`, up to `high`, that works, if every larger one does too.
-
-    The search is by bisection, from a guess on in steps that double.
-    """
-    fails, least, step = low, high + 1, 1
-    number = high if guess is None else min(max(guess, low + 1), high)
-    while least - fails > 1:
-        if works(number):
-            least = number
-        elif number == high:
-            return None
-        else:
-            fails = number
-        if guess is None or (least <= high and fails > low):
-            number = (fails + least) // 2
-        else:
-            number = max(least - step, fails + 1) if least <= high else min(fails + step, high)
-        step *= 2
-    return least if least <= high else None
 
 
 def friendly(size_bytes: int) -> int:

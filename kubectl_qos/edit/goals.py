@@ -15,9 +15,9 @@ from kubectl_qos.k8s.allocation import resized_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import CPU, MEMORY, Container, Pod
-from kubectl_qos.k8s.quantity import ZERO, Quantity, in_bytes
+from kubectl_qos.k8s.quantity import Quantity, in_bytes
 from kubectl_qos.k8s.releases import Change, Release
-from kubectl_qos.k8s.resources import aggregate_requests, is_sidecar
+from kubectl_qos.k8s.resources import is_sidecar
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
 from kubectl_qos.qos import oom_score
@@ -272,16 +272,32 @@ class _RankSearch:
             reason = ObstacleReason.RESTRICTED if by_runtime else ObstacleReason.BEYOND_BURSTABLE
             return _impossible(reason, name, needed, least)
         requests = {name: oom_score.least_request(adj, self._capacity) for name, adj in highest.items()}
-        sizes = self._size_of_pod(requests) if self._is_pod_level else self._sizes_of_containers(requests)
-        raised = {owner: to for owner, to in sizes.items() if to > self._request(owner)}
-        edits = list[Edit]()
-        for owner, to_bytes in (raised or self._least_raise()).items():
-            edits += raise_request(self._recreated, owner, to_bytes)
-        edits = keep_burstable(self._pod, edits, self._release)
+        edits = self._raise_pod() if self._is_pod_level else self._raise(self._sizes_of_containers(requests))
         if not self._suffice(edits):
             return _impossible(ObstacleReason.NOT_BY_REQUESTS, name, needed)
         # An omitted request equals its limit.
         return Goal(tuple(drop_redundant(edits, self._suffice)))
+
+    def _raise(self, sizes: Mapping[str, int]) -> list[Edit]:
+        raised = {owner: to for owner, to in sizes.items() if to > self._request(owner)}
+        if not raised:
+            # The least possible request makes a BestEffort pod Burstable.
+            first = self._recreated.containers[0].name
+            raised = {first: _whole_units(self._request(first) + 1)}
+        owners = raised.items()
+        edits = [edit for owner, to in owners for edit in raise_request(self._recreated, owner, to)]
+        return keep_burstable(self._pod, edits, self._release)
+
+    def _raise_pod(self) -> list[Edit]:
+        """Raise the pod's request, of which containers share equally what none of them requests."""
+
+        def raised(units: int) -> list[Edit]:
+            return self._raise({POD_LEVEL: units * UNIT_BYTES})
+
+        containers = len(self._recreated.containers) + len(self._recreated.init_containers)
+        now, most = self._request(POD_LEVEL), (containers + 1) * self._capacity
+        units = least_units(now // UNIT_BYTES, most // UNIT_BYTES, lambda units: self._suffice(raised(units)))
+        return raised(units) if units is not None else []
 
     def _suffice(self, edits: Iterable[Edit]) -> bool:
         changed = default_pod(as_recreated(apply_edits(self._pod, edits)), self._release)
@@ -296,25 +312,8 @@ class _RankSearch:
         points = ranked.worst.points if ranked.worst is not None else None
         return points is not None and points < self._points
 
-    def _size_of_pod(self, needed: Mapping[str, int]) -> dict[str, int]:
-        """Return the pod's request: containers share equally what none of them requests."""
-        containers = [*self._recreated.containers, *self._recreated.init_containers]
-        counted = {container.name: self._counted_request(container) for container in containers}
-        share = max(request - counted[name] for name, request in needed.items() if name in counted)
-        return {POD_LEVEL: _whole_units(self._sum_of_containers() + len(containers) * max(share, 0))}
-
     def _request(self, owner: str) -> int:
         return memory_value(self._recreated, owner, Side.REQUESTS)
-
-    def _sum_of_containers(self) -> int:
-        return aggregate_requests(self._recreated, self._release).get(MEMORY, ZERO).value()
-
-    def _counted_request(self, container: Container) -> int:
-        """Return the request that counts: for a sidecar at least the least of the app containers."""
-        own = self._request(container.name)
-        if not self._counts_as_app(container):
-            return own
-        return max(own, min(self._request(app.name) for app in self._recreated.containers))
 
     def _counts_as_app(self, container: Container) -> bool:
         if not self._release.has(Change.SIDECAR_OOM_SCORE) or not is_sidecar(container, self._release):
@@ -347,13 +346,6 @@ class _RankSearch:
         request = self._request(owner)
         return _whole_units(needed) if needed > request else request
 
-    def _least_raise(self) -> dict[str, int]:
-        """Return the least possible request: it makes a BestEffort pod Burstable."""
-        if self._is_pod_level:
-            return {POD_LEVEL: _whole_units(max(self._request(POD_LEVEL) + 1, self._sum_of_containers()))}
-        first = self._recreated.containers[0].name
-        return {first: _whole_units(self._request(first) + 1)}
-
 
 def raise_request(pod: Pod, owner: str, to_bytes: int) -> Iterator[Edit]:
     """Return the memory request, and the limit if it would be below; a limit of 0 is removed.
@@ -376,6 +368,28 @@ def keep_burstable(pod: Pod, edits: list[Edit], release: Release) -> list[Edit]:
     assert last.quantity is not None, "requests are raised, never removed"
     above = Edit(last.owner, Side.LIMITS, MEMORY, in_bytes(last.quantity.value() + UNIT_BYTES))
     return [edit for edit in edits if edit.target != above.target] + [above]
+
+
+def least_units(low: int, high: int, works: Callable[[int], bool], guess: int | None = None) -> int | None:
+    """Return the least number above `low`, up to `high`, that works, if every larger one does too.
+
+    The search is by bisection, from a guess on in steps that double.
+    """
+    fails, least, step = low, high + 1, 1
+    number = high if guess is None else min(max(guess, low + 1), high)
+    while least - fails > 1:
+        if works(number):
+            least = number
+        elif number == high:
+            return None
+        else:
+            fails = number
+        if guess is None or (least <= high and fails > low):
+            number = (fails + least) // 2
+        else:
+            number = max(least - step, fails + 1) if least <= high else min(fails + step, high)
+        step *= 2
+    return least if least <= high else None
 
 
 def _whole_units(size: int) -> int:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Final
 
-from kubectl_qos.edit.fixes import NodeModel, friendly, least_units
-from kubectl_qos.edit.goals import UNIT_BYTES
+from kubectl_qos.edit.fixes import NodeModel, friendly
+from kubectl_qos.edit.goals import UNIT_BYTES, least_units
 from kubectl_qos.k8s.kubelet import DEFAULT_EVICTION_HARD, MEMORY_AVAILABLE, NodeSetup, threshold_bytes
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import MEMORY

@@ -28,13 +28,14 @@ from kubectl_qos.edit.edits import (
     memory_value,
     own_edits,
 )
-from kubectl_qos.edit.fixes import NodeModel, least_units, strategy_for
+from kubectl_qos.edit.fixes import NodeModel, strategy_for
 from kubectl_qos.edit.goals import (
     UNIT_BYTES,
     Obstacle,
     ObstacleReason,
     drop_redundant,
     keep_burstable,
+    least_units,
     raise_request,
     score_at_most,
 )

@@ -28,10 +28,9 @@ from kubectl_qos.edit.fixes import (
     NoFixReason,
     Unfixed,
     friendly,
-    least_units,
     same_death,
 )
-from kubectl_qos.edit.goals import raise_request
+from kubectl_qos.edit.goals import least_units, raise_request
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.related import Owner, RelatedObjects, recommended_edits
 from kubectl_qos.k8s.allocation import running_pod
