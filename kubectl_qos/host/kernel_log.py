@@ -143,7 +143,7 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
         left_out,
         log.count,
         fragments=tuple(fragments),
-        unread=reader.unread,
+        unread=tuple(record.line for record in reader.unread),
         is_kernel=log.is_kernel,
         first_line=log.first_line,
     )
@@ -380,11 +380,7 @@ class _LogReader:
     def __init__(self, now: datetime | None) -> None:
         self._open: deque[ReportBuilder] = deque()
         self.lines = _MessageReader(now, lambda: any(report.is_inside for report in self._open))
-        self._unread: list[LogRecord] = []
-
-    @property
-    def unread(self) -> tuple[int, ...]:
-        return tuple(record.line for record in self._unread)
+        self.unread: list[LogRecord] = []
 
     def reports(self, numbered: Iterator[Numbered]) -> Iterator[OomReport]:
         has_cause = False
@@ -392,7 +388,7 @@ class _LogReader:
             has_cause |= report.has_cause
             yield report
         if not (has_cause or self.lines.is_kernel):
-            unread, self._unread = self._unread, []
+            unread, self.unread = self.unread, []
             for record in unread:
                 yield from self._take(record)
             yield from self._rest()
@@ -442,7 +438,7 @@ class _LogReader:
             if len(self._open) > _MOST_OPEN:
                 yield self._close()
         elif not record.program and (words := _RELEVANT.search(record.message)) is not None:
-            self._unread.append(structs.replace(record, message=record.message[words.start() :]))
+            self.unread.append(structs.replace(record, message=record.message[words.start() :]))
 
     def _rest(self) -> Iterator[OomReport]:
         while self._open:

@@ -131,17 +131,12 @@ def _parse_time(kind: str, text: str, now: datetime | None) -> str:
             date, clock, *zone = text.split()[1:]
             time = datetime.fromisoformat(f"{date}T{clock}")
             return _rfc3339(time.replace(tzinfo=UTC) if zone == ["UTC"] else time)
-        if kind in {"ctime", "logread"}:
-            _, month, day, clock, *years = text.split()
-            month, day = (day, month) if month.isdigit() else (month, day)
-            if not years:
-                return without_year(month, day, clock, now) if now is not None else ""
-            (year,) = years
-            return _rfc3339(_datetime(int(year), month, day, clock))
-        if kind == "kibana":
-            month, day, year, _, clock = text.replace(",", "").split()
-            return _rfc3339(_datetime(int(year), month, day, clock))
-        month, day, clock = text.split()
+        words = text.replace(", ", " ").replace("@ ", "").split()[kind in {"ctime", "logread"} :]
+        clock = next(word for word in words if ":" in word)
+        month, day, *years = (word for word in words if word != clock)
+        month, day = (day, month) if month.isdigit() else (month, day)
+        if years:
+            return _rfc3339(_datetime(int(years[0]), month, day, clock))
         return without_year(month, day, clock, now) if now is not None else ""
     except (ValueError, OverflowError, OSError):
         return ""

@@ -10,6 +10,7 @@ Formats: util-linux dmesg(1), systemd journalctl(1) -o and JOURNAL_EXPORT_FORMAT
 import codecs
 import csv
 import gzip
+import html
 import io
 import lzma
 import quopri
@@ -106,30 +107,37 @@ Numbered = tuple[int, str]
 _JSON_BEGINS: Final = ("{", '[{"', "[[")
 _HAS_ENTRIES: Final = re.compile(r'\[\{|"fields" ?: ?\{|"MESSAGE" ?: ?\[|": ?\[ ?\[')
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
-_ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]")
-_ENTITIES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&nbsp;", " "), ("&amp;", "&"))
-_QUOTED: Final = re.compile(r"^(?:[ \t]*(?:>|\|(?!__GFP))[ \t]?){1,8}")
 _ITEM: Final = re.compile(r"^[\s`]*(?:(?:[-*+]|\d{1,5}[.):])\s+(?=\S)|(?:#+|//) )")
 _MOST_OF_LIST: Final = 0.8
 _FIRST_LINES: Final = 1_000
 _MARKUP: Final = re.compile(r"<[^<>]{1,40}>$")
 _COMMENT: Final = re.compile(r"^\s*#+ (?=\[)")
-_NO_TIME: Final = re.compile(r"^\s*\[(?:\.{2,}|…)\] (?=\S)")
 _FOREIGN: Final = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\dT[\d:.]{8,18}Z )?[^\[<]{4,100}?(?=(?:<\d>)?\[ *\+?\d{1,12}\.\d{6}\] )", re.ASCII
 )
 """What a program puts before each line of the kernel: minikube, the console of a hypervisor."""
-_TAG: Final = re.compile(r"</?(?:pre|code|p|br|div|span|li)\b[^<>]{0,80}>")
-_OF_DETECTOR: Final = re.compile(
-    r".{0,200} Timestamp:(\S{10} \S{8,18}) ([+-]\d{4}) .{0,60} Reason:OOMKilling Message:(.{1,2000}?)\}\].*"
-)
-"""A line of node-problem-detector, which repeats one of the kernel."""
 _OF_EVENT: Final = re.compile(
-    r"(?:.{0,2000}\bOOMKilling\b(?:,Message)?:?\s*(?:[Nn]ode/\S{1,253}\s+)?|\s*Message:\s*)"
+    r"\A(?:.{0,2000}\bOOMKilling\b(?:,Message)?:?\s*(?:[Nn]ode/\S{1,253}\s+)?|\s*Message:\s*)"
     r"(?:\(combined from similar events\): )?(?=(?:Memory cgroup out|Out) of memory)",
     re.ASCII,
 )
 """What stands before its message in a copy of an event."""
+_OF_DETECTOR: Final = re.compile(
+    r".{0,200} Timestamp:(\S{10} \S{8,18}) ([+-]\d{4}) .{0,60} Reason:OOMKilling Message:(.{1,2000}?)\}\].*"
+)
+"""A line of node-problem-detector, which repeats one of the kernel."""
+_QUOTED: Final = re.compile(r"^(?:[ \t]*(?:>|\|(?!__GFP))[ \t]?){1,8}")
+_REPLACED: Final = (
+    ("\x1b", re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]"), ""),
+    ("<", re.compile(r"</?(?:pre|code|p|br|div|span|li)\b[^<>]{0,80}>"), ""),
+    (">", _QUOTED, ""),
+    ("|", _QUOTED, ""),
+    ("[", re.compile(r"^\s*\[(?:\.{2,}|…)\] (?=\S)"), ""),
+    ("OOMKilling", _OF_DETECTOR, r"\1\2 kernel: \3"),
+    ("OOMKilling", _OF_EVENT, ""),
+    ("Message:", _OF_EVENT, ""),
+)
+"""What a copy adds, by a mark that such a line has, and what remains."""
 _OF_GUEST: Final = re.compile(
     r'time="(?P<time>[^"]{19,40})" .{0,400}? sandbox=(?P<id>[\w-]{1,128}) .{0,400}?'
     r'\bvmconsole="(?P<line>(?:[^"\\]|\\.)*).*',
@@ -163,10 +171,8 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
     for number, text in numbered:
         if number == 1 and (columns := _columns(text)):
             yield from _rows(columns, numbered)
-        elif text.startswith(_EXPORT_BEGINS):
+        elif text.startswith(_EXPORT_BEGINS) or _VERBOSE_BEGINS.match(text) is not None:
             yield from _exported(chain([(number, text)], numbered))
-        elif _VERBOSE_BEGINS.match(text) is not None:
-            yield from _verbose(chain([(number, text)], numbered))
         elif text.startswith(_JSON_BEGINS) or text.strip() == "[":
             if text.endswith("}") and text[0] == "{" and _HAS_ENTRIES.search(text) is None:
                 yield number, text
@@ -190,22 +196,11 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
 
 def _clean(line: str) -> str:
     """Remove colours, quotation marks and repeated line numbers."""
+    line = html.unescape(line) if "&" in line else line
     line = line.replace("\xa0", " ")
-    if "\x1b" in line:
-        line = _ANSI.sub("", line)
-    if "&" in line:
-        for entity, sign in _ENTITIES:
-            line = line.replace(entity, sign)
-    if "<" in line:
-        line = _TAG.sub("", line)
-    if line.lstrip()[:1] in {">", "|"}:
-        line = _QUOTED.sub("", line)
-    if line.lstrip()[:1] == "[":
-        line = _NO_TIME.sub("", line)
-    if "OOMKilling" in line:
-        line = _OF_DETECTOR.sub(r"\1\2 kernel: \3", line)
-    if ("OOMKilling" in line or "Message:" in line) and (event := _OF_EVENT.match(line)) is not None:
-        line = line[event.end() :]
+    for mark, form, text in _REPLACED:
+        if mark in line:
+            line = form.sub(text, line)
     if "vmconsole=" in line and (guest := _OF_GUEST.search(line)) is not None:
         line = "{time} {id} {line}".format_map(guest.groupdict()).replace("\\", "")
     return line
@@ -357,44 +352,29 @@ def _with_first_values(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _exported(numbered: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Read entries with a line for each field, and an empty line at the end.
+    """Read entries with a line for each field, and an empty line, or the next one's time, at the end.
 
     A field that is not text has its name on a line, then its length in eight bytes before the value.
     """
     fields: dict[str, str] = {}
     first, binary, value = 0, "", ""
-    for number, text in numbered:
-        if binary:
+    for number, text in chain(numbered, [(0, "")]):
+        if binary and number:
             value += text
             if len(value) < _LENGTH_CHARACTERS:
                 value += "\n"
                 continue
             fields[binary], binary, value = value[_LENGTH_CHARACTERS:], "", ""
-        elif text:
-            first = first or number
-            name, has_value, rest = text.partition("=")
-            if has_value:
-                fields[name] = rest
-            elif name.isupper():
-                binary = name
-        elif fields:
+            continue
+        is_time = _VERBOSE_BEGINS.match(text) is not None
+        if fields and (is_time or not text):
             yield first, msgspec.json.encode(fields).decode()
             fields, first = {}, 0
-    if fields:
-        yield first, msgspec.json.encode(fields).decode()
-
-
-def _verbose(numbered: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Read entries with a line for the time, then an indented one for each field."""
-    fields: dict[str, str] = {}
-    first = 0
-    for number, text in numbered:
-        if text[:1].isspace():
-            name, _, value = text.strip().partition("=")
-            fields[name] = value
-            continue
-        if fields:
-            yield first, msgspec.json.encode(fields).decode()
-        fields, first = {"time": text.partition(" [s=")[0]}, number
-    if fields:
-        yield first, msgspec.json.encode(fields).decode()
+        first = first or number
+        name, has_value, rest = text.lstrip().partition("=")
+        if is_time:
+            fields["time"] = text.partition(" [s=")[0]
+        elif has_value:
+            fields[name] = rest
+        elif name.isupper():
+            binary = name

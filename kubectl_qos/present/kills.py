@@ -24,8 +24,8 @@ from kubectl_qos.qos.kills.choice import (
     first_of_table,
     memory_users,
 )
-from kubectl_qos.qos.kills.evidence import RUNTIME_INIT, Fact, Need
-from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome
+from kubectl_qos.qos.kills.evidence import Fact, Need
+from kubectl_qos.qos.kills.report import RUNTIME_INIT, Constraint, OomReport, Outcome
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence
 
@@ -181,39 +181,35 @@ def is_outside_pods(kill: Kill) -> bool:
 
 def mechanism_sentence(kill: Kill) -> str:
     """Say what killed, and at a limit if it was not for memory alone."""
-    killer, report = kill.diagnosis.killer, kill.report
-    text = _killed(kill)
-    if report is None:
-        return text
-    if report.memory.full is not None and report.memory.full[0] != "memory":
-        text = text.replace("memory limit", f"limit of {report.memory.full[0]}")
-    if report.outcome is Outcome.NOBODY:
-        text = text.replace("killed by the kernel", "nothing was killed, as no process may be,")
-    if report.outcome is Outcome.PANIC and report.is_manual:
-        text = text.replace("as memory ran out", "on request (SysRq f)")
-    if not report.line:
-        text = text.replace(_OF_LOG, "the event does not say which")
-    if report.is_of_guest and report.constraint is Constraint.NONE:
-        text = _BY_GUEST
-    if report.oom_memcg:
-        qos = class_of_path(report.oom_memcg)
-        text = text.replace(_OF_ANY_PODS, f"of all {qos.value} pods together" if qos else "of all pods")
-    if killer is not None and killer.has_ranks and report.is_manual is None and report.line:
-        text += " (or SysRq f: the beginning of the report is missing)"
-    if killer is not None and killer.has_ranks and report.is_by_page_fault:
-        text += " (or at a limit of kernel memory, where a page fault failed: gfp_mask is 0)"
+    killer, report, text = kill.diagnosis.killer, kill.report, WORDS[kill.diagnosis.mechanism].killed
+    is_uncounted = any(evidence.fact is Fact.NOT_COUNTED for evidence in kill.diagnosis.evidence)
+    changes = [
+        (kill.is_own, " the pod limit (", f" its {OWN_LIMIT} ("),
+        (is_uncounted, "by what is unknown", "by what is unknown, as no OOM kill was counted"),
+    ]
+    if report is not None:
+        full, qos = report.memory.full or ("memory",), class_of_path(report.oom_memcg)
+        is_manual = report.outcome is Outcome.PANIC and bool(report.is_manual)
+        of_pods = f"of all {qos.value} pods together" if qos else "of all pods"
+        changes += [
+            (full[0] != "memory", "memory limit", f"limit of {full[0]}"),
+            (report.outcome is Outcome.NOBODY, "killed by the kernel", _NOBODY),
+            (is_manual, "as memory ran out", "on request (SysRq f)"),
+            (not report.line, _OF_LOG, "the event does not say which"),
+            (report.is_of_guest and report.constraint is Constraint.NONE, text, _BY_GUEST),
+            (bool(report.oom_memcg), _OF_ANY_PODS, of_pods),
+        ]
+    for is_so, old, new in changes:
+        text = text.replace(old, new) if is_so else text
+    if report is not None and killer is not None and killer.has_ranks:
+        if report.is_manual is None and report.line:
+            text += " (or SysRq f: the beginning of the report is missing)"
+        if report.is_by_page_fault:
+            text += " (or at a limit of kernel memory, where a page fault failed: gfp_mask is 0)"
     return text
 
 
-def _killed(kill: Kill) -> str:
-    text = WORDS[kill.diagnosis.mechanism].killed
-    if kill.is_own:
-        text = text.replace(" the pod limit (", f" its {OWN_LIMIT} (")
-    if any(evidence.fact is Fact.NOT_COUNTED for evidence in kill.diagnosis.evidence):
-        text = text.replace("by what is unknown", "by what is unknown, as no OOM kill was counted")
-    return text
-
-
+_NOBODY: Final = "nothing was killed, as no process may be,"
 _BY_GUEST: Final = (
     "killed by the kernel of its pod's virtual machine (Kata), which ran out of memory: it has the sum of its"
     " containers' limits, and Kata's default_memory"

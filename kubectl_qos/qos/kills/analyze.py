@@ -5,7 +5,7 @@ them. Not here: the words (present/kills.py).
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -43,8 +43,6 @@ from kubectl_qos.qos.kills.evidence import (
     kubelet_kill,
     memory_limits,
     report_evidence,
-    reported_confidence,
-    reported_mechanism,
     stop_of_pod,
 )
 from kubectl_qos.qos.kills.node_events import (
@@ -257,7 +255,7 @@ class _KillAnalyzer:
 
     def _event_kill(self, event: Event, report: OomReport) -> Kill:
         """Return a kill known only by a node event, which names no cgroup."""
-        mechanism, evidence, victim = reported_mechanism(report), [event_evidence(event)], report.victim
+        mechanism, evidence, victim = report.mechanism, [event_evidence(event)], report.victim
         if mechanism is Mechanism.KERNEL:
             release = self._snapshot.setup(report.node).release
             evidence.append(Evidence(Fact.SYSTEM_OOM_OF_LIMIT, {"release": str(release)}))
@@ -316,16 +314,16 @@ class _KillAnalyzer:
                 yield _death_kill(death, diagnosis_without_kernel(end, state, death.container, context))
             is_explained |= by_kubelet is not None
         if not deaths and kubelet is None:
-            yield from self._starts(pod, events)
-            yield from self._of_controllers(pod, events)
+            yield from self._by_events(pod, events)
         if kubelet is not None and not is_explained and kubelet.mechanism is not Mechanism.SHUTDOWN:
             # An evicted pod stops being ready at about the time of the eviction.
             unready = (item.last_transition_time for item in pod.status.conditions or () if item.is_unready)
             time = kubelet.time or next(filter(None, unready), "")
-            yield _kill(pod, kubelet.diagnosis(), time=time, time_is_estimated=time != kubelet.time)
+            diagnosis = Diagnosis(kubelet.mechanism, Confidence.CERTAIN, kubelet.evidence)
+            yield _kill(pod, diagnosis, time=time, time_is_estimated=time != kubelet.time)
 
-    def _starts(self, pod: Pod, events: Iterable[Event]) -> Iterator[Kill]:
-        """Yield failed starts known only by events: of the sandbox, or of an unlisted pod."""
+    def _by_events(self, pod: Pod, events: Sequence[Event]) -> Iterator[Kill]:
+        """Yield what only events tell: failed starts (of the sandbox), and kills by words of controllers."""
         starts = {event.container: event for event in events if oom_at_start(event.message)}
         for container, event in starts.items():
             limits = self._limits(pod, container or next((spec.name for spec in pod.containers), ""))
@@ -335,45 +333,39 @@ class _KillAnalyzer:
                 evidence = (event_evidence(event), words, *limits.evidence())
                 diagnosis = Diagnosis(Mechanism.START_LIMIT, Confidence.CERTAIN, evidence)
                 yield _kill(pod, diagnosis, time=event.last, container=container)
-
-    def _of_controllers(self, pod: Pod, events: Iterable[Event]) -> Iterator[Kill]:
-        """Yield OOM kills of which only the events of controllers are left."""
-        for event in events:
-            if event.is_pod_oom:
-                named = _CONTAINER.search(event.message)
-                container = event.container or (named["name"] if named is not None else "")
-                evidence = (event_evidence(event),)
-                diagnosis = Diagnosis(Mechanism.KERNEL, Confidence.LIKELY, evidence, Need.KERNEL_LOG)
-                yield _kill(pod, diagnosis, time=event.last, container=container)
+        for event in (event for event in events if event.is_pod_oom):
+            named = _CONTAINER.search(event.message)
+            container = event.container or (named["name"] if named is not None else "")
+            evidence = (event_evidence(event),)
+            diagnosis = Diagnosis(Mechanism.KERNEL, Confidence.LIKELY, evidence, Need.KERNEL_LOG)
+            yield _kill(pod, diagnosis, time=event.last, container=container)
 
     def _kernel_kill(self, death: _Death, reports: list[_Reported], kubelet: KubeletKill | None) -> Kill:
         """Return a death with its last report; earlier reports are about other processes of it."""
         for reported in reports:
             reported.is_taken = True
-        last = reports[-1]
-        mechanism = reported_mechanism(last.report)
-        evidence = list(report_evidence(last.report, last.log.title))
+        report = reports[-1].report
+        evidence = list(report_evidence(report, reports[-1].log.title))
         if len(reports) > 1:
             evidence.append(Evidence(Fact.OTHER_PROCESSES, {"count": len(reports) - 1}))
         evidence += ended_evidence(death.end, death.state)
         evidence += self._limits(death.pod, death.container).evidence()
         if kubelet is not None:
             evidence += kubelet.evidence
-        confidence, needs = reported_confidence(last.report), None
-        if not _ends_container(last.report) and not _is_of_time(last.report, death.time):
+        confidence, needs = report.confidence, None
+        if not _ends_container(report) and not _is_of_time(report, death.time):
             confidence, needs = Confidence.LIKELY, Need.WALL_CLOCK
         return _death_kill(
             death,
-            Diagnosis(mechanism, confidence, tuple(evidence), needs),
-            time=death.time or last.report.time,
-            time_is_estimated=last.report.year_is_guessed and not death.time,
-            **self._report_fields(last.report, death.pod.node_name),
+            Diagnosis(report.mechanism, confidence, tuple(evidence), needs),
+            time=death.time or report.time,
+            time_is_estimated=report.year_is_guessed and not death.time,
+            **self._report_fields(report, death.pod.node_name),
         )
 
     def _report_kill(self, reported: _Reported, pod: Pod | None) -> Kill:
         """Return a kill without a status: in a surviving or deleted container, or outside pods."""
         report = reported.report
-        mechanism = reported_mechanism(report)
         evidence = list(report_evidence(report, reported.log.title))
         container = ""
         if pod is not None:
@@ -392,7 +384,7 @@ class _KillAnalyzer:
             time, is_estimated = moment.isoformat(timespec="seconds").replace("+00:00", "Z"), True
         node = pod.node_name if pod is not None else reported.log.node or report.node
         return Kill(
-            diagnosis=Diagnosis(mechanism, reported_confidence(report), tuple(evidence)),
+            diagnosis=Diagnosis(report.mechanism, report.confidence, tuple(evidence)),
             time=time,
             time_is_estimated=is_estimated,
             namespace=pod.namespace if pod is not None else "",
@@ -402,7 +394,7 @@ class _KillAnalyzer:
             pod_uid=reported.pod_uid,
             container_id=reported.container_id,
             is_unlisted=pod is None and bool(self._snapshot.pods),
-            is_own=pod is not None and _is_own(pod, mechanism),
+            is_own=pod is not None and _is_own(pod, report.mechanism),
             **self._report_fields(report, node),
         )
 

@@ -29,9 +29,9 @@ from kubectl_qos.k8s.objects import (
     all_containers,
 )
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.qos.cgroup.names import CUT, PathLevel, container_of_unit, path_level, pod_cgroup
-from kubectl_qos.qos.killers import BY_ID, BY_RANK, EVICTING, KILLERS, Killer, Mechanism
-from kubectl_qos.qos.kills.report import Constraint, OomReport, Outcome, seconds_between
+from kubectl_qos.qos.cgroup.names import PathLevel, container_of_unit, path_level, pod_cgroup
+from kubectl_qos.qos.killers import BY_ID, BY_RANK, EVICTING, Killer, Mechanism
+from kubectl_qos.qos.kills.report import AT_LEVEL, Constraint, OomReport, seconds_between
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import FIRST_PROCESS_GONE, OOM_AT_START, oom_at_start
@@ -76,9 +76,7 @@ class Fact(Enum):
     BEING_DELETED = "the pod is being deleted"
     OWN_LIMIT = "the container has a memory limit: bytes"
     POD_LIMIT = "its pod has a memory limit: bytes"
-    LOW_POD_LIMIT = (
-        "a resize has not raised the limit of the pod (kubernetes#138760): limit_bytes, and of what"
-    )
+    LOW_POD_LIMIT = "a resize has not raised the pod's limit (kubernetes#138760): limit_bytes, and of what"
     MEMORY_VOLUME = "volumes of the pod are memory, which outlives a restart: volumes"
     SAME_LIMIT = "the pod's limit is no larger than the container's, and holds the pause container too"
     NO_LIMIT = "neither container nor pod has a memory limit"
@@ -168,52 +166,6 @@ def event_evidence(event: Event) -> Evidence:
 
 
 # -- by the kernel's own words ------------------------------------------------------------------------------
-
-_AT_LEVEL: Final = {
-    PathLevel.OTHER: Mechanism.CGROUP_LIMIT,
-    **{level: Mechanism(killer.id) for killer in KILLERS for level in killer.levels},
-}
-"""Whose memory ran out, by the kind of cgroup in a kernel's report."""
-
-
-RUNTIME_INIT: Final = re.compile(r"(?:runc|youki):\[")
-"""Name of a runtime's process before it becomes the container's first."""
-
-
-def reported_mechanism(report: OomReport) -> Mechanism:
-    """Return whose memory ran out according to a kernel's report."""
-    if report.daemon is not None:
-        return report.daemon
-    if report.outcome is Outcome.PANIC:
-        return Mechanism.PANIC
-    is_start = report.invoker is not None and RUNTIME_INIT.match(report.invoker.comm) is not None
-    if report.outcome is Outcome.NOBODY and is_start:
-        return Mechanism.START_LIMIT
-    if report.is_manual or (report.is_manual is None and report.memory.is_short is False):
-        return Mechanism.SYSRQ
-    if report.constraint is None:
-        return Mechanism.KERNEL
-    if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}:
-        return Mechanism.MEMORY_NODES
-    if report.constraint is Constraint.NONE:
-        return Mechanism.CGROUP_LIMIT if report.is_of_guest else Mechanism(BY_RANK.id)
-    if not report.oom_memcg or report.oom_memcg.endswith(CUT):
-        return Mechanism.MEMORY_LIMIT
-    return _AT_LEVEL[path_level(report.oom_memcg, report.task_memcg)]
-
-
-def reported_confidence(report: OomReport) -> Confidence:
-    """Return certain, but likely for a kill by hand or by a page fault if its report may be of another.
-
-    Likely is also what another program logs without the victim, and the result of a unit alone: systemd
-    gives the same one after a kill by systemd-oomd.
-    """
-    mechanism = reported_mechanism(report)
-    is_guess = report.is_manual is None and mechanism is Mechanism.SYSRQ
-    is_guess |= report.is_by_page_fault and mechanism == BY_RANK.id
-    is_of_other = report.logged_by or (report.ended_unit and not report.is_certain)
-    is_guess |= bool(is_of_other) and report.victim is None and report.daemon is None
-    return Confidence.LIKELY if is_guess else Confidence.CERTAIN
 
 
 def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
@@ -327,10 +279,6 @@ class KubeletKill(msgspec.Struct, frozen=True):
             return after >= -SLACK_SECONDS
         return not (runs_once and end.exit_code == 0)
 
-    def diagnosis(self) -> Diagnosis:
-        """Diagnosis of the whole pod."""
-        return Diagnosis(self.mechanism, Confidence.CERTAIN, self.evidence)
-
     def container_diagnosis(self, end: ContainerStateTerminated, state: str, *, is_only: bool) -> Diagnosis:
         """Return the diagnosis of one container. A SIGKILL may still be an earlier one of the kernel."""
         evidence = (*ended_evidence(end, state), *self.evidence)
@@ -377,7 +325,11 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
         if find_workload(pod)[0] == "DaemonSet":
             evidence.append(Evidence(Fact.COMES_BACK))
     elif own is not None:
-        evidence.append(_own_storage(pod, own))
+        is_memory = own["mount"] in pod.memory_volumes
+        what = next(kind for kind in ("container", "pod", "volume") if own[kind])
+        name, limit = own["name"] or own["mount"] or "", own["limit"] or own["total"] or own["size"]
+        details = {"of": what, "name": name, "limit": limit, "is_memory": is_memory}
+        evidence.append(Evidence(Fact.OWN_STORAGE_LIMIT, details))
     elif mechanism is Mechanism.REJECTION:
         refusals = (fact for fact, pattern in _REFUSALS.items() if any(map(pattern.search, messages)))
         evidence += map(Evidence, refusals)
@@ -441,14 +393,6 @@ def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -
     return Evidence(Fact.EXCESS, details)
 
 
-def _own_storage(pod: Pod, match: re.Match[str]) -> Evidence:
-    is_memory = match["mount"] in pod.memory_volumes
-    what = next(kind for kind in ("container", "pod", "volume") if match[kind])
-    name, limit = match["name"] or match["mount"] or "", match["limit"] or match["total"] or match["size"]
-    details = {"of": what, "name": name, "limit": limit, "is_memory": is_memory}
-    return Evidence(Fact.OWN_STORAGE_LIMIT, details)
-
-
 def _amounts(matches: Iterable[re.Match[str]]) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield usage and request of containers, or of the pod if it has its own request."""
     for match in matches:
@@ -482,8 +426,8 @@ class MemoryLimits(msgspec.Struct, frozen=True):
         pod with one container, and the same limit, runs out first.
         """
         if self.is_of_pod:
-            return _AT_LEVEL[PathLevel.POD]
-        return _AT_LEVEL[PathLevel.CONTAINER] if self.own is not None else None
+            return AT_LEVEL[PathLevel.POD]
+        return AT_LEVEL[PathLevel.CONTAINER] if self.own is not None else None
 
     @property
     def least(self) -> int:
@@ -637,7 +581,7 @@ def _mechanism_by_events(
         evidence.append(Evidence(Fact.NEIGHBOURS, {"count": neighbours}))
     if is_covered and (is_oom_killed or neighbours):
         confidence = Confidence.LIKELY if is_oom_killed else Confidence.POSSIBLE
-        return _AT_LEVEL[PathLevel.PODS], confidence, evidence
+        return AT_LEVEL[PathLevel.PODS], confidence, evidence
     if is_oom_killed:
         return Mechanism.KERNEL, Confidence.LIKELY, evidence
     return Mechanism.UNKNOWN, Confidence.POSSIBLE, evidence

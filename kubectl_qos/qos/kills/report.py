@@ -17,9 +17,10 @@ import msgspec
 from msgspec import structs
 
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.qos.cgroup.names import CUT, container_of_unit, pod_cgroup
-from kubectl_qos.qos.killers import Mechanism
+from kubectl_qos.qos.cgroup.names import CUT, PathLevel, container_of_unit, path_level, pod_cgroup
+from kubectl_qos.qos.killers import BY_RANK, KILLERS, Mechanism
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
+from kubectl_qos.qos.reason import Confidence
 
 DEFAULT_PAGE_BYTES: Final = 4096
 _PAGE_SIZES: Final = (4096, 16384, 65536)
@@ -200,6 +201,13 @@ class MemoryState(msgspec.Struct, frozen=True):
 
 
 _SANDBOX: Final = re.compile(r"[\da-f]{64}", re.ASCII)
+AT_LEVEL: Final = {
+    PathLevel.OTHER: Mechanism.CGROUP_LIMIT,
+    **{level: Mechanism(killer.id) for killer in KILLERS for level in killer.levels},
+}
+"""Whose memory ran out, by the kind of cgroup in a report."""
+RUNTIME_INIT: Final = re.compile(r"(?:runc|youki):\[")
+"""Name of a runtime's process before it becomes the container's first."""
 _FULL: Final = 0.99
 """A limit counts as reached above this share: others may have freed a little since."""
 NOTHING_PRINTED: Final = MemoryState()
@@ -277,6 +285,41 @@ class OomReport:
             or self.outcome is not Outcome.KILLED
         )
         return not self.incomplete or is_known or bool(self.victims or self.group_kill)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What killed: whose memory ran out, if the kernel did."""
+        if self.daemon is not None:
+            return self.daemon
+        if self.outcome is Outcome.PANIC:
+            return Mechanism.PANIC
+        is_start = self.invoker is not None and RUNTIME_INIT.match(self.invoker.comm) is not None
+        if self.outcome is Outcome.NOBODY and is_start:
+            return Mechanism.START_LIMIT
+        if self.is_manual or (self.is_manual is None and self.memory.is_short is False):
+            return Mechanism.SYSRQ
+        if self.constraint is None:
+            return Mechanism.KERNEL
+        if self.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}:
+            return Mechanism.MEMORY_NODES
+        if self.constraint is Constraint.NONE:
+            return Mechanism.CGROUP_LIMIT if self.is_of_guest else Mechanism(BY_RANK.id)
+        if not self.oom_memcg or self.oom_memcg.endswith(CUT):
+            return Mechanism.MEMORY_LIMIT
+        return AT_LEVEL[path_level(self.oom_memcg, self.task_memcg)]
+
+    @property
+    def confidence(self) -> Confidence:
+        """Certain, but likely for a kill by hand or by a page fault if its report may be of another.
+
+        Likely is also what another program logs without the victim, and the result of a unit alone: systemd
+        gives the same one after a kill by systemd-oomd.
+        """
+        is_guess = self.is_manual is None and self.mechanism is Mechanism.SYSRQ
+        is_guess |= self.is_by_page_fault and self.mechanism == BY_RANK.id
+        is_of_other = self.logged_by or (self.ended_unit and not self.is_certain)
+        is_guess |= bool(is_of_other) and self.victim is None and self.daemon is None
+        return Confidence.LIKELY if is_guess else Confidence.CERTAIN
 
     @property
     def victim(self) -> Killed | None:

@@ -80,14 +80,10 @@ class DaemonKill(ReportBuilder):
                 self._set(names=tuple(re.findall(r'"([^"]*)"', match["names"])))
                 return True
         detail = next((match for form in _DETAILS if (match := form.match(message)) is not None), None)
-        return (
-            detail is not None
-            and self._part < ReportPart.KILLED
-            and self._add_detail(message, _groups(detail))
-        )
-
-    def _add_detail(self, message: str, fields: dict[str, str]) -> bool:
-        """Add what the daemon says of the victim before it kills."""
+        if detail is None or self._part == ReportPart.KILLED:
+            return False
+        # What the daemon says of the victim before it kills.
+        fields = _groups(detail)
         is_other = bool(self._part) and not fields.keys().isdisjoint(self._details.keys() - {"cgroup"})
         if is_other or not (self._part or "begins" in fields):
             return False

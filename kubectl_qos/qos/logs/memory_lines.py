@@ -142,13 +142,6 @@ class MemoryLines:
         """Add a zone of memory, in KiB."""
         self._zones[zone] = int(free), int(high), int(present)
 
-    def _is_short(self) -> bool | None:
-        """Return whether a zone was short of memory, None if the log lacks some zones."""
-        pages, present = self._machine.get("ram_pages", 0), sum(size for _, _, size in self._zones.values())
-        if not self._zones or present not in {pages * kib for kib in (4, 16, 64)}:
-            return None
-        return any(free <= high for free, high, _ in self._zones.values())
-
     def _kinds(self) -> dict[str, int]:
         if self._below and not self._is_whole:
             return {}
@@ -169,7 +162,11 @@ class MemoryLines:
 
     def state(self) -> MemoryState:
         """Return the values of all lines."""
-        return MemoryState(**self._counters, **self._kinds(), **self._machine, is_short=self._is_short())
+        pages, present = self._machine.get("ram_pages", 0), sum(size for _, _, size in self._zones.values())
+        is_short = None  # The log may lack some zones.
+        if self._zones and present in {pages * kib for kib in (4, 16, 64)}:
+            is_short = any(free <= high for free, high, _ in self._zones.values())
+        return MemoryState(**self._counters, **self._kinds(), **self._machine, is_short=is_short)
 
 
 class TaskTable:

@@ -221,9 +221,10 @@ class ReportBuilder:
         """Take over what an earlier part of this report says."""
         self._memory = part._memory if self._memory.is_empty else self._memory
         self._table = self._table if self._table.tasks else part._table
-        names = ("invoker", "kernel", "task_memcg", "oom_memcg", "constraint", "is_manual", "is_certain")
+        names = ("invoker", "order", "kernel", "task_memcg", "oom_memcg", "constraint", "is_manual")
         fields = {name: getattr(self._report, name) or getattr(part._report, name) for name in names}
-        self._set(**fields, line=part._report.line)
+        is_certain = self._report.is_certain or part._report.is_certain
+        self._set(**fields, is_certain=is_certain, line=part._report.line)
 
     def _merge(self, other: ReportBuilder) -> bool:
         """Take over what a report has, if it is only about this unit or victims of this group."""
