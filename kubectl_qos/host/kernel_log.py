@@ -35,10 +35,15 @@ _MOST_OPEN: Final = 16
 _FIRST_LINES: Final = 1_000
 
 _RELEVANT: Final = re.compile(
-    r"invoked oom-killer|oom-kill:|(?:(?:Memory cgroup out|Out) of memory: )?[Kk]ill(?:ed)? process"
-    r"|oom_reaper: |oom\.group set|killed as a result of"
+    r"invoked oom-killer|oom-kill:|[Kk]ill(?:ed)? process|oom_reaper: |oom\.group set|killed as a result of"
 )
-"""What only a report has: a line with it and an unknown prefix is read if no line is the kernel's."""
+"""What only a report has: a line with it and an unknown prefix is not read, and that is said."""
+_IN_PROSE: Final = re.compile(
+    r"(?!.*\w\[\d+\]: ).*?(?P<words>oom-kill:constraint=.*"
+    r"|(?:(?:Memory cgroup out|Out) of memory: )?Killed process \d{1,10} \([\w./:-]{1,15}\),? .*)",
+    re.ASCII,
+)
+"""A line that quotes the kernel and no program; it is read if no line is the kernel's."""
 _WORDS: Final = (
     *("oom", "ill", "ask", "emory", "total_vm", "Mem-Info", "SIG", "ictim", "usage", "panic", "CPU: "),
     *("OOM", "signal ", *(program for killer in KILLERS for program in killer.log.programs)),
@@ -143,7 +148,7 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
         left_out,
         log.count,
         fragments=tuple(fragments),
-        unread=tuple(record.line for record in reader.unread),
+        unread=tuple(reader.unread),
         is_kernel=log.is_kernel,
         first_line=log.first_line,
     )
@@ -210,6 +215,7 @@ class _MessageReader:
         self._part = ""
         self._before: LogRecord | None = None
         self._last_line = ""
+        self.prose: list[LogRecord] = []
         self.is_filtered = True
         self.first_time = self.first_line = ""
         self.count = 0
@@ -231,6 +237,11 @@ class _MessageReader:
                 self._is_foreign = False
                 continue
             self.first_line = self.first_line or text
+            quoted = _IN_PROSE.match(text) if not self.is_kernel else None
+            if quoted is not None and (said := parse_line(text, self._now)) is not None:
+                self.prose.append(
+                    LogRecord(quoted["words"], said.time, is_bare=True, line=number, place=number)
+                )
             if _is_gap(text):
                 has_gap, self._is_foreign = True, False
                 self._part = text if _HEADING.fullmatch(text) is not None else self._part
@@ -380,7 +391,7 @@ class _LogReader:
     def __init__(self, now: datetime | None) -> None:
         self._open: deque[ReportBuilder] = deque()
         self.lines = _MessageReader(now, lambda: any(report.is_inside for report in self._open))
-        self.unread: list[LogRecord] = []
+        self.unread: list[int] = []
 
     def reports(self, numbered: Iterator[Numbered]) -> Iterator[OomReport]:
         has_cause = False
@@ -388,8 +399,7 @@ class _LogReader:
             has_cause |= report.has_cause
             yield report
         if not (has_cause or self.lines.is_kernel):
-            unread, self.unread = self.unread, []
-            for record in unread:
+            for record in self.lines.prose:
                 yield from self._take(record)
             yield from self._rest()
 
@@ -437,8 +447,8 @@ class _LogReader:
             self._open = begun.merge(self._open)
             if len(self._open) > _MOST_OPEN:
                 yield self._close()
-        elif not record.program and (words := _RELEVANT.search(record.message)) is not None:
-            self.unread.append(structs.replace(record, message=record.message[words.start() :]))
+        elif not record.program and _RELEVANT.search(record.message) is not None:
+            self.unread.append(record.line)
 
     def _rest(self) -> Iterator[OomReport]:
         while self._open:
