@@ -238,7 +238,7 @@ def _with_cut(line: str) -> str:
 def _without_list(lines: Iterator[str]) -> Iterator[str]:
     """Remove the marks of a list, if all lines are items of one."""
     head = list(islice(lines, _FIRST_LINES))
-    texts = [line for line in head if line and not line.isspace()]
+    texts = [line for line in head if line and not line.isspace() and not line.startswith("```")]
     items = sum(_ITEM.match(text) is not None for text in texts)
     is_list = items > 1 and items >= _MOST_OF_LIST * len(texts)
     if texts and _columns(texts[0]):

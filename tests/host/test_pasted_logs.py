@@ -587,6 +587,14 @@ def test_only_the_first_line_of_what_a_person_has_typed_has_a_prefix() -> None:
     )
 
 
+def test_a_short_list_within_a_fence() -> None:
+    lines = [f"2026-11-20T12:00:07+00:00 n1 kernel: {KILLED.replace('4711', pid)}" for pid in ("47", "480")]
+    fenced = ["```", *(f">   {place}) `{line}`" for place, line in enumerate(lines, 1)), "```"]
+    assert [report.victims for report in read_log(fenced, NOW).reports] == [
+        report.victims for report in read_log(lines, NOW).reports
+    ]
+
+
 @pytest.mark.parametrize("quotation", ["", '"'])
 def test_lines_whose_ends_are_escaped(quotation: str) -> None:
     for lines in (LINES, [f"{line[:99]}>" for line in LINES]):
