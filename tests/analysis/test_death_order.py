@@ -180,14 +180,14 @@ def test_all_surfaces_name_the_same_first_death(of_ten: int) -> None:
 
 def test_all_surfaces_name_the_same_first_death_all_through_the_demo() -> None:
     demo, trends, last, firsts = Stepped(), Trends(), None, set()
-    step = max(1, 600 // settings().max_examples)
+    step = max(1, 1200 // settings().max_examples)
     for second in range(0, 330, step):
         snapshot = demo.later(min(second, step))
         if snapshot is last:
             continue
         last = snapshot
         known = trends.taken(snapshot)
-        assert_one_answer(known, with_fixes=second % 45 == 0)
+        assert_one_answer(known, with_fixes=second % 60 == 0)
         firsts.add(deaths_on_nodes(known, sorted(known.nodes), only_next=True).rows[0].death.key)
     assert len(firsts) > 2, "the headline moves on"
 

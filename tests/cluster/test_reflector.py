@@ -296,15 +296,6 @@ def test_usage_comes_with_the_first_update_and_again(follow: Follow, monkeypatch
     followed.until(lambda update: held(update).usage["shop", "a"].working_set_bytes == 6 << 20)
 
 
-def test_a_pod_moves_from_waiting_to_its_node(follow: Follow) -> None:
-    objects = WatchServer(pods=[pod("a", node="")], nodes=[node()])
-    followed, _ = follow(objects)
-    assert list(held(followed.until(has("a"))).by_node()) == [""]
-    objects.put(pod("a", node="worker-1"))
-    moved = followed.until(lambda update: list(held(update).by_node()) == ["worker-1"])
-    assert names(moved) == ["a"]
-
-
 def test_an_event_without_changes_makes_no_update(follow: Follow) -> None:
     """Most events of nodes and pods are heartbeats and probes, which change nothing that is read."""
     objects = cluster("a")

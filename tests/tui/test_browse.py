@@ -12,7 +12,6 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.explanation import Explanation, explain_pod
 from kubectl_qos.tui.lists.panes import ExplanationPanel
 from kubectl_qos.tui.screens import browse
-from kubectl_qos.tui.screens.main import MainScreen
 from tests.tui.sources import API, Run, demo, node_after_node, running
 
 ALL = [row.name for row in node_after_node(build_rows(demo(), Scope()).rows)]
@@ -76,16 +75,6 @@ async def test_a_wrong_filter_is_refused_and_the_last_good_one_stays() -> None:
             await pilot.put(text)
             assert sentence in pilot.words
             assert pilot.names == ["db-0", "db-1"]
-
-
-async def test_a_filter_without_a_hit_bears_every_key() -> None:
-    async with running() as pilot:
-        await pilot.filter_by("zzz")
-        for key in ("d", "e", "c", "x", "space", "s", "S", "enter", "G", "w", "z", "n"):
-            await pilot.keys(key)
-            assert isinstance(pilot.app.screen, MainScreen)
-        await pilot.keys("z", "escape")
-        assert len(pilot.names) == 60
 
 
 async def test_the_command_line_works_as_it_is_typed_and_has_a_history_of_its_own() -> None:
