@@ -35,7 +35,7 @@ class Span(NamedTuple):
 
     text: str
     style: str = ""
-    """For the theme: axis, now, mark, near, danger, far, time, muted, mine (the pod asked about), or ""."""
+    """A token of the UI: `mine` is the pod asked about, `danger` the next death of a node in danger."""
     victim: PodKey | None = None
 
 
@@ -114,13 +114,13 @@ def timeline(
     wide = [max(map(_length, cells[place])) + _GAP for place in shown]
     spare = (room - sum(wide) - sum(_length(_folded(gap)[0]) for gap in gaps)) // max(len(shown), 1)
     stretch = max(min(spare, 8), 0)
-    beside = (Span(heading.ljust(len(heads[0])), "now") for heading in chain(heads, repeat("")))
+    beside = (Span(heading.ljust(len(heads[0])), "title") for heading in chain(heads, repeat("")))
     drawn = [[before, *part] for before, part in zip(beside, now, strict=False)]
     for place, gap, cells_wide in zip(shown, gaps, wide, strict=True):
         folded = _folded(gap)
         for number, (line, part) in enumerate(zip(drawn, cells[place], strict=True)):
             rest = cells_wide + stretch - _length(part)
-            filler = Span(_AXIS * rest if number == 0 else " " * rest, "axis")
+            filler = Span(_AXIS * rest if number == 0 else " " * rest, "muted")
             line.extend((*folded[number], *part, filler))
     return list(map(_trimmed, drawn))
 
@@ -152,17 +152,17 @@ class _Styles(NamedTuple):
 def _styles(death: NextDeath, nearest: NextDeath | None, pod: PodKey | None, *, in_danger: bool) -> _Styles:
     name = "mine" if pod == death.key else ""
     if death is not nearest:
-        return _Styles("mark", "far", name)
-    return _Styles("danger", "danger", "danger") if in_danger else _Styles("near", "near", name)
+        return _Styles("key", "answer", name)
+    return _Styles("danger", "danger", "danger") if in_danger else _Styles("changed", "changed", name)
 
 
 def _now_cell(growth: Growth) -> _Cell:
     growing = rate(growth)
     width = max(len(growing) + _GAP, 7)
     return (
-        (Span(_SEEN, "now"), Span(_AXIS * (width - 1), "axis")),
+        (Span(_SEEN, "title"), Span(_AXIS * (width - 1), "muted")),
         (Span("used".ljust(width), "muted"),),
-        (Span(growing.ljust(width), "time"),),
+        (Span(growing.ljust(width), "warning"),),
     )
 
 
@@ -172,8 +172,8 @@ def _cell(death: NextDeath, styles: _Styles, name: int) -> _Cell:
         (
             Span("◆ ", styles.mark, pod),
             Span(distance(death), styles.far, pod),
-            Span(f" {eta(death.seconds)}".rstrip(), "time", pod),
-            Span(" ", "axis"),
+            Span(f" {eta(death.seconds)}".rstrip(), "warning", pod),
+            Span(" ", "muted"),
         ),
         (Span(shortened(short_victim(death), name), styles.name, pod),),
         (Span(killer_label(death), "muted", pod),),
@@ -187,14 +187,14 @@ def _gaps(places: Sequence[int]) -> list[int]:
 def _folded(hidden: int) -> _Cell:
     axis = f"┄ {hidden} ┄ " if hidden else ""
     below = (word.ljust(len(axis)) if hidden else "" for word in ("more", ""))
-    return (Span(axis, "axis"),), *((Span(word, "muted"),) for word in below)
+    return (Span(axis, "muted"),), *((Span(word, "muted"),) for word in below)
 
 
 def _list(
     deaths: Sequence[NextDeath], styles: Callable[[NextDeath], _Styles], width: int, head: str, growth: Growth
 ) -> Iterator[Line]:
     if head.strip():
-        yield Span(head.strip().replace("  \n", " "), "now"), Span(f"  {rate(growth)}".rstrip(), "time")
+        yield Span(head.strip().replace("  \n", " "), "title"), Span(f"  {rate(growth)}".rstrip(), "warning")
     shown = list(deaths[:LISTED])
     mechanisms = {death.mechanism for death in shown}
     of_node = (death for death in deaths[LISTED:] if death.killer.is_node_wide)
@@ -214,7 +214,7 @@ def _list(
                 Span(distance(death).rjust(far), style.far, death.key),
                 Span(f"  {name.ljust(min(room, 32))}", style.name, death.key),
                 Span(f"  {killer_label(death).ljust(by)}", "muted", death.key),
-                Span(f"  {eta(death.seconds)}", "time", death.key),
+                Span(f"  {eta(death.seconds)}", "warning", death.key),
             ]
         )
     if len(deaths) > len(shown):

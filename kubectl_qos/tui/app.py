@@ -37,7 +37,7 @@ from kubectl_qos.tui.actions import (
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.follower import FindPod, Follower, Updated, UpdateFailed
 from kubectl_qos.tui.lists.base import ListCache
-from kubectl_qos.tui.lists.groups import ClusterPoller
+from kubectl_qos.tui.lists.clusters import ClusterPoller
 from kubectl_qos.tui.screens.base import QosScreen, SingleDismissScreen, TitleLine
 from kubectl_qos.tui.screens.dialogs import HelpScreen, LeaveDialog, SaveAs, TextScreen, help_sections
 from kubectl_qos.tui.screens.main import MainScreen
@@ -102,7 +102,9 @@ class QosApp(Shell):
             self, settings, self.keys, history or HistoryFile(None), readonly=readonly
         )
         self.lists = ListCache()
-        self.clusters = self._poller = ClusterPoller(self, contexts)
+        self._clusters = ClusterPoller(self, contexts)
+        self.cluster_rows, self.poll_clusters = self._clusters.rows, self._clusters.poll
+        self.read_open_cluster = self._clusters.read_open
         self._contexts = contexts
         self._context_name: str | None = None
         self._live = source if source.past is None else None
@@ -295,7 +297,7 @@ class QosApp(Shell):
         if not isinstance(source, QosError):
             self._save_state()
             self._context_name = name
-        elif self._poller.take(name, source):
+        elif self._clusters.take(name, source):
             self.warn(f"{name} cannot be opened: see below the list")
             return
         self._go_to_source(source)
@@ -314,7 +316,6 @@ class QosApp(Shell):
 
         self.push_screen(TimeSlider(lambda: past().track(), self.source.past), go)
 
-    @property
     def past(self) -> Past | None:
         """Return the past of the cluster, None for a source that is not a context."""
         return self._contexts.past(self._context_name) if self._contexts is not NO_CONTEXTS else None
@@ -343,7 +344,6 @@ class QosApp(Shell):
         self._follower = self._new_follower()
         self._follower.start()
 
-    @property
     def has_chosen_row(self) -> bool:
         return self.main.has_chosen_row
 
@@ -495,7 +495,7 @@ class QosApp(Shell):
         else:
             self.status = replace(self.status, loading=True)
             self._follower.refresh()
-        self.clusters.poll()
+        self.poll_clusters()
 
     def action_pause(self) -> None:
         if not self.source.is_live:

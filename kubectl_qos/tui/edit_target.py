@@ -69,7 +69,8 @@ MOST_NODES: Final = 6
 class EditTarget:
     """A pod, or the template of a workload, as it was at one moment.
 
-    `pods` are those of a workload that have a node, by their kill ranks there.
+    `pods` are those of a workload that have a node, by their kill ranks there; `others_of_workload` of
+    them are on further nodes.
 
     It keeps its source: the UI may go to another cluster while a screen is open, and a change is only ever
     written to the cluster that it was made for.
@@ -90,6 +91,7 @@ class EditTarget:
         replicas = (view_model.pod_of(row) for row in rows if row.node and find_workload(row.pod) == workload)
         self.pods = [EditTarget(replica, view_model, source) for replica in replicas if replica.kind == "Pod"]
         self._nodes = tuple(dict.fromkeys(target.pod.node_name for target in self.pods))[:MOST_NODES]
+        self.others_of_workload = sum(target.pod.node_name not in self._nodes for target in self.pods)
 
     @property
     def name(self) -> str:
@@ -139,11 +141,6 @@ class EditTarget:
         pods = [pod for node in self._nodes for pod in snapshot.by_node()[node]]
         return recreate_all(self.pod, preview.edits, replace(snapshot, pods=pods)) if pods else ()
 
-    @property
-    def others_of_workload(self) -> int:
-        """Return how many pods of a workload are on further nodes."""
-        return sum(target.pod.node_name not in self._nodes for target in self.pods)
-
     def others(self) -> list[PodRow]:
         ranked = self.view_model.rows.nodes.get(self.pod.node_name)
         rows = ranked.rows if ranked is not None and self.pod.node_name else ()
@@ -165,16 +162,14 @@ class EditTarget:
 
 def related_sections(
     preview: Preview, subject: EditTarget, around: RelatedObjects | QosError | None
-) -> tuple[Section, ...]:
-    """Return what refuses the change, what warns of it, and the strategies; None is still being read."""
+) -> Iterator[Section]:
+    """Yield what refuses the change, what warns of it, and the strategies; None is still being read."""
     if around is None:
-        return (Section("Around it", "reading owners, LimitRanges, quotas …"),)
+        yield Section("Around it", "reading owners, LimitRanges, quotas …")
+        return
     if isinstance(around, QosError):
-        return (Section("Around it", f"not known: {escape_lines(str(around))}", warns=True),)
-    return tuple(_parts(preview, subject, around))
-
-
-def _parts(preview: Preview, subject: EditTarget, around: RelatedObjects) -> Iterator[Section]:
+        yield Section("Around it", f"not known: {escape_lines(str(around))}", warns=True)
+        return
     if preview.edits:
         change, _ = subject.change(preview.edits, preview).begin(around)
         said = list(finding_sections(change))
@@ -282,18 +277,6 @@ def _used(row: LadderRow) -> str:
     return "" if row.used is None else mebibytes(row.used)
 
 
-_TOKENS: Final = {
-    "axis": "muted",
-    "now": "title",
-    "mark": "key",
-    "far": "answer",
-    "near": "changed",
-    "danger": "wrong",
-    "time": "warning",
-}
-"""The tokens of styles of a timeline's spans that have another name."""
-
-
 def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
     """Draw the next deaths at each moment at which they differ; the pod's own stand out."""
     used = f"{binary(deaths[0].state.used_bytes)}  " if deaths and deaths[0].deaths else ""
@@ -309,7 +292,7 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
                 yield TextLine(f"{head.ljust(column)}{without_deaths(moment.state)}", "muted")
                 continue
             for line in timeline(moment.deaths, width, head=head.ljust(column), pod=key):
-                yield TextLine.of(*((span.text, _TOKENS.get(span.style, span.style)) for span in line))
+                yield TextLine.of(*((span.text, span.style) for span in line))
 
     return lambda width: list(layout(width))
 

@@ -1,4 +1,4 @@
-r"""Filters typed after `/`: terms that must all match, a label selector, completion, and fuzzy search. Pure.
+r"""Filters typed after `/`: terms that must all match, a label selector, and completion. Pure.
 
 A term is a regular expression over names, node, class and flags, or COLUMN:value; `!` negates it.
 A row has `words`, everything that a text is searched in, in one line and small letters, and the same as
@@ -16,7 +16,6 @@ an expression is parsed here first, and `re` only gets what it answers in time q
 
 No library replaces this. The timeout of `regex` is that of one search, not of 150,000, and its compiler has
 none: `((((a{99}){99}){99}){99})` takes 10 s and 4 GB. RE2 takes 5 times as long and has no wheels for musl.
-Textual's fuzzy search takes 10 to 60 times as long, and exponentially long if letters repeat.
 """
 
 from __future__ import annotations
@@ -28,10 +27,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any, Final, TypeVar
 
-from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.errors import InputError, QuantityError, UsageError
 from kubectl_qos.k8s.quantity import Quantity, parse_duration, parse_time
 from kubectl_qos.k8s.selectors import Selector
@@ -570,95 +567,3 @@ def _compiled(source: str) -> re.Pattern[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         return re.compile(source, re.IGNORECASE)
-
-
-LONGEST_QUERY: Final = 100
-_MANY: Final = 20_000
-_MANY_SCATTERED: Final = 2_000
-"""The most names that are compared for words, or for letters only: the first in kill order."""
-
-
-def fuzzy_matches(query: str, rows: Sequence[PodRow], most: int) -> list[PodRow]:
-    """Return the rows whose namespace/name has the letters of each word in their order, the best first.
-
-    First those in which each word begins a part of the name, then those with each word, then those with the
-    letters near each other; among equals the kill order decides.
-    """
-    words = query.casefold()[:LONGEST_QUERY].split()
-    if not words:
-        return list(rows[:most])
-    best, whole = _with_words(words, rows, most)
-    best += whole[: most - len(best)]
-    if len(best) < most:
-        best += _scattered(words, rows, most - len(best))
-    return best
-
-
-def _with_words(words: list[str], rows: Sequence[PodRow], most: int) -> tuple[list[PodRow], list[PodRow]]:
-    """Return the rows with each word: those in which each begins a part, and the others."""
-    for word in words:
-        rows = [row for row in rows if word in row.words]
-    best: list[PodRow] = []
-    others: list[tuple[int, PodRow]] = []
-    for row in rows:
-        name = _name(row)
-        inside = 0
-        for word in words:
-            at = name.find(word)
-            if at < 0:
-                break
-            while at > 0 and name[at - 1].isalnum():
-                at = name.find(word, at + 1)
-            inside += at < 0
-        else:
-            if inside:
-                others.append((inside, row))
-            else:
-                best.append(row)
-            if len(best) == most or len(others) == _MANY:
-                break
-    others.sort(key=itemgetter(0))
-    return best, [row for _, row in others]
-
-
-def _scattered(words: list[str], rows: Sequence[PodRow], most: int) -> list[PodRow]:
-    """Return the rows with the letters of each word, but not with each word."""
-    first, *others = [_letters(word).search for word in words]
-    matches: list[tuple[int, PodRow]] = []
-    for row in rows:
-        text = row.words
-        if first(text) and all(search(text) for search in others):
-            name = _name(row)
-            distances = [_distance(word, name) for word in words]
-            if None not in distances and not all(word in name for word in words):
-                matches.append((sum([distance or 0 for distance in distances]), row))
-                if len(matches) == _MANY_SCATTERED:
-                    break
-    matches.sort(key=itemgetter(0))
-    return [row for _, row in matches[:most]]
-
-
-def _letters(word: str) -> re.Pattern[str]:
-    """Match the letters of a word in their order, without a space between them and without backtracking."""
-    first, *others = map(re.escape, word)
-    return re.compile(first + "".join([f"[^ {letter}]*+{letter}" for letter in others]))
-
-
-def _distance(word: str, name: str) -> int | None:
-    """Return the number of other letters between those of a word in a name, None if they are not in it."""
-    best = None
-    start = name.find(word[0])
-    while start >= 0:
-        at = start
-        for letter in word[1:]:
-            at = name.find(letter, at + 1)
-            if at < 0:
-                return best
-        distance = at + 1 - start - len(word)
-        best = distance if best is None else min(best, distance)
-        start = name.find(word[0], start + 1)
-    return best
-
-
-def _name(row: PodRow) -> str:
-    return row.words.partition(" ")[0]

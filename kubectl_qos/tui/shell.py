@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from textual.app import App
-from textual.notifications import SeverityLevel
 from textual.reactive import var
 
 from kubectl_qos.analysis.trends import Trends
@@ -66,21 +64,10 @@ def _no_context(name: str | None) -> Any:
 NO_CONTEXTS: Final = ContextSwitch(tuple, _no_context, _no_context)
 
 
-class Clusters(Protocol):
-    """The rows of several clusters."""
-
-    def rows(self) -> ListRows:
-        """Return the rows as they are known."""
-
-    def read_open(self) -> None:
-        """Read the row of the cluster that is open."""
-
-    def poll(self) -> None:
-        """Read the rows of all clusters."""
-
-
 class Shell(App[QosError]):
     """The state that all screens share, and navigation between them."""
+
+    NOTIFICATION_TIMEOUT = 4
 
     view_model: var[ViewModel | None] = var(None)
     status: var[FollowStatus] = var(FollowStatus(is_live=False))
@@ -91,10 +78,16 @@ class Shell(App[QosError]):
     keys: Keys
     writing: WriteService
     lists: ListCache
-    clusters: Clusters
     navigation: Navigation
     trends: Trends
 
+    cluster_rows: Callable[[], ListRows]
+    """The rows of all clusters, as they are known."""
+    read_open_cluster: Callable[[], None]
+    poll_clusters: Callable[[], None]
+    past: Callable[[], Past | None]
+    has_chosen_row: Callable[[], bool]
+    """Whether a person has put the cursor on a row."""
     is_listing: Callable[[ListKind], bool]
     show_rows: Callable[[], None]
     show_title: Callable[[], None]
@@ -108,6 +101,18 @@ class Shell(App[QosError]):
     leave: Callable[[], None]
     action_help: Callable[[], None]
     action_undo: Callable[[], None]
+
+    def open(self, detail: Detail, pod: Pod, edits: tuple[Edit, ...] = ()) -> None: ...
+
+    def edit(self, pod: Pod, edits: tuple[Edit, ...] = ()) -> None: ...
+
+    def edit_workload(self, workload: Workload, pod: Pod, edits: tuple[Edit, ...] = ()) -> None: ...
+
+    def show_log(self, pod: Pod, container: str = "") -> None: ...
+
+    def save_as(
+        self, what: str, name: str, text_for: Callable[[Path], str], saved: Callable[[], None] | None = None
+    ) -> None: ...
 
     def as_of(self, view_model: ViewModel) -> str:
         """Return when a view model was taken, for screens that do not follow it; "" if nothing changes."""
@@ -133,17 +138,9 @@ class Shell(App[QosError]):
             self.warn(f"{why}; {key} leads to the present")
         return past is not None
 
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = 4,
-        markup: bool = False,
-    ) -> None:
-        """Show a notification for `timeout` seconds; its text may come from a server."""
-        super().notify(escape_lines(message), title=title, severity=severity, timeout=timeout, markup=markup)
+    def notify(self, message: str, **options: Any) -> None:
+        """Show a notification; its text may come from a server."""
+        super().notify(escape_lines(message), markup=False, **options)
 
     def warn(self, problem: str | QosError) -> None:
         """Show a notification of what went wrong, or of why a key does nothing."""
@@ -152,29 +149,3 @@ class Shell(App[QosError]):
     def copy(self, text: str, what: str) -> None:
         self.copy_to_clipboard(text)
         self.notify(f"copied {what}: {len(text.splitlines())} lines")
-
-    @property
-    @abstractmethod
-    def past(self) -> Past | None: ...
-
-    @property
-    @abstractmethod
-    def has_chosen_row(self) -> bool:
-        """Whether a person has put the cursor on a pod."""
-
-    @abstractmethod
-    def open(self, detail: Detail, pod: Pod, edits: tuple[Edit, ...] = ()) -> None: ...
-
-    @abstractmethod
-    def edit(self, pod: Pod, edits: tuple[Edit, ...] = ()) -> None: ...
-
-    @abstractmethod
-    def edit_workload(self, workload: Workload, pod: Pod, edits: tuple[Edit, ...] = ()) -> None: ...
-
-    @abstractmethod
-    def show_log(self, pod: Pod, container: str = "") -> None: ...
-
-    @abstractmethod
-    def save_as(
-        self, what: str, name: str, text_for: Callable[[Path], str], saved: Callable[[], None] | None = None
-    ) -> None: ...

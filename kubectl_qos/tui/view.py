@@ -194,8 +194,9 @@ def breadcrumbs(view: View) -> list[str]:
 def empty_sentence(view: View, view_model: ViewModel, title: str, total: int, keys: Keys) -> str:
     """Return why nothing is listed, and which key shows rows; `total` counts the rows without a filter."""
     if view.kind not in {ListKind.NODES, ListKind.CLUSTERS} and not view_model.rows.rows:
-        scope = _scope_words(view_model.scope)
-        return f"There are no pods{scope} of {escape(title)}." if scope else _none("pods", title)
+        scope, selector = view_model.scope, view_model.scope.selector_text
+        place = _place_words(scope.namespace, scope.node) + (f" with {escape(selector)}" if selector else "")
+        return f"There are no pods{place} of {escape(title)}." if place else _none("pods", title)
     if not total:
         if view.kind in {ListKind.NODES, ListKind.NAMESPACES}:
             return _none(view.kind, title)
@@ -213,11 +214,6 @@ def empty_sentence(view: View, view_model: ViewModel, title: str, total: int, ke
 
 def _none(what: str, title: str) -> str:
     return f"There are no {what} in {escape(title)}."
-
-
-def _scope_words(scope: Scope) -> str:
-    words = _place_words(scope.namespace, scope.node)
-    return f"{words} with {escape(scope.selector_text)}" if scope.selector_text else words
 
 
 def _place_words(namespace: str | None, node: str | None) -> str:

@@ -54,7 +54,7 @@ def test_what_is_chosen_fits(available: int) -> None:
 def test_a_text_is_not_cut_while_there_is_room() -> None:
     columns = [column("what", str), column("when", lambda _: "now")]
     for room, width in ((200, 90), (100, 90), (94, 84), (70, 60)):
-        found = fitting_columns(columns, "what what when", ["x" * 90], DEMO_TIME, room, {"what": 20})
+        found = fitting_columns(columns, "what what when", {"what": 20}, ["x" * 90], DEMO_TIME, room)
         assert found.widths == [width, 4], room
 
 

@@ -29,14 +29,14 @@ from kubectl_qos.tui.lists.base import ListTable
 from kubectl_qos.tui.lists.panes import ExplanationPanel, Timeline
 from kubectl_qos.tui.screens.base import Dialog, KeyFooter, QosScreen, TitleLine
 from kubectl_qos.tui.screens.edit import EditScreen
-from kubectl_qos.tui.screens.explain import CollapsibleTitle
+from kubectl_qos.tui.screens.explain import Collapsible, CollapsibleTitle
 from kubectl_qos.tui.shell import ContextSwitch
 from kubectl_qos.tui.themes import ANSI, THEMES
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
 from kubectl_qos.tui.widgets.table import GAP, GUTTER
-from kubectl_qos.tui.widgets.text_view import TextScroll, TextView
+from kubectl_qos.tui.widgets.text_view import TextScroll
 from tests.tui.contrast import PROBE, Pair, illegible, painted
 from tests.tui.sources import API, Run, ScriptedSource, demo, node_after_node, running, with_usage
 from tests.tui.test_past import Store
@@ -267,9 +267,9 @@ def folded(pilot: Run) -> list[bool]:
     """Of each section that has a text, whether the text is hidden."""
     found = []
     for title in pilot.app.screen.query(CollapsibleTitle):
-        if title.foldable:
-            assert title.parent is not None
-            found.append(not title.parent.query_one(TextView).display)
+        if title.section.lines:
+            assert isinstance(title.parent, Collapsible)
+            found.append(not title.parent.body.display)
             assert str(title.render())[0] == ("▸" if found[-1] else "▾")
     return found
 
@@ -929,7 +929,8 @@ async def test_what_is_said_of_a_node_is_clicked() -> None:
     async with running(app(), size=SIZE) as pilot:
         await pilot.listed()
         picture, pods = pilot.main.query_one(Timeline), pilot.main.table
-        names = picture.lines(picture.content_size.width)[1]
+        picture.text_lines(picture.content_size.width)
+        names = picture.spans[1]
         place = next(number for number, span in enumerate(names) if span.victim is not None)
         await pilot.click(picture, offset=(sum(len(span.text) for span in names[:place]) + 1, 1))
         await pilot.pause()

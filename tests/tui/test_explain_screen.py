@@ -58,7 +58,8 @@ async def renew(pilot: Run) -> None:
 
 def titles(pilot: Run) -> dict[str, str]:
     """The title of each section and its answer."""
-    return {fold.title._title: fold.title.answer for fold in pilot.app.screen.query(Collapsible)}
+    sections = [fold.title.section for fold in pilot.app.screen.query(Collapsible)]
+    return {section.title: section.answer for section in sections}
 
 
 def subject(pilot: Run) -> str:
@@ -88,9 +89,8 @@ def questions() -> list[threading.Thread]:
 
 
 def documents(pilot: Run) -> str:
-    return "\n".join(
-        line.text for document in pilot.app.screen.query(TextView) for line in document.text_lines(400)
-    )
+    views = pilot.app.screen.query(TextView).exclude("CollapsibleTitle")
+    return "\n".join(line.text for view in views for line in view.text_lines(400))
 
 
 async def test_it_says_all_that_the_command_line_says() -> None:
@@ -247,8 +247,7 @@ async def test_an_answer_to_a_question_given_up_is_dropped(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("width", "height"), [(60, 1), (30, 2), (24, 3)])
 def test_a_title_has_no_empty_lines_at_the_width_that_it_gets(width: int, height: int) -> None:
-    title = CollapsibleTitle("Eviction")
-    title.set_reactive(CollapsibleTitle.answer, "rank 6 of 15 under memory pressure")
+    title = CollapsibleTitle(Section("Eviction", "rank 6 of 15 under memory pressure"))
     assert title.get_content_height(Size(width, 24), Size(width, 24), width) == height
 
 
@@ -299,7 +298,7 @@ async def test_it_follows_the_pod_and_folds_focus_and_place_stay() -> None:
         said = subject(pilot)
         assert "as of" not in said
         await pilot.keys("tab", "enter", "tab")
-        assert pilot.app.screen.query(CollapsibleTitle)[1]._title == "OOM"
+        assert pilot.app.screen.query(CollapsibleTitle)[1].section.title == "OOM"
         scroll = pilot.app.screen.query_one(TextScroll)
         scroll.scroll_to(y=9, animate=False)
         await pilot.pause()
@@ -333,7 +332,7 @@ async def test_sections_come_and_go_in_their_order() -> None:
     async with explaining(ScriptedSource(before, without_history, before)) as pilot:
         whole = list(titles(pilot))
         for title in pilot.app.screen.query(CollapsibleTitle):
-            if title._title == "History":
+            if title.section.title == "History":
                 title.focus()
         await renew(pilot)
         await pilot.pause()
@@ -355,14 +354,13 @@ async def test_nothing_is_painted_where_nothing_changed(monkeypatch: pytest.Monk
     async with explaining(source) as pilot:
         await pilot.until(lambda: titles(pilot)["Events"].startswith("<none>"))
         painted: list[CollapsibleTitle | TextView] = []
-        for widget in (*pilot.app.screen.query(CollapsibleTitle), *pilot.app.screen.query(TextView)):
+        for widget in pilot.app.screen.query(TextView):
             monkeypatch.setattr(widget, "refresh", partial(_noted, painted, widget))
         source.hold_events.clear()
         source.later(1)
         await renew(pilot)
-        assert [title._title for title in painted if isinstance(title, CollapsibleTitle)] == ["Events"] * len(
-            painted
-        )
+        assert {title.section.title for title in painted if isinstance(title, CollapsibleTitle)} == {"Events"}
+        assert all(isinstance(widget, CollapsibleTitle) for widget in painted)
         assert painted, "the question is"
         source.hold_events.set()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.tui.filters import LONGEST_QUERY, fuzzy_matches
+from kubectl_qos.tui.screens.search import LONGEST_QUERY, fuzzy_matches
 from tests.tui.sources import demo
 
 LETTERS = st.text("abz-0/.", max_size=12)

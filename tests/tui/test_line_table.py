@@ -69,7 +69,7 @@ class TableApp(App[None]):
         return self.query_one(CountingTable)
 
     def show(self, rows: Sequence[Row], empty: str = "") -> None:
-        def fitting(_: int) -> Layout[Row]:
+        def fitting(*_: object) -> Layout[Row]:
             return Layout(self.columns, measured(self.columns, rows, NOW), self.fixed)
 
         self.table.load(rows, fitting, NOW, empty=empty)
@@ -458,7 +458,7 @@ async def test_columns_give_way_to_the_scrollbar_at_once() -> None:
     async with app.run_test(size=(40, 12)) as pilot:
         app.table.styles.scrollbar_size_vertical = 1
         for count in (3, 100):
-            app.table.load(many(count), lambda room: Layout((NAME,), (room - GUTTER,)), NOW)
+            app.table.load(many(count), lambda _, __, room: Layout((NAME,), (room - GUTTER,)), NOW)
             await pilot.pause()
             await pilot.pause()
         assert app.table.show_vertical_scrollbar

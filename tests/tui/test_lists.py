@@ -22,7 +22,8 @@ from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.output import table
 from kubectl_qos.tui.lists.base import ListDefinition, export_rows
-from kubectl_qos.tui.lists.groups import ClusterPoller, NodeList
+from kubectl_qos.tui.lists.clusters import ClusterPoller
+from kubectl_qos.tui.lists.groups import NodeList
 from kubectl_qos.tui.lists.panes import ExplanationPanel, NodePanel
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.screens.dialogs import SaveAs

@@ -39,7 +39,7 @@ class FlashApp(App[None]):
         return self.query_one(LineTable)
 
     def show(self, *rows: Row, columns: Sequence[Column[Row]] = COLUMNS) -> None:
-        self.table.load(rows, lambda _: Layout(columns, measured(columns, rows, NOW)), NOW)
+        self.table.load(rows, lambda *_: Layout(columns, measured(columns, rows, NOW)), NOW)
 
     def flashed(self) -> list[str]:
         """The texts that are shown in the style of a change."""
@@ -125,7 +125,7 @@ async def test_of_many_rows_only_those_in_sight_are_compared() -> None:
         for size in (1, 2):
             rows = [Row(f"{number}", size) for number in range(10_000)]
             requested.clear()
-            app.table.load(rows, lambda _: Layout(columns, [6]), NOW)
+            app.table.load(rows, lambda *_: Layout(columns, [6]), NOW)
             await pilot.pause()
         assert 9 <= len(requested) <= 6 * 9
         assert app.flashed() == ["2"] * 9

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -154,7 +154,7 @@ class ListDefinition(ABC, Generic[RowT]):
         optional = [column for column in columns if column.key in self.only_known]
         empty = [column.key for column in optional if not any(column.value(row) for row in some)]
         columns = [column for column in columns if column.key not in empty]
-        return fitting_columns(columns, importance, rows, now, available, self.squeezed)
+        return fitting_columns(columns, importance, self.squeezed, rows, now, available)
 
     @abstractmethod
     def key(self, row: RowT) -> Hashable:
@@ -176,17 +176,17 @@ class ListDefinition(ABC, Generic[RowT]):
         """Return where enter goes; None explains the row's pod."""
         return None
 
-    @abstractmethod
     def pod_of(self, row: RowT, view_model: ViewModel) -> PodRow | None:
-        """Return the pod to explain and edit: the row's, or the first of it to die; None if it is gone."""
+        """Return the pod to explain and edit: the row's, or the first of it to die; None without one."""
+        return None
 
-    @abstractmethod
     def node_of(self, row: RowT) -> str:
-        """Return the node whose memory is shown."""
+        """Return the node whose memory is shown, "" for none."""
+        return ""
 
-    @abstractmethod
     def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
-        """Return the key of the row with the victim of a death."""
+        """Return the key of the row with the victim of a death, None if no row has it."""
+        return None
 
 
 def row_on(view_model: ViewModel, node: str, key: PodKey) -> PodRow | None:
@@ -353,12 +353,8 @@ class ListTable(LineTable[Any]):
         self.group_of = self.definition.group_of if groups else None
         self.natural_shown = self.definition.natural_key(view)
 
-        def fitting(available: int) -> Layout[Any]:
-            by = "" if is_natural else self.sorted_by[0]
-            return self.definition.layout(
-                view, self.chosen, self.rows, now, available, by=by, has_headings=groups
-            )
-
+        by = "" if is_natural else key
+        fitting = partial(self.definition.layout, view, self.chosen, by=by, has_headings=groups)
         self.load(rows, fitting, now, empty=empty, narrowed=selection, starts=starts)
 
     def find_column(self, key: str) -> Column[Any] | None:
@@ -388,11 +384,6 @@ class ListTable(LineTable[Any]):
             sort={**state.sort, name: self.sorted_by},
             columns={**state.columns, name: self.chosen or ()},
         )
-
-    def toggle_mark(self) -> None:
-        if self.row is not None:
-            self.mark(self.marked ^ {self.definition.key(self.row)})
-            self.action_down()
 
     @property
     def marked_rows(self) -> list[Any]:

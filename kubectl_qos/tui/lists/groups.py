@@ -1,43 +1,34 @@
-"""Nodes, namespaces and workloads: their pods in numbers, those with the next victims first; and clusters."""
+"""Nodes, namespaces and workloads: their pods in numbers, those with the next victims first."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from itertools import accumulate
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from msgspec import structs
 from rich.cells import cell_len
-from textual.timer import Timer
 
 from kubectl_qos.analysis.deaths import DeathRow, most_important
 from kubectl_qos.analysis.group_table import (
-    ClusterRow,
     GroupRow,
     NodeRow,
     NodeRows,
     build_node_rows,
-    cluster_row,
     namespace_rows,
     workload_rows,
-    worst_first,
     worst_node_first,
 )
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.analysis.trends import Trends
-from kubectl_qos.cluster.background import read_each
-from kubectl_qos.cluster.source import Source
-from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import Workload, find_workload
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.format import age, binary, count, duration, escape, eta, shortened
+from kubectl_qos.present.format import binary, count, escape, eta, shortened
 from kubectl_qos.present.list_notes import no_usage_reason, node_table_notes, pod_table_notes
 from kubectl_qos.present.next_death import (
     death_condition,
@@ -48,24 +39,18 @@ from kubectl_qos.present.next_death import (
     victim,
 )
 from kubectl_qos.present.node_columns import (
-    CLUSTER_COLUMNS,
     NAMESPACE_COLUMNS,
     NODE_COLUMNS,
     RESERVED,
     WORKLOAD_COLUMNS,
     NodeColumn,
-    death_text,
     memory_bar,
     memory_ticks,
-    no_answer,
-    nodes_text,
-    worst_text,
 )
 from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES, stalls
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.tui.background import attempt, run_in_background
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
 from kubectl_qos.tui.lists.panes import in_one_line
@@ -76,9 +61,6 @@ from kubectl_qos.tui.widgets.graph import CLASS_TOKENS, LEGEND, Parts, fullness_
 from kubectl_qos.tui.widgets.line_table import Spans
 from kubectl_qos.tui.widgets.table import GAP, GUTTER, INVERSE, Layout, Token
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
-
-if TYPE_CHECKING:
-    from kubectl_qos.tui.shell import ContextSwitch, Shell
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -234,9 +216,7 @@ def _death_column(whole: NodeColumn, cells: int) -> NodeColumn:
     return structs.replace(whole, cell=cell)
 
 
-def _node_columns() -> dict[str, NodeColumn]:
-    columns = {key: column for key, column in NODE_COLUMNS.items() if key not in _LEFT_OUT}
-    return {"node": columns.pop("node"), "memory": _bar_column(_BAR), **columns}
+_COLUMNS: Final = {key: column for key, column in NODE_COLUMNS.items() if key not in _LEFT_OUT}
 
 
 class NodeList(ListDefinition[NodeRow]):
@@ -245,7 +225,7 @@ class NodeList(ListDefinition[NodeRow]):
     kind = ListKind.NODES
     name = "node"
     natural = "memory"
-    columns = _node_columns()
+    columns = {"node": _COLUMNS["node"], "memory": _bar_column(_BAR)} | _COLUMNS
     fields = Fields(NODE_COLUMNS, None)
     importance = (
         "node memory used_percent next_death node next_death pressure psi60 psi10 pods worst_percent"
@@ -401,7 +381,9 @@ def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:
         if victims and victims[0].is_next_victim:
             first = _named_row(victims.pop(0))
         sentences.append(f"{name}: if memory runs out, first to die: {first}")
-        if victims and _all_are_shown(row, view_model):
+        ranked = view_model.rows.nodes.get(row.name)
+        is_whole = ranked is not None and ranked.ranked == sum(pod.rank is not None for pod in ranked.rows)
+        if victims and is_whole:
             sentences.append(f"then {', '.join(map(_named_row, victims))}")
     if row.to_eviction is not None:
         if row.to_eviction <= 0:
@@ -424,11 +406,6 @@ def _why_no_victim(row: NodeRow, snapshot: Snapshot) -> str:
     return "none of its pods can be killed, or their order is unknown"
 
 
-def _all_are_shown(row: NodeRow, view_model: ViewModel) -> bool:
-    ranked = view_model.rows.nodes.get(row.name)
-    return ranked is not None and ranked.ranked == sum(pod.rank is not None for pod in ranked.rows)
-
-
 def _named_row(row: PodRow) -> str:
     return _named((row.pod.namespace, row.name), row.score, row.qos)
 
@@ -436,185 +413,3 @@ def _named_row(row: PodRow) -> str:
 def _named(key: PodKey, oom_score: int | None, qos: QosClass) -> str:
     score = "" if oom_score is None else f"{oom_score}, "
     return f"{escape('/'.join(key))} ({score}{CLASSES[qos].letter})"
-
-
-POLL_SECONDS: Final = 60
-"""From one round over the clusters to the next: each lists all pods of each."""
-_OF_FILES: Final = frozenset({"used_percent", "error"})
-"""Columns of files, which repeat parts of others."""
-
-
-class ClusterPoller:
-    """The row of each context. While their list is shown all are read again, some at a time.
-
-    Of the open cluster only events are read: its follower has the rest. Of the others only the row and the
-    connection are kept, so that credential plugins need not run each time.
-    """
-
-    def __init__(self, app: Shell, contexts: ContextSwitch) -> None:
-        self._app = app
-        self._contexts = contexts
-        self._rows: dict[str, ClusterRow] = {}
-        self._sources: dict[str, Source] = {}
-        self._timer: Timer | None = None
-        self._is_reading = False
-
-    def rows(self) -> ListRows:
-        """Return the rows as they are known so far, the cluster in most trouble first."""
-        title = self._app.source.title
-        is_live = self._app.source.is_live
-        rows = [replace(row, is_open=row.name == title and is_live) for row in self._rows.values()]
-        only = f"{title} has no other contexts: this list is of one cluster"
-        return ListRows(sorted(rows, key=worst_first), [only] if list(self._rows) == [title] else ())
-
-    def poll(self) -> None:
-        """Read every row again and again until the list is left, unless that runs already."""
-        if self._timer is not None:
-            self._timer.stop()
-        if not self._is_shown:
-            return
-        title = self._app.source.title
-        if not self._is_reading:
-            names = self._names()
-            if title not in names:
-                names = (title,)
-            self._rows = {name: self._rows.get(name) or ClusterRow(name) for name in names}
-            self._is_reading = True
-            others = [name for name in names if name != title]
-            run_in_background(self._app, partial(self._read_others, others), self._all_read)
-        self.read_open()
-
-    @property
-    def _is_shown(self) -> bool:
-        return self._app.is_listing(ListKind.CLUSTERS)
-
-    def _names(self) -> Sequence[str]:
-        try:
-            return self._contexts.names()
-        except QosError as error:
-            self._app.warn(error)
-            return ()
-
-    def read_open(self) -> None:
-        """Make the row of the open cluster from its view model and its events."""
-        source, view_model, error = self._app.source, self._app.view_model, self._app.status.health.error
-        if view_model is None or view_model.arrived is not None:
-            if error is not None:
-                self.take(source.title, error)
-            return
-
-        def read() -> ClusterRow:
-            events, logs = source.event_list(view_model.scope.namespace), source.kernel_logs()
-            snapshot, taken = view_model.snapshot, view_model.taken
-            row = cluster_row(source.title, snapshot, events, logs, now=source.now(), taken=taken)
-            return replace(row, error=error)
-
-        run_in_background(self._app, read, partial(self.take, source.title))
-
-    def _read_others(self, names: Sequence[str]) -> bool:
-        """Read these clusters in a thread, and show each row at once; return whether the list was left."""
-        was_left = False
-        for name, answer in read_each(names, lambda name: attempt(partial(self._read, name))):
-            was_left |= answer is None
-            if answer is not None:
-                with suppress(RuntimeError):  # the event loop is closed: the UI has ended
-                    self._app.call_later(self.take, name, answer)
-        return was_left
-
-    def _read(self, name: str) -> ClusterRow | None:
-        """Return the row of a cluster, None after the list was left. Raises QosError."""
-        if not self._is_shown:
-            return None
-        source = self._sources.pop(name, None) or self._contexts.open(name)
-        snapshot, taken = source.snapshot(Scope()), self._app.source.now()
-        row = cluster_row(name, snapshot, source.event_list(None), now=source.now(), taken=taken)
-        self._sources[name] = source
-        return row
-
-    def take(self, name: str, answer: ClusterRow | QosError) -> bool:
-        """Take an answer; an error leaves the values of before. Return whether the list shows it."""
-        is_known = name in self._rows
-        if is_known:
-            if isinstance(answer, QosError):
-                answer = replace(self._rows[name], error=answer)
-            self._rows[name] = answer
-            if self._is_shown:
-                self._app.show_rows()
-        return is_known and self._is_shown
-
-    def _all_read(self, was_left: bool | QosError) -> None:
-        self._is_reading = False
-        if was_left is True:
-            self.poll()
-        else:
-            self._wait()
-
-    def _wait(self) -> None:
-        if self._is_shown:
-            self._timer = self._app.set_timer(
-                POLL_SECONDS, self._wait if self._app.status.paused else self.poll
-            )
-
-
-class ClusterList(ListDefinition[ClusterRow]):
-    """The clusters by their worst nodes."""
-
-    kind = ListKind.CLUSTERS
-    name = "cluster"
-    natural = "worst_node"
-    columns = {key: column for key, column in CLUSTER_COLUMNS.items() if key not in _OF_FILES}  # noqa: RUF012
-    fields = Fields(CLUSTER_COLUMNS, None)
-    importance = "cluster worst_node next_death age kills worst_node nodes cluster version next_death"
-    squeezed: Mapping[str, int] = {"cluster": 12, "worst_node": 12, "next_death": 20}
-    is_quick = True
-
-    def __init__(self, rows: Callable[[], ListRows] = lambda: ListRows(()), retry_key: str = "") -> None:
-        self._rows, self._retry_key = rows, retry_key
-
-    def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """Return the known rows, whatever the view model of the open cluster."""
-        return self._rows()
-
-    def key(self, row: ClusterRow) -> Hashable:
-        return row.name
-
-    def token(self, row: ClusterRow, key: str, width: int) -> Token:
-        if no_answer(row):
-            return "warning" if key == "next_death" and row.error is not None else "muted"
-        if row.has_bad_node and key in {"cluster", "worst_node"}:
-            return "error"
-        return "victim" if row.has_bad_node and key == "next_death" else ""
-
-    def is_at_risk(self, row: ClusterRow) -> bool:
-        """Return whether a node reports trouble, or nothing new is known."""
-        return row.has_bad_node or row.error is not None
-
-    def panel(self, row: ClusterRow, view_model: ViewModel) -> TextLayout:
-        """Return whether it answers, then its worst node and its next death."""
-        name, error, lines = escape(row.name), row.error, []
-        if row.taken is None or error is not None:
-            lines = [(f"{name}: {no_answer(row)}", "answer" if error is None else "wrong")]
-        if error is not None:
-            lines += [(escape(error.hint), "")] if error.hint else []
-            retry = f"{self._retry_key} retries, as every {duration(POLL_SECONDS)}"
-            lines.append((f"{retry}; kubectl get nodes --context {name} shows what kubectl gets", ""))
-        if row.taken is not None:
-            facts = f"{row.version}, {nodes_text(row)} nodes ready, worst {worst_text(row)}"
-            facts += f"; {count(row.kills or 0, 'kill')} in the last day"
-            ago = f", {age(row.taken.isoformat(), view_model.taken)} ago" if error is not None else ""
-            lines.append((f"{name}{ago}: {facts}", "" if error is not None else "answer"))
-        if row.next_death_node is not None:
-            lines.append(
-                (f"next on {escape(row.next_death_node.name)}: {death_text(replace(row, error=None))}", "")
-            )
-        return paragraphs(*lines)
-
-    def pod_of(self, row: ClusterRow, view_model: ViewModel) -> PodRow | None:
-        """Return None: nothing is done with a pod from here."""
-        return None
-
-    def node_of(self, row: ClusterRow) -> str:
-        return ""
-
-    def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
-        return None

@@ -13,14 +13,13 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Size
-from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Static
 
 from kubectl_qos.analysis.deaths import NodeDeaths
 from kubectl_qos.analysis.group_table import NodeRow, build_node_row
 from kubectl_qos.errors import QosError
-from kubectl_qos.k8s.usage import ContainerKey
+from kubectl_qos.k8s.usage import ContainerKey, PodKey
 from kubectl_qos.present.format import binary, escape, psi_text, rounded, shortened
 from kubectl_qos.present.list_notes import no_usage_reason, own_memory
 from kubectl_qos.present.next_death import foretold
@@ -100,7 +99,7 @@ def group_layout(
 ) -> Layout[PodGroup]:
     """Return the columns of a pane that fit: the classes are left out first, then names are cut."""
     # The last one needs no gap.
-    return fitting_columns(columns, _IMPORTANCE, groups, now, available + GAP, {"name": _MIN_NAME})
+    return fitting_columns(columns, _IMPORTANCE, {"name": _MIN_NAME}, groups, now, available + GAP)
 
 
 def group_token(group: PodGroup, key: str) -> str:
@@ -155,7 +154,7 @@ def _load(
     selected: str | None,
     now: datetime,
 ) -> None:
-    table.load(groups, partial(group_layout, columns, groups, now), now)
+    table.load(groups, partial(group_layout, columns), now)
     if not table.move_to(selected):
         table.action_first()
 
@@ -195,13 +194,6 @@ def with_more(text: str, width: int) -> str:
     if text.count("(") > text.count(")") and text.rfind(" (") > width // 2:
         text = text.rpartition(" (")[0]
     return f"{text.rstrip()} …"
-
-
-def _no_death(view_model: ViewModel, node: str) -> str:
-    """Return why a node has no headline."""
-    if view_model.snapshot.usage:
-        return f"{escape(node)}: no next death is known"
-    return no_usage_reason(view_model.snapshot)
 
 
 _FILLED: Final[Mapping[QosClass | None, str]] = {
@@ -259,67 +251,33 @@ class MemoryLine(Widget):
         return Content.assemble(line, "\n", Content.styled(ticks, "$secondary"))
 
 
-_STYLES: Final = {
-    "": "",
-    "axis": "$secondary",
-    "now": "bold $accent",
-    "mark": "$accent",
-    "far": "bold",
-    "near": "bold $warning",
-    "danger": "bold $error",
-    "time": "$warning",
-    "muted": "$secondary",
-    "mine": "bold $accent",
-}
-_COLOURLESS: Final = {
-    **{name: style.partition("$")[0].strip() for name, style in _STYLES.items()},
-    "danger": "bold reverse",
-}
-"""Without colours the weight alone shows what matters."""
+class Timeline(TextView):
+    """Deaths on one axis; a list if it is narrow."""
 
+    _deaths: Sequence[NextDeath] = ()
+    spans: Sequence[Line] = ()
 
-class Timeline(Widget):
-    """Deaths on one axis; a list if it is narrow. The style at each has its `victim`, for clicks."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._shown: tuple[tuple[NextDeath, ...], Growth, bool] = ((), NO_GROWTH, False)
-        self._drawn: tuple[int, list[Line]] = (-1, [])
-
-    def show(
+    def show_deaths(
         self, deaths: Sequence[NextDeath], *, growth: Growth = NO_GROWTH, in_danger: bool = False
     ) -> None:
         """Show deaths, the nearest first; without any it takes no room. See `present.timeline.timeline`."""
-        shown = tuple(deaths), growth, in_danger
-        if shown != self._shown:
-            is_other = bool(shown[0]) != bool(self._shown[0])
-            self._shown, self._drawn = shown, (-1, [])
-            self.refresh(layout=is_other)
 
-    def lines(self, width: int) -> list[Line]:
-        if self._drawn[0] != width:
-            deaths, growth, in_danger = self._shown
+        def layout(width: int) -> list[TextLine]:
             drawn = timeline(deaths, width, growth=growth, in_danger=in_danger)
-            self._drawn = width, drawn if deaths else []
-        return self._drawn[1]
+            self.spans = drawn if deaths else ()
+            return [TextLine.of(*((span.text, span.style) for span in line)) for line in self.spans]
+
+        self._deaths = deaths
+        self.show(layout)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         height = LINES if width >= LIST_BELOW else LISTED + 1
-        return height if self._shown[0] else 0
+        return height if self._deaths else 0
 
-    def render(self) -> Content:
-        styles = _COLOURLESS if self.app.no_color else _STYLES
-        return Content("\n").join(
-            Content.assemble(
-                *(
-                    Content.styled(span.text, styles[span.style]).stylize(
-                        Style.from_meta({"victim": span.victim})
-                    )
-                    for span in line
-                )
-            )
-            for line in self.lines(self.content_size.width)
-        )
+    def victim_at(self, x: int, y: int) -> PodKey | None:
+        """Return the pod of what is shown in a cell."""
+        place = self.part_at(x, y)
+        return self.spans[place[0]][place[1]].victim if place is not None else None
 
 
 def in_one_line(text: str, width: int) -> str:
@@ -379,7 +337,7 @@ class NodePanel(Vertical):
         if view_model is None or not node:
             self._shown = None
             self.query_one(MemoryLine).show(None)
-            self.query_one(Timeline).show(())
+            self.query_one(Timeline).show_deaths(())
         elif self._shown is None or self._shown[0] is not view_model or self._shown[1] != node:
             self._shown = view_model, node
             self.query_one(MemoryLine).show(build_node_row(view_model.snapshot, node))
@@ -387,10 +345,12 @@ class NodePanel(Vertical):
             growth = node_deaths.state.growth if node_deaths is not None else NO_GROWTH
             deaths = node_deaths.deaths if node_deaths is not None else ()
             in_danger = view_model.is_in_danger(node)
-            self.query_one(Timeline).show(deaths, growth=growth, in_danger=in_danger)
+            self.query_one(Timeline).show_deaths(deaths, growth=growth, in_danger=in_danger)
             headline = self.query_one("#headline", OneLine)
             headline.set_class(in_danger, "-danger")
-            headline.show(foretold(deaths[0], node) if deaths else _no_death(view_model, node))
+            none = f"{escape(node)}: no next death is known"
+            none = none if view_model.snapshot.usage else no_usage_reason(view_model.snapshot)
+            headline.show(foretold(deaths[0], node) if deaths else none)
         self._show_suggestion(fix_key)
 
     def _show_suggestion(self, fix_key: str) -> None:

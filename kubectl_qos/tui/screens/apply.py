@@ -6,8 +6,9 @@ The screens render the state of a change (edit/apply_state.py) and feed it answe
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import Enum, auto
 from functools import partial
@@ -18,7 +19,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
 
 from kubectl_qos.cluster.source import Source
@@ -78,12 +78,6 @@ _TICK_SECONDS: Final = 1.0
 class StrategyList(TextView):
     """All strategies of a change; a click chooses one."""
 
-    @dataclass
-    class Clicked(Message):
-        """The strategy of this index was clicked."""
-
-        index: int
-
     _layouts: Sequence[TextLayout] = ()
 
     def show_strategies(self, strategies: Sequence[Strategy], chosen: int) -> None:
@@ -94,12 +88,10 @@ class StrategyList(TextView):
         ]
         self.show(stacked(*self._layouts))
 
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
+    def index_at(self, line: int) -> int:
+        """Return the index of the strategy at a line."""
         ends = accumulate(len(layout(self.content_size.width)) for layout in self._layouts)
-        index = next((index for index, end in enumerate(ends) if event.y < end), None)
-        if index is not None:
-            self.post_message(self.Clicked(index))
+        return bisect_right(list(ends), line)
 
 
 def _as_lines(strategy: Strategy, column: int, *, is_chosen: bool) -> TextLayout:
@@ -193,9 +185,9 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
             hidden.add("next_strategy")
         return hidden
 
-    @on(StrategyList.Clicked)
-    def _choose(self, event: StrategyList.Clicked) -> None:
-        self.change.advance(self.change.state.choose(event.index))
+    @on(events.Click, "StrategyList")
+    def _choose(self, event: events.Click) -> None:
+        self.change.advance(self.change.state.choose(self.query_one(StrategyList).index_at(event.y)))
 
     def action_next_strategy(self) -> None:
         self.change.advance(self.change.state.choose(self.change.state.chosen + 1))
@@ -352,9 +344,8 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
         self._pod = pod
         self._preview = preview
         self._on_saved = saved
-        self._patch = to_yaml(build_patch(pod, preview.edits))
-        self._manifest: str | None = None
-        self._shows_manifest = False
+        self._kind = "patch"
+        self._texts = {"patch": to_yaml(build_patch(pod, preview.edits))}
 
     def compose_content(self) -> ComposeResult:
         yield Static(id="what", markup=False)
@@ -369,17 +360,17 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
 
     def _take_manifest(self, manifest: str | QosError) -> None:
         if isinstance(manifest, QosError):
-            self._shows_manifest = False
+            self._kind = "patch"
             self.qos.warn(f"there is no manifest: {manifest}")
         else:
-            self._manifest = manifest
+            self._texts["manifest"] = manifest
         self._show()
 
     def _show(self) -> None:
         strategy_kind = self._preview.strategy_kind
         name = f"{self._pod.kind.lower()} {self._pod.name}"
         lines = [f"{self._kind} of {name}, how to apply: {strategy_kind.value}"]
-        if self._shows_manifest:
+        if self._kind == "manifest":
             lines.append("the whole object with the change, without what only a server fills in")
         elif strategy_kind is StrategyKind.RECREATE:
             lines.append("a server refuses this patch: save the manifest, delete the pod and create it again")
@@ -392,16 +383,12 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
         self.query_one("#text", TextView).show(waits if text is None else yaml_layout(escape_lines(text)))
 
     @property
-    def _kind(self) -> str:
-        return "manifest" if self._shows_manifest else "patch"
-
-    @property
     def text(self) -> str | None:
         """Return the shown text, None while the manifest is on its way."""
-        return self._manifest if self._shows_manifest else self._patch
+        return self._texts.get(self._kind)
 
     def action_other(self) -> None:
-        self._shows_manifest = not self._shows_manifest
+        self._kind = "manifest" if self._kind == "patch" else "patch"
         self._show()
 
     def action_copy(self) -> None:
@@ -471,7 +458,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         empty = "Nothing was applied yet." + (
             f" {problem}" if (problem := self.qos.writing.history.problem) else ""
         )
-        self.table.load(entries, partial(self._fitting, entries, now), now, empty=empty)
+        self.table.load(entries, self._fitting, now, empty=empty)
         self.refresh_bindings()
         self._show()
 
@@ -486,7 +473,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
             column("change", entry_change),
             column("state", self._state),
         ]
-        return fitting_columns(columns, _IMPORTANCE, entries, now, available, _SQUEEZED)
+        return fitting_columns(columns, _IMPORTANCE, _SQUEEZED, entries, now, available)
 
     def _state(self, entry: Entry) -> str:
         return entry_state(entry, self._undone.get(entry.id)).partition(":")[0]

@@ -16,7 +16,6 @@ from textual.await_complete import AwaitComplete
 from textual.binding import ActiveBinding, Binding
 from textual.containers import Vertical
 from textual.content import Content
-from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Static
@@ -35,13 +34,6 @@ MIN_WIDTH: Final = 60
 MIN_HEIGHT: Final = 15
 _SEPARATOR: Final = "  "
 _PADDING: Final = 1
-
-
-def unwatch(watched: DOMNode, watcher: DOMNode) -> None:
-    """End every `watch` of a watcher: Textual would keep it."""
-    watchers: dict[str, list[tuple[Any, Any]]] = getattr(watched, "__watchers", {})
-    for entries in watchers.values():
-        entries[:] = [entry for entry in entries if entry[0] is not watcher]
 
 
 WIDE_GAP: Final = 2
@@ -279,6 +271,8 @@ class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
     def action_leave(self) -> None:
         self.dismiss()
 
+    action_close = action_leave
+
 
 class QosScreen(SingleDismissScreen[None]):
     """A screen of this UI; the palette lists its actions."""
@@ -305,7 +299,10 @@ class QosScreen(SingleDismissScreen[None]):
         self.refresh_bindings()
 
     def on_unmount(self) -> None:
-        unwatch(self.app, self)
+        """End every `watch` of this screen: Textual would keep it."""
+        watchers: dict[str, list[tuple[Any, Any]]] = getattr(self.app, "__watchers", {})
+        for entries in watchers.values():
+            entries[:] = [entry for entry in entries if entry[0] is not self]
 
     @property
     def not_in_footer(self) -> Collection[str]:
@@ -352,7 +349,7 @@ class Built(Generic[BuiltT]):
     _view_model: ViewModel
     """What the content is built from."""
     _newest: ViewModel
-    _is_building = False
+    _is_building = _is_stale = False
 
     @abstractmethod
     def build(self, view_model: ViewModel) -> BuiltT:
@@ -362,20 +359,22 @@ class Built(Generic[BuiltT]):
     def show_built(self, built: BuiltT | QosError) -> None:
         """Show the content of `_view_model`, or why it could not be built."""
 
-    def start_building(self) -> None:
-        self._is_building = True
-        view_model, screen = self._newest, cast("Screen[Any]", self)
-        run_in_background(screen, partial(self.build, view_model), partial(self._take, view_model))
+    def rebuild(self) -> None:
+        """Build from the newest view model, after what is being built."""
+        self._is_stale = self._is_building
+        if not self._is_building:
+            self._is_building = True
+            view_model, screen = self._newest, cast("Screen[Any]", self)
+            run_in_background(screen, partial(self.build, view_model), partial(self._take, view_model))
 
     def _take(self, view_model: ViewModel, built: BuiltT | QosError) -> None:
         self._is_building, self._view_model = False, view_model
         self.show_built(built)
-        if self._newest is not view_model:
-            self.start_building()
+        if self._is_stale:
+            self.rebuild()
 
     def follow(self, view_model: ViewModel | None) -> None:
         """Watch the app's view model with this; of those that come while one is built, the newest is next."""
         if view_model is not None and view_model is not self._newest:
             self._newest = view_model
-            if not self._is_building:
-                self.start_building()
+            self.rebuild()

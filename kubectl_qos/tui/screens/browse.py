@@ -27,7 +27,8 @@ from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.go_to import go_to_completions
 from kubectl_qos.tui.lists.base import BuiltList, ListDefinition, ListQuery, ListRows, ListTable, RowSelection
-from kubectl_qos.tui.lists.groups import ClusterList, NamespaceList, NodeList, WorkloadList
+from kubectl_qos.tui.lists.clusters import ClusterList
+from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
 from kubectl_qos.tui.lists.panes import ExplanationPanel, NodePanel, Sidebar
 from kubectl_qos.tui.lists.pods import ContainerList, DeathList, PodList
 from kubectl_qos.tui.screens.base import QosScreen
@@ -98,7 +99,7 @@ class BrowseScreen(QosScreen):
         super().__init__()
         self.set_reactive(BrowseScreen.view, view)
         self._trends = trends
-        clusters, retry_key = self.qos.clusters.rows, self.qos.keys.first("app.refresh")
+        clusters, retry_key = self.qos.cluster_rows, self.qos.keys.first("app.refresh")
         self._definitions = list_definitions(trends, lambda: self.qos.view_model, clusters, retry_key)
         self._tables = {kind: ListTable(definition) for kind, definition in self._definitions.items()}
         """Each is mounted when it is shown for the first time."""
@@ -193,7 +194,7 @@ class BrowseScreen(QosScreen):
             self._fit_side()
             self.side.show(view_model, self.view, self.qos.source.now())
             if self.view.kind is ListKind.CLUSTERS and (before is None or before.arrived is not None):
-                self.qos.clusters.read_open()
+                self.qos.read_open_cluster()
         is_at_first = self.table.cursor == 0
         self._show_list()
         if before is not None and before.arrived is not None and is_at_first:
@@ -268,7 +269,7 @@ class BrowseScreen(QosScreen):
             widget.set_class(kind in {ListKind.CLUSTERS, ListKind.NODES}, "-full")
         if kind is ListKind.CLUSTERS:
             self._awaited_row = self.qos.source.title
-            self.qos.clusters.poll()
+            self.qos.poll_clusters()
         self.refresh_bindings()
         self.call_after_refresh(self._show_title)
         if had_focus or not self.has_sidebar:
@@ -313,6 +314,7 @@ class BrowseScreen(QosScreen):
         self._show_list()
         self._go_to_awaited_row()
 
+    @on(LineTable.Sorted, "ListTable")  # groups have headings in the natural order alone
     def _show_list(self) -> None:
         view_model, table, view = self._view_model, self.table, self.view
         now = self.qos.source.now()
@@ -475,11 +477,6 @@ class BrowseScreen(QosScreen):
         self.query_one(ExplanationPanel).turn()
         self._show_explanation()
         self._show_title()
-
-    @on(LineTable.Sorted, "ListTable")
-    def _show_order(self) -> None:
-        """Show the order; groups have headings in the natural order alone."""
-        self._show_list()
 
     @on(LineTable.Selected, "#side-nodes")
     @on(LineTable.Selected, "#side-namespaces")

@@ -237,9 +237,6 @@ class TextScreen(Dialog[None], group=BindingGroup.HELP):
     def _layout(self, width: int) -> list[TextLine]:
         return [TextLine(text) for line in self._lines for text in wrapped(line, width)]
 
-    def action_close(self) -> None:
-        self.dismiss()
-
 
 @dataclass(frozen=True, slots=True)
 class HelpSection:
@@ -326,9 +323,6 @@ class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
 
     def action_down(self) -> None:
         self.query_one(TextScroll).action_down()
-
-    def action_close(self) -> None:
-        self.dismiss()
 
 
 _FILTERS: Final = (

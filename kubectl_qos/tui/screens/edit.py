@@ -212,7 +212,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         effects = replicas[0].effects[0] if replicas else preview.effects
         workload = self._related.raw if isinstance(self._related, RelatedObjects) else None
         related = related_sections(preview, self._subject, self._related)
-        sections = (*related, *apply_sections(preview, workload))
+        sections = [*related, *apply_sections(preview, workload)]
         before = effects_layout(sections, len(self.form.wrong), self._subject.missing)
         for section in self._advice if not preview.edits else ():
             heading = paragraphs((f"  {section.title}", "answer"))

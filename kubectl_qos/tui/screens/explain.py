@@ -16,9 +16,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.geometry import Size
 from textual.reactive import reactive
-from textual.widget import Widget
 from textual.widgets import Static
 
 from kubectl_qos.analysis.group_table import NodeRow, build_node_row
@@ -80,7 +78,6 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         self._request = 0
         self._is_loading_events = False
         self._folds: dict[str, Collapsible] = {}
-        self._shown: dict[str, Section] = {}
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content(self._subject), id="subject")
@@ -102,13 +99,13 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         return (self._new_fold(section) for section in sections if _place(section) == place)
 
     def _new_fold(self, section: Section) -> Collapsible:
-        fold = Collapsible(section.title, folded=section.title in _PROOF)
+        fold = Collapsible(section, folded=section.title in _PROOF)
         self._folds[section.title] = fold
         return fold
 
     def on_mount(self) -> None:
         self.set_focus(self.query(CollapsibleTitle).first(), scroll_visible=False)  # the answer is above it
-        self.start_building()
+        self.rebuild()
         if self._pod.kind == "Pod":
             self._load_events()
             self.watch(self.app, "view_model", self.follow)
@@ -241,7 +238,6 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         sections = self._folding()
         for title in self._folds.keys() - {section.title for section in sections}:
             self._folds.pop(title).remove()
-            self._shown.pop(title)
         below: dict[str, Collapsible] = {}
         for section in reversed(sections):
             place = _place(section)
@@ -295,15 +291,9 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         return [*lines, *score_lines(explanation, width)] if explanation.summary else []
 
     def _fill(self, sections: Sequence[Section]) -> None:
-        """Show answers and texts; an equal text is not laid out again."""
         column = max(len(section.title) for section in sections)
         for section in sections:
-            fold = self._folds[section.title]
-            fold.show_title(section.answer, column)
-            shown = self._shown.get(section.title)
-            if shown is None or shown.lines != section.lines:
-                fold.show_text(text_view.section_layout(section) if section.lines else None)
-            self._shown[section.title] = section
+            self._folds[section.title].show(section, column)
 
 
 def _place(section: Section) -> str:
@@ -341,39 +331,36 @@ def score_lines(explanation: Explanation, width: int) -> list[text_view.TextLine
     ]
 
 
-class CollapsibleTitle(Widget, can_focus=True):
-    """The title of a section; enter and a click fold and unfold."""
+class CollapsibleTitle(text_view.TextView, can_focus=True):
+    """The title of a section; enter and a click fold and unfold what is below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.FOLD)
 
     folded = reactive(False)
-    foldable = reactive(False)
-    answer = reactive("", layout=True)
-    column = reactive(0, layout=True)
 
-    def __init__(self, title: str) -> None:
-        super().__init__()
-        self._title = title
+    def __init__(self, section: Section) -> None:
+        super().__init__(self._layout)
+        self.section, self._column = section, 0
 
-    @property
-    def _left(self) -> int:
-        return max(len(self._title), self.column) + 4
+    def show_section(self, section: Section, column: int) -> None:
+        """Show a title in a column of so many cells, and the answer beside it."""
+        self.section, self._column = section, column
+        self.show(self._layout)
 
-    def _answer_lines(self, width: int) -> list[str]:
-        return list(text_view.wrapped(self.answer, width - self._left, hanging=""))
+    def _layout(self, width: int) -> list[text_view.TextLine]:
+        section = self.section
+        sign = ("▸" if self.folded else "▾") if section.lines else " "
+        title = section.title.ljust(self._column)
+        left = len(title) + 4
+        answer, *more = text_view.wrapped(section.answer, width - left, hanging="")
+        first = (f"{sign} ", ""), (title, "title"), ("  ", ""), (answer, "answer")
+        return [
+            text_view.TextLine.of(*first),
+            *(text_view.TextLine(" " * left + text, "answer") for text in more),
+        ]
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self._answer_lines(width))
-
-    def render(self) -> Content:
-        sign = ("▸" if self.folded else "▾") if self.foldable else " "
-        answer = f"\n{' ' * self._left}".join(self._answer_lines(self.content_size.width))
-        return Content.assemble(
-            f"{sign} ",
-            Content.styled(self._title.ljust(self.column), "bold $accent"),
-            "  ",
-            Content.styled(answer, "bold"),
-        )
+    def watch_folded(self) -> None:
+        self.show(self._layout)
 
     def action_fold(self) -> None:
         self.folded = not self.folded
@@ -383,30 +370,27 @@ class CollapsibleTitle(Widget, can_focus=True):
 
 
 class Collapsible(Vertical):
-    """A title and a text below it; both may change, and what is folded stays so."""
+    """The title of a section and its text; both may change, and what is folded stays so."""
 
-    def __init__(self, title: str, *, folded: bool = False) -> None:
+    def __init__(self, section: Section, *, folded: bool = False) -> None:
         super().__init__()
-        self.title = CollapsibleTitle(title)
+        self.title = CollapsibleTitle(section)
         self.title.set_reactive(CollapsibleTitle.folded, folded)
-        self._body = text_view.TextView()
+        self.body = text_view.TextView(text_view.section_layout(section))
 
     def compose(self) -> ComposeResult:
         yield self.title
-        yield self._body
+        yield self.body
 
     def on_mount(self) -> None:
         self.watch(self.title, "folded", self._show_body)
 
-    def show_title(self, answer: str, column: int) -> None:
-        self.title.answer = answer
-        self.title.column = column
-
-    def show_text(self, layout: text_view.TextLayout | None) -> None:
-        """Show a text, or none, which cannot be folded."""
-        self.title.foldable = layout is not None
-        self._body.show(layout or text_view.no_text)
+    def show(self, section: Section, column: int) -> None:
+        """Show another answer and text; an equal text is not laid out again."""
+        if section.lines != self.title.section.lines:
+            self.body.show(text_view.section_layout(section))
+        self.title.show_section(section, column)
         self._show_body()
 
     def _show_body(self) -> None:
-        self._body.display = self.title.foldable and not self.title.folded
+        self.body.display = bool(self.title.section.lines) and not self.title.folded

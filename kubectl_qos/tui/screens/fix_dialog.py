@@ -41,7 +41,7 @@ from kubectl_qos.tui.screens.base import Built, Dialog
 from kubectl_qos.tui.shell import Shell
 from kubectl_qos.tui.view_model import ViewModel, pod_named
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable, Spans
-from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, fitting_columns
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, Fitting, Layout, fitting_columns
 
 _COLUMNS: Final[tuple[Column[Fix], ...]] = (
     column("object", fix_object, header="WHAT"),
@@ -49,8 +49,9 @@ _COLUMNS: Final[tuple[Column[Fix], ...]] = (
     column("when", fix_when),
     column("evidence", fix_evidence, header="HOW SURE"),
 )
-_IMPORTANCE: Final = "object change object change when evidence"
-_SQUEEZED: Final = {"object": 16, "change": 20}
+_FITTING: Final[Fitting[Fix]] = partial(
+    fitting_columns, _COLUMNS, "object change object change when evidence", {"object": 16, "change": 20}
+)
 _LINES: Final = 2
 """The lines of a fix, if there is room: what to change, and below it what that does."""
 _ROOMY: Final = 24
@@ -138,7 +139,7 @@ def _open_fixes(
             qos.edit_workload(workload, fix.pod, fix.edits)
 
     find = partial(find_fixes, qos.source, node, keys, named)
-    qos.push_screen(FixDialog(find, keys if qos.has_chosen_row else (), view_model), take)
+    qos.push_screen(FixDialog(find, keys if qos.has_chosen_row() else (), view_model), take)
 
 
 def fix_workload_of(qos: Shell, view_model: ViewModel, key: PodKey) -> None:
@@ -189,7 +190,7 @@ class FixDialog(Dialog[Fix | None], Built[FixList], group=BindingGroup.SELECT):
     def on_mount(self) -> None:
         if self.app.size.height < _ROOMY:  # what the fix does stands below it
             self.query_one(LineTable).styles.max_height = "40vh"
-        self.start_building()
+        self.rebuild()
         self.watch(self.app, "view_model", self.follow)
 
     def build(self, view_model: ViewModel) -> FixList:
@@ -203,7 +204,7 @@ class FixDialog(Dialog[Fix | None], Built[FixList], group=BindingGroup.SELECT):
         table = self.query_one(LineTable)
         longest = max((len(fix_effect(fix)) for fix in fixes), default=0)
         table.most_height, table.further = _LINES, partial(_effect, longest)
-        table.load(fixes, partial(_fitting, fixes), datetime.now(UTC))
+        table.load(fixes, _FITTING, datetime.now(UTC))
         own = next((fix for fix in fixes if fix.pod.key in self._keys), None)
         if is_first and own is not None:  # the first may be of another pod, whose death is the node's nearest
             table.move_to(_purpose(own))
@@ -251,7 +252,3 @@ def _purpose(fix: Fix) -> Hashable:
 
 def _token(_: Fix, key: str) -> str:
     return {"change": "accent", "evidence": "muted"}.get(key, "")
-
-
-def _fitting(fixes: Sequence[Fix], available: int) -> Layout[Fix]:
-    return fitting_columns(_COLUMNS, _IMPORTANCE, fixes, datetime.now(UTC), available, _SQUEEZED)

@@ -6,7 +6,6 @@ Threads read events and analyze kills. Kernel logs are not read.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from datetime import datetime
 from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -29,13 +28,12 @@ from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.new_kills import with_seen
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.background import run_in_background
-from kubectl_qos.tui.screens.base import QosScreen
+from kubectl_qos.tui.screens.base import Built, QosScreen
 from kubectl_qos.tui.view import Detail, FollowStatus
 from kubectl_qos.tui.view_model import ViewModel, pod_named
 from kubectl_qos.tui.widgets.graph import pod_graph
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
-from kubectl_qos.tui.widgets.table import Layout, fitting_columns
+from kubectl_qos.tui.widgets.table import fitting_columns
 from kubectl_qos.tui.widgets.text_view import (
     TextLine,
     TextScroll,
@@ -112,7 +110,7 @@ def _read(
     return events, shown, seconds, tuple(missing)
 
 
-class KillsScreen(QosScreen, group=BindingGroup.KILLS):
+class KillsScreen(QosScreen, Built[Loaded], group=BindingGroup.KILLS):
     """The kills, the newest first, and the evidence of the one under the cursor."""
 
     AUTO_FOCUS = "LineTable"
@@ -122,10 +120,10 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         super().__init__()
         in_namespace = view_model.scope.namespace if namespace is None else namespace
         self._scope = Scope(node=node, namespace=in_namespace)
-        self._view_model = view_model
+        self._view_model = self._newest = view_model
         self._loaded: Loaded | None = None
         self._error: QosError | None = None
-        self._is_reading = self._is_stale = self._wants_events = False
+        self._wants_events = True
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content(self._subject), id="subject")
@@ -138,8 +136,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         yield TextView(self._notes_layout, id="kills-notes")
 
     def on_mount(self) -> None:
-        self._wants_events = True
-        self._read()
+        self.rebuild()
         self._show()
         self.watch(self.app, "view_model", self._follow, init=False)
         self.watch(self.app, "status", self._refreshed, init=False)
@@ -163,37 +160,29 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         """Analyze again after a change of pods: usage and ages change all the time, but make no kills."""
         if view_model is None:
             return
-        before, self._view_model = self._view_model.snapshot, view_model
-        pods = view_model.snapshot.pods
-        if len(pods) != len(before.pods) or not all(map(is_, pods, before.pods)):
-            self._read()
+        before, pods = self._newest.snapshot.pods, view_model.snapshot.pods
+        self._newest = view_model
+        if len(pods) != len(before) or not all(map(is_, pods, before)):
+            self.rebuild()
         else:
             self._show()
 
     def _refreshed(self, before: FollowStatus, status: FollowStatus) -> None:
         if status.loading and not before.loading:
             self._wants_events = True
-            self._read()
+            self.rebuild()
 
-    def _read(self) -> None:
-        """Read one at a time: what changes meanwhile is read next."""
-        self._is_stale = self._is_reading
-        if not self._is_reading:
-            self._is_reading = True
-            before = None if self._wants_events else self._loaded
-            self._wants_events = False
-            work = partial(load_kills, self.qos.source, self._view_model, self._scope, before, self.qos.past)
-            run_in_background(self, work, self._take)
+    def build(self, view_model: ViewModel) -> Loaded:
+        """Analyze the kills; events are read again if that was requested. Raises QosError."""
+        before, self._wants_events = None if self._wants_events else self._loaded, False
+        return load_kills(self.qos.source, view_model, self._scope, before, self.qos.past())
 
-    def _take(self, loaded: Loaded | QosError) -> None:
+    def show_built(self, built: Loaded | QosError) -> None:
         """Show the kills; those shown before stay if events could not be read."""
-        self._is_reading = False
-        if isinstance(loaded, QosError):
-            self._error = loaded
+        if isinstance(built, QosError):
+            self._error = built
         else:
-            self._loaded, self._error = loaded, None
-        if self._is_stale:
-            self._read()
+            self._loaded, self._error = built, None
         self._show()
 
     def _show(self) -> None:
@@ -201,15 +190,12 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         empty = ""
         if not kills and self._error is None:
             empty = "Reading …" if self._loaded is None else nothing_sentence(self._scope.namespace)
-        self.table.load(kills, partial(self._fitting, kills, now), now, empty=empty)
+        shown = [column for column in aged_columns() if column.key not in _LEFT_OUT]
+        self.table.load(kills, partial(fitting_columns, shown, _IMPORTANCE, _SQUEEZED), now, empty=empty)
         self.refresh_bindings()
         self.table.styles.max_height = max(len(kills), 4) + HEADER + 2
         self.query_one("#kills-notes", TextView).show(self._notes_layout)
         self._show_evidence()
-
-    def _fitting(self, kills: Sequence[Kill], now: datetime, available: int) -> Layout[Kill]:
-        shown = [column for column in aged_columns() if column.key not in _LEFT_OUT]
-        return fitting_columns(shown, _IMPORTANCE, kills, now, available, _SQUEEZED)
 
     @on(LineTable.Highlighted)
     def _show_evidence(self) -> None:
@@ -235,7 +221,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
     def _graph(self, kill: Kill, width: int) -> list[TextLine]:
         """Draw the memory of a pod around its death, if that was watched."""
         key, died, trends = (kill.namespace, kill.pod), parse_time(kill.time), self.qos.trends
-        times, ranked = trends.times(key), self._view_model.rows.nodes.get(kill.node)
+        times, ranked = trends.times(key), self._newest.rows.nodes.get(kill.node)
         row = next((row for row in ranked.rows if row.pod.key == key), None) if ranked is not None else None
         if row is None or died is None or not times or self.app.size.height < _DRAWN:
             return []
@@ -250,7 +236,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
 
     def notes_now(self) -> list[str]:
         of_events = self._loaded.missing if self._loaded is not None else ()
-        of_pods = (part for part in self._view_model.snapshot.missing if part.what != OTHER_PODS)
+        of_pods = (part for part in self._newest.snapshot.missing if part.what != OTHER_PODS)
         return [escape_lines(missing_sentence(part)) for part in (*of_events, *of_pods)]
 
     @on(LineTable.Selected)
@@ -259,7 +245,7 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         if kill is None:
             self.qos.warn("there is no pod to open")
             return
-        pod = pod_named(self._view_model, (kill.namespace, kill.pod))
+        pod = pod_named(self._newest, (kill.namespace, kill.pod))
         if pod is None:
             self.qos.warn("that pod is gone")
         elif self.is_uppermost:
@@ -272,11 +258,11 @@ class KillsScreen(QosScreen, group=BindingGroup.KILLS):
         if kill is None:
             self.qos.warn("there is no pod to open")
         else:
-            fix_workload_of(self.qos, self._view_model, (kill.namespace, kill.pod))
+            fix_workload_of(self.qos, self._newest, (kill.namespace, kill.pod))
 
     def action_logs(self) -> None:
         kill = self.table.row
-        pod = pod_named(self._view_model, (kill.namespace, kill.pod)) if kill is not None else None
+        pod = pod_named(self._newest, (kill.namespace, kill.pod)) if kill is not None else None
         if kill is None or pod is None:
             self.qos.warn("that pod is gone" if kill else "there is no pod to open")
         else:

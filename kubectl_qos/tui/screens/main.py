@@ -21,6 +21,7 @@ from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.go_to import GoTo, parse_go_to
 from kubectl_qos.tui.lists.base import ListTable, export_rows
+from kubectl_qos.tui.lists.panes import Timeline
 from kubectl_qos.tui.screens.browse import LATELY_SECONDS, WITH_SIDEBAR, BrowseScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu
 from kubectl_qos.tui.view import EVERYTHING, Detail, ListKind, View
@@ -130,6 +131,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         elif (pod := self._pod_row()) is not None:
             self.qos.edit_workload(row.key, view_model.pod_of(pod))
 
+    @on(events.Click, "NodePanel #fix")
     def action_fix(self) -> None:
         """Fix the deaths of a node; of a pod or workload theirs, after the next death on the node in view."""
         view_model, row = self.qos.whole_view_model(), self.table.row
@@ -179,13 +181,9 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     @on(events.Click, "Timeline")
     def _victim_clicked(self, event: events.Click) -> None:
-        view_model, pod = self.qos.whole_view_model(), event.style.meta.get("victim")
+        view_model, pod = self.qos.whole_view_model(), self.query_one(Timeline).victim_at(event.x, event.y)
         if view_model is not None and pod is not None:
             self._go_to_victim(view_model, self.node_in_focus(), pod)
-
-    @on(events.Click, "NodePanel #fix")
-    def _fix_clicked(self) -> None:
-        self.action_fix()
 
     @on(events.Click, "NodePanel #elsewhere")
     def _elsewhere_clicked(self) -> None:
@@ -442,7 +440,9 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self._focus_list()
 
     def action_mark(self) -> None:
-        self.table.toggle_mark()
+        if self.table.row is not None:
+            self.table.mark(self.table.marked ^ {self.definition.key(self.table.row)})
+            self.table.action_down()
         self._show_title()
 
     def action_copy(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -90,15 +90,15 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
         rows = tree_rows(self._tree, with_noise=self._with_noise)
         rows = list(_found(rows, self._searched) if self._searched else _unfolded(rows, self._folded))
         empty = f"Nothing has {escape(self._searched)}." if self._searched else "There are no cgroups."
-        self.table.load(rows, partial(self._fitting, rows), NO_AGES, empty=empty)
+        self.table.load(rows, self._fitting, NO_AGES, empty=empty)
 
-    def _fitting(self, rows: Sequence[TreeRow], available: int) -> Layout[TreeRow]:
+    def _fitting(self, rows: Sequence[TreeRow], now: datetime, available: int) -> Layout[TreeRow]:
         """Return whole names if both columns fit, else shorter and shorter ones."""
         for shortened in range(3):
             columns = self._columns(shortened)
-            widths = measured(columns, rows, NO_AGES)
+            widths = measured(columns, rows, now)
             spare = available - GUTTER - sum(widths) - GAP * (len(widths) - 1)
-            if spare >= 0 and all(len(columns[0].cell(row, NO_AGES)) <= widths[0] for row in rows):
+            if spare >= 0 and all(len(columns[0].cell(row, now)) <= widths[0] for row in rows):
                 break
         widths[0] = max(widths[0] + min(spare, 0), _LEAST_NAME)
         widths[1] = min(widths[1], available - GUTTER - GAP - widths[0])

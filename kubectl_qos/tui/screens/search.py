@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from rich.cells import cell_len
@@ -23,11 +25,10 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.present.pod_columns import BY_KEY
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.filters import LONGEST_QUERY, fuzzy_matches
 from kubectl_qos.tui.lists.pods import pod_token
 from kubectl_qos.tui.screens.base import Dialog
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable
-from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, fitting_columns, measured, unsorted
+from kubectl_qos.tui.widgets.table import GAP, GUTTER, Fitting, Layout, fitting_columns, measured, unsorted
 
 RowT = TypeVar("RowT")
 
@@ -40,23 +41,16 @@ class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
 
     dialog_title: str
     placeholder: str
+    what: str
 
-    def __init__(self, table: LineTable[RowT], now: datetime) -> None:
+    def __init__(self, table: LineTable[RowT], fitting: Fitting[RowT], now: datetime) -> None:
         super().__init__()
-        self._table = table
+        self._table, self._fitting = table, fitting
         self._now = now
 
     @abstractmethod
     def find(self, query: str) -> Sequence[RowT]:
         """Return the rows for a query, the likeliest first."""
-
-    @abstractmethod
-    def fitting(self, rows: Sequence[RowT], available: int) -> Layout[RowT]:
-        """Return the columns for rows and a width in cells."""
-
-    @abstractmethod
-    def empty(self, query: str) -> str:
-        """Return why there is no row for a query."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog-table") as dialog:
@@ -75,7 +69,10 @@ class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
 
     def _show(self, query: str) -> None:
         rows = self.find(query)
-        self._table.load(rows, partial(self.fitting, rows), self._now, empty=self.empty(query))
+        empty = (
+            f"No {self.what} has the letters of {escape(query)}." if query else f"There are no {self.what}s."
+        )
+        self._table.load(rows, self._fitting, self._now, empty=empty)
         self._table.action_first()
 
     @on(Input.Submitted)
@@ -90,31 +87,75 @@ class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
         self._table.action_down()
 
 
+LONGEST_QUERY: Final = 100
 MOST: Final = 200
-_KEYS: Final = ("namespace", "pod", "qos", "node", "rank")
-_IMPORTANCE: Final = "pod namespace rank node pod namespace node qos"
-_SQUEEZED: Final = {"pod": 32, "namespace": 12, "node": 12}
+_MANY: Final = 20_000
+_MANY_SCATTERED: Final = 2_000
+"""The most names that are compared for words, or for letters only: the first in kill order."""
+_FITTING: Final[Fitting[PodRow]] = partial(
+    fitting_columns,
+    [BY_KEY[key] for key in ("namespace", "pod", "qos", "node", "rank")],
+    "pod namespace rank node pod namespace node qos",
+    {"pod": 32, "namespace": 12, "node": 12},
+)
+
+
+def fuzzy_matches(query: str, rows: Sequence[PodRow], most: int) -> list[PodRow]:
+    """Return the rows whose namespace/name has the letters of each word in their order, the best first.
+
+    First those in which each word begins a part of the name, then those with each word, then those with the
+    letters near each other; among equals the kill order decides. Textual's fuzzy search takes 10 to 60 times
+    as long, and exponentially long if letters repeat.
+    """
+    words = query.casefold()[:LONGEST_QUERY].split()
+    whole: Sequence[PodRow] = rows if words else ()
+    for word in words:
+        whole = [row for row in whole if word in row.words]
+    names = ((row, row.words.partition(" ")[0]) for row in whole[:_MANY])
+    begins = [re.compile(rf"(?<![^\W_]){re.escape(word)}").search for word in words]
+    placed = [
+        (sum(not search(name) for search in begins), row)
+        for row, name in names
+        if all(word in name for word in words)
+    ]
+    best = [row for _, row in sorted(placed, key=itemgetter(0))[:most]]
+    return best if len(best) == most else [*best, *_scattered(words, rows, best)][:most]
+
+
+def _scattered(words: Sequence[str], rows: Sequence[PodRow], best: Sequence[PodRow]) -> list[PodRow]:
+    """Return the other rows with the letters of each word, in the fewest letters first."""
+    taken, patterns = set(map(id, best)), list(map(_letters, words))
+    matches: list[tuple[int, PodRow]] = []
+    for row in rows:
+        if id(row) not in taken and all(pattern.search(row.words) for pattern in patterns):
+            name = row.words.partition(" ")[0]
+            shortest = [min(map(len, pattern.findall(name)), default=0) for pattern in patterns]
+            if all(shortest):
+                matches.append((sum(shortest), row))
+                if len(matches) == _MANY_SCATTERED:
+                    break
+    return [row for _, row in sorted(matches, key=itemgetter(0))]
+
+
+def _letters(word: str) -> re.Pattern[str]:
+    """Match the letters of a word in their order, without a space between them and without backtracking."""
+    first, *others = map(re.escape, word)
+    return re.compile(f"(?=({first}{''.join(f'[^ {letter}]*+{letter}' for letter in others)}))")
 
 
 class Finder(SearchDialog[PodRow]):
     """Pods by some letters of their names, at first in kill order."""
 
     placeholder = "some letters of a pod's name"
+    what = "pod"
 
     def __init__(self, rows: Sequence[PodRow], now: datetime, *, title: str = "Find a pod") -> None:
-        super().__init__(LineTable(natural="", key=lambda row: row.key, token=pod_token), now)
+        super().__init__(LineTable(natural="", key=lambda row: row.key, token=pod_token), _FITTING, now)
         self.dialog_title = title
         self._rows = rows
 
     def find(self, query: str) -> Sequence[PodRow]:
         return fuzzy_matches(query, self._rows, MOST)
-
-    def fitting(self, rows: Sequence[PodRow], available: int) -> Layout[PodRow]:
-        columns = [BY_KEY[key] for key in _KEYS]
-        return fitting_columns(columns, _IMPORTANCE, rows, self._now, available, _SQUEEZED)
-
-    def empty(self, query: str) -> str:
-        return f"No pod has the letters of {escape(query)}." if query else "There are no pods."
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +181,17 @@ class Palette(SearchDialog[Command]):
     enter_does = "run it"
     dialog_title = "Commands"
     placeholder = "what to do"
+    what = "command"
 
     def __init__(self, commands: Sequence[Command], now: datetime) -> None:
         tokens = {"key": "accent", "help": "muted"}
         table = LineTable[Command](
             natural="", key=lambda row: (row.name, row.key), token=lambda _, key: tokens.get(key, "")
         )
-        super().__init__(table, now)
         self._commands = tuple(commands)
+        # The same columns for all rows: nothing moves while a query is typed.
+        whole = partial(_last_takes_rest, _COMMAND_COLUMNS, self._commands)
+        super().__init__(table, lambda _, now, available: whole(now, available), now)
 
     def on_mount(self) -> None:
         _fit_dialog(self.query_one(".dialog-table"), _COMMAND_COLUMNS, self._commands)
@@ -169,10 +213,6 @@ class Palette(SearchDialog[Command]):
             ),
         ]
 
-    def fitting(self, rows: Sequence[Command], available: int) -> Layout[Command]:
-        """Return the same columns for all rows: nothing moves while a query is typed."""
-        return _last_takes_rest(_COMMAND_COLUMNS, self._commands, available)
-
     @on(LineTable.Highlighted)
     def _describe(self, event: LineTable.Highlighted) -> None:
         """Show what the command under the cursor does in full if the column cuts it."""
@@ -182,9 +222,6 @@ class Palette(SearchDialog[Command]):
             self.query_one(".dialog-table").border_subtitle = escape_markup(text)
         else:
             self.show_keys()
-
-    def empty(self, query: str) -> str:
-        return f"No command has the letters of {escape(query)}."
 
 
 def _fit_dialog(
@@ -200,8 +237,10 @@ _FRAME: Final = 2
 """Border and padding of a dialog on one side."""
 
 
-def _last_takes_rest(columns: Sequence[Column[RowT]], rows: Sequence[RowT], available: int) -> Layout[RowT]:
-    *widths, _ = measured(columns, rows, datetime.now(UTC))
+def _last_takes_rest(
+    columns: Sequence[Column[RowT]], rows: Sequence[RowT], now: datetime, available: int
+) -> Layout[RowT]:
+    *widths, _ = measured(columns, rows, now)
     rest = available - GUTTER - sum(widths) - GAP * len(widths)
     return Layout(columns, (*widths, max(rest, GAP)))
 
@@ -250,7 +289,7 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
 
     def _show(self) -> None:
         choices = tuple(self._choices)
-        self._table.load(choices, partial(_last_takes_rest, _CHOICE_COLUMNS, choices), datetime.now(UTC))
+        self._table.load(choices, partial(_last_takes_rest, _CHOICE_COLUMNS), datetime.now(UTC))
 
     @on(LineTable.Highlighted)
     def _describe(self, event: LineTable.Highlighted) -> None:
@@ -308,7 +347,7 @@ class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
         columns = (column("name", str, header=self._header, cell=escape),)
         _fit_dialog(self.query_one(".dialog-table"), columns, self._names, cell_len(self._title) + 4 * _FRAME)
         table = self.query_one(LineTable)
-        table.load(self._names, partial(_last_takes_rest, columns, self._names), datetime.now(UTC))
+        table.load(self._names, partial(_last_takes_rest, columns), datetime.now(UTC))
         table.move_to(self._current)
 
     @on(LineTable.Selected)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final
 
 from rich.cells import cell_len
 from textual import events, on
@@ -22,7 +22,7 @@ from kubectl_qos.analysis.deaths import begins_with
 from kubectl_qos.analysis.group_table import NodeRow, build_node_row
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.errors import InputError, QosError
-from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.k8s.usage import ContainerKey, PodKey
 from kubectl_qos.present import simulation as present
 from kubectl_qos.present.format import escape
 from kubectl_qos.present.list_notes import missing_sentence, no_usage_reason
@@ -66,18 +66,11 @@ _WITH_SLIDER: Final = frozenset({Mode.FREE, Mode.GROW})
 """The modes with an amount to choose."""
 
 
-class GrowingContainer(NamedTuple):
-    """A container by its names: another node state may have another index for it."""
-
-    key: PodKey
-    container: str
-
-
 @dataclass(frozen=True, slots=True)
 class SimulationOptions:
     """The simulated event. `free_bytes` and `more_bytes` are the amounts of the first two modes."""
 
-    growing: GrowingContainer
+    growing: ContainerKey
     free_bytes: int
     more_bytes: int
     mode: Mode = Mode.FREE
@@ -158,14 +151,14 @@ def first_options(node_state: NodeState, key: PodKey | None) -> SimulationOption
     return SimulationOptions(find_growing(node_state, key), amount, amount)
 
 
-def find_growing(node_state: NodeState, key: PodKey | None) -> GrowingContainer:
+def find_growing(node_state: NodeState, key: PodKey | None) -> ContainerKey:
     """Return the container of a pod that uses most; without a pod, the next victim."""
     if key is None and node_state.containers:
         container = node_state.containers[0]
-        return GrowingContainer(node_state.pod_for(container).key, container.name)
+        return node_state.pod_for(container).key, container.name
     own = [container for container in node_state.containers if node_state.pod_for(container).key == key]
     most = max(own, key=lambda container: container.used_bytes, default=None)
-    return GrowingContainer(key or ("", ""), most.name if most is not None else "")
+    return key or ("", ""), most.name if most is not None else ""
 
 
 _ROOMY: Final = 30
@@ -207,7 +200,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         yield TextView(self._notes_layout, id="simulation-notes")
 
     def on_mount(self) -> None:
-        self.start_building()
+        self.rebuild()
         self._show()
         self.watch(self.app, "view_model", self.follow)
 
@@ -261,7 +254,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         for name in (_EVICTION, _RESTARTS):
             is_on = options is not None and getattr(options, name)
             options_shown.append((name, f"  [{'x' if is_on else ' '}] {name}", is_on))
-        self.query_one(OptionBar).show(options_shown)
+        self.query_one(OptionBar).show_options(options_shown)
         whole, shown = self._whole_now(), self._shown
         reached = len(shown[1].steps) if shown is not None else 0
         simulation = whole.simulation if whole is not None else shown[1] if shown is not None else None
@@ -394,7 +387,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
 
     @on(events.Click, "OptionBar")
     def _clicked(self, event: events.Click) -> None:
-        name = event.style.meta.get("option")
+        name = self.query_one(OptionBar).option_at(event.x, event.y)
         if name == _EVICTION:
             self.action_eviction()
         elif name == _RESTARTS:

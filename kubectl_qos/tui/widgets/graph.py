@@ -64,19 +64,13 @@ def fullness_token(used: int, ceiling: int | None) -> str:
 def sparkline(samples: Sequence[int], ceiling: int | None, cells: int) -> str:
     """Draw the last samples as bars from 0 to a ceiling, without one from the least to the most of them."""
     shown = samples[-cells:]
-    lowest, highest = _range(shown, ceiling)
-    if not highest:
-        return ""
+    lowest, highest = min(shown, default=0), max(shown, default=0)
+    if ceiling:
+        lowest, highest = 0, max(ceiling, highest)
+    else:  # what stays as it is has low bars
+        highest = max(highest, lowest + int(highest * STEADY) + 1)
     span = max(highest - lowest, 1)
     return "".join(BARS[min((sample - lowest) * len(BARS) // span, len(BARS) - 1)] for sample in shown)
-
-
-def _range(samples: Sequence[int], ceiling: int | None) -> tuple[int, int]:
-    """Return what the lowest and the highest bar are; what stays as it is has low bars."""
-    lowest, highest = min(samples, default=0), max(samples, default=0)
-    if ceiling:
-        return 0, max(ceiling, highest)
-    return lowest, max(highest, lowest + int(highest * STEADY) + 1)
 
 
 def pod_graph(

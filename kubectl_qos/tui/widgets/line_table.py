@@ -108,7 +108,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._key = key
         self._token = token
         self._order: table.RowOrder[RowT] = table.RowOrder(natural, pinned)
-        self._fitting: table.Fitting[RowT] = lambda _: table.Layout()
+        self._fitting: table.Fitting[RowT] = lambda *_: table.Layout()
         self.columns: table.Layout[RowT] = table.Layout()
         self._now = datetime.now(UTC)
         self._empty = ""
@@ -160,7 +160,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
     ) -> None:
         """Show these rows, in their natural order and never changed, or those that `narrowed` selects.
 
-        `fitting` returns the columns for a width; cells are made when they come in sight. `now` is for ages,
+        `fitting` returns the columns; cells are made when they come in sight. `now` is for ages,
         `empty` the sentence for no rows, `starts` the indices at which groups begin, if they are known.
         """
         self._begin_flash()
@@ -175,7 +175,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         width = self.scrollable_content_region.width
         if not width:
             return
-        layout = self._widths.of(self._fitting(width), width)
+        layout = self._widths.of(self._fitting(self.rows, self._now, width), width)
         if layout != self.columns:
             self.columns = layout
             self._strips.clear()

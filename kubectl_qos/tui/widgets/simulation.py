@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from rich.cells import cell_len
 from textual import events
 from textual.content import Content
-from textual.geometry import Size
 from textual.message import Message
-from textual.style import Style
 from textual.widget import Widget
 
 from kubectl_qos.analysis.deaths import VictimRow, reach_rows, victim_rows
@@ -23,8 +22,8 @@ from kubectl_qos.present.simulation import REACH_COLUMNS, STEP_COLUMNS
 from kubectl_qos.qos.simulation.engine import Simulation
 from kubectl_qos.qos.simulation.node_state import NodeState, SimulatedContainer
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table import Layout, fitting_columns
-from kubectl_qos.tui.widgets.text_view import STYLES
+from kubectl_qos.tui.widgets.table import fitting_columns
+from kubectl_qos.tui.widgets.text_view import STYLES, TextLine, TextView
 
 
 class NodeBar(Widget):
@@ -183,42 +182,30 @@ Option = tuple[str, str, bool]
 """Its name, what is shown of it with the gap before it, and whether it is on."""
 
 
-class OptionBar(Widget):
-    """Options beside each other, in as many lines as they need; the style at each has its `option`."""
+class OptionBar(TextView):
+    """Options beside each other, in as many lines as they need."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._options: tuple[Option, ...] = ()
+    _lines: Sequence[Sequence[Option]] = ()
 
-    def show(self, options: Sequence[Option]) -> None:
-        if tuple(options) != self._options:
-            self._options = tuple(options)
-            self.refresh(layout=True)
+    def show_options(self, options: Sequence[Option]) -> None:
 
-    def _lines(self, width: int) -> list[list[Option]]:
-        lines: list[list[Option]] = [[]]
-        for option in self._options:
-            if lines[-1] and sum(cell_len(text) for _, text, _ in (*lines[-1], option)) > width:
-                lines.append([])
-            lines[-1].append(option)
-        return lines
+        def layout(width: int) -> list[TextLine]:
+            lines: list[list[Option]] = [[]]
+            for option in options:
+                if lines[-1] and sum(cell_len(text) for _, text, _ in (*lines[-1], option)) > width:
+                    lines.append([])
+                lines[-1].append(option)
+            self._lines = lines
+            return [
+                TextLine.of(*((text, "title" if is_on else "") for _, text, is_on in line)) for line in lines
+            ]
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self._lines(width))
+        self.show(layout)
 
-    def render(self) -> Content:
-        lines = self._lines(self.content_size.width)
-        return Content("\n").join(
-            Content.assemble(
-                *(
-                    Content.styled(text, "bold $accent" if is_on else "").stylize(
-                        Style.from_meta({"option": name})
-                    )
-                    for name, text, is_on in line
-                )
-            )
-            for line in lines
-        )
+    def option_at(self, x: int, y: int) -> str | None:
+        """Return the name of the option in a cell."""
+        place = self.part_at(x, y)
+        return self._lines[place[0]][place[1]][0] if place is not None else None
 
 
 _IMPORTANCE: Final = (
@@ -246,10 +233,7 @@ class VictimTable(LineTable[VictimRow]):
         elif simulation is not None:
             rows = victim_rows(simulation, whole)
 
-        def fitting(available: int) -> Layout[VictimRow]:
-            return fitting_columns(columns, _IMPORTANCE, rows, now, available, _SQUEEZED)
-
-        self.load(rows, fitting, now)
+        self.load(rows, partial(fitting_columns, columns, _IMPORTANCE, _SQUEEZED), now)
 
     def _token_for(self, row: VictimRow, key: str) -> str:
         if row.is_important and (key == "note" or (key == "victim" and row.is_reached)):

@@ -72,8 +72,8 @@ class Layout(Generic[RowT]):
         return next(columns, None) if x >= GUTTER else None
 
 
-Fitting = Callable[[int], Layout[RowT]]
-"""Returns the columns and widths for a width in cells."""
+Fitting = Callable[[Sequence[RowT], datetime, int], Layout[RowT]]
+"""Returns the columns and widths for rows, the time that ages are counted to, and a width in cells."""
 
 
 def measured(
@@ -418,10 +418,10 @@ def moved(importance: str, key: str, after: str) -> str:
 def fitting_columns(
     columns: Sequence[Column[RowT]],
     importance: str,
+    squeezed: Mapping[str, int],
     rows: Sequence[RowT],
     now: datetime,
     available: int,
-    squeezed: Mapping[str, int],
 ) -> Layout[RowT]:
     """Return the columns, in their order, that fit into `available` cells; `now` is for ages.
 

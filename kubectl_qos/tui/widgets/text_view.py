@@ -6,9 +6,10 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import ClassVar, Final
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -43,6 +44,7 @@ STYLES: Final = {
     "answer": "bold",
     "changed": "bold $warning",
     "wrong": "bold $error",
+    "danger": "bold $error",
     "muted": "$secondary",
     "calm": "$primary",
     "mine": "bold $accent",
@@ -54,6 +56,7 @@ STYLES: Final = {
 _COLOURLESS: Final = {
     **{token: style.partition("$")[0].strip() for token, style in STYLES.items()},
     "wrong": "bold underline",
+    "danger": "bold reverse",
 }
 """Without colours the weight alone shows what matters."""
 
@@ -154,6 +157,12 @@ class TextView(Widget):
         if self._laid_out[0] != width:
             self._laid_out = (width, self._text_layout(width))
         return self._laid_out[1]
+
+    def part_at(self, x: int, y: int) -> tuple[int, int] | None:
+        """Return the line and the part of it that a cell shows, None beside them."""
+        line = self._laid_out[1][y : y + 1]
+        ends = accumulate(cell_len(text) for text, _ in line[0].parts) if line else ()
+        return next(((y, part) for part, end in enumerate(ends) if x < end), None)
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
         return container.width
