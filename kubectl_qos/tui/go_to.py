@@ -106,14 +106,15 @@ def parse_go_to(text: str, view_model: ViewModel | None) -> GoTo:
         return _pod(command, name, view_model)
     if command.kind is None:
         if name and command.argument == "NODE":
-            _check_node(name, view_model)
+            _check("NODE", name, view_model)
         return GoTo(command.words[0], name=name or None)
     namespace = None if name in _ALL else name
     if command.argument == "NODE" and namespace:
-        _check_node(namespace, view_model)
+        _check("NODE", namespace, view_model)
         of_node = ListKind.PODS if command.kind is ListKind.NODES else command.kind
         return GoTo(LIST, View(of_node, node=namespace))
-    _check_namespace(namespace, view_model)
+    if namespace is not None:
+        _check("NAMESPACE", namespace, view_model)
     kind = command.kind
     if kind is ListKind.NAMESPACES and namespace is not None:
         kind = ListKind.PODS
@@ -140,18 +141,11 @@ def _pod(command: _Command, name: str, view_model: ViewModel | None) -> GoTo:
     return GoTo(command.names, pod=pod_row)
 
 
-def _check_node(name: str, view_model: ViewModel | None) -> None:
-    names = _names("NODE", view_model)
+def _check(argument: str, name: str, view_model: ViewModel | None) -> None:
+    names = _names(argument, view_model)
     if name not in names:
-        raise InputError(f'node "{name}" not found', hint=did_you_mean(nearest(name, names)))
-
-
-def _check_namespace(name: str | None, view_model: ViewModel | None) -> None:
-    if name is not None and (view_model is None or name not in view_model.namespaces):
-        raise InputError(
-            f'namespace "{name}" has no pods',
-            hint=did_you_mean(nearest(name, _names("NAMESPACE", view_model))),
-        )
+        problem = "not found" if argument == "NODE" else "has no pods"
+        raise InputError(f'{argument.lower()} "{name}" {problem}', hint=did_you_mean(nearest(name, names)))
 
 
 def go_to_completions(text: str, view_model: ViewModel | None) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -26,15 +26,15 @@ from kubectl_qos.present.next_death import foretold
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.output import NUMBER, Align, Column, column
 from kubectl_qos.present.timeline import LINES, LIST_BELOW, LISTED, Line, timeline
-from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.view import View, bar, group_name
 from kubectl_qos.tui.view_model import PodGroup, ViewModel, namespaces_on
+from kubectl_qos.tui.widgets.graph import CLASS_TOKENS
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import GAP, Layout, fitting_columns, measured
-from kubectl_qos.tui.widgets.text_view import TextLine, TextView
+from kubectl_qos.tui.widgets.text_view import TextLine, TextView, style_of
 
 if TYPE_CHECKING:
     from kubectl_qos.tui.shell import Shell
@@ -196,13 +196,6 @@ def with_more(text: str, width: int) -> str:
     return f"{text.rstrip()} …"
 
 
-_FILLED: Final[Mapping[QosClass | None, str]] = {
-    None: "$secondary",
-    QosClass.GUARANTEED: "$fill",
-    QosClass.BURSTABLE: "$primary",
-    QosClass.BEST_EFFORT: "$warning",
-}
-"""A large field of colour is calmer than a word in the same colour."""
 _MIN_BAR: Final = 8
 _LEAST_NAME: Final = 15
 """The cells that a name keeps in a line that is cut."""
@@ -242,7 +235,10 @@ class MemoryLine(Widget):
         line = Content.assemble(
             before,
             "  ",
-            *(Content.styled(part.text, "reverse " * part.is_letter + _FILLED[part.qos]) for part in bar),
+            *(
+                Content.styled(part.text, "reverse " * part.is_letter + style_of(CLASS_TOKENS[part.qos]))
+                for part in bar
+            ),
             *after,
         )
         if self.content_size.height < 2 or not bar:

@@ -51,25 +51,16 @@ from kubectl_qos.tui.widgets.line_table import Spans
 from kubectl_qos.tui.widgets.table import Layout, Token, moved
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
 
-FLAG_TOKENS: Final = {
-    Flag.CRITICAL: "success",
-    Flag.PRIORITY: "warning",
-    Flag.NEAR_LIMIT: "warning",
-    Flag.OVER_REQUEST: "warning",
-    Flag.RESIZING: "accent",
-    Flag.STATIC: "muted",
-    Flag.CLASS_DIFFERS: "warning",
+_FLAGS: Final = {
+    Flag.CRITICAL: ("CR", "success"),
+    Flag.PRIORITY: ("PR", "warning"),
+    Flag.NEAR_LIMIT: ("NL", "warning"),
+    Flag.OVER_REQUEST: ("OR", "warning"),
+    Flag.RESIZING: ("RS", "accent"),
+    Flag.STATIC: ("ST", "muted"),
+    Flag.CLASS_DIFFERS: ("C≠", "warning"),
 }
-CHIPS: Final = {
-    Flag.CRITICAL: "CR",
-    Flag.PRIORITY: "PR",
-    Flag.NEAR_LIMIT: "NL",
-    Flag.OVER_REQUEST: "OR",
-    Flag.RESIZING: "RS",
-    Flag.STATIC: "ST",
-    Flag.CLASS_DIFFERS: "C≠",
-}
-"""Flags in two letters; the panel spells them out."""
+"""Each flag in two letters, which the panel spells out, and its token."""
 _IMPORTANT: Final = (
     "rank eviction pod memory qos oom_score flags namespace eta pod peak frees oom_score_adj growth node p99"
     " limit_percent dies trend flags psi60 request limit psi10 node namespace restarts age priority"
@@ -139,7 +130,7 @@ _SHOWN: Final = {
         BY_KEY["qos"], width=3, cell=lambda row, _: f"{CLASSES[row.qos].letter} {CLASSES[row.qos].glyph}"
     ),
     "flags": structs.replace(
-        BY_KEY["flags"], width=_CHIPS, cell=lambda row, _: " ".join([CHIPS[flag] for flag in row.flags])
+        BY_KEY["flags"], width=_CHIPS, cell=lambda row, _: " ".join([_FLAGS[flag][0] for flag in row.flags])
     ),
     "eviction": structs.replace(BY_KEY["eviction"], align=Align.LEFT),
 }
@@ -199,7 +190,8 @@ class _RankedList(ListDefinition[PodRow]):
         if key == "memory" and width == _BAR + 1 + _NUMBER:
             return _memory_token(row)
         if key == "flags" and width == _CHIPS and row.flags:
-            parts = [part for flag in row.flags for part in ((len(CHIPS[flag]), FLAG_TOKENS[flag]), (1, ""))]
+            chips = (_FLAGS[flag] for flag in row.flags)
+            parts = [part for chip, token in chips for part in ((len(chip), token), (1, ""))]
             return tuple(parts[:-1])
         return pod_token(row, key, self._newest())
 
@@ -262,7 +254,7 @@ def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Tok
     if key == "qos":
         return CLASSES[row.qos].token
     if key == "flags" and row.flags:
-        return FLAG_TOKENS[row.flags[0]]
+        return _FLAGS[row.flags[0]][1]
     if key in {"eta", "trend"}:
         return "warning" if key == "eta" else fullness_token(row.memory or 0, row.limit)
     if key in {"namespace", "node", "age", "request", "limit", "dies", "oom_score_adj"}:

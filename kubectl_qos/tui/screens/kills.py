@@ -18,6 +18,7 @@ from textual.widgets import Static
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import EventList
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope
 from kubectl_qos.present.format import escape
@@ -241,15 +242,16 @@ class KillsScreen(QosScreen, Built[Loaded], group=BindingGroup.KILLS):
 
     @on(LineTable.Selected)
     def action_explain(self) -> None:
-        kill = self.table.row
-        if kill is None:
-            self.qos.warn("there is no pod to open")
-            return
-        pod = pod_named(self._newest, (kill.namespace, kill.pod))
-        if pod is None:
-            self.qos.warn("that pod is gone")
-        elif self.is_uppermost:
+        pod = self._chosen_pod()
+        if pod is not None and self.is_uppermost:
             self.qos.open(Detail.EXPLAIN, pod)
+
+    def _chosen_pod(self) -> Pod | None:
+        kill = self.table.row
+        pod = pod_named(self._newest, (kill.namespace, kill.pod)) if kill is not None else None
+        if pod is None:
+            self.qos.warn("that pod is gone" if kill else "there is no pod to open")
+        return pod
 
     def action_fix(self) -> None:
         from kubectl_qos.tui.screens.fix_dialog import fix_workload_of
@@ -261,11 +263,8 @@ class KillsScreen(QosScreen, Built[Loaded], group=BindingGroup.KILLS):
             fix_workload_of(self.qos, self._newest, (kill.namespace, kill.pod))
 
     def action_logs(self) -> None:
-        kill = self.table.row
-        pod = pod_named(self._newest, (kill.namespace, kill.pod)) if kill is not None else None
-        if kill is None or pod is None:
-            self.qos.warn("that pod is gone" if kill else "there is no pod to open")
-        else:
+        kill, pod = self.table.row, self._chosen_pod()
+        if kill is not None and pod is not None:
             self.qos.show_log(pod, kill.container)
 
     def action_next_pane(self) -> None:

@@ -23,7 +23,7 @@ from kubectl_qos.qos.simulation.engine import Simulation
 from kubectl_qos.qos.simulation.node_state import NodeState, SimulatedContainer
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.table import fitting_columns
-from kubectl_qos.tui.widgets.text_view import STYLES, TextLine, TextView
+from kubectl_qos.tui.widgets.text_view import TextLine, TextView, style_of
 
 
 class NodeBar(Widget):
@@ -105,8 +105,7 @@ def _segments(
         if place_of(container) < reached:
             yield container.used_bytes, _FREED, "$secondary", ""
         else:
-            style = STYLES.get(of_class.token, f"${of_class.token}")
-            yield container.used_bytes, _USED, style, of_class.letter
+            yield container.used_bytes, _USED, style_of(of_class.token), of_class.letter
 
 
 class Slider(Widget):

@@ -53,6 +53,12 @@ STYLES: Final = {
     "faint": "$secondary",
 }
 
+
+def style_of(token: str) -> str:
+    """Return the style of a token in colour."""
+    return STYLES.get(token, f"${token}")
+
+
 _COLOURLESS: Final = {
     **{token: style.partition("$")[0].strip() for token, style in STYLES.items()},
     "wrong": "bold underline",
@@ -182,7 +188,7 @@ class TextView(Widget):
     def _style(self, token: str) -> str:
         if self.app.no_color:
             return _COLOURLESS.get(token, "")
-        return STYLES.get(token, f"${token}")
+        return style_of(token)
 
 
 class TextScroll(VerticalScroll, inherit_bindings=False):
