@@ -26,7 +26,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _open_ui(options: EditOptions) -> int:
     """Open the terminal UI on the source of the flags; with a target, open its edit screen."""
-    from dataclasses import replace
     from functools import cache, partial
 
     from kubectl_qos.cli.resources import find_pod, parse_references
@@ -54,14 +53,15 @@ def _open_ui(options: EditOptions) -> int:
     )
 
     def in_context(name: str | None) -> SourceOptions:
-        return replace(options.source if name is None else options.source.in_context(name), at=None)
+        source = options.source if name is None else options.source.in_context(name)
+        return source._replace(at=None)
 
     @cache
     def open_past(name: str | None) -> Past:
         return Past(in_context(name))
 
     def open_context(name: str | None) -> Source:
-        return resolve_source(in_context(name), replace(needs, has_terminal=False)).source
+        return resolve_source(in_context(name), needs._replace(has_terminal=False)).source
 
     resolved = resolve_source(options.source, needs)
     scope, source = resolved.scope, options.source

@@ -122,7 +122,7 @@ class ApplyShell(Driver):
 
     def for_undo(self) -> ApplyShell:
         """Return a shell that reverts the change without a question, and watches that for some seconds."""
-        again = replace(self.options, yes=True, force=True, for_seconds=None, undo_if=())
+        again = self.options._replace(yes=True, force=True, for_seconds=None, undo_if=())
         shell = ApplyShell(self._resolved, again, self._settings, self._format)
         shell._is_revert = True
         return shell

@@ -7,34 +7,30 @@ resolving names (resources.py).
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from kubectl_qos.cli.flags import TEMPLATES, given_shared_flags
 from kubectl_qos.errors import UsageError
 from kubectl_qos.transport import ConnectionOptions
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from kubectl_qos.edit.preview import StrategyKind
 
 
-OptionsT = TypeVar("OptionsT", bound="DataclassInstance")
+OptionsT = TypeVar("OptionsT", bound=NamedTuple)
 KUSTOMIZE: Final = "kustomize"
 """The format of -o that prints a patch file for Kustomize."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
+class SourceOptions(NamedTuple):
     """Where pods come from (--demo, files or a cluster), which pods, and what is assumed of nodes.
 
     None and an empty selector mean that a flag is not given. `node_memory`, `assume` and `feature_gates` are
     texts that `resolve_source` reads.
     """
 
-    connection: ConnectionOptions = field(default_factory=ConnectionOptions)
+    connection: ConnectionOptions = ConnectionOptions()
     contexts: tuple[str, ...] = ()
     all_contexts: bool = False
     namespace: str | None = None
@@ -94,19 +90,18 @@ class SourceOptions:
 
     def without_usage(self) -> SourceOptions:
         """Return a copy that does not read usage, which takes time."""
-        return replace(self, usage="none")
+        return self._replace(usage="none")
 
     def on_node(self, node: str | None) -> SourceOptions:
         """Return a copy with --node; unchanged for None."""
-        return self if node is None else replace(self, node=node)
+        return self if node is None else self._replace(node=node)
 
     def in_context(self, name: str) -> SourceOptions:
         """Return a copy for another context, with its own namespace."""
-        return replace(self, connection=replace(self.connection, context=name, namespace=None))
+        return self._replace(connection=self.connection._replace(context=name, namespace=None))
 
 
-@dataclass(frozen=True, slots=True)
-class TableFormat:
+class TableFormat(NamedTuple):
     """How a table is printed: -o and --no-headers."""
 
     output: str | None = None
@@ -123,8 +118,7 @@ class TableFormat:
         return self.has_values or self.output == "csv"
 
 
-@dataclass(frozen=True, slots=True)
-class TableOptions:
+class TableOptions(NamedTuple):
     """The rows and columns of the tables of `top`, and how they are printed."""
 
     containers: bool = False
@@ -135,11 +129,10 @@ class TableOptions:
     show_labels: bool = False
     show_kind: bool = False
     ignore_not_found: bool = False
-    format: TableFormat = field(default_factory=TableFormat)
+    format: TableFormat = TableFormat()
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyOptions:
+class ApplyOptions(NamedTuple):
     """How a change is applied and put on trial; None is a flag that is not given."""
 
     dry_run: Literal["none", "client", "server"] = "none"
@@ -176,7 +169,7 @@ class ApplyOptions:
         return tuple(flag for flag, is_given in flags.items() if is_given)
 
 
-_GROUPS: Final[Mapping[str, type[DataclassInstance]]] = {
+_GROUPS: Final[Mapping[str, type[NamedTuple]]] = {
     "source": SourceOptions,
     "connection": ConnectionOptions,
     "format": TableFormat,
@@ -192,8 +185,7 @@ def parse_options(options_type: type[OptionsT], namespace: argparse.Namespace) -
     Raises UsageError for --template without the -o that it belongs to.
     """
     values: dict[str, Any] = {}
-    for option in fields(options_type):
-        name = option.name
+    for name in options_type._fields:
         if name in _GROUPS:
             values[name] = parse_options(_GROUPS[name], namespace)
         elif name == "flags":
@@ -208,11 +200,11 @@ def parse_options(options_type: type[OptionsT], namespace: argparse.Namespace) -
                     )
                 value = f"{value}={namespace.template}"
             values[name] = tuple(value) if isinstance(value, list) else value
-    return options_type(**values)
+    make: Callable[..., OptionsT] = options_type
+    return make(**values)
 
 
-@dataclass(frozen=True, slots=True)
-class SetOptions:
+class SetOptions(NamedTuple):
     """The options of `set`; `requests` and `limits` are None if the flag is not given."""
 
     source: SourceOptions

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
@@ -287,6 +286,8 @@ def with_limit_ranges(
     objects = [*source.raw_objects()]
     if all(raw.get("kind") != "LimitRange" for raw in objects):
         return snapshot, {}
+    from dataclasses import replace
+
     from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
     from kubectl_qos.edit.server_response import as_created
     from kubectl_qos.k8s.validation import pod_refusals

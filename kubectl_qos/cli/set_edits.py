@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,8 +55,7 @@ if TYPE_CHECKING:
     from kubectl_qos.present.values.changes import ChangePreviewValues
 
 
-@dataclass(frozen=True, slots=True)
-class EditRequest:
+class EditRequest(NamedTuple):
     """What the flags ask for, whatever the pod: amounts, and at most one goal."""
 
     amounts: tuple[tuple[Side, Amount], ...]

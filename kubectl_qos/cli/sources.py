@@ -6,7 +6,6 @@ Every command imports this module, also for its --help, so it imports slow ones 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -65,8 +64,7 @@ class ResolvedSource(NamedTuple):
         return EXIT_ERROR if self.failed else 0
 
 
-@dataclass(frozen=True, slots=True)
-class SourceNeeds:
+class SourceNeeds(NamedTuple):
     """What a command needs of its source."""
 
     write_settings: UserSettings | None = None
@@ -267,6 +265,8 @@ class Past:
 
     def source(self, at: datetime) -> PastSource:
         """Return the cluster at a past time; nothing is read yet."""
+        from dataclasses import replace
+
         from kubectl_qos.cluster.source import PastSource
         from kubectl_qos.k8s.selectors import Selector
         from kubectl_qos.metrics.past import read_snapshot

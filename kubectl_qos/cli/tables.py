@@ -14,11 +14,10 @@ import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
 from types import MappingProxyType
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -56,8 +55,7 @@ READ_SECONDS: Final = 2.0
 _CLEAR: Final = "\x1b[H\x1b[J"
 
 
-@dataclass(frozen=True, slots=True)
-class TableView(Generic[RowT]):
+class TableView(NamedTuple, Generic[RowT]):
     """Rows with their columns and notes."""
 
     kind: str
@@ -73,7 +71,7 @@ class TableView(Generic[RowT]):
     missing: tuple[QosError, ...] = ()
     ages: tuple[str, ...] = ()
     """Notes that change with the time, for people."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = {}
     """Further keys of a document."""
     at: str = ""
     """The time of a table of the past."""
@@ -180,8 +178,7 @@ def _follow(
         time.sleep(REDRAW_SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
+class _Moment(NamedTuple):
     """The time of a table, how fresh it is, and a notice about it."""
 
     now: datetime
@@ -224,7 +221,7 @@ def _screen(
     rows = list(view.rows[: room - 1] if len(view.rows) > room else view.rows)
     while view.group is not None and len(rows) + len(list(groupby(rows, view.group))) >= room:
         rows.pop()
-    lines = [at.state, *_terminal_table(replace(view, rows=rows), format_, at.now, width)[0]]
+    lines = [at.state, *_terminal_table(view._replace(rows=rows), format_, at.now, width)[0]]
     if len(rows) < len(view.rows):
         lines.append(f"… {len(view.rows) - len(rows):,} more")
     if not view.rows:
@@ -268,7 +265,7 @@ class _Appended:
         before = self._before if self._before is not None else {}
         changed = [row for row in view.rows if values[view.key(row)] != before.get(view.key(row))]
         is_first = self._before is None
-        self._print(replace(view, rows=changed, columns=self._columns), at.now, is_first=is_first)
+        self._print(view._replace(rows=changed, columns=self._columns), at.now, is_first=is_first)
         self._before = values
         notes = [note for note in (at.notice, *view.notes) if note and note not in self._noted]
         self._noted.update(notes)
@@ -311,8 +308,7 @@ def _live(title: str, now: datetime) -> str:
     return f"{escape(title)}  live  {now:%H:%M:%S %Z}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(NamedTuple):
     """A cluster's answer; a row is its place among those of other clusters, and its cells, values or name."""
 
     headers: Mapping[str, Align]
@@ -350,7 +346,7 @@ def read_clusters(
     contexts = find_contexts(connection, patterns)
     read: dict[str, T | QosError] = {}
     gc.freeze()
-    for name, answer in read_each(contexts, lambda name: work(replace(source, connection=contexts[name]))):
+    for name, answer in read_each(contexts, lambda name: work(source._replace(connection=contexts[name]))):
         gc.collect()  # an error's traceback may keep itself, and with it all that its cluster answered
         if isinstance(answer, UsageError):
             raise answer

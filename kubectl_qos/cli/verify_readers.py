@@ -1,9 +1,8 @@
 """The readers of `verify`: by exec in containers, on the node itself, or from a dump of a node."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.verification import (
     Files,
@@ -29,8 +28,7 @@ MAX_CONCURRENT_EXECS: Final = 8
 _NOT_PREDICTED: Final = ("memory.min", "memory.low", "memory.high", "memory.events")
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedPods:
+class VerifiedPods(NamedTuple):
     """The pods to verify, and the node that they are on."""
 
     pods: tuple[Pod, ...]
@@ -47,8 +45,7 @@ class VerifiedPods:
         return [(pod.namespace, pod.name, name) for pod in self.pods for name in running_containers(pod)]
 
 
-@dataclass(frozen=True, slots=True)
-class PodReading:
+class PodReading(NamedTuple):
     """What was read of one pod, and what could not be read."""
 
     observed: Observed

@@ -6,7 +6,6 @@ A wait is cut into pieces: a signal that arrives just before a wait begins would
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from queue import Empty, SimpleQueue
 from typing import Final, Generic, TypeVar
@@ -146,7 +145,7 @@ def find_contexts(
         chosen |= matching
     if not chosen:
         raise UsageError("no context is named", hint)
-    return {name: replace(options, context=name) for name in names if name in chosen}
+    return {name: options._replace(context=name) for name in names if name in chosen}
 
 
 def read_each(contexts: Iterable[str], work: Callable[[str], T]) -> Iterator[tuple[str, T | QosError]]:

@@ -6,7 +6,7 @@ msgspec checks the types of a file's values. Its own errors have no lines, and l
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -396,8 +396,9 @@ def _read_store(file: SettingsFile, *where: str) -> StoreOptions:
     if isinstance(entry, str):
         return StoreOptions(url=entry)
     for name in entry:
-        file.choice(name, [option.name for option in fields(StoreOptions)], "setting", *where, name)
-    store: StoreOptions = file.convert(StoreOptions, *where)
+        file.choice(name, StoreOptions._fields, "setting", *where, name)
+    types = StoreOptions.__annotations__
+    store = StoreOptions(**{name: file.convert(types[name], *where, name) for name in entry})
     if not store.url:
         raise file.error(where, "prometheus needs url", "write url: auto, or its address")
     return store

@@ -1,10 +1,9 @@
 """Connect to a server: kubeconfig, authentication, TLS, proxies. Here are the options."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionOptions:
+class ConnectionOptions(NamedTuple):
     """kubectl's connection flags; None, an empty text and False mean that a flag is not given."""
 
     kubeconfig: str | None = None
@@ -43,8 +42,7 @@ class ConnectionOptions:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class StoreOptions:
+class StoreOptions(NamedTuple):
     """The address of a store that speaks Prometheus' HTTP API; empty texts are not given.
 
     `url` may have a path, as Mimir's has; `auto` looks for a service in the cluster. `org_id` is the header

@@ -1,7 +1,6 @@
 """Watching a change from the command line: what is checked, how often, and how it ends."""
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -47,7 +46,7 @@ def run(*checks: Progress | QosError, **options: Any) -> list[str]:
     pod = pod_named(snapshot, "api-")
     edits = [memory("1Gi")]
     effects = preview(pod, edits, snapshot.setup(pod.node_name))
-    shell = ApplyShell(ResolvedSource(source, Scope()), replace(OPTIONS, **options), UserSettings())
+    shell = ApplyShell(ResolvedSource(source, Scope()), OPTIONS._replace(**options), UserSettings())
     assert shell.load(Apply(pod, effects.edits, effects)).phase is Phase.READY
     try:
         shell.apply()
@@ -106,7 +105,7 @@ def put_off(*around: dict[str, Any], **options: Any) -> ApplyShell:
         pod, [memory("5Gi"), memory("6Gi", Side.LIMITS)], snapshot.setup(pod.node_name), neighbours
     )
     assert effects.outcome.answer is ResizeStatus.DEFERRED
-    shell = ApplyShell(ResolvedSource(source, Scope()), replace(OPTIONS, **options), UserSettings())
+    shell = ApplyShell(ResolvedSource(source, Scope()), OPTIONS._replace(**options), UserSettings())
     related = structs.replace(source.related(pod), quotas=tuple(convert_all([*around], QUOTAS)))
     shell.load(Apply(pod, effects.edits, effects), related)
     shell.apply()

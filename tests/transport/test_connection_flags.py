@@ -1,6 +1,5 @@
 """The connection flags, seen from the server's side: each says what it says for kubectl, on every request."""
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +175,7 @@ def test_a_switch_is_true_or_false() -> None:
 @needs_kubectl
 def test_every_flag_is_one_of_kubectl() -> None:
     theirs = said_by_kubectl(None, "options")
-    ours = {f"--{field.name.replace('_', '-')}" for field in fields(ConnectionOptions)}
+    ours = {f"--{name.replace('_', '-')}" for name in ConnectionOptions._fields}
     renamed = {"--as-user": "--as", "--as-groups": "--as-group"}
     # kubectl takes a name and a password without saying so, and extras from 1.34 on.
     hidden = {"--username", "--password", "--as-user-extra"}

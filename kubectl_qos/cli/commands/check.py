@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output, sources
 from kubectl_qos.cli.flags import add_choice, add_contexts, add_output, add_repeated, add_switch
@@ -51,8 +51,7 @@ examples:
 EXIT_FAILED: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What is checked, by which settings, and how it is printed."""
 
     source: SourceOptions
@@ -107,7 +106,7 @@ def run(options: Options) -> int:
     from kubectl_qos.check.settings import CheckSettings
     from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
 
-    source = replace(options.source, files=(*options.source.files, *options.paths))
+    source = options.source._replace(files=(*options.source.files, *options.paths))
     paths = [*source.files, *([source.kustomize] if source.kustomize is not None else [])]
     levels = dict(map(_parse_rule, options.rule))
     size = source.node_memory and sources.parse_size(source.node_memory, "--node-memory", "16Gi")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_target
@@ -39,8 +38,7 @@ examples:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What is compared, and with what."""
 
     source: SourceOptions
@@ -73,7 +71,7 @@ def run(options: Options) -> int:
     from kubectl_qos.present import effects as present
     from kubectl_qos.present.list_notes import missing_sentence
 
-    source, settings = replace(options.source, assume=(), feature_gates=()), parse_settings(options.source)
+    source, settings = options.source._replace(assume=(), feature_gates=()), parse_settings(options.source)
     if options.release is not None:
         flag_value(Release.of, options.release)
     elif not settings:

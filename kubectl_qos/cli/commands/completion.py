@@ -3,8 +3,7 @@
 import argparse
 import os
 import sys
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubectl_qos.cli import output
 
@@ -29,8 +28,7 @@ kubectl-qos:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """The shell of the script, None for how scripts are installed."""
 
     shell: str | None

@@ -6,8 +6,7 @@ It has no `run`, because `kubectl_qos.__main__` opens the UI.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli.flags import add_readonly, add_target
 
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 DESCRIPTION: Final = "Change requests and limits with a live preview; ends in a patch or manifest."
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What the terminal UI shows; without a target, its lists."""
 
     source: SourceOptions

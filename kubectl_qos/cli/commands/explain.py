@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output, resources
 from kubectl_qos.cli.flags import add_at, add_output, add_target
@@ -30,8 +29,7 @@ examples:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What to explain."""
 
     source: SourceOptions
@@ -140,6 +138,8 @@ def _find_pods(
 
 def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) -> Snapshot:
     """Add what the memory of these pods consists of; it is read only for few pods, because it is much."""
+    from dataclasses import replace
+
     from kubectl_qos.k8s.snapshot import Missing
     from kubectl_qos.metrics.series import with_parts
 

@@ -6,8 +6,7 @@ import argparse
 import gc
 import signal
 import threading
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import parse_past_seconds, whole_number
@@ -33,8 +32,7 @@ examples:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What is exported, and where it is served; `per_pod` is None for all pods."""
 
     source: SourceOptions
@@ -119,7 +117,7 @@ def run(options: Options) -> int:
     from kubectl_qos.k8s.snapshot import Shard
 
     every_namespace = options.source.namespace is None
-    source = replace(options.source, all_namespaces=every_namespace)
+    source = options.source._replace(all_namespaces=every_namespace)
     shard = Shard(*options.shard) if options.shard is not None else None
     resolved = resolve_source(source, SourceNeeds(progress=False, ids="none", lives=True))
     scope = resolved.scope._replace(shard=shard)

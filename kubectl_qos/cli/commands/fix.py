@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from kubectl_qos.cli import flags, output, resources, sources
 from kubectl_qos.cli.commands import set as set_command
-from kubectl_qos.cli.options import KUSTOMIZE, SetOptions, SourceOptions, TableFormat
+from kubectl_qos.cli.options import KUSTOMIZE, ApplyOptions, SetOptions, SourceOptions, TableFormat
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
@@ -64,15 +64,20 @@ examples:
 KUBELET_CONFIG: Final = "kubelet-config"
 
 
-@dataclass(frozen=True, slots=True)
-class Options(SetOptions):
-    """What to fix, how it is printed, and which fix is applied, if any: as `set` applies its values."""
+class Options(NamedTuple):
+    """What to fix, how it is printed, and which fix is applied, if any."""
 
-    number: int | None = None
-    priorities: bool = False
-    growth: str | None = None
-    all: bool = False
-    headers: bool = True
+    source: SourceOptions
+    apply: ApplyOptions
+    target: tuple[str, ...]
+    number: int | None
+    priorities: bool
+    growth: str | None
+    all: bool
+    headers: bool
+    output: str | None
+    write: str | None
+    into: Literal["base", "overlay"] | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,8 +116,14 @@ def run(options: Options) -> int:
     from kubectl_qos.analysis.fix_list import FixList
 
     node = node or options.source.node
-    printed = options.output if options.output != "wide" else None
-    like_set = replace(options, source=options.source.on_node(node), output=printed)
+    like_set = SetOptions(
+        source=options.source.on_node(node),
+        apply=options.apply,
+        target=options.target,
+        output=options.output if options.output != "wide" else None,
+        write=options.write,
+        into=options.into,
+    )
     given = (
         *options.apply.cluster_flags,
         *(("--dry-run",) if options.apply.dry_run != "none" else ()),
@@ -154,7 +165,7 @@ def run(options: Options) -> int:
         from kubectl_qos.present.fix_sentences import fix_effect
 
         output.note(fix_effect(of_patch.fixes[(options.number or 1) - 1]))
-    set_command.change(planned, shell, replace(like_set, by=strategy) if shell is not None else like_set)
+    set_command.change(planned, shell, like_set._replace(by=strategy) if shell is not None else like_set)
     return resolved.print_notes()
 
 
@@ -204,7 +215,7 @@ def _run_fleet(
         from kubectl_qos.present.values.fixes import fix_values, unfixed_values
 
         resolved = sources.resolve_source(source.on_node(node))
-        fixes, snapshot = _find(reference, node, resolved, replace(options, source=source))
+        fixes, snapshot = _find(reference, node, resolved, options._replace(source=source))
         assert isinstance(fixes, FixList), "--priorities is refused"
         rows = present.numbered(fixes)
         return TableView(

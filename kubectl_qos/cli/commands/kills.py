@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import flags, output, resources, sources
 from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError, first_few
@@ -51,26 +51,18 @@ columns:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class DeathOptions:
-    """Which deaths are shown, and the kernel logs that explain them."""
+class Options(NamedTuple):
+    """Which deaths are shown, the kernel logs that explain them, and how they are printed."""
 
     source: SourceOptions
     target: tuple[str, ...]
     kernel_logs: tuple[str, ...]
     local: bool
     since_seconds: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Options(DeathOptions):
-    """How they are printed."""
-
     format: TableFormat
 
 
-@dataclass(frozen=True, slots=True)
-class KillFacts:
+class KillFacts(NamedTuple):
     """What deaths are judged by, and the time that `--since` counts from."""
 
     resolved: sources.ResolvedSource
@@ -125,7 +117,7 @@ def run(options: Options) -> int:
             options.source, {"--kernel-log": options.kernel_logs, "--local": options.local}
         )
         return tables.print_tables(
-            options.source, options.format, "Kill", lambda source: _view(replace(options, source=source))
+            options.source, options.format, "Kill", lambda source: _view(options._replace(source=source))
         )
     from kubectl_qos.present.pod_history import hidden_note
 
@@ -233,11 +225,11 @@ def find_shown(
             kills = with_older(kills, older, seconds)
         except QosError as problem:
             why = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))
-            facts = replace(facts, notes=(*facts.notes, why))
+            facts = facts._replace(notes=(*facts.notes, why))
     kills = [kill for kill in kills if facts.scope.node is None or kill.node in {facts.scope.node, ""}]
     since = facts.now - timedelta(seconds=since_seconds or 0)
     shown = [kill for kill in kills if since_seconds is None or is_since(kill, since)]
-    return shown, facts if shown else replace(facts, before=next(iter(kills), None))
+    return shown, facts if shown else facts._replace(before=next(iter(kills), None))
 
 
 def read_logs(words: Sequence[str], source: SourceOptions, *, local: bool) -> list[KernelLog]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import flags, output, resources, sources
 from kubectl_qos.errors import InputError
@@ -45,8 +44,7 @@ examples:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """Whose deaths are shown, and how they are printed."""
 
     source: SourceOptions
@@ -84,7 +82,7 @@ def run(options: Options) -> int:
             options.source,
             format_,
             "Death",
-            lambda source: NextTable(replace(options, source=source)).table(),
+            lambda source: NextTable(options._replace(source=source)).table(),
         )
     command = NextTable(options)
     if options.watch:
@@ -162,12 +160,12 @@ class NextTable:
         try:
             deaths = self._deaths(snapshot)
         except InputError as error:  # A workload may be without pods for a while.
-            return replace(_view(Deaths((), snapshot), now, columns), nothing=str(error))
+            return _view(Deaths((), snapshot), now, columns)._replace(nothing=str(error))
         near, far = self.near(deaths)
         # Notes on who else may die would change with every sample.
         rows = [row._replace(death=row.death._replace(rival=None, growing=())) for row in near.rows]
         view = _view(near._replace(rows=tuple(rows)), now, columns)
-        return replace(view, notes=(*self._died(deaths, now), *far, *view.notes))
+        return view._replace(notes=(*self._died(deaths, now), *far, *view.notes))
 
     def _died(self, deaths: Deaths, now: datetime) -> list[str]:
         """Say who has died in the last minutes since the table was first shown, the newest first."""

@@ -1,16 +1,14 @@
 """`kubectl qos options`: the flags that every command has, which --help of a command leaves out."""
 
 import argparse
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubectl_qos.cli import output
 
 DESCRIPTION: Final = "Print the flags that every command has: which pods, where from, connection, facts."
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """No options of its own."""
 
 

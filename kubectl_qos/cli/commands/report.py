@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -42,10 +41,14 @@ examples:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Options(kills_command.DeathOptions):
-    """Where a bundle is written, and how the page is printed."""
+class Options(NamedTuple):
+    """Which deaths are shown, where a bundle is written, and how the page is printed."""
 
+    source: SourceOptions
+    target: tuple[str, ...]
+    kernel_logs: tuple[str, ...]
+    local: bool
+    since_seconds: int | None
     bundle: str | None
     anonymize: bool
     output: str | None
@@ -90,8 +93,7 @@ def _read(options: Options) -> _Request:
         seconds = bundled.since_seconds
     if bundled is not None and not (reference or source.selects):
         reference = resources.Reference(bundled.kind, bundled.name) if bundled.name else None
-        source = replace(
-            source,
+        source = source._replace(
             namespace=bundled.namespace,
             all_namespaces=bundled.namespace is None,
             node=bundled.node,
@@ -113,12 +115,12 @@ def run(options: Options) -> int:
     resolved = facts.resolved
     references = [reference] if reference is not None else []
     snapshot = resolved.source.with_autoscalers(facts.snapshot, facts.scope.namespace)
-    facts = replace(facts, snapshot=snapshot)
+    facts = facts._replace(snapshot=snapshot)
     logs += resolved.source.kernel_logs()
     kills, facts = kills_command.find_shown(facts, logs, references, source, seconds)
     if reference is not None and reference.kind != "Pod":
         names = {pod.name for pod in facts.snapshot.pods if kills_command.is_referenced(pod, references)}
-        facts = replace(facts, scope=facts.scope._replace(names=frozenset(names or {reference.name})))
+        facts = facts._replace(scope=facts.scope._replace(names=frozenset(names or {reference.name})))
     missing = kills_command.find_missing(references, facts, kills)
     if kills or not missing:
         from kubectl_qos.analysis.incident import Incident
@@ -181,7 +183,7 @@ def _past(source: SourceOptions) -> Callable[[datetime], Snapshot | None]:
         return lambda _: None
     from kubectl_qos.k8s.snapshot import Scope
 
-    past = sources.Past(replace(source, usage="metrics"))
+    past = sources.Past(source._replace(usage="metrics"))
 
     @cache
     def read(at: datetime) -> Snapshot | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.cli import flags, output, resources, sources
 from kubectl_qos.errors import EXIT_ERROR, UsageError
@@ -46,8 +45,7 @@ columns of nodes:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """Which pods or nodes are shown, and how."""
 
     source: SourceOptions
@@ -107,7 +105,7 @@ def run(options: Options) -> int:
         kind = f"{group}Rank" if group else "NodeMemory" if _is_of_nodes(references) else "PodRank"
 
         def read(source: SourceOptions) -> TableView[Any]:
-            command, resolved = _resolve(replace(options, source=source), group, references)
+            command, resolved = _resolve(options._replace(source=source), group, references)
             return _read(command, resolved, references, options.table)
 
         return tables.print_tables(options.source, options.table.format, kind, read)
@@ -179,5 +177,5 @@ def _read(
             resources.require_places(resolved, snapshot, may_be_empty=True)
     if options.ignore_not_found and missing:
         others = (error for error in missing if getattr(error, "reason", "") != "NotFound")
-        return replace(view, missing=tuple(others), nothing="")
-    return replace(view, missing=missing)
+        return view._replace(missing=tuple(others), nothing="")
+    return view._replace(missing=missing)

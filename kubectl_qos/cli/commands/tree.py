@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import add_at, add_output, add_switch, add_target
@@ -23,8 +22,7 @@ DESCRIPTION: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """Which trees, and how they are printed."""
 
     source: SourceOptions
@@ -33,11 +31,10 @@ class Options:
     output: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Trees:
+class _Trees(NamedTuple):
     trees: Iterator[CgroupTree]
     """Each is made when it is asked for: together they take 300 MB for 50,000 pods."""
-    count: int
+    total: int
     snapshot: Snapshot
     unbound: int = 0
 
@@ -125,6 +122,6 @@ def _printed(trees: _Trees, *, by_file: bool) -> Iterator[CgroupTree]:
         if not by_file:
             output.print_lines([tree_subject(tree), *tree_lines(tree, width)])
         else:
-            output.print_lines([f"# {tree_subject(tree)}"] if trees.count > 1 else [])
+            output.print_lines([f"# {tree_subject(tree)}"] if trees.total > 1 else [])
             output.print_lines(file_lines(tree))
         yield tree

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import add_dry_run, add_output, add_switch, add_target
@@ -44,8 +43,7 @@ examples:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What is verified, and where measured values are read."""
 
     source: SourceOptions

@@ -8,8 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_switch
@@ -43,8 +42,7 @@ _OLDEST, _NEWEST = f"1.{SUPPORTED_MINORS[0]}", f"1.{SUPPORTED_MINORS[-1]}"
 _LIBRARIES: Final = ("textual", "urllib3", "msgspec", "pyyaml", "platformdirs", "kubernetes", "textual-serve")
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """Whose versions are printed: with `client` only those of kubectl-qos."""
 
     source: SourceOptions
@@ -52,12 +50,11 @@ class Options:
     output: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Versions:
+class _Versions(NamedTuple):
     """The versions that could be read, and how many nodes run the same software."""
 
-    server: Mapping[str, Any] = field(default_factory=dict)
-    software: Mapping[NodeSoftware, int] = field(default_factory=dict)
+    server: Mapping[str, Any] = {}
+    software: Mapping[NodeSoftware, int] = {}
     problems: tuple[str, ...] = ()
     error: QosError | None = None
 
@@ -100,8 +97,8 @@ def _read(source: SourceOptions) -> _Versions:
             software = Counter(map(NodeSoftware.from_node, resolved.source.snapshot(Scope()).nodes.values()))
             return _Versions(software=software, problems=resolved.notes if resolved.failed else ())
         timeout = source.connection.request_timeout or TIMEOUT
-        connection = replace(source.connection, request_timeout=timeout)
-        api = KubeApi(open_connection(replace(source, connection=connection)))
+        connection = source.connection._replace(request_timeout=timeout)
+        api = KubeApi(open_connection(source._replace(connection=connection)))
         server = api.version()
         return _Versions(server, Counter(api.node_software()))
     except UsageError:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_repeated, add_switch, whole_number
@@ -23,8 +22,7 @@ DESCRIPTION: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """Where the UI is served, and the flags that it is started with."""
 
     source: SourceOptions

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kubectl_qos.cli.completion.candidates import (
@@ -47,7 +46,7 @@ class Names:
     """Reads names of objects where the flags point to, once a name is needed."""
 
     def __init__(self, options: SourceOptions, seconds: float) -> None:
-        self.options = replace(options, connection=replace(options.connection, request_timeout=f"{seconds}s"))
+        self.options = options._replace(connection=options.connection._replace(request_timeout=f"{seconds}s"))
 
     def of(self, kind: str, *, node: str | None = None) -> list[NamedObject]:
         """List the objects of a kind in scope; pods only of `node`, or of --node."""
