@@ -22,6 +22,7 @@ from kubectl_qos.k8s.objects import (
     PodStatus,
     ResourceList,
     ResourceRequirements,
+    all_containers,
 )
 from kubectl_qos.k8s.quantity import MILLI
 from kubectl_qos.k8s.releases import Change, Gate, Release
@@ -58,6 +59,8 @@ def default_pod(pod: Pod, release: Release) -> Pod:
 
     If nothing is missing it is the very same pod, so that a large list is not held twice.
     """
+    if _is_stored(pod):
+        return pod
     spec, pod_level = pod.spec, pod.spec.resources
     if pod_level is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
         spec = with_containers(spec, _requests_from_limits)
@@ -71,14 +74,30 @@ def default_pod(pod: Pod, release: Release) -> Pod:
     return _changed(pod, spec=spec, status=_rounded_status(pod.status))
 
 
+def _is_stored(pod: Pod) -> bool:
+    """Return whether nothing is missing or too fine, as in nearly every pod that a server sends."""
+    for container in all_containers(pod):
+        requests, limits = container.resources.requests, container.resources.limits
+        if limits is not None and not (requests is not None and limits.keys() <= requests.keys()):
+            return False
+        if not container.resources.is_whole_milli:
+            return False
+    spec, status = pod.spec, pod.status
+    parts = [spec.overhead, status.allocated_resources, status.resources]
+    for of_container in status.every_container:
+        parts += of_container.allocated_resources, of_container.resources
+    return spec.resources is None and all(part is None or part.is_whole_milli for part in parts)
+
+
 S = TypeVar("S", bound=msgspec.Struct)
 
 
 def _changed(value: S, **fields: object) -> S:
     """Return a struct with these fields; the very same one if they are its own."""
-    if all(getattr(value, name) is field for name, field in fields.items()):
-        return value
-    return msgspec.structs.replace(value, **fields)
+    for name, field in fields.items():
+        if getattr(value, name) is not field:
+            return msgspec.structs.replace(value, **fields)
+    return value
 
 
 def _each(values: tuple[S, ...] | None, change: Callable[[S], S]) -> tuple[S, ...] | None:
@@ -92,7 +111,9 @@ def _each(values: tuple[S, ...] | None, change: Callable[[S], S]) -> tuple[S, ..
 def with_containers(spec: PodSpec, change: Callable[[Container], Container]) -> PodSpec:
     """Return the spec with its app and init containers changed."""
     containers, init_containers = _each(spec.containers, change), _each(spec.init_containers, change)
-    return _changed(spec, containers=containers, init_containers=init_containers)
+    if containers is spec.containers and init_containers is spec.init_containers:
+        return spec
+    return msgspec.structs.replace(spec, containers=containers, init_containers=init_containers)
 
 
 def _requests_from_limits(container: Container) -> Container:
@@ -163,12 +184,14 @@ def _rounded(resources: ResourceList | None) -> ResourceList | None:
 
 
 def _rounded_requirements(resources: ResourceRequirements | None) -> ResourceRequirements | None:
-    if resources is None:
-        return None
-    return _changed(resources, requests=_rounded(resources.requests), limits=_rounded(resources.limits))
+    if resources is None or resources.is_whole_milli:
+        return resources
+    return ResourceRequirements(requests=_rounded(resources.requests), limits=_rounded(resources.limits))
 
 
 def _rounded_container(container: Container) -> Container:
+    if container.resources.is_whole_milli:
+        return container
     return _changed(container, resources=_rounded_requirements(container.resources))
 
 

@@ -157,6 +157,12 @@ class ResourceRequirements(ApiStruct, frozen=True):
     requests: ResourceList | None = None
     limits: ResourceList | None = None
 
+    @property
+    def is_whole_milli(self) -> bool:
+        """Return whether no quantity is finer than milli."""
+        requests, limits = self.requests, self.limits
+        return (requests is None or requests.is_whole_milli) and (limits is None or limits.is_whole_milli)
+
 
 NO_RESOURCES: Final = ResourceRequirements()
 

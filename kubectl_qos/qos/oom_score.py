@@ -6,7 +6,9 @@ Sources: pkg/kubelet/qos/policy.go and helpers.go (GetContainerOOMScoreAdjust), 
 """
 
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from kubectl_qos.errors import UnknownFact
 from kubectl_qos.k8s.defaulting import SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL
@@ -57,7 +59,7 @@ def least_request(adj: int, capacity: int) -> int:
     return 0 if adj >= BEST_EFFORT_ADJ - 1 else -(-(1000 - adj) * capacity // 1000)
 
 
-class AdjSteps(NamedTuple):
+class AdjSteps(msgspec.Struct, frozen=True):
     """An oom_score_adj with the steps to it. Memory in bytes.
 
     `raw` is the formula's result before the sidecar rule and the clamps (None if no formula applies);
