@@ -13,27 +13,12 @@ from kubectl_qos.edit.goals import Obstacle, ObstacleReason
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.priorities import Inversion, Move, priority_of
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present import next_death
+from kubectl_qos.present import fix_sentences as of_fixes
+from kubectl_qos.present import next_death, report
 from kubectl_qos.present.findings import obstacle_sentence
-from kubectl_qos.present.fix_sentences import (
-    basis_notes,
-    ended_notes,
-    fix_sentence,
-    kubelet_notes,
-    unfixed_sentence,
-    unmeasured,
-)
 from kubectl_qos.present.output import row_values
 from kubectl_qos.present.pod_columns import VALUE_COLUMNS
 from kubectl_qos.present.priorities import move_sentence, notes
-from kubectl_qos.present.report import (
-    TimelineEntry,
-    clock,
-    others_sentence,
-    prevention_sentence,
-    summary,
-    timeline,
-)
 from kubectl_qos.present.values import ClusterValues, Document, OfCluster, TextChange, Values, copied
 from kubectl_qos.present.values.changes import (
     EditValues,
@@ -141,10 +126,14 @@ def fix_list_values(fixes: FixList) -> FixListValues:
     return FixListValues(
         items=tuple(fix_values(number, fix) for number, fix in enumerate(fixes.fixes, start=1)),
         unfixed=tuple(map(unfixed_values, fixes.unfixed)),
-        notes=(*filter(None, [unmeasured(fixes)]), *ended_notes(fixes), *basis_notes(fixes)),
+        notes=(
+            *filter(None, [of_fixes.unmeasured(fixes)]),
+            *of_fixes.ended_notes(fixes),
+            *of_fixes.basis_notes(fixes),
+        ),
         kubelet=None
         if kubelet is None
-        else copied(KubeletValues, kubelet, assumptions=tuple(kubelet_notes(kubelet))),
+        else copied(KubeletValues, kubelet, assumptions=tuple(of_fixes.kubelet_notes(kubelet))),
     )
 
 
@@ -171,7 +160,7 @@ def fix_values(number: int, fix: Fix) -> FixValues:
         requested_bytes=fix.more_bytes,
         node_fit=fit_values(fix.preview),
         evidence=copied(FixEvidence, fix.evidence),
-        message=fix_sentence(fix),
+        message=of_fixes.fix_sentence(fix),
     )
 
 
@@ -182,7 +171,7 @@ def _edits(pod: Pod, edits: tuple[Edit, ...]) -> tuple[EditValues, ...]:
 def unfixed_values(unfixed: Unfixed) -> UnfixedValues:
     """Return a death without a fix."""
     death = death_values(DeathRow(unfixed.node, unfixed.death))
-    return UnfixedValues(death=death, reason=unfixed.reason, message=unfixed_sentence(unfixed))
+    return UnfixedValues(death=death, reason=unfixed.reason, message=of_fixes.unfixed_sentence(unfixed))
 
 
 class InversionValues(Values, frozen=True, kw_only=True):
@@ -303,7 +292,7 @@ class IncidentReportValues(Document, frozen=True, kw_only=True, tag="IncidentRep
     time: str
     since_time: str | None
     summary: str
-    timeline: tuple[TimelineEntry, ...]
+    timeline: tuple[report.TimelineEntry, ...]
     kills: tuple[KillValues, ...]
     deaths: tuple[IncidentDeath, ...]
     next: tuple[DeathValues, ...]
@@ -318,10 +307,10 @@ def incident_values(incident: Incident) -> IncidentReportValues:
     return IncidentReportValues(
         object=ObjectValues(kind, namespace or None, name, None) if name else None,
         cluster=incident.source,
-        time=clock(incident.now),
-        since_time=clock(incident.since) if incident.since is not None else None,
-        summary=" ".join(summary(incident)),
-        timeline=timeline(incident),
+        time=report.clock(incident.now),
+        since_time=report.clock(incident.since) if incident.since is not None else None,
+        summary=" ".join(report.summary(incident)),
+        timeline=report.timeline(incident),
         kills=tuple(map(kill_values, incident.kills)),
         deaths=tuple(_death(death, incident) for death in incident.deaths),
         next=tuple(map(death_values, coming.rows)),
@@ -335,12 +324,12 @@ def _death(death: Death, incident: Incident) -> IncidentDeath:
     before = row_values(death.row, VALUE_COLUMNS) if death.state_time and death.row is not None else None
     return IncidentDeath(
         kills=tuple(map(incident.kills.index, (death.kill, *death.earlier))),
-        others=others_sentence(death) or None,
+        others=report.others_sentence(death) or None,
         rivals=tuple(row_values(row, VALUE_COLUMNS) for row in death.rivals),
         state_time=death.state_time or None,
         before=before,
         fix=fix_values(1, death.fix) if death.fix is not None else None,
         unfixed=unfixed_values(death.unfixed) if death.unfixed is not None else None,
         fix_time=death.fix_time or None,
-        prevention=prevention_sentence(death) or None,
+        prevention=report.prevention_sentence(death) or None,
     )
