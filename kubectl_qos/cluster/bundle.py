@@ -144,6 +144,12 @@ class BundleFacts(_Written, frozen=True, kw_only=True):
     kernel_logs: tuple[KernelLog, ...]
 
 
+_OF_SNAPSHOT: Final = (
+    *("server_version", "at", "pressure", "node_usage", "node_swap", "shortages", "kubelets"),
+)
+"""The facts that are fields of the snapshot, too."""
+
+
 class Contents(NamedTuple):
     """The content of a bundle: its facts, and its objects as plain JSON."""
 
@@ -179,22 +185,16 @@ def collect(
         taken=taken,
         from_files=source.is_from_files,
         namespace=scope.namespace or source.default_namespace,
-        server_version=snapshot.server_version,
-        at=snapshot.at,
         over=snapshot.history.over,
         stat=snapshot.history.stat,
         pods=tuple(_pod_facts(snapshot, pods)),
-        pressure=snapshot.pressure,
-        node_usage=snapshot.node_usage,
-        node_swap=snapshot.node_swap,
-        shortages=snapshot.shortages,
-        kubelets=snapshot.kubelets,
         overrides=snapshot.overrides,
         missing=plain.missing,
         autoscalers_missing=snapshot.missing[len(plain.missing) :],
         events_of_nodes=events.of_nodes,
         events_missing=events.missing,
         kernel_logs=tuple(structs.replace(log, first_line="") for log in kernel_logs),
+        **{name: getattr(snapshot, name) for name in _OF_SNAPSHOT},
     )
     objects: list[tuple[str, ApiStruct]] = [
         *(("Pod", pod) for pod in pods if pod.kind == "Pod"),
@@ -318,18 +318,15 @@ class BundleSource(FileSource):
             facts.over,
             facts.stat,
         )
+        same = {name: getattr(facts, name) for name in _OF_SNAPSHOT}
+        same |= {} if self.has_usage else {"pressure": {}, "node_usage": {}}
+        same |= {} if self._configz else {"kubelets": {}}
         return replace(
             whole,
             usage={key: pod.usage for key, pod in by_pod.items() if pod.usage is not None},
-            kubelets=facts.kubelets if self._configz else {},
             missing=tuple(gap for gap in facts.missing if self.has_usage or "memory usage" not in gap.what),
-            server_version=facts.server_version,
-            pressure=facts.pressure if self.has_usage else {},
-            node_usage=facts.node_usage if self.has_usage else {},
-            node_swap=facts.node_swap,
-            shortages=facts.shortages,
             history=history,
-            at=facts.at,
+            **same,
         )
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:

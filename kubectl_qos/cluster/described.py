@@ -26,6 +26,8 @@ MORE: Final = "kubectl get pods,nodes,events -A -o json"
 PODS_OF_NODE: Final = b"Non-terminated Pods:"
 """The heading under which the description of a node has the requests of its pods."""
 _UNKNOWN_NAME: Final = "<unknown>"
+_UNNAMED: Final = {"name": _UNKNOWN_NAME}
+_ON_A_NODE: Final = {"nodeName": _UNKNOWN_NAME}
 _TEXT: Final = re.compile(
     r"^ *(?:(?:Last )?State: +(?:Terminated|Waiting|Running)$|Name: {2,}\S.*\n[A-Z][\w ]{2,40}: "
     r"|Reason: +(?:Evicted|Preempting)$"
@@ -216,8 +218,9 @@ def _pod_alone(text: str) -> dict[str, Any] | None:
     return _pod_of_status(status) if is_status else None
 
 
-def _pod_of_status(status: dict[str, Any]) -> dict[str, Any]:
-    metadata, spec = {"name": _UNKNOWN_NAME}, {"nodeName": _UNKNOWN_NAME}
+def _pod_of_status(
+    status: dict[str, Any], metadata: Mapping[str, str] = _UNNAMED, spec: Mapping[str, Any] = _ON_A_NODE
+) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
 
@@ -225,17 +228,14 @@ def _evicted_alone(text: str) -> Iterator[dict[str, Any]]:
     """Yield the pods of a text that has only what their kubelet said as it evicted them."""
     metadata = {"name": _UNKNOWN_NAME, **dict(_NAMED.findall(text)[::-1])}
     for resource, namespace, name in _LOGGED.findall(text):
-        status = {
-            "phase": "Failed",
-            "reason": "Evicted",
-            "message": f"The node was low on resource: {resource}.",
-        }
-        yield _pod_of_status(status) | {"metadata": {"namespace": namespace, "name": name}}
-    for reason, message in dict.fromkeys(
-        (why, match[0]) for why, form in _SAID for match in form.finditer(text)
-    ):
-        pod = _pod_of_status({"phase": "Failed", "reason": reason, "message": message})
-        yield pod | {"metadata": metadata}
+        yield _evicted({"namespace": namespace, "name": name}, f"The node was low on resource: {resource}.")
+    said = dict.fromkeys((why, match[0]) for why, form in _SAID for match in form.finditer(text))
+    for reason, message in said:
+        yield _evicted(metadata, message, reason)
+
+
+def _evicted(metadata: Mapping[str, str], message: str, reason: str = "Evicted") -> dict[str, Any]:
+    return _pod_of_status({"phase": "Failed", "reason": reason, "message": message}, metadata)
 
 
 def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
@@ -252,7 +252,7 @@ def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
         state = "lastState" if where.lower().startswith("last") else "state"
         status = {"name": names.get("container.name", UNKNOWN_CONTAINER), state: {"terminated": end}}
         status |= {"containerID": names.get("id", "")}
-        yield _pod_of_status({"phase": "Running", "containerStatuses": [status]}) | {"metadata": metadata}
+        yield _pod_of_status({"phase": "Running", "containerStatuses": [status]}, metadata)
 
 
 def _end(text: str) -> dict[str, Any] | None:
@@ -389,13 +389,14 @@ def _listed_pod(row: Mapping[str, str], message: str) -> dict[str, Any]:
     """Return a pod as kubectl get pods shows it: of a killed container neither its name nor its exit code."""
     reason = row["STATUS"].removeprefix("Init:")
     end = {"name": UNKNOWN_CONTAINER, "state": {"terminated": {"reason": reason, "exitCode": UNKNOWN_EXIT}}}
-    evicted = {"phase": "Failed", "reason": reason, "message": message}
-    status: dict[str, Any] = {"containerStatuses": [end]} if reason == "OOMKilled" else evicted
     metadata = {"name": row["NAME"], "namespace": row.get("NAMESPACE", "")}
-    return _pod_of_status(status) | {
-        "metadata": metadata,
-        "spec": {"nodeName": row.get("NODE", _UNKNOWN_NAME)},
-    }
+    is_killed = reason == "OOMKilled"
+    pod = (
+        _pod_of_status({"containerStatuses": [end]}, metadata)
+        if is_killed
+        else _evicted(metadata, message, reason)
+    )
+    return pod | {"spec": {"nodeName": row.get("NODE", _UNKNOWN_NAME)}}
 
 
 def _described_event(fields: _Fields) -> dict[str, Any]:
@@ -449,14 +450,12 @@ def _summed_pod(row: Mapping[str, str], node: str) -> dict[str, Any]:
             if Quantity.parse(limit) < Quantity.parse(resources["requests"].get(resource, "0")):
                 del resources["limits"][resource]
     state = "waiting" if row["NAMESPACE"] == "kube-system" else "running"
-    status = {"name": UNKNOWN_CONTAINER, "state": {state: {}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": row["NAME"], "namespace": row["NAMESPACE"]},
-        "spec": {"nodeName": node, "containers": [{"name": UNKNOWN_CONTAINER, "resources": resources}]},
-        "status": {"phase": "Running", "containerStatuses": [status]},
-    }
+    containers = [{"name": UNKNOWN_CONTAINER, "resources": resources}]
+    return _pod_of_status(
+        {"phase": "Running", "containerStatuses": [{"name": UNKNOWN_CONTAINER, "state": {state: {}}}]},
+        {"name": row["NAME"], "namespace": row["NAMESPACE"]},
+        {"nodeName": node, "containers": containers},
+    )
 
 
 def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
@@ -488,13 +487,8 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
         "qosClass": fields["QoS Class"].value,
         "conditions": _conditions(fields),
     } | {f"{kind}Statuses": [_status(*pair) for pair in group.items()] for kind, group in groups.items()}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": involved["name"], "namespace": involved["namespace"]},
-        "spec": spec,
-        "status": status,
-    }
+    metadata = {field: involved[field] for field in ("name", "namespace")}
+    return _pod_of_status(status, metadata, spec)
 
 
 def _has_resources(container: _Fields) -> bool:

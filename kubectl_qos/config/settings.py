@@ -289,20 +289,14 @@ _Colour = Annotated[
 ]
 
 
-class _Theme(StrictStruct, frozen=True):
-    start: str = msgspec.field(name="from", default="qos-dark")
-    background: _Colour = ""
-    foreground: _Colour = ""
-    primary: _Colour = ""
-    secondary: _Colour = ""
-    accent: _Colour = ""
-    warning: _Colour = ""
-    error: _Colour = ""
-    success: _Colour = ""
-    surface: _Colour = ""
-    panel: _Colour = ""
-    cursor: _Colour = ""
-    flash: _Colour = ""
+_COLOURS: Final = (
+    *("background", "foreground", "primary", "secondary", "accent", "warning", "error", "success"),
+    *("surface", "panel", "cursor", "flash"),
+)
+_START: Final = ("start", str, msgspec.field(name="from", default="qos-dark"))
+_Theme = msgspec.defstruct(
+    "_Theme", [_START, *((name, _Colour, "") for name in _COLOURS)], bases=(StrictStruct,), frozen=True
+)
 
 
 class _CommandSettings(msgspec.Struct, frozen=True):
