@@ -8,14 +8,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Final, NamedTuple
 
-from kubectl_qos.analysis.pod_facts import (
-    PodFacts,
-    limit_in_loop,
-    limit_that_killed,
-    limit_with_hidden_kill,
-    may_hide_kill,
-    missed_peak,
-)
+from kubectl_qos.analysis import pod_facts
 from kubectl_qos.errors import QosError, first_few
 from kubectl_qos.k8s.events import NOT_ONLY_MEMORY, Event, EventList
 from kubectl_qos.k8s.objects import ContainerStateTerminated, ContainerStatus, Pod
@@ -36,7 +29,7 @@ from kubectl_qos.qos.restart import is_refused, oom_at_start, oom_loops
 
 
 def history_section(
-    pod: Pod, facts: PodFacts, snapshot: Snapshot, now: datetime, logs: Sequence[KernelLog]
+    pod: Pod, facts: pod_facts.PodFacts, snapshot: Snapshot, now: datetime, logs: Sequence[KernelLog]
 ) -> Section | None:
     """Return what the status of a pod, and kernel logs, say of its past; None if they say nothing."""
     prediction, usage, ends_by_log = facts.prediction, facts.usage, _ends_by_log(pod, snapshot, logs)
@@ -161,7 +154,7 @@ _MOST_CONTAINERS: Final = 5
 
 def hidden_kill(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
     """Say that the end of a container that restarts with a limit can hide an OOM kill, else return ""."""
-    if not (limit := limit_with_hidden_kill(pod, status, usage, release)):
+    if not (limit := pod_facts.limit_with_hidden_kill(pod, status, usage, release)):
         return ""
     code = status.ends[0].exit_code
     return f"exit code {code} does not rule out an OOM kill at its limit of {binary(limit)}: {SUPERVISOR}"
@@ -174,8 +167,10 @@ def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
         for pod in pods
         for status in pod.status.every_container
         # The setup of a node takes half a millisecond to build.
-        if may_hide_kill(status)
-        and limit_with_hidden_kill(pod, status, snapshot.usage_of(pod), snapshot.setup(pod.node_name).release)
+        if pod_facts.may_hide_kill(status)
+        and pod_facts.limit_with_hidden_kill(
+            pod, status, snapshot.usage_of(pod), snapshot.setup(pod.node_name).release
+        )
     ]
     if names:
         s = "s" if len(names) == 1 else ""
@@ -184,7 +179,7 @@ def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
 
 def peak_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
     """Say that samples of a running container miss a peak: it was OOMKilled at this limit; else return ""."""
-    share = missed_peak(pod, status, usage, release)
+    share = pod_facts.missed_peak(pod, status, usage, release)
     if share is None:
         return ""
     times = count(status.restart_count, "restart")
@@ -209,7 +204,7 @@ def loop_notes(
 
 
 def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], release: Release) -> str:
-    limit, waiting = limit_in_loop(pod, status, release), status.state and status.state.waiting
+    limit, waiting = pod_facts.limit_in_loop(pod, status, release), status.state and status.state.waiting
     if not limit:
         return _running_text(pod, status, usage.get(pod.key), release)
     restarts = count(status.restart_count, "restart")
@@ -225,7 +220,7 @@ def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsag
 
 
 def _running_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
-    killed = limit_that_killed(pod, status, usage, release)
+    killed = pod_facts.limit_that_killed(pod, status, usage, release)
     if killed:
         restarts = count(status.restart_count, "restart")
         return f"was OOMKilled ({restarts}), and runs again with a limit of {binary(killed)}: kubectl qos fix"

@@ -7,14 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.pod_table import PodRow
-from kubectl_qos.edit.compare import (
-    NodeReplicas,
-    RankChange,
-    cheapest_changes,
-    deaths_at_moments,
-    is_reached,
-    moments,
-)
+from kubectl_qos.edit import compare
 from kubectl_qos.edit.preview import Effects, When
 from kubectl_qos.edit.strategy import replaced_pods, rollout_plan
 from kubectl_qos.k8s.objects import Json, Pod
@@ -33,7 +26,7 @@ _AFTER: Final = "after"
 
 def heading(effects: Effects, when: When | None) -> str:
     """Return the heading of a step: `before` (None) and `after`, or `at once` and `when c restarts`."""
-    steps = moments(effects)
+    steps = compare.moments(effects)
     if when is None:
         return "before" if steps else "now"
     if when is When.NOW:
@@ -51,13 +44,13 @@ class MomentRow(NamedTuple):
 
 def moment_table(effects: Effects) -> tuple[tuple[str, ...], list[MomentRow]]:
     """Return headings and rows: class, ranks and each container's numbers, at present and at each moment."""
-    when = moments(effects)
+    when = compare.moments(effects)
     return tuple(heading(effects, at) for at in (None, *when)), list(_rows(effects, when))
 
 
 def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
     def row(label: str, before: object, after: object, since: When, suffix: str = "") -> MomentRow:
-        values = (before, *(after if is_reached(since, at) else before for at in when))
+        values = (before, *(after if compare.is_reached(since, at) else before for at in when))
         cells = tuple(UNKNOWN if value is None else f"{value}{suffix}" for value in values)
         is_moved = isinstance(before, int) and isinstance(after, int) and before != after
         return MomentRow(label, cells, f"{after - before:+d}" if is_moved else "")  # type: ignore[operator]
@@ -65,7 +58,7 @@ def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
     yield row("class", effects.before.qos_class.value, effects.after.qos_class.value, effects.when)
     ranks = [effects.rank_before]
     for at in when:
-        is_last = is_reached(effects.rank_when, at)
+        is_last = compare.is_reached(effects.rank_when, at)
         ranks.append(effects.rank_after if is_last else effects.rank_now)
     of = f" of {effects.ranked}"
     yield MomentRow("kill rank", tuple(UNKNOWN if rank is None else f"{rank}{of}" for rank in ranks))
@@ -81,11 +74,11 @@ def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
 
 def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_GROWTH) -> Section | None:
     """Show the nearest deaths of a changed pod's node, before and from each step on; None if unknown."""
-    moments = deaths_at_moments(effects, own_bytes, growth)
-    if not moments:
+    at_moments = compare.deaths_at_moments(effects, own_bytes, growth)
+    if not at_moments:
         return None
     steps: dict[str, str] = {}
-    for at in moments:
+    for at in at_moments:
         steps.setdefault(first_death(at.state, effects.before.pod), heading(effects, at.when))
     answer, last = f"of this pod {f' {ARROW} '.join(steps)}", [*steps.values()][-1]
     if len(steps) == 1:
@@ -97,7 +90,7 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
         end = "could not start within its limit" if loop.never_ran else "was OOMKilled, and may be again"
         lines.append(f"{escape(loop.container)} uses nothing while it waits for its next start; it {end}")
     shown = set[NextDeath]()
-    for at in moments:
+    for at in at_moments:
         since_then = heading(effects, at.when)
         new = [_death(death) for death in at.deaths if death not in shown]
         rest = ["the others as before"] if len(new) < len(at.deaths) else []
@@ -106,12 +99,12 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
         later = [f"{distance(death)} {killer_words(death)}{turn(death)}" for death in in_turn]
         lines += [f"of this pod {since_then}: {'; '.join(later)}"] if later else []
         shown = {*at.deaths, *at.of_pod}
-    return Section("Next death", answer, sentences(*lines), changed=len(moments) > 1)
+    return Section("Next death", answer, sentences(*lines), changed=len(at_moments) > 1)
 
 
 def goal_limits(effects: Effects, own_bytes: int | None, growth: Growth = NO_GROWTH) -> Iterator[str]:
     """Say that a limit of its own kills a pod before its kill rank counts, and how little keeps that rank."""
-    later = deaths_at_moments(effects, own_bytes, growth)
+    later = compare.deaths_at_moments(effects, own_bytes, growth)
     first = next(iter(later[-1].of_pod), None) if later else None
     if first is not None and not first.killer.is_node_wide:
         yield f"it still dies before the node is full: {distance(first)} {killer_words(first)}"
@@ -159,7 +152,7 @@ MOST_NODES: Final = 10
 """How many nodes of a workload are shown: the JSON has the rest."""
 
 
-def replicas_section(nodes: Sequence[NodeReplicas]) -> Section:
+def replicas_section(nodes: Sequence[compare.NodeReplicas]) -> Section:
     """Show the kill ranks of a workload's pods and the next deaths, by node."""
     pods = sum(len(node.effects) for node in nodes)
     shown = tuple(
@@ -173,14 +166,14 @@ def replicas_section(nodes: Sequence[NodeReplicas]) -> Section:
     return Section("Pods", answer, sentences(*lines), shown, any(change.changed for change in shown))
 
 
-def _ranks(node: NodeReplicas) -> tuple[list[int], list[int]]:
+def _ranks(node: compare.NodeReplicas) -> tuple[list[int], list[int]]:
     """Return the ranks of the workload's pods on a node, before and after."""
     before = [effects.rank_before for effects in node.effects]
     after = [effects.rank_after for effects in node.effects]
     return sorted(filter(None, before)), sorted(filter(None, after))
 
 
-def _node_changes(node: NodeReplicas, *, is_first: bool) -> Iterator[ValueChange]:
+def _node_changes(node: compare.NodeReplicas, *, is_first: bool) -> Iterator[ValueChange]:
     name, (old, new) = escape(node.setup.node.name), _ranks(node)
     if old and new:
         label = "kill rank" if len(new) == 1 else "kill ranks"
@@ -201,7 +194,7 @@ def _node_changes(node: NodeReplicas, *, is_first: bool) -> Iterator[ValueChange
         yield ValueChange(f"{name}: next death", *(_death(first) for first, *_ in deaths))
 
 
-def rollout_section(nodes: Sequence[NodeReplicas], workload: Json) -> Section | None:
+def rollout_section(nodes: Sequence[compare.NodeReplicas], workload: Json) -> Section | None:
     """Compare the extra and missing pods of a rollout with the room on the nodes that run them."""
     if replaced_pods(str(workload.get("kind")), workload) == 0:
         return None
@@ -229,12 +222,12 @@ def cheapest_section(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> Sectio
         return Section("Where to change it", lines=sentences(OF_FILE))
     if row is None or row.rank is None or pod.kind != "Pod":
         return None
-    changes = (_change_line(pod, change) for change in cheapest_changes(pod, snapshot))
+    changes = (_change_line(pod, change) for change in compare.cheapest_changes(pod, snapshot))
     lines = {line.text: line for line in changes}  # the last one of the same does most
     return Section("Cheapest changes for a full node", lines=tuple(lines.values())) if lines else None
 
 
-def _change_line(pod: Pod, change: RankChange) -> Line:
+def _change_line(pod: Pod, change: compare.RankChange) -> Line:
     effects, outlived = change.effects, change.outlives
     what = "is Guaranteed" if outlived is None else f"outlives {full_name(outlived.namespace, outlived.name)}"
     when = effect_moment(effects, effects.rank_when)
