@@ -86,7 +86,7 @@ def test_a_reader_that_went_away_is_no_error(tmp_path: Path) -> None:
 
 def test_a_reader_that_reads_one_line_of_many(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    path.write_text(json.dumps({"kind": "List", "items": [pod(f"p{number}") for number in range(5000)]}))
+    path.write_text(json.dumps({"kind": "List", "items": [pod(f"p{number}") for number in range(1500)]}))
     process = started(tmp_path, "top", "-f", path)
     assert process.stdout is not None
     assert process.stdout.readline().startswith(b"RANK")

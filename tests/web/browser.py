@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -158,11 +157,6 @@ class Page:
             deviceScaleFactor=1,
             mobile=False,
         )
-
-    async def picture(self, path: Path) -> None:
-        """Save what is seen as a PNG."""
-        done = await self.do("Page.captureScreenshot")
-        await asyncio.to_thread(path.write_bytes, base64.b64decode(done["data"]))
 
 
 @asynccontextmanager
