@@ -123,31 +123,18 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
             fields["evictionSoftGracePeriod"] = {**kubelet.eviction_soft_grace_period, **grace}
     if not fields or not evicts_first(after, growth_bytes):
         return None
-    return _built(model, after, fields, growth_bytes, reserved, least)
-
-
-def _built(
-    model: NodeModel,
-    after: NodeModel,
-    fields: Mapping[str, Any],
-    growth_bytes: int,
-    reserved: int,
-    least: int,
-) -> KubeletFix:
-    node = after.setup.node
-    before, left = schedulable_bytes(model.setup.node) or 0, schedulable_bytes(node) or 0
-    capacity = node.memory_capacity_bytes or 0
+    left = schedulable_bytes(after.setup.node) or 0
     living = (model.recreated(pod) for pod in model.pods if not pod.is_terminal)
-    requested = sum(pod_requests(pod, model.setup.release).get(MEMORY, ZERO).value() for pod in living)
+    requested = sum(pod_requests(pod, setup.release).get(MEMORY, ZERO).value() for pod in living)
     return KubeletFix(
-        before=model.setup,
+        before=setup,
         setup=after.setup,
         fields=fields,
         growth_bytes=growth_bytes,
-        own_bytes=model.own_bytes or 0,
+        own_bytes=own_bytes,
         reserved_bytes=reserved,
         threshold_bytes=threshold_bytes(after.setup.kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity),
         least_bytes=least,
-        cost_bytes=max(before - left, 0),
+        cost_bytes=max((schedulable_bytes(setup.node) or 0) - left, 0),
         missing_bytes=max(requested - left, 0) if left else 0,
     )
