@@ -5,7 +5,7 @@ pod the steps of a change: when values change, the kill order around the pod, an
 the template itself (preview.py), and the rollout that recreates pods (strategy.py).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -274,10 +274,17 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
     )
     effects = build_effects(zip(old, new, strict=True), before, after)
     effects.sort(key=lambda pod: pod.rank_before or len(before.pods) + 1)
-    own, growth = snapshot.own_bytes(name), growth_on(snapshot, name)
-    (deaths_before, own_deaths_before), (deaths_after, own_deaths_after) = (
-        _deaths(ranking, setup, own, keys, growth) for ranking in (before, after)
-    )
+
+    def deaths(ranking: Ranking) -> tuple[tuple[NextDeath, ...], tuple[NextDeath, ...]]:
+        """Return all deaths that may come on the node, and those of these pods."""
+        try:
+            state = ranked_node_state(ranking, setup, own_bytes=snapshot.own_bytes(name)).require_capacity()
+        except InputError:
+            return (), ()
+        state = replace(state, growth=growth_on(snapshot, name))
+        return tuple(next_deaths(state)), tuple(deaths_of(state, keys))
+
+    (deaths_before, own_deaths_before), (deaths_after, own_deaths_after) = deaths(before), deaths(after)
     return NodeReplicas(
         setup,
         tuple(effects),
@@ -288,18 +295,6 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
         _room(new[0].pod, map(desired_pod, [*others, *pods]), setup),
         _room(new[0].pod, map(desired_pod, others), setup),
     )
-
-
-def _deaths(
-    ranking: Ranking, setup: NodeSetup, own_bytes: int | None, keys: Collection[PodKey], growth: Growth
-) -> tuple[tuple[NextDeath, ...], tuple[NextDeath, ...]]:
-    """Return all deaths that may come on a node, and those of these pods."""
-    try:
-        state = ranked_node_state(ranking, setup, own_bytes=own_bytes).require_capacity()
-        state = replace(state, growth=growth)
-    except InputError:
-        return (), ()
-    return tuple(next_deaths(state)), tuple(deaths_of(state, keys))
 
 
 def _room(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> int | None:
