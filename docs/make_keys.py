@@ -9,7 +9,9 @@ from kubectl_qos.tui.actions import BindingGroup, Keys, actions_in_group
 
 PAGE = Path(__file__).parent / "keys.md"
 TITLE = "# Keys of the terminal UI"
-NEEDS = "Needs: the terminal UI: `kubectl qos`, or `kubectl qos --demo`."
+NEEDS = """Needs: the terminal UI: `kubectl qos`, or `kubectl qos --demo`.
+
+[`keys`](configuration.md#keys) in the settings takes the names."""
 
 
 def page() -> str:
@@ -21,7 +23,7 @@ def _lines() -> Iterator[str]:
     keys = Keys()
     for group in BindingGroup:
         yield f"\n## {group.value}\n"
-        yield "| key | what it does | name for [keys](configuration.md) |"
+        yield "| key | action | name |"
         yield "|---|---|---|"
         for action in actions_in_group(group):
             shown = " ".join(f"`{key}`" for key in keys.shown(action).split())

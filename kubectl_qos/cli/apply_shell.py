@@ -149,8 +149,10 @@ class ApplyShell(Driver):
             (work, then, pause), self._next = self._next, None
             if timeout and pause and self.elapsed + pause > timeout:
                 raise QosError(
-                    f"timed out waiting for {self._name}: it is changed, last seen as:"
-                    f" {_last_seen(self.state)}",
+                    (
+                        f"timed out waiting for {self._name}: it was changed, last status:"
+                        f" {_last_seen(self.state)}"
+                    ),
                     hint="the change goes on; kubectl qos explain shows its state",
                 )
             if self.state.phase is Phase.FOLLOWING:
@@ -218,7 +220,7 @@ class ApplyShell(Driver):
         except KeyboardInterrupt:
             if self.state.phase is Phase.FOLLOWING:
                 output.note(
-                    f"stopped watching: {request.reference} is changed, last seen as:"
+                    f"stopped watching: {request.reference} was changed, last status:"
                     f" {_last_seen(self.state)}; the change goes on"
                 )
             raise
@@ -240,7 +242,7 @@ class ApplyShell(Driver):
         if not state.is_done and self._is_revert:
             self.history.put(replace(result.entry, message=present.revert_line(progress)))
         elif not state.is_done:
-            words = "but" if progress.settled else "last seen as"
+            words = "but" if progress.settled else "last status"
             raise QosError(f"{self._name} is changed, {words}: {_last_seen(state)}")
         if state.plan is not None:
             if not trial.outcomes:

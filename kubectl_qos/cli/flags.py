@@ -109,7 +109,7 @@ def _add_facts(group: argparse._ArgumentGroup) -> None:
         dest="watch_seconds",
         type=parse_past_seconds,
         metavar="DURATION",
-        help="read the cluster for so long, every 15 seconds, and answer with what grew meanwhile: 30s, 2m",
+        help="sample the cluster for this long, every 15 seconds, and answer with the growth seen: 30s, 2m",
     )
     group.add_argument(
         "--prometheus",
@@ -239,12 +239,12 @@ def add_bundle(parser: argparse.ArgumentParser) -> None:
         "--bundle",
         type=_parse_bundle,
         metavar="FILE.tar.gz",
-        help="also write everything that the answer is based on to FILE.tar.gz, redacted; with -f FILE.tar.gz"
-        " every read-only command then gives the same answers as now",
+        help=(
+            "also write the data behind the answer to FILE.tar.gz, redacted; with -f FILE.tar.gz every"
+            " read-only command then gives the same answers as now"
+        ),
     )
-    add_switch(
-        parser, "--anonymize", help="replace names in the bundle, each word always by the same other word"
-    )
+    add_switch(parser, "--anonymize", help="replace names in the bundle, each name always by the same word")
 
 
 def _parse_bundle(path: str) -> str:
@@ -362,7 +362,7 @@ def add_write_flags(group: argparse._ActionsContainer) -> None:
 
 def add_contexts(parser: argparse.ArgumentParser) -> None:
     """Add --contexts and --all-contexts."""
-    help_ = "ask several clusters: contexts of the kubeconfig, or patterns such as 'prod-*'"
+    help_ = "query several clusters: contexts of the kubeconfig, or patterns such as 'prod-*'"
     add_repeated(parser, "--contexts", metavar="NAME,…", help=help_)
     add_switch(parser, "--all-contexts", help="every cluster of the kubeconfig")
 

@@ -189,7 +189,7 @@ def _replicas_beside(other: Pod | None, workload: Pod, snapshot: Snapshot) -> li
     replicas = replicas_of(workload, snapshot.pods)
     name = reference(workload)
     if not replicas:
-        raise InputError(f"{name} has no pod on a node: only there a pod has a kill rank")
+        raise InputError(f"{name} has no pod on a node, so it has no kill rank")
     if other is None:
         return replicas
     if other in replicas:
@@ -291,8 +291,8 @@ def print_preview(
 
 
 def nothing_to_change(nothing: str, pod: Pod, request: EditRequest, where: str = "") -> str:
-    """Say why nothing is done: `nothing to apply: pod/web has these values already`."""
-    return f"{nothing}: {reference(pod)} {_already(request) or f'has these values already{where}'}"
+    """Say why nothing is done: `nothing to apply: pod/web already has these values`."""
+    return f"{nothing}: {reference(pod)} {_already(request) or f'already has these values{where}'}"
 
 
 def _already(request: EditRequest) -> str:
@@ -458,8 +458,8 @@ def check_possible(effects: Preview, others: Sequence[str], options: SetOptions)
         raise InputError(f"{name}: the kubelet {answer_sentence(effects.outcome)}")
     if effects.strategy_kind is StrategyKind.RECREATE and options.output == "patch":
         raise InputError(
-            f"{name}: a server refuses this patch",
-            hint="save what -o manifest prints, delete the pod and recreate it",
+            f"{name}: the server refuses this patch",
+            hint="save the output of -o manifest, then delete and recreate the pod",
         )
 
 

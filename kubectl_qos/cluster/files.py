@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 _WRITABLE: Final = 0o222
 _CHARTS: Final = "templates of Helm charts are skipped (helm template DIR | kubectl qos check - checks them)"
 _WHOSE_CONFIGZ: Final = (
-    "Warning: the configuration of a kubelet (configz) counts only where the files have one node and one"
-    " configuration: it does not say whose it is"
+    "Warning: the configuration of a kubelet (configz) counts only if the files have one node and one"
+    " configuration: it does not name its node"
 )
 _MOST_NAMES: Final = 3
 _WANTED: Final = "give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json"
-_THEIR_PODS: Final = "a controller makes their pods, and kubectl get pods -A -o json has those"
+_THEIR_PODS: Final = "a controller creates their pods: add the output of kubectl get pods -A -o json"
 _PACKED: Final = ".gz files of a folder are skipped, each needs its own -f"
-_PATCHES: Final = "patches of kustomizations are skipped, which kubectl qos check -k DIR checks"
+_PATCHES: Final = "patches of kustomizations are skipped (kubectl qos check -k DIR checks them)"
 T = TypeVar("T", Pod, NodeObject)
 
 

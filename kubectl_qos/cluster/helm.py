@@ -210,7 +210,7 @@ def build(chart: Chart, files: Files) -> bytes:
     """Build a copy of the chart with these files by `helm template`. Raises InputError."""
     program, name = shutil.which("helm"), files.name(chart.folder)
     if program is None:
-        raise InputError(f"{name} cannot be built: a chart is built by helm, which is not in PATH")
+        raise InputError(f"{name} cannot be built: helm is not in PATH")
     if chart.unknown:
         raise InputError(f"{name} cannot be built: {chart.unknown} is not read")
     with tempfile.TemporaryDirectory(prefix="kubectl-qos-") as folder:

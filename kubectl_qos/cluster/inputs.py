@@ -92,8 +92,8 @@ def read_kustomization(folder: str) -> bytes:
     command = next((words for words in commands if shutil.which(words[0]) is not None), None)
     if command is None:
         raise InputError(
-            "a kustomization is built by kubectl or kustomize, and neither is in PATH",
-            hint="install kubectl, or give what another program has built with -f -",
+            "building a kustomization needs kubectl or kustomize, and neither is in PATH",
+            hint="install kubectl, or pipe the output of another build to -f -",
         )
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
     words = [str(shutil.which(command[0])), command[1], "--", folder]  # `--`: the folder is never a flag

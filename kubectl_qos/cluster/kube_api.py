@@ -216,7 +216,7 @@ class KubeApi:
         what = f"{kind} {name}"
         item = decode_body(decoder, self.client.whole(path, {}), what)
         if item.metadata.name != name:
-            raise decode_error(what, ValueError(f"it is about {item.metadata.name or 'something else'}"))
+            raise decode_error(what, ValueError(f"it is about {item.metadata.name or 'another object'}"))
         return item
 
 

@@ -64,7 +64,9 @@ class WorkingTree:
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder).resolve()
         if not self._folder.is_dir():
-            raise InputError(f"--write {folder}: there is no such folder", hint="name that of a working tree")
+            raise InputError(
+                f"--write {folder}: there is no such folder", hint="name the folder of a working tree"
+            )
         self._files = Files(self._find_root())
         self._kustomizations: list[Path] = []
         self._manifests: list[Path] = []
@@ -194,7 +196,7 @@ class WorkingTree:
         )
         raise InputError(
             f"{what.name} is in no manifest and no kustomization below {self._folder}",
-            hint or "look at its name and namespace, and where its labels say that it comes from",
+            hint or "check its name and namespace, and the source that its labels name",
         )
 
     def _alone(self, pod: Pod, managers: Collection[Manager]) -> Iterator[DeployedSource]:

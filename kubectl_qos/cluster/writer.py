@@ -169,7 +169,7 @@ class Writer:
         conflicts = find_conflicts(request, _pod(request, raw))
         if conflicts:
             raise ConflictError(
-                f"{request.reference} was changed by someone else since it was looked at", conflicts
+                f"{request.reference} was changed by someone else since it was read", conflicts
             )
         return raw
 
@@ -182,7 +182,7 @@ class Writer:
             return ConflictError(f"{error}; {conflict}", conflict.conflicts)
         except QosError:
             return error
-        error.hint = f"the values are unchanged, but something else of the object changed: {DRY_RUN_AGAIN}"
+        error.hint = f"the values are unchanged, but another part of the object changed: {DRY_RUN_AGAIN}"
         return error
 
     def _find_out(

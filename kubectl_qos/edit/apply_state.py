@@ -72,7 +72,7 @@ class UnknownOutcome(QosError):
     """The change may have been made; the message says what was seen since, `entry` is in the history."""
 
     def __init__(self, message: str, entry: Entry) -> None:
-        super().__init__(message, "look at the object before anything else is done; nothing is sent again")
+        super().__init__(message, "check the object first; nothing is sent again")
         self.entry = entry
 
 

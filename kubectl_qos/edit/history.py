@@ -125,7 +125,7 @@ def undo_edits(entry: Entry, pod: Pod, *, uid: str = "") -> tuple[Edit, ...]:
     """Return the edits that restore the previous values, even if someone else changed them since.
 
     `pod` is the object as it is now, for a workload the pod of its template, and `uid` the workload's. Raises
-    QosError if it is another object, or has the previous values already.
+    QosError if it is another object, or already has the previous values.
     """
     name = entry.reference
     if (pod.kind, pod.namespace, pod.name) != (entry.kind, entry.namespace, entry.name):
@@ -140,5 +140,5 @@ def undo_edits(entry: Entry, pod: Pod, *, uid: str = "") -> tuple[Edit, ...]:
         )
     edits = tuple(old for old in entry.before if value_now(pod, old) != old.quantity)
     if not edits:
-        raise QosError(f"nothing to undo: {name} has the previous values already")
+        raise QosError(f"nothing to undo: {name} already has the previous values")
     return edits

@@ -38,8 +38,8 @@ def low_limit_sentence(limit: str, namespace: str, pod: str, container: str, qos
     both = " --requests memory=+1Mi" if qos == QosClass.GUARANTEED else ""
     command = f"kubectl qos set pod/{pod} -n {namespace} -c {container} --limits memory=+1Mi{both}"
     return (
-        f"the memory limit of the whole pod is still {limit} (kubernetes#138760): any resize while the"
-        f" container runs raises it to that of its spec ({command}); a new pod has it too"
+        f"the memory limit of the whole pod is still {limit} (kubernetes#138760): to raise it, resize the"
+        f" container while it runs ({command}), or recreate the pod"
     )
 
 

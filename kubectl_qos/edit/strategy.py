@@ -135,7 +135,7 @@ def _through_template(
         names = ", ".join(injected)
         reason = f"the template of {name} has no container {names}: it is injected into pods"
     elif not (reason := _refusal(edits, preview)) and not needed:
-        reason = f"the template of {name} has these values already"
+        reason = f"the template of {name} already has these values"
         return Strategy(StrategyKind.TEMPLATE, None, reason, is_done=True)
     if reason:
         return Strategy(StrategyKind.TEMPLATE, None, reason)

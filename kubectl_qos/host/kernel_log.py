@@ -169,7 +169,7 @@ def _check_understood(log: KernelLog, title: str) -> None:
             where = f"{title} line {log.unread[0]}"
             raise InputError(f"{where}: part of an OOM report comes after an unknown prefix", hint=_HINT)
     if not log.is_kernel:
-        _, what, hint = other or (None, "text in which no line is the kernel's", _HINT)
+        _, what, hint = other or (None, "text without lines of the kernel", _HINT)
         what = f"it is {what}, and begins with {log.first_line[:60]!r}"
         raise InputError(f"the kernel log {title} is not understood: {what}", hint=hint)
 
@@ -465,7 +465,7 @@ _NO_ENTRIES: Final = "-- No entries --"
 _OTHER_FORMATS: Final = (
     (
         re.compile(r"Name: {2}|.*\bkubectl (?:describe|get)\b|(?:NAMESPACE +)?(?:LAST SEEN |NAME +READY )"),
-        "what kubectl prints",
+        "output of kubectl",
         "give it with -f",
     ),
     (re.compile(r".*[\x00-\x06\ufffd]"), "binary data", _HINT),
@@ -479,7 +479,7 @@ _OTHER_FORMATS: Final = (
     (re.compile(r"---|[A-Za-z]\w*:(?: |$)"), "YAML", "gcloud logging read --format=json"),
     (
         re.compile(r".*(?:Got sys oom event|TaskOOM|Created an OOM event)"),
-        "a log of the kubelet or of its runtime, which repeats OOM kills and not their cause",
+        "a log of the kubelet or of its runtime, which repeats OOM kills but not their cause",
         _HINT,
     ),
     (

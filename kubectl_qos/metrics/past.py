@@ -141,8 +141,10 @@ def read_snapshot(
     if not pods:
         raise InputError(
             f"{store.name} has no {INFO} at {rfc3339(at)}",
-            hint="kube-state-metrics was not scraped then, the store does not go back so far, or a"
-            " --prometheus-selector leaves it out",
+            hint=(
+                "kube-state-metrics was not scraped then, the store does not go back that far, or"
+                " --prometheus-selector excludes it"
+            ),
         )
     stored = {key for raw in (*pods, *nodes) for key in raw.metadata.get("labels", ())}
     for key in sorted(set(keys) - stored):

@@ -163,7 +163,7 @@ class Prometheus:
         if len(clusters) > 1:
             raise InputError(
                 f"{self.name} has series of several clusters: {', '.join(clusters[:8])}",
-                hint=f"--prometheus-selector cluster={clusters[0]} takes those of one",
+                hint=f"--prometheus-selector cluster={clusters[0]} selects one",
             )
         return answer.data.result
 
@@ -176,8 +176,8 @@ class Prometheus:
             )
             return QosError(f"{self.name} refuses this user ({status}): {why}", hint=f"credentials: {where}")
         if not answer.status or status == HTTPStatus.NOT_FOUND:
-            hint = "the URL ends before /api/v1: that of Mimir with /prometheus, of vmselect with /select/0/…"
-            return QosError(f"{self.name} does not answer as Prometheus does ({status}): {why}", hint=hint)
+            hint = "leave /api/v1 out of the URL: Mimir's ends with /prometheus, vmselect's with /select/0/…"
+            return QosError(f"{self.name} does not answer like Prometheus ({status}): {why}", hint=hint)
         is_much = re.search(r"too many (samples|points)|limit|exceed|max(Samples|Series)", why)
         is_late = answer.error_type in {"timeout", "canceled"} or "timeout" in why or "deadline" in why
         hint = _SMALLER_QUERY if is_much or is_late else ""
@@ -261,7 +261,7 @@ def find_store(connection: Connection, matchers: str = "", service: str = "auto"
             elsewhere = elsewhere or f"{namespace}/{name}"
     if elsewhere and service == "auto":
         why = f"service {elsewhere} is labelled as a store of metrics, but a tenant may have labelled it"
-        raise QosError(why, hint=f"--prometheus {elsewhere} takes it nevertheless")
+        raise QosError(why, hint=f"--prometheus {elsewhere} uses it anyway")
     what = "service of this cluster" if service == "auto" else f"service {service}"
     raise QosError(f"no {what} is labelled as Prometheus, Thanos or VictoriaMetrics", hint=_NAME_ONE)
 

@@ -137,7 +137,7 @@ def alternative(state: Apply, *, in_set: bool = False) -> str:
     if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
         return ""
     command = "" if in_set else f"kubectl qos set pod/{state.pod.name}{where} {values} "
-    return f"save what {command}-o manifest prints, delete the pod and recreate it"
+    return f"save the output of {command}-o manifest, then delete and recreate the pod"
 
 
 def unreverted_line(state: Apply) -> str:
@@ -146,7 +146,7 @@ def unreverted_line(state: Apply) -> str:
         return ""
     why = revert_obstacle(state.preview, state.strategy)
     owned = any(strategy.kind is StrategyKind.TEMPLATE for strategy in state.strategies)
-    then = "delete the pod, its owner creates a new one" if owned else "delete the pod and recreate it"
+    then = "delete the pod, its owner creates a new one" if owned else "delete and recreate the pod"
     return f"! cannot revert while a container waits after an OOM kill: {why}; then {then}" if why else ""
 
 
@@ -304,7 +304,7 @@ def write_back_lines(done: WriteBack, pod: Pod, *, dry_run: bool = False) -> lis
     """Say what is or would be written to a working tree, what proves it, and what differs from the pod."""
     name = _written_name(done)
     if not done.edits:
-        return [f"nothing is written: {name} has these values already in {escape(done.source)}"]
+        return [f"nothing is written: {name} already has these values in {escape(done.source)}"]
     places = ", ".join(map(escape, done.places))
     lines = [f"{name} {'would be' if dry_run else 'is'} changed in {places}", *_written_facts(done)]
     lines += kept_lines(done)
@@ -338,7 +338,7 @@ def commit_message(done: WriteBack) -> list[str]:
     values = edits_text(done.pod, done.edits)
     subject = f"{_written_name(done)}: {values}"
     if len(subject) > 72:  # the length that git's own commands show
-        subject = f"{_written_name(done)}: other requests and limits"
+        subject = f"{_written_name(done)}: change requests and limits"
     places = ", ".join(map(escape, done.places))
     return [subject, "", f"{values}, in {places}.", *(f"{fact}." for fact in _written_facts(done))]
 

@@ -131,7 +131,7 @@ def summary(report: Report) -> str:
     levels = [finding.level for finding in findings]
     rules = Counter(finding.rule.id for finding in findings if finding.level is Level.NOTE)
     most = [(rule, notes) for rule, notes in rules.most_common(1) if notes > MOST_NOTES]
-    off = "".join(f"; {notes} are {rule}: --rule {rule}=off leaves them out" for rule, notes in most)
+    off = "".join(f"; {notes} are {rule}: --rule {rule}=off hides them" for rule, notes in most)
     counts = ", ".join(count(levels.count(level), level.value) for level in Level if level in levels)
     waived = f", {len(report.waived)} waived" if report.waived else ""
     errors = f"; {len(report.errors)} could not be read" if report.errors else ""

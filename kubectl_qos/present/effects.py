@@ -46,7 +46,7 @@ def change_section(
     """
     if not edits:
         unfinished = f", but {resize_sentence(pod)}" if is_resizing(pod) else ""
-        why = f"it {already}" if already else "requests and limits have these values already"
+        why = f"it {already}" if already else "requests and limits already have these values"
         return Section("Change", f"none: {why}{unfinished}")
     changes = []
     for edit in edits:
@@ -313,7 +313,7 @@ def _stays_guaranteed(preview: Preview) -> Iterator[str]:
     missing = [edit for edit in both if edit.target not in targets]
     if effects.after.qos_class is not QosClass.GUARANTEED and missing:
         flags = escape(" ".join(as_flags(missing)))
-        yield f"to stay Guaranteed, and change in place, set also {flags}"
+        yield f"to stay Guaranteed and change in place, also set {flags}"
 
 
 OF_FILE: Final = "a static pod comes from a file on its node: change that file"
@@ -351,7 +351,7 @@ def _owner(preview: Preview) -> Iterator[str]:
     kind, _, name = find_workload(preview.before.pod)
     if kind not in {preview.before.pod.kind, STATIC}:
         owner = f"{escape(kind.lower())}/{escape(name)}"
-        yield f"the next pod of {owner} gets the old values again, unless its template changes too"
+        yield f"new pods of {owner} get the old values, unless its template changes too"
 
 
 def comparison_subject(comparison: Comparison, overrides: Iterable[NodeOverride]) -> str:
@@ -402,8 +402,8 @@ _FILE_NOTES: Final = {
         " setting singleProcessOOMKill: true turns that off"
     ),
     "memory.high": (
-        "memory.high: above it the kernel throttles the container, and does not kill; before Linux 5.9"
-        " processes may hang there"
+        "memory.high: above it the kernel throttles the container instead of killing; before Linux 5.9 its"
+        " processes may hang"
     ),
 }
 

@@ -34,10 +34,10 @@ def _ended(details: Details) -> str:
         return f"it could not be started: {reason}"
     code, child = details["exit_code"], ""
     if code is None:
-        return f"{subject} ended with {reason}, and an exit code that is unknown"
+        return f"{subject} ended with {reason}; its exit code is unknown"
     if (details["reason"], code) == ("Unknown", 255):
         # Of containerd (internal/cri/server/restart.go) for a task that is gone when it starts.
-        return f"{subject} ended unseen, as when its node restarts (exit code 255, Unknown)"
+        return f"{subject} ended unobserved, as in a restart of its node (exit code 255, Unknown)"
     if details["reason"] == OOM_KILLED and code != SIGKILLED:
         by = {0: "normally", 143: "by SIGTERM, as on a normal stop"}.get(code, "by itself")
         since = f"at some time since {escape(details['since'])}" if details.get("since") else "in that run"
@@ -97,9 +97,9 @@ def _excess(details: Details) -> str:
     """Say why this pod was evicted first, and which requests would have prevented that."""
     resource, above = escape(details["resource"]), details["above"]
     if resource not in {MEMORY, EPHEMERAL_STORAGE}:
-        return f"nothing requests {resource}: pods go by priority, then by how many they use"
+        return f"pods do not request {resource}: the order is by priority, then by usage"
     priority = f" ({escape(str(details['priority']))})" if details["priority"] is not None else ""
-    order = f"pods above their requests go first, whatever their size, then by priority{priority}"
+    order = f"pods above their requests are evicted first, whatever their size, then by priority{priority}"
     if above is None:
         return f"{order}; kubelets before 1.13 do not say what it used"
     if not above:
@@ -111,12 +111,12 @@ def _excess(details: Details) -> str:
         f"{who} used {in_mi(size)} of {resource}, {in_mi(size - request)} above its request{s}"
         for who, size, request, s in users
     )
-    used += ", by the working set that counts page cache in use" if resource == MEMORY else ""
-    used += "" if details["is_all"] else ", while the kubelet compares the sums of the pod"
+    used += ", by the working set, which includes page cache in use" if resource == MEMORY else ""
+    used += "" if details["is_all"] else ", while the kubelet compares the pod's totals"
     kept = ", ".join(f"{-(-size >> 20)}Mi for {escape(name)}" for name, (size, _) in above.items())
     return (
-        f"{used}: {order}, then by how far above. Requests of {kept}"
-        " would have put it behind all that are above theirs"
+        f"{used}: {order}, then by how far above. Requests of {kept} would have put it behind all pods"
+        " above their requests"
     )
 
 
@@ -130,7 +130,10 @@ _OWN_STORAGE: Final = {
 def _own_storage(details: Details) -> str:
     what = _OWN_STORAGE[details["of"]].format(name=escape(details["name"]), limit=escape(details["limit"]))
     if details["is_memory"]:
-        raised = "raise the sizeLimit, and the memory limit of the container that writes, as it counts there"
+        raised = (
+            "raise the sizeLimit, and the memory limit of the container that writes: the volume counts toward"
+            " it"
+        )
     else:
         raised = f"raise {'the sizeLimit' if details['of'] == 'volume' else 'that limit'}"
     return f"{what}; the node need not be full. Write less there, or {raised}"
@@ -139,8 +142,9 @@ def _own_storage(details: Details) -> str:
 def volume_sentence(volumes: Collection[str]) -> str:
     """Say that volumes in memory outlive a container that is killed at its limit, and what empties them."""
     return (
-        f"what is written to the volume {escape(', '.join(volumes))} is memory: it counts to that limit, and"
-        " stays when the container restarts. If it fills the limit, delete the pod; a sizeLimit prevents it"
+        f"files in the volume {escape(', '.join(volumes))} are memory: they count toward that limit, and"
+        " survive a restart of the container. If they fill the limit, delete the pod; a sizeLimit prevents"
+        " that"
     )
 
 
@@ -156,7 +160,7 @@ def _kernel(details: Details) -> str:
     where = f"{escape(str(details['title']))} {line}" if details["title"] else line
     outcome, why = details.get("outcome"), escape(str(details.get("why") or ""))
     if outcome == "panic":
-        set_again = ": the kubelet sets it to 0 as it starts, so something has set it since"
+        set_again = ": the kubelet sets it to 0 at its start, so something else has set it since"
         return f"the kernel panicked{why}{set_again if 'panic_on_oom' in why else ''} ({where})"
     who = "a process that the log does not name"
     if details["command"] is not None:
@@ -221,18 +225,19 @@ def _neighbours(details: Details) -> str:
 _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.ENDED: _ended,
     Fact.OOM_AT_START: lambda details: (
-        f"the runtime says: {escape(details['words'])}"
-        f"{'' if details['is_named'] else ', as it does where memory runs out'}. To start takes 6Mi to 22Mi,"
-        " by the runtime and its version: choose 32Mi or more"
+        "the runtime says:"
+        f" {escape(details['words'])}{'' if details['is_named'] else ', as it does when memory runs out'}."
+        " Starting takes 6Mi to 22Mi, depending on the runtime and its version: choose 32Mi or more"
     ),
     Fact.OOM_KILLED: "OOMKilled: the runtime counted an OOM kill in its cgroup, at a limit or of the node",
     Fact.INIT_RUNS_AGAIN: (
-        "an OOMKilled init container counts as failed, also with exit code 0: it runs again, and with"
-        " restartPolicy Never the pod fails"
+        "an OOMKilled init container counts as failed, even with exit code 0: it runs again, or the pod"
+        " fails if its restartPolicy is Never"
     ),
     Fact.NOT_COUNTED: (
-        "137 without OOMKilled is a SIGKILL without an OOM kill that the runtime counted: usual on a full"
-        " node, possible at a limit, certain after a failed liveness probe or a stop beyond its grace period"
+        "137 without OOMKilled: SIGKILL, but the runtime counted no OOM kill. Usual on a full node,"
+        " possible at a limit, certain after a failed liveness probe or a stop that exceeded its grace"
+        " period"
     ),
     Fact.EXIT_IS_MADE_UP: "ContainerStatusUnknown: the kubelet lost track of it and fills in exit code 137",
     Fact.POD_ENDED: _quoted("the pod's status says"),
@@ -242,18 +247,19 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         " node.kubernetes.io/memory-pressure"
     ),
     Fact.REFUSED_BY_REQUESTS: (
-        "that compares requests, not usage: with those of the other pods of its node it does not fit"
+        "this compares requests, not usage: its request does not fit beside those of the other pods on its"
+        " node"
     ),
     Fact.EXCESS: _excess,
     Fact.COMES_BACK: (
-        "its DaemonSet creates it again on this node, also under pressure: it can be evicted again and again"
+        "its DaemonSet recreates it on this node even under pressure: it can be evicted again and again"
     ),
     Fact.OWN_STORAGE_LIMIT: _own_storage,
     Fact.EVENT: _event,
     Fact.SYSTEM_OOM_OF_LIMIT: (
-        "kubelet {release} says SystemOOM of kills at a limit too, on kernels from 5.0 on"
+        "kubelet {release} also reports SystemOOM for kills at a limit, on kernels from 5.0 on"
     ),
-    Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: nothing says that the node ran out of memory",
+    Fact.NO_SYSTEM_OOM: "no SystemOOM event at that time: no sign that the node ran out of memory",
     Fact.NO_EVENTS: "the node's events at that time are unknown: it may have run out of memory",
     Fact.BEING_DELETED: "the pod is being deleted, which ends in SIGKILL after its grace period",
     Fact.OWN_LIMIT: "the container's memory limit is {limit_bytes} now",
@@ -263,7 +269,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         *(escape(details[name]) for name in ("namespace", "pod", "container", "class")),
     ),
     Fact.MEMORY_VOLUME: lambda details: volume_sentence(details["volumes"]),
-    Fact.SAME_LIMIT: "the pod's cgroup also has the pause container: with the same limit it is full first",
+    Fact.SAME_LIMIT: "the pod's cgroup also holds the pause container: with the same limit it fills first",
     Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
     Fact.PEAK: "its peak in the minutes before was {bytes} ({title})",
     Fact.LIMIT_NOT_SEEN: "no sample shows it at the limit: memory can grow between two samples",
@@ -287,16 +293,16 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.ALONE: lambda details: (
         "only this process was killed, because memory.oom.group is not set: "
         + ("its container" if details["is_in_container"] else "if it was in a container, that")
-        + " went on, and no status shows the kill, unless this was its main process"
+        + " kept running, and no status shows the kill, unless this was its main process"
         + (
-            f"; {escape(str(details['command']))} ({details['pid']}), which is older, went on"
+            f"; {escape(str(details['command']))} ({details['pid']}), which is older, kept running"
             if "pid" in details
             else ""
         )
     ),
     Fact.MAYBE_ALONE: (
-        "no line shows that the rest of its container was killed too (memory.oom.group): if it was not, the"
-        " container went on, and no status shows the kill, unless this was its main process"
+        "no line shows that the rest of its container was killed too (memory.oom.group). If it was not,"
+        " the container kept running, and no status shows the kill, unless this was its main process"
     ),
     Fact.GROUP: _group,
     Fact.OTHER_PROCESSES: lambda details: (

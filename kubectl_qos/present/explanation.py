@@ -154,7 +154,7 @@ def _dies_next(
         lines.append(stalls + ": the kernel already has to reclaim" * is_near)
     elif waits is not None and is_near:
         lines.append(
-            "tasks hardly waited for memory in the last minute (PSI): the kernel need not reclaim yet"
+            "tasks hardly waited for memory in the last minute (PSI): the kernel does not have to reclaim yet"
         )
     if reached := events.get(first.container, {}).get("max", 0) if first.is_own else 0:
         lines.append(f"it has reached this limit {count(reached, 'time')} since it started (memory.events)")
@@ -346,7 +346,9 @@ def _swap(prediction: Prediction, usage: PodUsage | None) -> Section | None:
         used = usage.of(container.name) if usage is not None else None
         in_swap, most = used.swap_bytes or 0 if used is not None else 0, cgroup.files.get(MEMORY_SWAP_MAX, "")
         if most.isdigit() and in_swap > int(most):
-            text = f"{escape(container.name)} has {binary(in_swap)} in swap, so the node has another behavior"
+            text = (
+                f"{escape(container.name)} has {binary(in_swap)} in swap, so the node's swap behavior differs"
+            )
             lines.append(Line(f"{text}: --assume memorySwap.swapBehavior=LimitedSwap"))
     return Section("Swap", f"{behavior}, node has {binary(swap)}", tuple(lines))
 
@@ -374,10 +376,10 @@ def _eviction(facts: PodFacts) -> Section:
     if own.priority is None and own.priority_class_name and not prediction.critical:
         priority += f" (assumed: PriorityClass {escape(own.priority_class_name)} is unknown)"
     is_spared = find_workload(pod).kind != "DaemonSet" or prediction.critical
-    like_others = "" if is_spared else "; being of a DaemonSet does not spare it"
+    like_others = "" if is_spared else "; belonging to a DaemonSet does not protect it"
     lines = []
     if not (prediction.critical or evicts_for_memory(prediction.setup)):
-        lines.append(Line("the kubelet evicts no pod for memory: it has no threshold of memory.available"))
+        lines.append(Line("the kubelet evicts no pod for memory: it has no memory.available threshold"))
     lines.append(Line(f"request counted for eviction: {text}, priority {priority}{like_others}"))
     if row is not None and row.memory is not None:
         over = row.memory - request
@@ -385,7 +387,7 @@ def _eviction(facts: PodFacts) -> Section:
     if prediction.critical:
         answer = "never: critical pods are not evicted"
         if not prediction.node_critical:
-            lines.append(Line("the kernel does not see that: only system-node-critical lowers oom_score_adj"))
+            lines.append(Line("the kernel ignores that: only system-node-critical lowers oom_score_adj"))
     elif pod_rows:
         answer = f"{_ranks(pod_rows, rows, lambda row: row.eviction_rank)} under memory pressure"
     elif row is None or (not row.node and row.rank is None):
@@ -475,7 +477,7 @@ def _no_resize(prediction: Prediction) -> str:
     if not release.enabled(Gate.IN_PLACE_RESIZE):
         return f"not in place on {release}: the pod must be recreated"
     if prediction.qos_class is QosClass.BEST_EFFORT:
-        return "not in place: any request or limit would change the class, which a resize may not"
+        return "not in place: any request or limit would change the class, and a resize may not change it"
     return ""
 
 
@@ -486,7 +488,9 @@ def _resize(prediction: Prediction, effects: Effects | None) -> Section:
     lines = [Line(f"the class stays {prediction.qos_class.value}: a resize may not change it")]
     managers = pinned(prediction.setup) if prediction.qos_class is QosClass.GUARANTEED else {}
     for resource, manager in managers.items():
-        lines.append(Line(f"not its {resource}: the static policy of the {manager} Manager refuses that"))
+        lines.append(
+            Line(f"{resource} cannot change in place: the static policy of the {manager} Manager refuses it")
+        )
     for container in prediction.containers:
         restarts = [
             policy.resource_name
@@ -542,13 +546,14 @@ def _assumed(prediction: Prediction, rows: PodRows, snapshot: Snapshot) -> Secti
     name = escape(spec.runtime_class_name or "")
     if name and spec.overhead is None and not prediction.pod.metadata.uid:
         notes.append(
-            f"RuntimeClass {name} adds its overhead to the requests and limits of pods: none is assumed; with"
-            " -f it is read from the RuntimeClass in the files"
+            f"RuntimeClass {name} adds its overhead to the requests and limits of pods. None is assumed:"
+            " add the RuntimeClass to the files of -f"
         )
     if name and spec.overhead:
         notes.append(
-            f"RuntimeClass {name} has an overhead, as sandboxes such as Kata have: a container's cgroup and"
-            " oom_score_adj are then in the sandbox, and the node's kernel kills the whole pod at its limit"
+            f"RuntimeClass {name} has an overhead, like sandboxes such as Kata: a container's cgroup and"
+            " oom_score_adj are then inside the sandbox, and the node's kernel kills the whole pod at its"
+            " limit"
         )
     notes += [f"not measured, assumed: {', '.join(assumed)}"] if assumed else []
     notes += profile_notes(prediction.assumptions)

@@ -153,7 +153,7 @@ def _limit_below_usage(_: str, facts: Facts) -> str:
             "or free memory first"
         )
     who = "a new pod" if facts["new_pod"] else "the restarted container"
-    return f"{now}: {who} is OOM killed as soon as it uses as much again; choose a limit above {used}"
+    return f"{now}: {who} is OOM killed as soon as it uses that much again; choose a limit above {used}"
 
 
 def _utilization(_: str, facts: Facts) -> str:
@@ -181,12 +181,12 @@ def _budget(_: str, facts: Facts) -> str:
     allows = "how many disruptions it allows is unknown"
     if facts["allowed"] is not None:
         allows = f"allows {count(facts['allowed'], 'disruption')} now"
-    others = "kubectl drain and other evictions do"
+    others = "kubectl drain and other evictions respect it"
     if not facts["rollout"]:
-        return f"{allows}: kubectl delete pod does not respect it, {others}"
+        return f"{allows}: kubectl delete pod ignores the budget; {others}"
     missing = facts["missing"]
-    away = f", and takes up to {count(missing, 'pod')} away at a time" if missing else ""
-    return f"{allows}: the rollout does not respect it{away}; {others}, and wait meanwhile"
+    away = f" and removes up to {count(missing, 'pod')} at a time" if missing else ""
+    return f"{allows}: the rollout ignores the budget{away}; {others}, and have to wait"
 
 
 _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
@@ -212,8 +212,8 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.RESIZE_NOT_DONE: lambda text, facts: answer_sentence(ResizeOutcome(facts["answer"], text)),
     FindingCode.POD_LIMIT_STAYS: lambda _, facts: (
         f"leaves the memory limit of the whole pod at {binary(facts['limit'])} while"
-        f" {' and '.join(map(escape, facts['containers']))} does not run, so that it is killed again"
-        " (kubernetes#138760): any resize while it runs raises it; a new pod has it too"
+        f" {' and '.join(map(escape, facts['containers']))} does not run, so it is killed again"
+        " (kubernetes#138760): resize it while it runs, or recreate the pod"
     ),
     FindingCode.WEIGHT_DROPS: (
         "has no CPU request: this resize drops its cpu.weight to 1 until it restarts, so it starves when the "
@@ -231,7 +231,7 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     ),
     FindingCode.LIMIT_BELOW_PEAK: lambda _, facts: (
         f"used {binary(facts['used'])} at most in {facts['over']}, more than the new memory limit of"
-        f" {binary(facts['limit'])}: it is OOM killed once it needs as much again"
+        f" {binary(facts['limit'])}: it is OOM killed once it needs that much again"
     ),
     FindingCode.REQUEST_BELOW_P99: lambda _, facts: (
         f"the pod used more than the {binary(facts['request'])} it would request in {facts['over']}:"
@@ -240,7 +240,7 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     ),
     FindingCode.NODE_CRITICAL: "neither its oom_score_adj nor its eviction depends on requests",
     FindingCode.RUNTIME_MAY_REFUSE: (
-        "it, or a plugin of it (NRI), may refuse a resize at pod level: the kubelet then keeps the old values"
+        "it or an NRI plugin may refuse a resize at pod level: the kubelet then keeps the old values"
     ),
     FindingCode.LIMIT_BELOW_CREATION: lambda _, facts: (
         f"its conmon and runc run inside the pod while a container is created and take about 20Mi of the"
@@ -278,7 +278,9 @@ _OBSTACLES: Final[Mapping[ObstacleReason, str]] = {
     ObstacleReason.BEST_EFFORT: "it is BestEffort: a request would change its class",
     ObstacleReason.STATIC: "a static pod is changed by its file on the node",
     ObstacleReason.NOT_SELECTED: "it is not among the selected pods",
-    ObstacleReason.NO_ROOM: "its node, or that of another pod of its workload, has no room for the request",
+    ObstacleReason.NO_ROOM: (
+        "its node, or the node of another pod of its workload, has no room for the request"
+    ),
     ObstacleReason.REPLICAS: (
         "its template has one value for all pods of the workload, and on one of their nodes that value has no"
         " room, overtakes a pod of higher priority or changes the class"

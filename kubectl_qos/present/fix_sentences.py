@@ -64,16 +64,16 @@ from kubectl_qos.qos.simulation.next_death import HORIZON_SECONDS, NextDeath, Ur
 MOST_ROWS: Final = 10
 """Rows of the table; further ones are for more distant deaths."""
 DOUBLED: Final = (
-    "it was OOMKilled at this limit, so the need is unknown and the limit is doubled."
-    " Double it again until the container lives, then measure its peak (memory.peak of its cgroup,"
-    " --prometheus) and leave room above that; controllers read more at their start as the cluster grows"
+    "it was OOMKilled at this limit, so its need is unknown and the limit is doubled. Double it again"
+    " until the container survives, then measure its peak (memory.peak of its cgroup, or --prometheus) and"
+    " leave room above that. Controllers need more at their start as the cluster grows"
 )
 STARTS: Final = (
-    "the container runtime could not start it within its limit. 32Mi is enough for any runtime; what its"
-    " processes need is unknown: measure it once it runs"
+    "the container runtime could not start it within its limit. 32Mi is enough for any runtime; how much"
+    " its processes need is unknown: measure it once it runs"
 )
 PRIORITY: Final = (
-    "eviction also goes by priority, which the pod's PriorityClass decides: no edit here changes it"
+    "eviction also depends on priority, which no edit here changes: the pod's PriorityClass decides"
 )
 
 
@@ -117,9 +117,7 @@ def ended_text(pod: Pod, release: Release) -> str:
     )
     limits = {container.name: container.limits.get(resource) for container in all_containers(pod)}
     low = [key for key, size in sizes.items() if (limit := limits.get(key)) and limit.value() < size]
-    text = (
-        f"{name} was evicted for {resource} above {what}: {request}. Below its requests its priority decides"
-    )
+    text = f"{name} was evicted for {resource} above {what}: {request}. Below its requests, priority decides"
     return f"{text}; raise limits.{resource} of {first_few([*map(escape, low)])} to that too" if low else text
 
 
@@ -200,12 +198,10 @@ def fix_effect(fix: Fix) -> str:
         words += " at its next start" if is_looping else " when it was killed"
     if fix.kind is FixKind.NEIGHBOUR:
         assert after is not None, "a limit that was set can be hit"
-        return f"{words}: spares {victim(death)}; {victim(after)} dies instead after {in_time(after)}"
+        return f"{words}: {victim(death)} survives; {victim(after)} dies instead after {in_time(after)}"
     words += _delay(death, after)
     if fix.sooner is not None:
-        words += (
-            f", but before that {killer_label(fix.sooner)}{_whose(fix, fix.sooner)} ({in_time(fix.sooner)})"
-        )
+        words += f", but first {killer_label(fix.sooner)}{_whose(fix, fix.sooner)} ({in_time(fix.sooner)})"
     before, changed = fix.effects.before.qos_class, fix.effects.after.qos_class
     return f"{words}; {before.value} {ARROW} {changed.value}" if before is not changed else words
 
@@ -300,13 +296,11 @@ def _takes_effect(fix: Fix, how: str) -> str:
 
 NO_FIX: Final = {
     NoFixReason.PROCESS: "a process of the node has no requests or limits",
-    NoFixReason.ANYBODY: "its victim is unknown, so no edit can be shown to prevent it",
-    NoFixReason.STATIC: (
-        "a static pod is changed in its file on the node; kubectl qos set previews values for it"
-    ),
+    NoFixReason.ANYBODY: "its victim is unknown, so no edit can be simulated",
+    NoFixReason.STATIC: ("static pod: change its file on the node; kubectl qos set previews values for it"),
     NoFixReason.LEAK: "it grows without bound, so no limit is enough: look for a leak",
-    NoFixReason.HAS_ROOM: "nothing to change unless it grows, as it has headroom above its known usage",
-    NoFixReason.RESIZING: "its resize, which is not done yet, gives it enough room",
+    NoFixReason.HAS_ROOM: "enough headroom above its known usage, unless it grows",
+    NoFixReason.RESIZING: "its unfinished resize gives it enough room",
     NoFixReason.NO_USAGE: "its memory usage is unknown",
     NoFixReason.NOT_BY_EDITS: "no memory request delays it",
 }
@@ -321,7 +315,7 @@ def no_fix_sentence(unfixed: Unfixed) -> str:
     seen = fix_evidence(unfixed)
     text = f"{NO_FIX[unfixed.reason]} ({seen})" if seen else NO_FIX[unfixed.reason]
     if unfixed.reason is NoFixReason.HAS_ROOM and (death.seconds or inf) < HORIZON_SECONDS:
-        text += f", but at this growth it is full in {eta(death.seconds)}: look for what grows"
+        text += f", but at this growth it is full in {eta(death.seconds)}: find what grows"
     return text
 
 
@@ -383,7 +377,7 @@ def unfixed_lines(fixes: FixList) -> Iterator[str]:
     listed = sorted(fixes.unfixed, key=_urgency)
     listed.sort(key=lambda unfixed: unfixed.reason is NoFixReason.HAS_ROOM)
     first = nearer(fixes)
-    yield from (f"sooner than the first fix: {line}" for line in first)
+    yield from (f"nearer, but without a fix: {line}" for line in first)
     yield from (line for line in map(unfixed_sentence, listed[:MOST_ROWS]) if line not in first)
     if len(fixes.unfixed) > MOST_ROWS:
         more = count(len(fixes.unfixed) - MOST_ROWS, "more death")
@@ -454,7 +448,7 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
     left_out = [count(more, "more fix", "more fixes")] if more > 0 else []
     left_out += [f"those of {count(fixes.further, 'more node')}"] if fixes.further else []
     if left_out:
-        yield f"and {' and '.join(left_out)}, for deaths that come later: --all"
+        yield f"and {' and '.join(left_out)}, for later deaths: --all"
     shown = ((number, finding) for number, finding in fixes.refusals if number <= (most or number))
     yield from (f"{number}: {finding_line(finding)}" for number, finding in shown)
     if len({fix_object(fix) for fix in fixes.fixes}) == 1 and len(fixes.fixes[:most]) > 1:
@@ -477,14 +471,14 @@ def _choice(fixes: FixList, most: int | None) -> Iterator[str]:
     first, *others = numbered(fixes)[:most]
     death, is_refused = first.fix.death, first.number in dict(fixes.refusals)
     if first.fix.puts_off and first.fix.fits and not is_refused:
-        yield f"take 1: it puts off the nearest death{' that can be put off' if nearer(fixes) else ''}"
+        yield f"apply 1: it delays the nearest death{' that has a fix' if nearer(fixes) else ''}"
     uses: dict[str, list[str]] = {}
     for number, fix in others:
-        use = "for when the node fills up, so that others are ended before it"
+        use = "for a full node, where others then die before it"
         if fix.death == death:
-            use = "instead of 1, against the same death"
+            use = "instead of 1, for the same death"
         elif death.killer.is_node_wide or not fix.death.killer.is_node_wide:
-            use = "for a death that comes later"
+            use = "for a later death"
         uses.setdefault(use, []).append(str(number))
     yield from (f"{', '.join(numbers)}: {use}" for use, numbers in uses.items())
 
@@ -495,7 +489,7 @@ def no_kubelet_fix(model: NodeModel, missed: Kill | None) -> str:
         node = model.setup.node
         text = f"nothing to change: the kubelet of {escape(node.name)} evicts before the kernel kills"
         if model.own_bytes is None:
-            return f"{text}; what the node itself uses, and so what to reserve, is unknown"
+            return f"{text}; how much the node itself uses, and so how much to reserve, is unknown"
         own = f", of which the node itself uses {binary(model.own_bytes)}" if model.own_bytes else ""
         return f"{text}, and reserves {binary(_reserved(node))}{own}"
     larger = "--growth SIZE finds a threshold for faster growth"
@@ -540,13 +534,13 @@ def kubelet_notes(fix: KubeletFix) -> Iterator[str]:
         yield f"{KUBELET_CHECKS}; in that time memory grows by {grown} (--growth)"
     else:
         most = binary(fix.threshold_bytes // EVICTING.delay_seconds)
-        yield f"{KUBELET_CHECKS}: enough below {most} of growth a second (--growth)"
+        yield f"{KUBELET_CHECKS}: enough for growth below {most} per second (--growth)"
     yield "kernelMemcgNotification (cgroup v1 only) makes it notice earlier, but it evicts one pod at a time"
     if "systemReserved" in fix.fields:
         used = binary(fix.own_bytes)
         sample = f"the node itself uses {used} in one sample, the pause containers of its pods included"
         yield f"{sample}; {RESERVE_PERCENT} percent of that are reserved, rounded up"
     if fix.before.kubelet.origin("eviction_hard") is Origin.ASSUMED:
-        yield "the kubelet's configuration is assumed: other settings that it has must be kept"
+        yield "the kubelet's configuration is assumed: keep its other settings"
     if fix.missing_bytes:
         yield "pods that do not fit any more are rejected when the kubelet restarts"

@@ -53,8 +53,8 @@ WORDS: Final[Mapping[str, Words]] = {
         by="kubepods limit",
         order=_BY_SCORE,
         note=(
-            "kubepods limit: the memory limit of all pods together, allocatable memory plus the eviction"
-            " threshold; with a higher threshold (memory.available) the kubelet evicts first"
+            "kubepods limit: the memory limit of all pods together (allocatable memory plus the eviction"
+            " threshold). With a higher memory.available threshold the kubelet evicts first"
         ),
     ),
     "node": Words(
@@ -68,7 +68,7 @@ WORDS: Final[Mapping[str, Words]] = {
         name="eviction",
         by="kubelet evicts",
         dies="is evicted",
-        order="the kubelet first evicts pods that use more than they request, by lowest priority first",
+        order="the kubelet first evicts pods that use more than they request, lowest priority first",
     ),
     "Talos": Words(
         "killed by the OOM controller of Talos under memory pressure, not by the kernel; OOMConfig in the"
@@ -98,7 +98,7 @@ WORDS: Final[Mapping[str, Words]] = {
         name="earlyoom",
         by="earlyoom: 10% free",
         order="earlyoom kills the highest oom_score first",
-        first={"": "the highest oom_score first (--prefer and --avoid are not known)"},
+        first={"": "the highest oom_score first (--prefer and --avoid are unknown)"},
         acts="kills before the kernel, when 10 % of RAM and of swap are left",
     ),
     "nohang": Words(
@@ -106,7 +106,7 @@ WORDS: Final[Mapping[str, Words]] = {
         name="nohang",
         by="nohang: 5% free",
         order="nohang kills the highest oom_score first",
-        first={"": "the highest oom_score first (its settings for single processes are not known)"},
+        first={"": "the highest oom_score first (its settings for single processes are unknown)"},
         acts="kills before the kernel, when 5 % of RAM and 10 % of swap are left",
     ),
     "oomd": Words(
@@ -138,12 +138,12 @@ WORDS: Final[Mapping[str, Words]] = {
         "killed by the kernel at a memory limit; the log does not say which (the line that names it is"
         " missing or cut)"
     ),
-    Mechanism.KERNEL: Words("killed by the kernel; it is not known whether at a limit or on a full node"),
+    Mechanism.KERNEL: Words("killed by the kernel, either at a limit or on a full node"),
     Mechanism.PANIC: Words(
         "nothing was killed: the kernel panicked as memory ran out, and the machine went down"
     ),
     Mechanism.SYSRQ: Words("killed by the kernel's OOM killer, on request (SysRq f): memory had not run out"),
-    Mechanism.UNKNOWN: Words("killed; by what is unknown"),
+    Mechanism.UNKNOWN: Words("killed for an unknown reason"),
 }
 
 

@@ -86,7 +86,7 @@ def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
     yield from _wrapped(map(evidence_sentence, diagnosis.evidence), width)
     if diagnosis.needs is not None:
         yield ""
-        for_what = "to know its pod" if diagnosis.confidence is Confidence.CERTAIN else "to be certain"
+        for_what = "to identify its pod" if diagnosis.confidence is Confidence.CERTAIN else "to be certain"
         yield from _wrapped([f"{for_what}: {need_sentence(diagnosis.needs, kill.node)}"], width)
     if kill.report is not None and (sentences := [*victim_sentences(kill.report), *choice_sentences(kill)]):
         yield ""
@@ -185,7 +185,7 @@ def mechanism_sentence(kill: Kill) -> str:
     is_uncounted = any(evidence.fact is Fact.NOT_COUNTED for evidence in kill.diagnosis.evidence)
     changes = [
         (kill.is_own, " the pod limit (", f" its {OWN_LIMIT} ("),
-        (is_uncounted, "by what is unknown", "by what is unknown, as no OOM kill was counted"),
+        (is_uncounted, "for an unknown reason", "for an unknown reason (no OOM kill was counted)"),
     ]
     if report is not None:
         full, qos = report.memory.full or ("memory",), class_of_path(report.oom_memcg)
@@ -209,7 +209,7 @@ def mechanism_sentence(kill: Kill) -> str:
     return text
 
 
-_NOBODY: Final = "nothing was killed, as no process may be,"
+_NOBODY: Final = "nothing was killed, because no process may be,"
 _BY_GUEST: Final = (
     "killed by the kernel of its pod's virtual machine (Kata), which ran out of memory: it has the sum of its"
     " containers' limits, and Kata's default_memory"
@@ -251,7 +251,7 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
         elif report.chosen not in {None, victim.pid, *(task.pid for task in report.tasks)}:
             yield f"the kernel chose process {report.chosen}: a parent of this one, or one of its threads"
         if victim.is_only_chosen:
-            yield "up to kernel 5.0 a child of it may have died in its place: the log lacks that line"
+            yield "up to kernel 5.0 one of its children may have been killed instead: the log lacks that line"
         yield from _of_this_name(victim.comm, is_of_sandbox=report.is_of_sandbox)
         beside = ", ".join(map(str, adjs_beside_own(report)))
         if beside:
@@ -270,9 +270,13 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
 
 def _of_this_name(name: str, *, is_of_sandbox: bool) -> Iterator[str]:
     if is_of_sandbox:
-        yield "pause is the pod's sandbox, which holds hardly any memory; its end ends the whole pod"
+        yield (
+            "pause is the pod's sandbox container and holds hardly any memory; if it ends, the whole pod ends"
+        )
     if RUNTIME_INIT.match(name) is not None:
-        yield f"{escape(name)} is the runtime as it starts a container, or a command in one (exec, probe)"
+        yield (
+            f"{escape(name)} is the container runtime, starting a container or a command in one (exec, probe)"
+        )
 
 
 def candidates(kill: Kill) -> tuple[list[tuple[str, ...]], int]:
@@ -373,7 +377,7 @@ def _ranking(choice: VictimChoice) -> Iterator[str]:
         most = f"{who} had the most points of {candidates} processes"
         if not choice.is_whole:
             most = f"none of the {candidates} processes{shown} has more points{f' than {who}' * choice.child}"
-        yield f"{most}, whatever the limit was, which the log does not have" if total is None else most
+        yield f"{most}, whatever the limit was (the log does not say)" if total is None else most
         yield _reason(choice)
     else:
         yield (
@@ -383,7 +387,7 @@ def _ranking(choice: VictimChoice) -> Iterator[str]:
     if choice.immune:
         yield f"{choice.immune} with oom_score_adj -1000 are never killed"
     if choice.child:
-        yield "up to kernel 5.0 a child may be killed in place of the process that was chosen, as here"
+        yield "up to kernel 5.0 the kernel may kill a child instead of the chosen process, as here"
     if choice.kernel in {oom_score.Kernel.MINUS_30, oom_score.Kernel.MINUS_3_PERCENT}:
         yield "kernels before 4.17 also favour processes with CAP_SYS_ADMIN, which no log shows"
     if choice.swap_is_assumed:
@@ -445,7 +449,10 @@ def _reason_by_adj(report: OomReport, *, is_outside: bool) -> Iterator[str]:
     elif qos is None and not is_outside:
         yield from _kind_by_adj(adj, victim.comm, report.constraint)
     if report.constraint is Constraint.NONE and adj == oom_score.BEST_EFFORT_ADJ and not is_outside:
-        yield "BestEffort processes go before all others of usual size: a memory request lowers oom_score_adj"
+        yield (
+            "BestEffort processes are killed before all others of usual size: a memory request lowers"
+            " oom_score_adj"
+        )
 
 
 def _kind_by_adj(adj: int, comm: str, constraint: Constraint | None) -> Iterator[str]:
@@ -460,8 +467,8 @@ def _kind_by_adj(adj: int, comm: str, constraint: Constraint | None) -> Iterator
         yield f"oom_score_adj {adj} means a Burstable pod that requests {share} of its node's memory"
     elif adj == 0 and constraint is Constraint.MEMCG:
         yield (
-            "oom_score_adj 0 means a process outside pods, such as a service, unless it set its own: the"
-            " limit is then that of its unit or slice (systemctl show -p MemoryMax UNIT), perhaps by"
+            "oom_score_adj 0 means a process outside pods, such as a service, unless it set its own. The"
+            " limit is then its unit's or slice's (systemctl show -p MemoryMax UNIT), perhaps from"
             " systemReservedCgroup"
         )
 

@@ -61,7 +61,7 @@ def own_memory_notes(own: Mapping[str, int | None], usage: Mapping[PodKey, PodUs
     unknown = sorted(escape(name) or "the node" for name, own_bytes in own.items() if own_bytes is None)
     if unknown and usage:
         more = "list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml), --usage=summary or NodeMetrics with -f"
-        yield f"memory outside of the pods of {first_few(unknown)} is unknown: {more} tells"
+        yield f"memory used outside pods on {first_few(unknown)} is unknown: {more} shows it"
 
 
 def pod_table_notes(snapshot: Snapshot, rows: PodRows) -> Iterator[str]:
@@ -89,9 +89,9 @@ def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
     ]
     if full:
         yield (
-            f"{first_few(full)}: this is the working set, by which the kubelet evicts. It includes page cache"
-            " in use and kernel memory, which free shows as available; %USED, like MEMORY% of kubectl top"
-            " nodes, is of allocatable memory: above 100% the node uses what is reserved on it"
+            f"{first_few(full)}: this is the working set, by which the kubelet evicts. It includes page"
+            " cache in use and kernel memory, which free shows as available; %USED, like MEMORY% of kubectl"
+            " top nodes, is a share of allocatable memory: above 100% the node uses reserved memory"
         )
     own = {row.name: row.own for row in nodes.rows if row.memory.used_bytes}
     yield from own_memory_notes(own, snapshot.usage)

@@ -91,7 +91,10 @@ def _multi_process_notes(verified: Iterable[Verified]) -> Iterator[str]:
             highest = f", the highest oom_score {max(scores)}" if scores else ""
             names.append(f"{_owner(result)} container {escape(container)} ({len(processes)}{highest})")
     if names:
-        yield f"several processes, which the kernel scores one by one but RANK as one: {first_few(names)}"
+        yield (
+            "several processes: the kernel scores each by itself, RANK all of them as one:"
+            f" {first_few(names)}"
+        )
 
 
 def cause_sentence(cause: DriftCause) -> str:
@@ -284,13 +287,13 @@ def host_notes(
         )
     if any(row.process.cgroup.startswith("/..") for row in rows):
         yield (
-            "some pods cannot be identified from inside a cgroup namespace: run it in the node's own, in a"
-            " privileged pod for example"
+            "some pods cannot be identified from inside a cgroup namespace: run it in the node's, for"
+            " example in a privileged pod"
         )
     yield from _unranked(rows, all_shown=all_shown)
     yield (
-        "RANK is for the node running out of memory; at the limit of a cgroup the kernel kills among its"
-        " processes, and scales OOM_ADJ by that limit"
+        "RANK is for a full node; at a cgroup's limit the kernel chooses among the processes of the"
+        " cgroup, and scales OOM_ADJ by the limit"
     )
 
 
@@ -318,7 +321,7 @@ def _sysctl_notes(sysctls: Mapping[str, int]) -> Iterable[str]:
     if sysctls.get("vm.oom_kill_allocating_task"):
         yield (
             "vm.oom_kill_allocating_task is set: when the node runs out, the allocating process is killed,"
-            " not the first by RANK; cgroup limits still go by OOM_ADJ and memory"
+            " not the first by RANK; at cgroup limits OOM_ADJ and memory still decide"
         )
     if sysctls.get("vm.overcommit_memory") == 2:
         yield "vm.overcommit_memory is 2: allocations fail before memory runs out, so kills are rare"

@@ -34,7 +34,7 @@ ITS_DEATH: Final = "Its death"
 _UNKNOWN_VICTIM: Final = "unknown"
 BEFORE: Final = "BEFORE: how many others the same killer ends first; IN includes the memory that they free"
 KUBELET_CHECKS: Final = f"the kubelet checks every {EVICTING.delay_seconds} s"
-NO_STATS: Final = "no container runs, so the kubelet has no stats of the pod"
+NO_STATS: Final = "no container is running, so the kubelet has no stats for the pod"
 
 
 def notes(deaths: Deaths) -> Iterator[str]:
@@ -63,7 +63,9 @@ def notes(deaths: Deaths) -> Iterator[str]:
             names = [full_name(pod.namespace, pod.name) for pod in first]
             yield f"the kubelet evicts {first_few(names)} before all others, which frees nothing: {NO_STATS}"
         if deaths.state is not None and not any(row.is_expected for row in deaths.rows):
-            yield f"nothing is {FAR_PERCENT} % full, and no growth is known: what grows first dies first"
+            yield (
+                f"everything is below {FAR_PERCENT} %, and growth is unknown: whatever grows first dies first"
+            )
         yield from victim_notes(deaths.rows)
         yield from _late_kubelet(deaths)
         on_nodes = ((name, states[name]) for name in evicting)
@@ -79,7 +81,7 @@ def notes(deaths: Deaths) -> Iterator[str]:
         starting = {key for state in states.values() for key in state.growth.starting}
         if starting:
             names = [f"{full_name(*pod)}:{escape(name)}" for pod, name in sorted(starting)]
-            yield f"{first_few(names)}: growth in the first minutes after a start is not a trend"
+            yield f"{first_few(names)}: growth in the first minutes after a start does not count as a trend"
 
 
 def first_of_named(deaths: Deaths) -> Iterator[str]:
@@ -110,8 +112,8 @@ def _late_kubelet(deaths: Deaths) -> Iterator[str]:
     fast = [death for death in of_node if death.killer.evicts and death.seconds is not None]
     if any(death.earlier is not None and death.earlier.killer.is_kernel for death in fast):
         yield (
-            f"{KUBELET_CHECKS}: memory grows so fast that it may run out in between, so either the kubelet"
-            " evicts or the kernel kills first"
+            f"{KUBELET_CHECKS}: memory may run out in between, so either the kubelet evicts first or the"
+            " kernel kills first"
         )
         return
     evictions = [death for death in of_node if death.killer.evicts and death.grace_seconds is None]
@@ -120,8 +122,8 @@ def _late_kubelet(deaths: Deaths) -> Iterator[str]:
         more = (min(kills) - evictions[0].distance_bytes) // EVICTING.delay_seconds
         if more > 0:
             yield (
-                f"{KUBELET_CHECKS}: where memory grows by more than {binary(more)} a second, the kernel may"
-                " kill before it evicts"
+                f"{KUBELET_CHECKS}: if memory grows by more than {binary(more)} per second, the kernel may"
+                " kill first"
             )
 
 
@@ -251,7 +253,7 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
         node = escape(name) or "the node"
         if state.setup.kubelet.qos_reserved_percent.get(MEMORY):
             limits = f"the memory limits of QoS classes on {node} (qosReserved)"
-            yield f"left out: {limits}, which kubectl qos tree has"
+            yield f"left out: {limits} (see kubectl qos tree)"
         capacity, pages = state.setup.node.memory_capacity_bytes, hugepages_bytes(state.setup.node.capacity)
         if pages and evictable_capacity(state.setup) == capacity and evicts_for_memory(state.setup):
             counted = f"its hugepages, {binary(pages)}, as available memory"
@@ -265,7 +267,7 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
         bases = {state.setup.kubelet.basis.get("eviction_hard", "") for state in states.values()} - {""}
         basis = f" (assumed from {escape(*sorted(bases))})" if len(bases) == 1 else ""
         nodes = first_few(never)
-        yield f"no kubelet evicts for memory on {nodes}: there is no threshold of memory.available{basis}"
+        yield f"no kubelet evicts for memory on {nodes}: there is no memory.available threshold{basis}"
     own = {name: state.own_bytes for name, state in states.items() if state.capacity_bytes}
     yield from list_notes.own_memory_notes(own, usage)
 

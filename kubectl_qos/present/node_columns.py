@@ -114,14 +114,14 @@ def _death_text(row: NodeRow) -> str:
 _COLUMNS: Final[tuple[NodeColumn, ...]] = (
     column("node", lambda row: row.name, "the node's name", width=12, names=("name",)),
     column("pods", lambda row: row.memory.pods, "how many of its pods have not ended", NUMBER),
-    _used_by(QosClass.GUARANTEED, "memory in use (working set; + where that of some pods is unknown)"),
+    _used_by(QosClass.GUARANTEED, "memory in use (working set; + where some pods' usage is unknown)"),
     _used_by(QosClass.BURSTABLE, "memory in use"),
     _used_by(QosClass.BEST_EFFORT, "memory in use"),
     _at_least(
         column(
             "used",
             lambda row: row.used_bytes,
-            "memory in use, as kubectl top nodes shows it; that of pods alone where OWN is unknown",
+            "memory in use, as kubectl top nodes shows it; of pods alone where OWN is unknown",
             BYTES,
             wide=1,
             names=("memory", "mem", "usage"),

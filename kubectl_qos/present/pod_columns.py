@@ -39,7 +39,7 @@ def _restarts_text(row: Any) -> str:
 RESTARTS: Final[Column[Any]] = column(
     "restarts",
     lambda row: row.restarts,
-    "container restarts, and how many containers last ended as OOMKilled; earlier ends are not known",
+    "container restarts, and how many containers last ended as OOMKilled; earlier ends are unknown",
     NUMBER,
     align=Align.LEFT,
     width=9,
@@ -67,7 +67,7 @@ def psi_notes(shown: Iterable[str], rows: Iterable[Any], origin: UsageOrigin) ->
     if all(psi.key not in shown for psi in PSI_COLUMNS):
         return
     if origin is UsageOrigin.METRICS_API:
-        yield "PSI10 and PSI60: the metrics API has no pressure; --usage=summary and --usage=prometheus have"
+        yield "PSI10 and PSI60: the metrics API has no pressure; use --usage=summary or --usage=prometheus"
     elif all(row.psi.avg60 is None for row in rows):
         yield f"PSI10 and PSI60: {origin} has no pressure; {WITH_PSI}"
     elif origin is UsageOrigin.PROMETHEUS:
@@ -137,7 +137,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
     column(
         "frees",
         lambda row: row.frees,
-        "what its death gives back: the memory of that container alone",
+        "memory that its death frees: that container's alone",
         BYTES,
         field="freedBytes",
         empty=lambda row: NONE if row.rank is None else UNKNOWN,

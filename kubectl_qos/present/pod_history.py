@@ -145,8 +145,8 @@ def _meaning(end: ContainerStateTerminated, container: str, prediction: Predicti
 
 SUPERVISOR: Final = (
     "if a child process is OOM killed, its parent (a shell, for example) may exit by itself, and no status"
-    " shows the kill; the node's kernel log does (kubectl qos kills --kernel-log), and so does oom_kill in"
-    " memory.events of the pod's cgroup; samples of usage, many seconds apart, may miss the peak"
+    " shows the kill. The node's kernel log does (kubectl qos kills --kernel-log), and so does oom_kill in"
+    " memory.events of the pod's cgroup. Usage samples may miss the peak"
 )
 _MOST_CONTAINERS: Final = 5
 """How many containers are listed: a cluster may have hundreds."""

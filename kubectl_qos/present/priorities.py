@@ -129,8 +129,8 @@ def notes(plans: Plans) -> Iterator[str]:
     solved = sum(len(row.solves) for row in plans.rows)
     cases = solved + sum(len(plan.unsolved) for plan in plans.plans)
     if cases:
-        right = "all" if solved == cases else str(solved)
-        change = f"these changes put {right} of them right" if solved else "no change puts one right"
+        fixed = "all" if solved == cases else str(solved)
+        change = f"these changes fix {fixed} of them" if solved else "no change fixes any"
         yield f"in {count(cases, 'case')} a pod dies before one of lower priority; {change}"
     yield from (f"{number}: {finding_line(finding)}" for number, finding in plans.refusals)
     unsolved = [text for plan in plans.plans for text in unsolved_sentences(plan)]

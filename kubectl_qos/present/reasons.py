@@ -398,9 +398,9 @@ def _numbers(prediction: Prediction, row: PodRow) -> str:
     return text if row.frees in {None, row.memory} else f"{text}, its death frees {binary(row.frees or 0)}"
 
 
-PAGE_CACHE: Final = "the working set counts page cache in use, which the kernel drops before it kills: "
+PAGE_CACHE: Final = "the working set includes page cache, which the kernel drops before it kills: "
 _NO_SPLIT: Final = "the kubelets' summary does not say how much"
-_SPLIT: Final = "with --usage=summary explain shows how much is anonymous memory, which it cannot drop"
+_SPLIT: Final = "explain --usage=summary shows how much is anonymous memory, which it cannot drop"
 _MOSTLY: Final = 0.75
 
 
@@ -414,6 +414,6 @@ def cache_text(usage: PodUsage | None, container: str) -> str:
         return f"{PAGE_CACHE}{_NO_SPLIT if is_summary else _SPLIT}"
     size, anonymous = binary(used.working_set_bytes), binary(used.rss_bytes)
     return (
-        f"{anonymous} of its working set of {size} are anonymous memory: of the rest the kernel drops page"
-        " cache before it kills, not tmpfs"
+        f"{anonymous} of its working set of {size} is anonymous memory. Of the rest, the kernel drops page"
+        " cache before it kills, but not tmpfs"
     )

@@ -92,7 +92,7 @@ def blocks(incident: Incident, version: str) -> Iterator[Block]:
         left = len(incident.kills) - sum(1 + len(death.earlier) for death in incident.deaths)
         if left:
             yield Paragraph(f"{count(left, 'older death')} only in the timeline: --since shortens it.")
-    yield Heading(2, "What stands now")
+    yield Heading(2, "The situation now")
     yield from _next(incident)
     yield Heading(2, "Versions and assumptions")
     yield Bullets(tuple(_facts(incident)))
@@ -267,13 +267,13 @@ def others_sentence(death: Death) -> str:
     why = WORDS[killer.id].order
     if not killer.is_node_wide:
         return why
-    order = "the order below is that of now, because the order at that time is unknown"
+    order = "the order below is the current one; the order at that time is unknown"
     if death.state_time:
-        order = f"the order below is that of a minute before, at {clock(death.state_time)}"
+        order = f"the order below is from a minute before, at {clock(death.state_time)}"
     if death.kill.report is not None:
         order = "the numbers below are from its own report"
     elif not death.rivals:
-        order = "their order is not known"
+        order = "their order is unknown"
     where = escape(death.kill.node) or "the node"
     return f"any pod on {where}, but {why}; {order}"
 
@@ -283,7 +283,7 @@ def state_sentence(death: Death) -> str:
     row = death.row
     if not death.state_time or row is None:
         return ""
-    used = f"it used {binary(row.memory)}" if row.memory is not None else "its usage is not known"
+    used = f"it used {binary(row.memory)}" if row.memory is not None else "its usage is unknown"
     limit = f"a limit of {binary(row.limit)}" if row.limit else "no limit"
     request = f"a request of {binary(row.request)}" if row.request else "no request"
     whole = f"the pods of {escape(row.node)} used {binary(sum(row.memory or 0 for row in death.rows))}"
@@ -304,7 +304,7 @@ def prevention_sentence(death: Death) -> str:
     )
     if death.fix is None:
         return text
-    return f"{text}. A change of the pod only hands the death to the next: {change}"
+    return f"{text}. A change to the pod only moves the death to the next victim: {change}"
 
 
 def _change_sentence(death: Death) -> str:
@@ -315,7 +315,10 @@ def _change_sentence(death: Death) -> str:
     if fix is not None:
         now = ""
         if not at and fix.death.killer.is_node_wide:
-            now = "against that killer, by the node of now (kubectl qos fix begins with the nearest death): "
+            now = (
+                "against that killer, on the node as it is now (kubectl qos fix starts with the"
+                " nearest death): "
+            )
         return f"{now}{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}{at}"
     if death.unfixed is not None:
         why = of_fixes.no_fix_sentence(death.unfixed)
@@ -326,9 +329,9 @@ def _change_sentence(death: Death) -> str:
         why = of_fixes.unknown_text(death.tried) or "nothing would kill it that way now"
         return f"no change is offered: {why}"
     if not (death.kill.pod or death.kill.pod_uid):
-        return "no change can be tried: no pod is known of which this was a process"
+        return "no change can be tried: the pod of this process is unknown"
     if death.kill.diagnosis.killer is not None:
-        return "no change can be tried: the pod no longer runs, and what its node's pods used then is unknown"
+        return "no change can be tried: the pod no longer runs, and its node's usage at that time is unknown"
     return ""
 
 
@@ -353,7 +356,7 @@ def _next(incident: Incident) -> Iterator[Block]:
     yield from _more(len(rows) - len(shown_rows), f"{among}: kubectl qos next{what}")
     for fix in fixes.fixes[:1]:
         yield Paragraph(f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}.", "The first change:")
-        yield from (Paragraph(f"{line}.", "But sooner:") for line in of_fixes.nearer(fixes))
+        yield from (Paragraph(f"{line}.", "But nearer:") for line in of_fixes.nearer(fixes))
     later = f", and those of {count(fixes.further, 'more node')}" if fixes.further else ""
     yield from _more(len(fixes.fixes) - 1, f"{later}: kubectl qos fix{what}")
     for line in [] if fixes.fixes else list(of_fixes.unfixed_lines(fixes))[:1]:

@@ -51,7 +51,7 @@ def simulation_subject(node_state: NodeState) -> str:
     capacity = f"{binary(node_state.capacity_bytes)}{swap}"
     least = "at least " if node_state.without_usage else ""
     used = f"its pods use {least}{binary(node_state.used_bytes)} of {capacity}"
-    used = f"it has {capacity}, and what its pods use is unknown" if node_state.is_unmeasured else used
+    used = f"it has {capacity}; the usage of its pods is unknown" if node_state.is_unmeasured else used
     return f"{node}, kubelet {setup.release}: {used}{own_memory(node_state.own_bytes)}"
 
 
@@ -77,7 +77,7 @@ def question(
     if next_death is None or victims[:1] == [next_death.key]:
         return words
     death = f"{victim(next_death)}, {killer_words(next_death)}, {distance(next_death)}"
-    return f"{words} (another question than who dies next: {death})"
+    return f"{words} (not the next death, which is {death})"
 
 
 def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
@@ -128,7 +128,7 @@ def _outcome(simulation: Simulation) -> str:
             return f"{after}: {size} cannot be freed"
         return f"{after}: whether {size} can be freed is unknown"
     if scenario.growth and not simulation.is_reached:
-        return f"{after}, and some of what grows is killed before it reaches its size"
+        return f"{after}, and some growing pods are killed before they reach their size"
     return after
 
 
@@ -165,7 +165,7 @@ def simulation_notes(
     if not node_state.is_unmeasured:
         yield f"memory is {counted}: the kernel counts mapped memory and swap, which may be less"
     if node_state.without_usage:
-        yield f"{count(node_state.without_usage, 'pod')} without usage: what is free is at most as shown"
+        yield f"{count(node_state.without_usage, 'pod')} without usage: free memory is an upper bound"
     yield from _node_notes(node_state, scenario)
     if node_state.kubepods_bytes is None:
         yield "the kubepods limit is unknown: only the node's memory bounds all pods together"
@@ -179,7 +179,7 @@ def simulation_notes(
             " kubelet backs off, up to 5 minutes"
         )
     elif any(_restarts(node_state, step) for step in steps):
-        yield f"restarts of killed containers are not simulated: {restarts_by} simulates them"
+        yield f"killed containers do not restart here: {restarts_by} simulates restarts"
     if any(reason.reason is Importance.BUDGET for step in steps for reason in step.important):
         yield "neither the kernel nor node-pressure eviction respects PodDisruptionBudgets"
 
@@ -188,7 +188,7 @@ def _left_out(node_state: NodeState, simulation: Simulation, eviction_by: str) -
     """Say that nothing grows, or whom the kubelet would evict before the kernel goes on."""
     scenario = simulation.scenario
     if scenario == Scenario(eviction=True, restarts=scenario.restarts) and not simulation.steps:
-        yield "nothing grows here: add --grow, --all-at-limit or --until-oom to see whom growth ends"
+        yield "nothing grows here: add --grow, --all-at-limit or --until-oom to see who dies from growth"
     evicted = eviction_left_out(node_state, scenario)
     if evicted is not None:
         when = f"after step {evicted[0]}" if evicted[0] else "first"
@@ -208,7 +208,7 @@ def _node_notes(node_state: NodeState, scenario: Scenario) -> Iterator[str]:
 def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
     threshold = node_state.thresholds.node_bytes
     if threshold is None:
-        yield "the kubelet has no hard threshold of memory.available: it never evicts"
+        yield "the kubelet has no hard memory.available threshold: it never evicts"
     else:
         reclaim = node_state.thresholds.reclaim_bytes
         more = f", until {binary(reclaim)} more is" if reclaim else ""

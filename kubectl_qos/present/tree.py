@@ -165,8 +165,8 @@ def _reserved(setup: NodeSetup) -> Iterator[str]:
     kept += f" ({', '.join(reserved)})" if reserved else ""
     threshold = binary(threshold_bytes(setup.kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity))
     yield (
-        f"{kept}: kubepods has the rest, and allocatable, {binary(allocatable.value())}, also lacks hugepages"
-        f" and the eviction threshold of {threshold}"
+        f"{kept}: kubepods has the rest; allocatable ({binary(allocatable.value())}) also excludes"
+        f" hugepages and the eviction threshold of {threshold}"
     )
 
 

@@ -489,7 +489,7 @@ class QosApp(Shell):
 
     def action_refresh(self) -> None:
         if self.source.past is not None and self.view_model is not None:
-            self.notify("the past does not change: nothing is read again")
+            self.notify("the past does not change: there is nothing to refresh")
         elif self.source.past is not None:
             self._go_to_source(self.source, self.main.view)
         else:

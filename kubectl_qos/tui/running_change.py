@@ -103,12 +103,12 @@ class RunningChange(Driver):
     def pending(self) -> str:
         """Return what leaving the UI would leave open: an answer, or a trial; else empty."""
         if self.state.phase is Phase.SENDING:
-            return f"{self.name}: it was sent, and there is no answer yet"
+            return f"{self.name}: sent, but not answered yet"
         is_followed = self.state.phase is Phase.FOLLOWING
         waits = is_followed or (self.state.reverts and self.undoing is None)
         if self.state.plan is None or not waits:
             return ""
-        return f"{self.name}: it is on trial; the change stays, and nothing reverts it then"
+        return f"{self.name}: still on trial; if you leave, the change stays and nothing reverts it"
 
     @property
     def outcome(self) -> str:
@@ -231,7 +231,7 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
         return
     yield from (TextLine(f"  {line}") for line in words.trial_lines(trial))
     if change.state.phase is Phase.FOLLOWING:
-        seen = words.trial_words(trial) or "nothing of that was seen"
+        seen = words.trial_words(trial) or "none of these was seen"
         ended = "" if change.state.is_done else ", not done yet"
         so_far = f"{duration(int(change.elapsed))} so far{ended}: {seen}"
         yield TextLine(f"  on trial {plan_line(plan)}; {so_far}", "muted")
@@ -254,7 +254,7 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     if seen:
         yield TextLine(f"! it did not hold: {seen}", "wrong")
     elif progress is not None and not state.is_done:
-        yield TextLine(f"! after {tried_for} last seen as: {words.progress_line(progress)}", "wrong")
+        yield TextLine(f"! last status after {tried_for}: {words.progress_line(progress)}", "wrong")
     elif state.trial.outcomes:
         yield TextLine(f"  it held for {tried_for}", "answer")
     else:
@@ -304,7 +304,7 @@ def blocked_sentence(state: Apply, keys: Keys) -> str:
             return "someone else changed it: reload, or keep mine"
         case Blocked.NO_REQUEST:
             assert state.strategy is not None
-            why = state.strategy.reason or "save the manifest, delete the pod and recreate it"
+            why = state.strategy.reason or "save the manifest, then delete and recreate the pod"
             return f"{words.strategy_title(state.strategy)}: {why}"
         case Blocked.UNREADABLE:
             return str(state.error)
@@ -335,7 +335,7 @@ def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]
         reload, keep = keys.first("apply.reload"), keys.first("apply.keep_mine")
         remedies = (
             f"{reload}  discard mine, reload",
-            f"{keep}  keep mine: the same change of the object now, dry run first",
+            f"{keep}  keep mine: make the same change to the object as it is now, dry run first",
         )
         return _request_error_lines(state.error, remedies if state.has_conflict else ())
     if not state.is_loaded:
@@ -352,7 +352,7 @@ def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]
         first, *more = words.dry_run_lines(accepted.request, accepted.stored, accepted.warnings)
         return [TextLine(f"  {first}", "answer"), *(TextLine(f"  {line}", "changed") for line in more)]
     apply, dry_run = keys.first("apply.apply"), keys.first("apply.dry_run")
-    next_keys = f"  {apply} applies it, after a dry run and a question; {dry_run} sends the dry run alone"
+    next_keys = f"  {apply} applies it, after a dry run and a confirmation; {dry_run} sends only the dry run"
     return [TextLine(next_keys, "muted"), *_expected_lines(state)]
 
 

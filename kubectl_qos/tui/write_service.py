@@ -59,7 +59,7 @@ class WriteService:
     def leave_question(self) -> str:
         """Return the question before the UI is left; empty if nothing is pending."""
         pending = "; ".join(change.pending for change in self._pending)
-        return f"{pending}. Leave all the same?" if pending else ""
+        return f"{pending}. Leave anyway?" if pending else ""
 
     def begin(
         self,

@@ -187,8 +187,8 @@ def test_the_past_is_read_of_the_newest_deaths_a_minute_before_each(monkeypatch:
 @pytest.mark.parametrize(
     ("pods", "nodes", "mechanism", "words"),
     [
-        ([], {}, "node", "the pod no longer runs, and what its node's pods used then is unknown"),
-        (["Failed"], {}, "node", "the pod no longer runs, and what its node's pods used then is"),
+        ([], {}, "node", "the pod no longer runs, and its node's usage at that time is unknown"),
+        (["Failed"], {}, "node", "the pod no longer runs, and its node's usage at that time is"),
         (["Running"], {"worker-1"}, "node", "memory usage is unknown"),
         (["Running"], {}, "node", "memory usage is unknown"),
         (["Running"], {"worker-1"}, "container limit", "memory usage is unknown"),

@@ -33,8 +33,8 @@ ASSUMED = (
     "the eviction threshold of n1 is assumed to be the default, 100Mi: no kubelet configuration states one"
 )
 USED_NOTE = (
-    "memory outside of the pods of n1 is unknown: list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml),"
-    " --usage=summary or NodeMetrics with -f tells"
+    "memory used outside pods on n1 is unknown: list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml),"
+    " --usage=summary or NodeMetrics with -f shows it"
 )
 
 

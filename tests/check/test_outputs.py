@@ -227,7 +227,7 @@ def test_the_same_of_several_containers_of_an_object_is_one_line(run: Run) -> No
 
 def test_a_rule_with_many_notes_can_be_left_out(run: Run) -> None:
     pods = [EXAMPLES["QOS006"]["fails"].replace("name: web", f"name: web-{number}") for number in range(11)]
-    for most, off in ((10, ""), (11, "; 11 are QOS006: --rule QOS006=off leaves them out")):
+    for most, off in ((10, ""), (11, "; 11 are QOS006: --rule QOS006=off hides them")):
         done = run("check", "-", given="---\n".join(pods[:most]))
         assert done.err == f"{most} notes in {most} objects{off}\n"
 

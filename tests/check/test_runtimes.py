@@ -47,7 +47,7 @@ def test_a_size_is_read_as_the_runtime_reads_it(case: dict[str, Any]) -> None:
 def test_what_follows_the_program_is_its_own_argument(arguments: list[str], late: dict[str, str]) -> None:
     texts = [text for _, text in runtime_problems({"args": arguments}, 300 * MI)]
     assert texts == [
-        f"{words} comes after {program}, which gets it as an argument, so that it sets no heap:"
+        f"{words} comes after {program}, which gets it as an argument: it sets no heap:"
         f" write it before {program}"
         for words, program in late.items()
     ]

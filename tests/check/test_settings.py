@@ -144,7 +144,7 @@ def test_each_file_has_its_nearest_settings(run: Run) -> None:
     assert len(run("check", *files, "--config", "b/.kubectl-qos.yaml").lines) == 6
     done = run("check", *files, "--to-policy")
     assert (done.code, done.out) == (2, "")
-    assert "policies have the settings of one file, not of " in done.err
+    assert "policies use the settings of one file, not of " in done.err
     settle(run, "rules: {QOS006: off}")
     assert run("check", "-", given=BARE).out == ""
 

@@ -90,7 +90,7 @@ def test_a_bad_end_is_an_error(checks: list[Progress | QosError], sentence: str)
 
 
 def test_a_timeout_is_an_error_with_what_was_seen_last() -> None:
-    with pytest.raises(QosError, match="it is changed, last seen as: waiting for the kubelet") as raised:
+    with pytest.raises(QosError, match="it was changed, last status: waiting for the kubelet") as raised:
         run(WAITING, timeout_seconds=5)
     assert raised.value.hint == "the change goes on; kubectl qos explain shows its state"
 

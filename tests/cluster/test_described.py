@@ -827,7 +827,7 @@ def test_a_list_of_pods(prefix: str) -> None:
         "api-1": (Mechanism.KERNEL, None),
         "web-0": (Mechanism.UNKNOWN_EVICTION, None),
     }
-    assert "it ended with OOMKilled, and an exit code that is unknown" in " ".join(detail_lines(killed[0]))
+    assert "it ended with OOMKilled; its exit code is unknown" in " ".join(detail_lines(killed[0]))
     evicted = (
         f"kubectl get pods\n{lines[0]}\n{lines[3]}\n\nkubectl describe pods web-0\n**Message: {EXCESS}**"
     )

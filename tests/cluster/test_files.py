@@ -331,7 +331,7 @@ def test_the_configuration_of_a_kubelet_is_that_of_the_only_node(tmp_path: Path)
     (tmp_path / "other.json").write_text(json.dumps({**node, "metadata": {"name": "n2"}}))
     source = FileSource([str(tmp_path)])
     assert source.snapshot(Scope()).kubelets == {}
-    assert "does not say whose it is" in source.notes[0]
+    assert "does not name its node" in source.notes[0]
     (tmp_path / "configz.json").write_text('{"kubeletconfig": {"evictionHard": 5}}')
     assert "evictionHard" in FileSource([str(tmp_path)]).notes[0]
 
@@ -426,7 +426,7 @@ def test_a_custom_resource_whose_controller_makes_the_pods_is_named(tmp_path: Pa
     others = [{**custom, "apiVersion": "x.k8s.io/v1"}, {**custom, "spec": {}}, {**custom, "apiVersion": "v1"}]
     path = tmp_path / "x.yaml"
     path.write_text(yaml.safe_dump_all([custom, *others]))
-    theirs = "a controller makes their pods, and kubectl get pods -A -o json has those"
+    theirs = "a controller creates their pods: add the output of kubectl get pods -A -o json"
     assert FileSource([str(path)], keep_objects=True).notes == (f"not checked: 1 Cluster: {theirs}",)
     assert (str(refusal(path)), refusal(path).hint) == (f"{path}: no pods found, 4 Cluster", theirs)
     path.write_text(yaml.safe_dump_all(others))
@@ -582,7 +582,7 @@ def test_a_folder_may_hold_what_is_no_object(tmp_path: Path, monkeypatch: pytest
     }
     charts, patches, others = source.skipped
     assert charts.endswith("skipped (helm template DIR | kubectl qos check - checks them): charts/a")
-    assert patches.endswith("skipped, which kubectl qos check -k DIR checks: deploy/web")
+    assert patches.endswith("skipped (kubectl qos check -k DIR checks them): deploy/web")
     assert others == "documents without apiVersion and kind are skipped: 7"
     assert not source.problems
     named = FileSource([*FOLDER], keep_objects=True)

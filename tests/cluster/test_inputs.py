@@ -146,8 +146,8 @@ def test_without_kubectl_the_remedy_is_named(run: Run) -> None:
     ended = run("top", "-k", ".", variables={"PATH": str(run.home)})
     assert ended.code == 1
     assert ended.err.splitlines() == [
-        "error: a kustomization is built by kubectl or kustomize, and neither is in PATH",
-        "hint: install kubectl, or give what another program has built with -f -",
+        "error: building a kustomization needs kubectl or kustomize, and neither is in PATH",
+        "hint: install kubectl, or pipe the output of another build to -f -",
     ]
 
 

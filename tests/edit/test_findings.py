@@ -392,13 +392,13 @@ def test_a_rollout_does_not_respect_a_disruption_budget_and_an_eviction_does() -
         [found] = rolled(deployment(), MORE, budgets=(budget(allowed),))
         assert (found.severity, found.code) == (severity, FindingCode.DISRUPTION_BUDGET)
         assert finding_line(found) == (
-            f"PodDisruptionBudget keep: {known}: the rollout does not respect it, and takes up to 1 pod away"
-            " at a time; kubectl drain and other evictions do, and wait meanwhile"
+            f"PodDisruptionBudget keep: {known}: the rollout ignores the budget and removes up to 1 pod"
+            " at a time; kubectl drain and other evictions respect it, and have to wait"
         )
     [paused] = rolled(deployment(paused=True), MORE, budgets=(budget(0),))
     assert finding_line(paused) == (
-        "PodDisruptionBudget keep: allows 0 disruptions now: kubectl delete pod does not respect it,"
-        " kubectl drain and other evictions do"
+        "PodDisruptionBudget keep: allows 0 disruptions now: kubectl delete pod ignores the budget;"
+        " kubectl drain and other evictions respect it"
     )
     assert rolled(deployment(), MORE, budgets=(budget(0, app="other"),)) == ()
     assert of(MORE, budgets=(budget(0),)) == ()
@@ -425,7 +425,7 @@ def test_a_limit_below_usage_has_no_effect_in_place_and_kills_a_new_pod() -> Non
     )
     assert "the restarted container is OOM killed" in finding_line(below)
     [below] = of(LESS, usage=700 * MI, kind=StrategyKind.RECREATE)
-    assert "a new pod is OOM killed as soon as it uses as much again; choose a limit above 700Mi" in (
+    assert "a new pod is OOM killed as soon as it uses that much again; choose a limit above 700Mi" in (
         finding_line(below)
     )
 
@@ -458,7 +458,7 @@ def test_a_limit_below_the_peak_of_a_week_is_warned_of_with_the_number_and_the_t
     assert said((found,)) == [(Severity.WARNING, "container app", FindingCode.LIMIT_BELOW_PEAK)]
     assert finding_line(found) == (
         "container app: used 700Mi at most in 7d, more than the new memory limit of 512Mi: it is OOM killed"
-        " once it needs as much again"
+        " once it needs that much again"
     )
     assert of(LESS, seen=WEEK) == (found,), "also where its usage is not known, as of a workload"
     assert of(edit("limits", "memory", "700Mi"), usage=100 * MI, seen=WEEK) == ()
@@ -554,7 +554,9 @@ def test_a_runtime_may_refuse_a_resize_at_pod_level(release: str, said_of: int) 
         found = find_findings(preview(shared, [change], setup), related(shared), StrategyKind.IN_PLACE, None)
         refusing = [finding for finding in found if finding.code is FindingCode.RUNTIME_MAY_REFUSE]
         assert [finding.severity for finding in refusing] == [Severity.NOTE] * count
-        assert "(NRI), may refuse a resize at pod level" in "".join(map(finding_line, refusing)) or not count
+        assert ("NRI plugin may refuse a resize at pod level") in "".join(
+            map(finding_line, refusing)
+        ) or not count
 
 
 @pytest.mark.parametrize(

@@ -188,9 +188,9 @@ def test_a_resize_that_left_the_pod_at_its_old_limit_is_not_done() -> None:
     found = check_progress(request, after, after)
     assert (found.stage, found.settled) == (Stage.ERROR, True)
     assert found.message == (
-        "the memory limit of the whole pod is still 60Mi (kubernetes#138760): any resize while the container"
-        " runs raises it to that of its spec (kubectl qos set pod/loop -n oom -c c --limits memory=+1Mi); a"
-        " new pod has it too"
+        "the memory limit of the whole pod is still 60Mi (kubernetes#138760): to raise it, resize"
+        " the container while it runs (kubectl qos set pod/loop -n oom -c c --limits memory=+1Mi),"
+        " or recreate the pod"
     )
     after["status"]["resources"]["limits"]["memory"] = "200Mi"
     assert check_progress(request, after, after).stage is Stage.DONE

@@ -126,7 +126,7 @@ def test_only_what_differs_from_the_template_is_sent() -> None:
     assert template.request.edits == (memory("96Mi"),)
     assert template.request.before == (memory("64Mi"),)
     template = found(raw, memory("64Mi"), owners=chain)[-1]
-    assert template.reason == "the template of statefulset/web has these values already"
+    assert template.reason == "the template of statefulset/web already has these values"
 
 
 def test_a_container_that_is_injected() -> None:

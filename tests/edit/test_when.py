@@ -244,9 +244,7 @@ def test_the_limit_of_a_pod_stays_while_its_container_waits(version: str, of_pod
         if one.code is FindingCode.POD_LIMIT_STAYS
     ]
     assert bool(said) is (of_pod is When.RECREATED)
-    assert all(
-        "2Gi while c does not run" in one and "any resize while it runs raises it" in one for one in said
-    )
+    assert all("2Gi while c does not run" in one and "resize it while it runs" in one for one in said)
 
 
 @pytest.mark.parametrize(

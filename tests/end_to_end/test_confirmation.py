@@ -90,7 +90,7 @@ def test_ctrl_c_leaves_and_says_what_is_known(cluster: Cluster, start: Start) ->
     code, said = terminal.ended()
     assert code == 130
     assert " ".join(said.split()).endswith(
-        "stopped watching: pod/alone is changed, last seen as: waiting for the kubelet; the change goes on"
+        "stopped watching: pod/alone was changed, last status: waiting for the kubelet; the change goes on"
     )
 
 

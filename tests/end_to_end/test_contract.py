@@ -116,7 +116,7 @@ def test_a_printed_fix_says_what_it_gains(run: Run) -> None:
     words = ("fix", "deploy/api", "-n", "shop", "--demo")
     first, second, *_ = json.loads(run(*words, "-o", "json").out)["items"]
     assert (first["death"]["mechanism"], second["death"]["mechanism"]) == ("pod limit", "kubepods limit")
-    assert "own limit 94%: +118Mi → +1.1Gi, but before that kubepods" in run(*words, "-o", "kustomize").err
+    assert "own limit 94%: +118Mi → +1.1Gi, but first kubepods" in run(*words, "-o", "kustomize").err
     assert "kubepods limit: +687Mi → +1.9Gi" in run(*words, "--apply", "2", "-o", "kustomize").err
 
 

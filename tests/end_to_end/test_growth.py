@@ -188,7 +188,7 @@ def test_namespaces_that_refuse_alike_are_one_line(run: Run, live: Live) -> None
         server.faults[f"/api/v1/namespaces/{name}/pods/web"] = status(403, "Forbidden", "no")
     live(server)
     why = "Error from server (Forbidden): no"
-    line = f"the LimitRanges of 4 namespaces are not known: {why} (a, b, c and 1 more)"
+    line = f"the LimitRanges of 4 namespaces are unknown: {why} (a, b, c and 1 more)"
     assert line in run("check", "-A").err.splitlines()
 
 

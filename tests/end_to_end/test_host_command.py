@@ -149,7 +149,7 @@ def test_what_changes_follows(run: Run, node: FakeNode) -> None:
     assert seen == ["2", "80"], "the others keep their places, so that they are not said again"
     assert rest == ""
     assert process.returncode == 130
-    assert said.count("RANK is for the node running out") == 1
+    assert said.count("RANK is for a full node") == 1
 
 
 def test_the_node_is_found_where_a_debug_pod_has_it(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_log_of_a_node_that_was_not_read_is_named_with_those_that_were() -> No
     log = KernelLog((OomReport(),), title="oom.log")
     assert [*source_notes(facts, [structs.replace(log, node="n2"), log])] == []
     assert [*source_notes(facts, [structs.replace(log, node="n3")])] == [
-        "oom.log: what was read has no node n3, only n1, n2: its kills match no pod"
+        "oom.log: there is no node n3 here, only n1, n2: its kills match no pod"
     ]
 
 

@@ -262,7 +262,7 @@ KILLED: Final = "pod shop/killed, container app on worker-1"
 @pytest.mark.parametrize(
     ("history", "says"),
     [
-        ([], "nothing to change: the kubelet of worker-1 evicts before the kernel kills; what the node"),
+        ([], "nothing to change: the kubelet of worker-1 evicts before the kernel kills; how much the node"),
         ([evicted("11:00:00")], "nothing to change: the kubelet of worker-1 evicts before the kernel kills"),
         (
             [ended("Error")],

@@ -54,7 +54,9 @@ def test_every_statement_is_that_of_kills_next_and_fix(run: Run, about: tuple[st
             ]
             assert death["fix"]["message"] in death["prevention"]
         if death["fix"] is not None and kill["mechanism"] == "node":
-            assert death["prevention"].startswith("against that killer, by the node of now (kubectl qos fix")
+            assert death[("prevention")].startswith(
+                "against that killer, on the node as it is now (kubectl qos fix"
+            )
     text = run("report", "--demo", *about).out
     lines = " ".join(one.content for one in PARSER.parse(text) if one.type == "inline").replace("\\", "")
     said = [report["summary"], *(one["message"] for kill in kills for one in kill["evidence"])]
@@ -69,7 +71,7 @@ def test_a_kernel_log_answers_without_a_cluster(run: Run) -> None:
     assert "From kernel logs alone" in page.out
     assert "5 OOM kills or evictions, killed by the kernel because the node ran out of memory." in page.out
     of_list = "he list of pods is missing: no kubeconfig found"
-    assert f"## What stands now\n\nT{of_list}" in page.out, "nobody knows who dies next"
+    assert f"## The situation now\n\nT{of_list}" in page.out, "nobody knows who dies next"
     other = run("report", "node/other", "--kernel-log", "node1=-", given=text)
     assert "No OOM kills or evictions found." in other.out
     of_pod = run("report", "pod/web", "--kernel-log", "node1=-", given=text)
@@ -156,7 +158,7 @@ def test_where_nothing_died_it_says_so_and_what_is_next(run: Run) -> None:
     done = run("report", "-f", "dump.json", "--since", "1s")
     assert (done.code, "No OOM kills or evictions found." in done.out) == (0, True)
     assert "## Each death" not in done.out
-    assert "## What stands now" in done.out
+    assert "## The situation now" in done.out
 
 
 @pytest.mark.parametrize("about", [(), ("pod/web",), ("node/worker-1",)])

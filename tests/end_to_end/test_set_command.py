@@ -36,7 +36,7 @@ def test_a_manifest_that_is_like_that_already_is_not_touched(run: Run) -> None:
     manifest.write_text(MANIFEST)
     before = manifest.stat()
     done = run("set", "-f", manifest, "-c", "app", "--limits", "memory=1Gi", "--write")
-    assert done.err.endswith(f"nothing is written: deployment/front has these values already in {manifest}\n")
+    assert done.err.endswith(f"nothing is written: deployment/front already has these values in {manifest}\n")
     after = manifest.stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
@@ -197,7 +197,7 @@ def test_a_fix_is_written_where_its_object_comes_from(run: Run, tree: Path) -> N
     assert (tree / "prod" / "qos-deployment-api.yaml").read_text() in page
     assert (tree / "base" / "deployment.yaml").read_text() == BASE
     again = run(*words, "--into", "overlay")
-    assert "nothing is written: deployment/api in shop has these values already in prod\n" in again.err
+    assert "nothing is written: deployment/api in shop already has these values in prod\n" in again.err
     both = run("set", *words[1:5], "--limits", "memory=4Gi", "--write", "gitops", "--into", "base")
     assert "Warning: c limits.memory differed before: 3Gi in prod, 2Gi in the cluster\n" in both.err
     assert both.code == 0, both.err

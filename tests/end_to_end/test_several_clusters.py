@@ -110,9 +110,9 @@ def test_documents_have_each_items_cluster_and_why_others_did_not_answer(fleet: 
 def test_clusters_that_all_answer_end_well_and_say_alike_notes_once(fleet: Run) -> None:
     done = fleet("top", "nodes", "--contexts", "prod-*")
     rights = (
-        "list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml), --usage=summary or NodeMetrics with -f tells"
+        "list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml), --usage=summary or NodeMetrics with -f shows it"
     )
-    notes = [f"memory outside of the pods of worker-1 is unknown: {rights}"]
+    notes = [f"memory used outside pods on worker-1 is unknown: {rights}"]
     assert (done.code, done.err.splitlines(), len(done.lines)) == (0, notes, 3)
     of_one = fleet("top", "nodes", "--contexts", "prod-eu,gone")
     assert (of_one.code, of_one.err.splitlines()) == (1, [FAILURES[1], f"prod-eu: {notes[0]}"])

@@ -239,7 +239,7 @@ def test_what_the_kubelet_puts_off_is_followed_with_its_reason(run: Run, stage: 
     stage.answers("Deferred", "Node didn't have enough resource: memory")
     done = run("set", "pod/alone", *MORE, "--for", "2m", "--undo-if", "infeasible")
     assert (done.code, stage.limit(), stage.seconds) == (1, "256Mi", 120.0)
-    assert "last seen as: deferred: Node didn't have enough resource: memory" in last(done)
+    assert "last status: deferred: Node didn't have enough resource: memory" in last(done)
 
 
 def test_new_pods_are_watched_where_a_template_is_changed(run: Run, stage: Stage) -> None:
@@ -283,7 +283,7 @@ def test_ctrl_c_ends_the_watching_and_the_history_keeps_what_was_seen(run: Run, 
     stage.at = {30: interrupt}
     done = run("set", "pod/alone", *MORE, "--for", "1m")
     assert (done.code, stage.limit()) == (130, "256Mi")
-    assert "stopped watching: pod/alone is changed" in done.err
+    assert "stopped watching: pod/alone was changed" in done.err
     assert stage.entry()["message"].startswith("30s: no restart, no OOM kill")
 
 
@@ -328,7 +328,7 @@ def test_an_old_kubelet_does_not_end_a_loop_in_place(run: Run, stage: Stage) -> 
         " of the pod's cgroup only while the container runs, so it would be killed again"
     )
     for name, hint in {
-        "alone": "save what -o manifest prints, delete the pod and recreate it",
+        "alone": "save the output of -o manifest, then delete and recreate the pod",
         "owned": "kubectl qos set deployment/web -n shop -c app --limits memory=256Mi, or add --by template",
     }.items():
         done = run("set", f"pod/{name}", *MORE)
@@ -339,7 +339,7 @@ def test_an_old_kubelet_does_not_end_a_loop_in_place(run: Run, stage: Stage) -> 
     assert (done.code, stage.sent()) == (0, ["dry run", "write"]), done.err
     stage.objects.mutate(stage.objects.find("Deployment", "web"))
     done = run("set", "pod/owned", *MORE)
-    assert "the template of deployment/web has these values already; to get them in a new pod: " in done.err
+    assert "the template of deployment/web already has these values; to get them in a new pod: " in done.err
     assert "kubectl delete pod owned -n shop" in done.err
 
 
@@ -353,9 +353,7 @@ def test_where_nothing_is_replaced_the_pod_is_deleted_after_the_template_is_chan
     assert "or add --by template; then kubectl delete pod owned -n shop" in done.err
 
 
-@pytest.mark.parametrize(
-    ("name", "then"), [("alone", "delete the pod and recreate it"), ("owned", "its owner")]
-)
+@pytest.mark.parametrize(("name", "then"), [("alone", "delete and recreate the pod"), ("owned", "its owner")])
 def test_what_an_old_kubelet_does_not_revert_is_said_before_and_after(
     run: Run, stage: Stage, name: str, then: str
 ) -> None:
@@ -369,7 +367,7 @@ def test_what_an_old_kubelet_does_not_revert_is_said_before_and_after(
     assert "it is not reverted: " in last(done)
     command = "kubectl qos set pod/alone -n shop -c app --limits memory=128Mi -o manifest"
     hint = {
-        "alone": f"save what {command} prints, delete",
+        "alone": f"save the output of {command}, then delete",
         "owned": "to get them in a new pod: kubectl delete pod owned",
     }
     assert hint[name] in done.err

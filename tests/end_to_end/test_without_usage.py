@@ -99,7 +99,7 @@ def test_without_usage_no_command_has_what_comes_of_it(run: Run, tmp_path: Path,
     done = run(*words.split(), "-f", tmp_path / "dump.json")
     text = " ".join((done.out + done.err).split())
     if not words.startswith("set"):
-        assert UNKNOWN[1:] in text or "it has 16Gi, and what its pods use is unknown" in text
+        assert UNKNOWN[1:] in text or "it has 16Gi; the usage of its pods is unknown" in text
     assert done.code == (1 if re.search("--(?:free|until-oom|eviction)", words) else 0)
     assert done.out or done.code
     assert not A_FACT.search(text), text

@@ -182,7 +182,7 @@ def test_what_systemd_says_of_a_kill_by_the_kernel() -> None:
     alone = kernel[-1]
     kill = kill_of([alone, line])
     assert (kill.diagnosis.mechanism, kill.container_id) == (Mechanism.MEMORY_LIMIT, ID)
-    assert "if it was not, the container went on" in text_of(kill)
+    assert "If it was not, the container kept running" in text_of(kill)
     late = kills_of([alone, line.replace("04:40", "04:49")])
     others = kills_of([alone, alone.replace("4711", "4712"), line])
     assert {kill.container_id for kill in (*late, *others)} == {""}, "it may be of another one"

@@ -250,7 +250,7 @@ def test_the_victim_without_the_line_that_kills_it() -> None:
     )
     kill = kill_of([reaper])
     assert kill.diagnosis.mechanism is Mechanism.KERNEL
-    assert "killed by the kernel; it is not known whether at a limit" in text_of(kill)
+    assert "killed by the kernel, either at a limit or on a full node" in text_of(kill)
     assert len(kills_of([*LINES, reaper])) == 1
     broken = kill_of(LINES[:6])
     assert "killed a process that the log does not name" in text_of(broken)
@@ -990,7 +990,7 @@ def test_an_oom_without_a_victim() -> None:
         in (text_of(kill))
     )
     other = text_of(kill_of([*MESSAGES[:6], "Out of memory and no killable processes..."]))
-    assert "nothing was killed, as no process may be, at the pod limit (the pod's memory limit)" in other
+    assert "nothing was killed, because no process may be, at the pod limit (the pod's memory limit)" in other
     why = "Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled"
     panic = kill_of([*MESSAGES[:3], "Mem-Info:", why])
     text = text_of(panic)
@@ -1004,7 +1004,7 @@ def test_what_the_name_of_a_victim_shows() -> None:
     swapoff = text_of(kill_of([line.replace("leaky", "swapoff") for line in LINES]))
     assert "swapoff is always killed first, as it fills the memory with what is in swap" in swapoff
     runtime = text_of(kill_of([line.replace("leaky", "runc:[2:INIT]") for line in LINES]))
-    assert "runc:[2:INIT] is the runtime as it starts a container, or a command in one" in runtime
+    assert "runc:[2:INIT] is the container runtime, starting a container or a command in one" in runtime
     sandbox = OLD_KILLED.replace("leaky", "pause")
     for lines in ([sandbox], [sandbox, "Killed process 4711 (pause) total-vm:9kB, anon-rss:4kB"]):
         text = text_of(kill_of(lines))
@@ -1116,8 +1116,8 @@ def test_an_oom_score_adj_of_its_own() -> None:
 def test_whether_the_container_went_on() -> None:
     text = text_of(kills_of([*LINES, AFTER])[0])
     assert "only this process was killed" in text
-    assert "main (4650), which is older, went on" in text
-    assert "went on, and no status shows the kill, unless this was its main process" in text
+    assert "main (4650), which is older, kept running" in text
+    assert "kept running, and no status shows the kill, unless this was its main process" in text
     assert "only this process" not in text_of(kill_of(LINES)), "a line about the group may follow"
     assert "no line shows that the rest of its container was killed too (memory.oom.group)" in text_of(
         kill_of(LINES)
@@ -1128,7 +1128,7 @@ def test_whether_the_container_went_on() -> None:
         "Out of memory: Kill process 994 (containerd) score 4 or sacrifice child",
         "Killed process 994 (containerd) anon-rss:9kB",
     ]
-    assert "if it was in a container, that went on" in text_of(kill_of(of_node))
+    assert "if it was in a container, that kept running" in text_of(kill_of(of_node))
 
 
 @pytest.mark.parametrize("length", range(len("Memory cgroup out of memory: "), 60))

@@ -318,7 +318,7 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     ),
     "a kubelet's log": (
         b'I1120 21:22:40.437366    1234 oom.go:10] "Starting"\n',
-        "it is text in which no line is the kernel's",
+        "it is text without lines of the kernel",
     ),
     "evictions of a kubelet": (
         b'I1120 21:22:40.43 7 eviction_manager.go:405] "Eviction manager: pods ranked" pods=["a/b"]\n',
@@ -326,14 +326,17 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     ),
     "the journal of a unit": (
         b"Nov 20 21:22:40 node1 kubelet[77]: Out of memory: Killed process 7 (x) total-vm:1kB\n",
-        "it is text in which no line is the kernel's",
+        "it is text without lines of the kernel",
     ),
     "a time that was left out": (
         b"[<time>] vmm: page allocation failure: order:6\n",
-        "no line is the kernel's",
+        "without lines of the kernel",
     ),
     "earlyoom without a kill": (b"mem avail:   747 of  7935 MiB ( 9.41%)\n", "an OOM daemon without a kill"),
-    "an application's container": (b"2026-11-20T21:22:40.4Z stdout F started\n", "no line is the kernel's"),
+    "an application's container": (
+        b"2026-11-20T21:22:40.4Z stdout F started\n",
+        "without lines of the kernel",
+    ),
     "an unknown prefix": (
         b"2026-11-20T21:22:40.4Z kern/7 Out of memory: Killed process 7 (x) total-vm:1kB, anon-rss:1kB\n",
         "line 1: part of an OOM report comes after an unknown prefix",

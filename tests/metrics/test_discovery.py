@@ -104,7 +104,7 @@ def test_a_service_outside_the_namespaces_of_monitoring_is_not_taken(connect_to:
     assert store.name == "service monitoring/prometheus-operated"
     with pytest.raises(QosError, match="service team-a/prometheus is labelled") as raised:
         find_store(connect_to(lambda _: listing(FOREIGN)))
-    assert raised.value.hint == "--prometheus team-a/prometheus takes it nevertheless"
+    assert raised.value.hint == "--prometheus team-a/prometheus uses it anyway"
 
 
 def test_a_service_that_is_named_may_be_anywhere(connect_to: ConnectTo) -> None:

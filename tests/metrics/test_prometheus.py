@@ -133,12 +133,12 @@ def test_values_that_are_no_numbers_are_left_out(store_of: StoreOf) -> None:
         (refusal(401, "", "no org id"), "the store refuses this user (401): no org id", "credentials"),
         (
             Answer(404, b"404 page not found"),
-            "does not answer as Prometheus does (404)",
-            "the URL ends before",
+            "does not answer like Prometheus (404)",
+            "leave /api/v1 out of the URL",
         ),
-        (Answer(200, b"<html>login</html>"), "does not answer as Prometheus does (200)", "the URL ends"),
-        (Answer(200, b'{"a":' + b"[" * 9999), "does not answer as Prometheus does (200)", "the URL ends"),
-        (success({"result": [{"metric": 1}]}), "does not answer as Prometheus does (200)", "the URL ends"),
+        (Answer(200, b"<html>login</html>"), "does not answer like Prometheus (200)", "leave /api/v1"),
+        (Answer(200, b'{"a":' + b"[" * 9999), "does not answer like Prometheus (200)", "leave /api/v1"),
+        (success({"result": [{"metric": 1}]}), "does not answer like Prometheus (200)", "leave /api/v1"),
     ],
 )
 def test_a_sentence_for_a_refusal(store_of: StoreOf, answer: Answer, sentence: str, hint: str) -> None:
@@ -193,7 +193,7 @@ def test_series_of_several_clusters_are_refused(store_of: StoreOf) -> None:
     store, _ = store_of(vector(({"cluster": "eu"}, 1), ({"cluster": "us"}, 1), ({}, 1)))
     with pytest.raises(InputError, match="several clusters: eu, us") as raised:
         store.query("up")
-    assert raised.value.hint == "--prometheus-selector cluster=eu takes those of one"
+    assert raised.value.hint == "--prometheus-selector cluster=eu selects one"
 
 
 def test_a_selector_becomes_matchers() -> None:

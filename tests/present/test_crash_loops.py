@@ -63,7 +63,7 @@ def notes(pod: Pod, used_mi: int = 0) -> list[str]:
 
 def test_the_working_set_near_a_limit_may_be_page_cache() -> None:
     pod = a_pod(RUNNING, 0, "Completed", 0)
-    parts = "30Mi of its working set of 95Mi are anonymous memory"
+    parts = "30Mi of its working set of 95Mi is anonymous memory"
     for used, rss, start in ((95, None, PAGE_CACHE), (80, None, ""), (95, 30, parts), (95, 80, "")):
         usage = ContainerUsage(used << 20, None if rss is None else rss << 20)
         measured = replace(snapshot(pod), usage={pod.key: PodUsage.of_containers({"c": usage})})
@@ -78,7 +78,7 @@ def test_the_summary_is_not_advised_where_it_was_read_and_has_no_parts() -> None
         cache_text(PodUsage.of_containers(used, origin), "c")
         for origin in (UsageOrigin.METRICS_API, UsageOrigin.KUBELET_SUMMARY)
     )
-    assert "with --usage=summary" in by_metrics
+    assert "explain --usage=summary" in by_metrics
     assert by_summary == f"{PAGE_CACHE}the kubelets' summary does not say how much"
 
 

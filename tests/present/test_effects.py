@@ -121,7 +121,7 @@ def test_another_class_is_another_place_in_the_tree() -> None:
     assert strategy_kind.answer == "the pod must be recreated"
     assert any("Pod QOS Class may not change" in sentence for sentence in texts(strategy_kind))
     kept = part(previewed("db-0", ("limits", "memory", "5Gi")), "How to apply")
-    assert texts(kept)[1] == "to stay Guaranteed, and change in place, set also -c a --requests memory=5Gi"
+    assert texts(kept)[1] == "to stay Guaranteed and change in place, also set -c a --requests memory=5Gi"
 
 
 def test_no_room_and_a_refusal_are_warnings() -> None:
@@ -148,7 +148,7 @@ def test_in_place_says_who_restarts_and_what_stays() -> None:
     assert memory.lines[0].text == "c restarts, by its resizePolicy"
     assert not any("keeps its oom_score_adj" in text for text in texts(memory))
     assert memory.lines[-1].text == (
-        "the next pod of deployment/api gets the old values again, unless its template changes too"
+        "new pods of deployment/api get the old values, unless its template changes too"
     )
     cpu = part(previewed(API, ("requests", "cpu", "300m"), spec=spec), "How to apply")
     assert not any("restarts," in sentence for sentence in texts(cpu))

@@ -73,7 +73,9 @@ def test_the_formula_of_a_sidecar_and_of_pod_level_requests() -> None:
 
 def test_a_best_effort_pod_is_not_resized_in_place() -> None:
     """The API server refuses a resize that changes the class (ValidatePodResize)."""
-    why = "Resize     not in place: any request or limit would change the class, which a resize may not"
+    why = (
+        "Resize     not in place: any request or limit would change the class, and a resize may not change it"
+    )
     for resources, is_refused in (("", True), ("requests: {cpu: 1}", False)):
         pod = one(resources)
         lines = text_lines(explain_pod(pod, Snapshot(pods=(pod,)), DEMO_TIME))
@@ -165,7 +167,7 @@ def test_a_kill_that_is_only_perhaps_for_memory_is_not_called_one() -> None:
 
 def test_a_critical_pod_is_spared_by_eviction() -> None:
     """It takes no place among those that may be evicted: two of the node's 17 pods are critical."""
-    unseen = "the kernel does not see that: only system-node-critical lowers oom_score_adj"
+    unseen = "the kernel ignores that: only system-node-critical lowers oom_score_adj"
     for name, is_node_critical in (("kube-proxy-7hc2x", True), ("coredns-6f6b679f8f-4bqjx", False)):
         text = explained(name)
         assert "never: critical pods are not evicted" in text
@@ -175,7 +177,7 @@ def test_a_critical_pod_is_spared_by_eviction() -> None:
 
 def test_a_kubelet_without_a_threshold_evicts_no_pod_for_memory() -> None:
     settings = ("profile=k3s", "evictionHard=memory.available=0%", "evictionHard=memory.available=5%")
-    said = "the kubelet evicts no pod for memory: it has no threshold of memory.available"
+    said = "the kubelet evicts no pod for memory: it has no memory.available threshold"
     for setting, is_said in zip(settings, (True, True, False), strict=True):
         overrides = NodeOverrides(settings=(NodeOverride.parse(setting),))
         text = explained("api-7d9c5b6f8-x2mzq", replace(DEMO, overrides=overrides))
@@ -370,7 +372,7 @@ def test_what_was_assumed_is_listed_once() -> None:
         pod = convert({"kind": "Pod", "metadata": {"name": "a", "uid": uid}, "spec": spec}, Pod)
         lines = [*text_lines(explain_pod(pod, Snapshot(pods=(pod,)), DEMO_TIME))]
         assert any(note in line for line in lines) is is_unknown
-        assert ("RuntimeClass kata has an overhead, as sandboxes" in " ".join(lines)) is bool(overhead)
+        assert ("RuntimeClass kata has an overhead, like sandboxes" in " ".join(lines)) is bool(overhead)
 
 
 def test_predict_is_what_the_documentation_shows() -> None:
@@ -408,7 +410,7 @@ def test_swap_in_use_contradicts_an_assumed_behavior() -> None:
         settings = (f"memorySwap.swapBehavior={behavior}", "swap=16Gi", "memory=16Gi")
         overrides = NodeOverrides(settings=tuple(map(NodeOverride.parse, settings)))
         text = explained(pod.name, replace(snapshot, overrides=overrides))
-        assert ("c1 has 200Mi in swap, so the node has another behavior" in text) is is_said
+        assert ("c1 has 200Mi in swap, so the node's swap behavior differs" in text) is is_said
 
 
 def test_on_cgroup_v1_there_are_shares_and_one_limit_of_memory_and_swap() -> None:
@@ -587,7 +589,11 @@ def test_it_begins_with_the_killer_that_comes_first_and_what_puts_it_off() -> No
             12.3,
             "tasks waited for memory in 12.3% of the last minute (PSI): the kernel already has",
         ),
-        ("importer-", 0.0, "tasks hardly waited for memory in the last minute (PSI): the kernel need not"),
+        (
+            "importer-",
+            0.0,
+            "tasks hardly waited for memory in the last minute (PSI): the kernel does not have to",
+        ),
         ("importer-", None, ""),
         ("db-0", 0.0, ""),
         ("db-0", 12.3, "tasks waited for memory in 12.3% of the last minute (PSI)\n"),
@@ -616,11 +622,11 @@ def test_how_often_a_limit_was_reached_is_said_of_the_container_that_dies_there(
 
 
 def test_what_an_owner_or_a_policy_does_not_change_is_said() -> None:
-    assert "priority 0; being of a DaemonSet does not spare it" in explained("log-agent-4kx8d")
+    assert "priority 0; belonging to a DaemonSet does not protect it" in explained("log-agent-4kx8d")
     assert "being of a DaemonSet" not in explained("cni-agent-bx9td"), "it is critical"
     given = NodeOverrides(settings=(NodeOverride.parse("cpuManagerPolicy=static"),))
     pods = {pod.name: pod for pod in DEMO.pods}
     for name, is_kept in (("cache-0", True), ("search-0", False)):
         lines = text_lines(explain_pod(pods[name], replace(DEMO, overrides=given), DEMO_TIME))
-        refusal = "  not its cpu: the static policy of the CPU Manager refuses that"
+        refusal = "  cpu cannot change in place: the static policy of the CPU Manager refuses it"
         assert (refusal in lines) is is_kept

@@ -81,7 +81,7 @@ USED = "Container c was using {}, request is {}, has larger consumption of x. "
     [
         (
             {"reason": "Evicted", "message": LOW.format("memory") + USED.format("70Mi", "0")},
-            "88Mi for c in deployment/api. Below its requests its priority decides; raise limits.memory",
+            "88Mi for c in deployment/api. Below its requests, priority decides; raise limits.memory",
         ),
         (
             {"reason": "Evicted", "message": LOW.format("memory") + USED.format("40Mi", "0")},
@@ -93,7 +93,7 @@ USED = "Container c was using {}, request is {}, has larger consumption of x. "
         ),
         (
             {"reason": "Evicted", "message": LOW.format("pids")},
-            "evicted for pids: nothing requests pids: pods go by priority",
+            "evicted for pids: pods do not request pids: the order is by priority",
         ),
         (
             {
@@ -154,7 +154,7 @@ def test_a_gain_is_shown_in_the_value_that_changes(snapshot: Snapshot) -> None:
     fix = next(fix for fix in of_promo.fixes if fix.death.killer.evicts)
     assert fix_effect(fix) == (
         "kubelet evicts at +10.0Gi: after 4 other deaths → after 5 other deaths,"
-        " but before that own limit 92% (+5Mi)"
+        " but first own limit 92% (+5Mi)"
     )
     firsts = replace(fix, death=fix.death._replace(before=0), sooner=None)
     assert fix_effect(firsts) == "kubelet evicts at +10.0Gi: first → after 5 other deaths"
@@ -165,9 +165,9 @@ def test_a_gain_is_shown_in_the_value_that_changes(snapshot: Snapshot) -> None:
 def test_a_raised_limit_that_another_killer_does_not_wait_for(found: FixList) -> None:
     fix = next(one for one in found.fixes if one.kind is FixKind.LIMIT and "api" in one.pod.name)
     assert fix.sooner is not None
-    assert fix_effect(fix) == ("own limit 94%: +118Mi → +1.1Gi, but before that kubepods limit (+687Mi)")
+    assert fix_effect(fix) == ("own limit 94%: +118Mi → +1.1Gi, but first kubepods limit (+687Mi)")
     due = replace(fix, sooner=fix.sooner._replace(distance_bytes=0))
-    assert fix_effect(due).endswith(", but before that kubepods limit (due)")
+    assert fix_effect(due).endswith(", but first kubepods limit (due)")
 
 
 def test_a_pod_that_was_killed_and_has_ended_needs_a_limit_above_that(snapshot: Snapshot) -> None:
@@ -186,7 +186,7 @@ def test_a_pod_that_was_killed_and_has_ended_needs_a_limit_above_that(snapshot: 
 def test_a_raised_request_and_its_moment(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
     assert fix_effect(fix) == (
-        "kubepods limit: +687Mi → +1.9Gi, after 1 other death, but before that own limit 94% (+118Mi)"
+        "kubepods limit: +687Mi → +1.9Gi, after 1 other death, but first own limit 94% (+118Mi)"
     )
     assert (fix_when(fix), fix_requests(fix)) == ("when c restarts", "+209Mi of 1.6Gi free")
     assert fix_effect(replace(fix, after=None, sooner=None)) == "kubepods limit: +687Mi → never"
@@ -203,7 +203,7 @@ def test_a_class_is_named_and_how_a_new_pod_gets_it(found: FixList) -> None:
 def test_a_limited_neighbour_ends_itself(found: FixList) -> None:
     fix, other, *_ = found.fixes
     assert fix_effect(replace(fix, kind=FixKind.NEIGHBOUR, after=other.death, sooner=None)) == (
-        "own limit 98%: spares data/importer-5f7b9c-2vtxk:c; batch/crunch-x2k9f dies instead after +587Mi"
+        "own limit 98%: data/importer-5f7b9c-2vtxk:c survives; batch/crunch-x2k9f dies instead after +587Mi"
     )
     assert fix_summary(replace(fix, kind=FixKind.NEIGHBOUR, pod=other.pod, edits=other.edits)).startswith(
         "batch/crunch-x2k9f would die instead: container c: memory request <none> → "
@@ -245,13 +245,13 @@ def test_a_pod_that_is_evicted_whole_is_named_without_a_container(snapshot: Snap
 @pytest.mark.parametrize(
     ("key", "second"),
     [
-        (("team-a", "web-5d4f8c-8szcd"), "instead of 1, against the same death"),
-        (("shop", "search-0"), "for a death that comes later"),
+        (("team-a", "web-5d4f8c-8szcd"), "instead of 1, for the same death"),
+        (("shop", "search-0"), "for a later death"),
     ],
 )
 def test_of_several_changes_it_says_which_to_take(key: PodKey, second: str, snapshot: Snapshot) -> None:
     of_pod = fixes_for_pods(snapshot, [key])
-    assert f"take 1: it puts off the nearest death that can be put off; 2: {second}" in notes(of_pod)
+    assert f"apply 1: it delays the nearest death that has a fix; 2: {second}" in notes(of_pod)
     assert not any(note.startswith("take") for note in notes(replace(of_pod, fixes=of_pod.fixes[:1])))
 
 
@@ -265,8 +265,8 @@ def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> N
         assert fix.strategy is StrategyKind.TEMPLATE
     assert of_workload.fixes[0].kind is FixKind.LIMIT, "it was killed there"
     numbers = ", ".join(str(number + 1) for number in range(1, len(of_workload.fixes)))
-    others = f"{numbers}: for when the node fills up, so that others are ended before it"
-    assert f"take 1: it puts off the nearest death; {others}" in notes(of_workload)
+    others = f"{numbers}: for a full node, where others then die before it"
+    assert f"apply 1: it delays the nearest death; {others}" in notes(of_workload)
     refused = replace(of_workload, refusals=((1, Finding(Severity.REFUSAL, "q", FindingCode.QUOTA_REFUSES)),))
     assert others in notes(refused), "which to take is not said where the first one is refused"
     texts = [fix_requests(fix) for fix in of_workload.fixes]
@@ -326,10 +326,10 @@ def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
     assert len(list(lines(many, most=MOST_ROWS))) == MOST_ROWS + 1
     assert next(notes(many)).endswith(LEAK)
     assert next(notes(replace(many, further=3), MOST_ROWS)) == (
-        "and 2 more fixes and those of 3 more nodes, for deaths that come later: --all"
+        "and 2 more fixes and those of 3 more nodes, for later deaths: --all"
     )
     assert list(notes(many, MOST_ROWS)) == [
-        "and 2 more fixes, for deaths that come later: --all",
+        "and 2 more fixes, for later deaths: --all",
         f"{IMPORTER}:c: own limit 98%, +2Mi: {LEAK}",
         PRIORITY,
     ]
@@ -340,7 +340,7 @@ def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
 
 def test_a_limit_with_room_for_more_is_no_fix_and_comes_last(snapshot: Snapshot) -> None:
     own = fixes_for_pods(snapshot, [("sandboxed", "vm-runner-0")]).unfixed[0]
-    room = "nothing to change unless it grows, as it has headroom above its known usage (usage seen: 24Mi)"
+    room = "enough headroom above its known usage, unless it grows (usage seen: 24Mi)"
     assert unfixed_sentence(own) == f"sandboxed/vm-runner-0:c: own limit 75%, +8Mi: {room}"
     leak = own._replace(
         reason=NoFixReason.LEAK, evidence=None, death=own.death._replace(distance_bytes=1 << 40)
@@ -357,13 +357,13 @@ def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Sn
     of_pod = replace(of_pod, unfixed=(unfixed._replace(death=unfixed.death._replace(seconds=40.0)),))
     [line] = nearer(of_pod)
     assert line == (
-        "data/db-0:b: own limit 75%, +32Mi: nothing to change unless it grows, as it has headroom"
-        " above its known usage (usage seen: 96Mi),"
-        " but at this growth it is full in ~40 s: look for what grows"
+        "data/db-0:b: own limit 75%, +32Mi: enough headroom above its known usage, unless it grows"
+        " (usage seen: 96Mi),"
+        " but at this growth it is full in ~40 s: find what grows"
     )
     assert of_pod.fixes[0].death.distance_bytes > of_pod.unfixed[0].death.distance_bytes
     said = list(unfixed_lines(of_pod))
-    assert said[0] == f"sooner than the first fix: {line}"
+    assert said[0] == f"nearer, but without a fix: {line}"
     assert line not in said, "once"
     assert not nearer(fixes_on_nodes(snapshot, ["worker-2"], Scope())), "db-0:b is further away there"
     assert not nearer(FixList((), of_pod.unfixed, snapshot)), "there is no first one"

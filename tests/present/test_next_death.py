@@ -241,13 +241,17 @@ def test_the_kubelet_evicts_a_pod_between_two_crashes_first(snapshot: Snapshot) 
     usage = {key: value for key, value in snapshot.usage.items() if key[1] != last.name}
     pods = tuple(loop if pod is last else pod for pod in snapshot.pods)
     changed = replace(snapshot, pods=pods, usage=usage)
-    said = "before all others, which frees nothing: no container runs, so the kubelet has no stats of the pod"
+    said = (
+        "before all others, which frees nothing: no container is running, so the kubelet has no stats"
+        " for the pod"
+    )
     notes = list(next_death.notes(deaths_on_nodes(changed, ["worker-2"])))
     assert f"the kubelet evicts data/db-0 {said}" in notes
     assert not any("no stats" in note for note in next_death.notes(deaths_on_nodes(snapshot, ["worker-2"])))
     (eviction,) = [line for line in text_lines(explain_pod(loop, changed, DEMO_TIME)) if "Eviction" in line]
     assert eviction.endswith(
-        "before all others under memory pressure: no container runs, so the kubelet has no stats of the pod"
+        "before all others under memory pressure: no container is running, so the kubelet has no"
+        " stats for the pod"
     )
     first = min(build_rows(changed, Scope(node="worker-2")).rows, key=lambda row: row.eviction_rank or 99)
     assert (first.pod.name, first.eviction_rank) == (loop.name, 1), "the last one, as long as it ran"
@@ -334,12 +338,12 @@ def test_without_the_nodes_own_memory_distances_are_upper_bounds(snapshot: Snaps
     assert words["kernel: node full"] == "at most +1.2Gi"
     assert words["kubepods limit"] == "+687Mi", "the limit of all pods counts pods alone"
     assert any("at most +587Mi" in line for line in lines(bare, columns(bare.rows), 120))
-    unknown = "memory outside of the pods of worker-2 is unknown: list on nodes.metrics.k8s.io"
+    unknown = "memory used outside pods on worker-2 is unknown: list on nodes.metrics.k8s.io"
     assert any(note.startswith(unknown) for note in next_death.notes(bare))
 
 
 def test_where_only_fullness_orders_the_deaths_of_a_node_it_is_said(snapshot: Snapshot) -> None:
-    words = "nothing is 80 % full, and no growth is known: what grows first dies first"
+    words = "everything is below 80 %, and growth is unknown: whatever grows first dies first"
     for node, is_said in (("control-1", True), ("worker-2", False)):
         assert (words in [*next_death.notes(deaths_on_nodes(snapshot, [node]))]) is is_said
     far = DeathRow("n", DEATH._replace(ceiling_bytes=100 * MIB, distance_bytes=80 * MIB))
@@ -354,15 +358,15 @@ def test_where_only_fullness_orders_the_deaths_of_a_node_it_is_said(snapshot: Sn
 
 def test_a_node_says_what_growth_the_kubelet_may_notice_too_late(snapshot: Snapshot) -> None:
     """As measured: with 100Mi between them the kubelet evicted at 3 MiB/s, and the kernel killed at 38."""
-    words = "the kubelet checks every 10 s: where memory grows by more than 10Mi a second, the kernel may"
+    words = "the kubelet checks every 10 s: if memory grows by more than 10Mi per second, the kernel may"
     alone = [*next_death.notes(deaths_on_nodes(snapshot, ["worker-3"]))]
-    assert [note for note in alone if "checks every" in note] == [f"{words} kill before it evicts"]
+    assert [note for note in alone if "checks every" in note] == [f"{words} kill first"]
     evicted = DEATH._replace(mechanism="kubelet eviction", container="", seconds=60)
     for mechanism, is_said in (("node", True), ("systemd-oomd", False)):
         earlier = DEATH._replace(mechanism=mechanism)
         row = DeathRow("worker-3", evicted._replace(earlier=earlier, seconds=9.0))
         raced = next_death.notes(deaths_on_nodes(snapshot, ["worker-3"])._replace(rows=(row,)))
-        assert any("so fast that it may run out in between" in note for note in raced) is is_said
+        assert any("memory may run out in between" in note for note in raced) is is_said
     of_two = DeathRow("worker-2", evicted), DeathRow("worker-3", DEATH._replace(distance_bytes=900 * MIB))
     several = next_death.notes(deaths_on_nodes(snapshot, ["worker-2", "worker-3"])._replace(rows=of_two))
     assert not [note for note in several if "checks every" in note]
@@ -371,7 +375,7 @@ def test_a_node_says_what_growth_the_kubelet_may_notice_too_late(snapshot: Snaps
 def test_a_kubelet_without_a_threshold_is_named(snapshot: Snapshot) -> None:
     k3s = replace(snapshot, overrides=NodeOverrides(settings=(NodeOverride.parse("profile=k3s"),)))
     said = (
-        "no kubelet evicts for memory on worker-2: there is no threshold of memory.available (assumed from"
+        "no kubelet evicts for memory on worker-2: there is no memory.available threshold (assumed from"
         " profile k3s)"
     )
     for given, is_said in ((k3s, True), (snapshot, False)):
@@ -396,7 +400,7 @@ def test_hugepages_that_a_kubelet_counts_as_available_memory_are_named(
 def test_limits_of_classes_are_said_to_be_left_out(snapshot: Snapshot) -> None:
     kubelet = structs.replace(snapshot.setup("worker-2").kubelet, qos_reserved_percent={"memory": 50})
     reserving = replace(snapshot, kubelets={**snapshot.kubelets, "worker-2": kubelet})
-    said = "left out: the memory limits of QoS classes on worker-2 (qosReserved), which kubectl qos tree has"
+    said = "left out: the memory limits of QoS classes on worker-2 (qosReserved) (see kubectl qos tree)"
     for given, is_said in ((reserving, True), (snapshot, False)):
         assert (said in next_death.notes(deaths_on_nodes(given, ["worker-2"]))) is is_said
 

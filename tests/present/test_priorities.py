@@ -68,7 +68,7 @@ def test_what_stays_is_said_with_its_reason(found: Plans) -> None:
     assert first == (
         "shop/api-7d9c5b6f8-x2mzq (priority 100000) still dies before batch/report-cron-28934-lw4pz"
         " (priority 0) and 7 more, by the kernel; shop/cart-6c7fd9b5d-9qj4t (priority 0) and 1 more, by the"
-        " kubelet: its node, or that of another pod of its workload, has no room for the request; lower"
+        " kubelet: its node, or the node of another pod of its workload, has no room for the request; lower"
         " requests of other pods there, or move one away"
     )
     assert second == (
@@ -79,7 +79,7 @@ def test_what_stays_is_said_with_its_reason(found: Plans) -> None:
 
 def test_how_much_is_solved(found: Plans, snapshot: Snapshot) -> None:
     assert next(notes(found)) == (
-        "in 22 cases a pod dies before one of lower priority; these changes put 11 of them right"
+        "in 22 cases a pod dies before one of lower priority; these changes fix 11 of them"
     )
     assert list(notes(plans_of_nodes(snapshot, ["control-1"], EVERYWHERE))) == []
 

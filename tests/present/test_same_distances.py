@@ -107,7 +107,7 @@ def test_a_workload_s_fix_names_the_next_death_that_its_preview_names() -> None:
 
 
 def test_why_a_node_has_no_fix_is_suggested_in_place_of_one() -> None:
-    words = "none: nothing to change unless it grows"
+    words = "none: enough headroom above its known usage"
     assert suggested_line(demo(), "control-1")[0].startswith(words)
     assert suggested_line(demo(), NODE)[0] == "container c: memory limit 117.7Mi → 144Mi, now, in place"
     unmeasured = replace(demo(), usage={}, node_usage={})

@@ -57,7 +57,7 @@ def test_the_last_sentence() -> None:
     # b dies at its limit, and a grows on.
     grows_on = simulate(at, Scenario(growth=(ContainerGrowth(0, 500 * MIB), ContainerGrowth(1, 300 * MIB))))
     assert grows_on.steps[-1].level != grows_on.after
-    assert simulation_summary(grows_on).startswith("after 1 kill 524Mi is free in the end, and some of what")
+    assert simulation_summary(grows_on).startswith("after 1 kill 524Mi is free in the end, and some growing")
     node = said(node_state([("a", container(1000, 512))], kubepods_bytes=None), Scenario(until_oom=True))
     assert "each container at 200%" in node
     assert "by the kernel, because the node is full" in node
@@ -69,7 +69,7 @@ def test_a_simulation_says_which_question_it_does_not_answer() -> None:
     deaths = {death.key[1]: death for death in next_deaths(at)}
     assert question(at, scenario, simulation, deaths["a"]) == "free 1 B"
     assert question(at, scenario, simulation, deaths["b"]) == (
-        "free 1 B (another question than who dies next: x/b:c, own limit 80%, +50Mi)"
+        "free 1 B (not the next death, which is x/b:c, own limit 80%, +50Mi)"
     )
 
 

@@ -67,7 +67,7 @@ def test_notes_name_the_nodes_only_where_they_differ() -> None:
     assert [note for note in same if note.startswith("worker-")] == []
     (reserved,) = (note for note in tree_notes([TREE], ()) if note not in tree_notes([TREE, TREE], ()))
     assert reserved == (
-        "512Mi of the node's 16Gi are reserved: kubepods has the rest, and allocatable, 15.4Gi, also lacks"
+        "512Mi of the node's 16Gi are reserved: kubepods has the rest; allocatable (15.4Gi) also excludes"
         " hugepages and the eviction threshold of 100Mi"
     )
     partly = cgroup_tree(DEMO.by_node()["worker-2"], DEMO.setup("worker-2"), lambda _: False)

@@ -53,7 +53,7 @@ def test_the_flag_says_what_the_kubelet_says(status: str, sentence: str) -> None
     assert "RESIZING" in row.flags
     assert f"RESIZING: {resize_sentence(mine)}" in why[-1]
     answer = change_section(mine, ()).answer
-    assert answer == f"none: requests and limits have these values already, but {resize_sentence(mine)}"
+    assert answer == f"none: requests and limits already have these values, but {resize_sentence(mine)}"
 
 
 def test_a_row_has_the_values_in_force_beside_the_desired_ones() -> None:
@@ -100,7 +100,7 @@ def test_json_has_the_desired_values(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("to", "reason", "words"),
     [
-        ("160Mi", "", "none: its resize, which is not done yet, gives it enough room"),
+        ("160Mi", "", "none: its unfinished resize gives it enough room"),
         (
             "160Mi",
             "Infeasible",
@@ -120,7 +120,7 @@ def test_a_fix_waits_for_a_resize_that_is_enough(to: str, reason: str, words: st
     assert words in suggested_line(dataclasses.replace(snapshot, pods=tuple(pods)), mine.node_name)[0]
 
 
-RESIZING = f"data/{IMPORTER}:c: own limit 98%, +2Mi: its resize, which is not done yet, gives it enough room"
+RESIZING = f"data/{IMPORTER}:c: own limit 98%, +2Mi: its unfinished resize gives it enough room"
 
 
 async def test_the_fixes_of_others_say_so_too() -> None:

@@ -293,7 +293,7 @@ def test_what_decides(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("reason", "text"),
     [
-        ("Unknown", "it ended unseen, as when its node restarts (exit code 255, Unknown)"),
+        ("Unknown", "it ended unobserved, as in a restart of its node (exit code 255, Unknown)"),
         ("Error", "it ended with exit code 255 and Error"),
     ],
 )
@@ -339,7 +339,7 @@ def test_a_volume_in_memory_stays_when_the_container_restarts(medium: str, *, is
     volumes = (Volume(name="shm", empty_dir=EmptyDir(medium=medium)),)
     kill = only(msgspec.structs.replace(raw, spec=msgspec.structs.replace(raw.spec, volumes=volumes)), OLD)
     text = " ".join(" ".join(detail_lines(kill)).split())
-    assert ("what is written to the volume shm is memory: it counts to that limit" in text) is is_said
+    assert ("files in the volume shm are memory: they count toward that limit" in text) is is_said
 
 
 @pytest.mark.parametrize(("code", "end"), [(0, "normally"), (143, "by SIGTERM"), (1, "by itself"), (137, "")])
@@ -402,12 +402,12 @@ def test_the_time_of_a_condition_is_that_of_the_eviction() -> None:
 
 
 FULL = "the node need not be full. Write less there, or raise"
-ORDER = "pods above their requests go first, whatever their size, then by priority (0)"
+ORDER = "pods above their requests are evicted first, whatever their size, then by priority (0)"
 USED = "Container {} was using {}, request is {}, has larger consumption of x. "
 BOTH = USED.format("a", "300Mi", "64Mi") + USED.format("b", "2Mi", "1Mi")
 OF_POD = "Pod p was using 300Mi, request is 64Mi, has larger consumption of memory. "
-SUMS = "while the kubelet compares the sums of the pod"
-BY = "by the working set that counts page cache in use"
+SUMS = "while the kubelet compares the pod's totals"
+BY = "by the working set, which includes page cache in use"
 
 
 @pytest.mark.parametrize(
@@ -430,7 +430,7 @@ BY = "by the working set that counts page cache in use"
         (
             PIDS + USED.format("a", 900, 0),
             "",
-            ("nothing requests pids: pods go by priority, then by how many",),
+            ("pods do not request pids: the order is by priority, then by usage",),
         ),
         (
             EVICTED + BOTH,
@@ -734,7 +734,7 @@ def test_a_first_process_that_is_gone_is_likely_an_oom_within_a_few_mi(message: 
         Confidence.LIKELY,
         Need.KERNEL_LOG,
     )
-    assert ", as it does where memory runs out. To start takes" in "\n".join(detail_lines(kill, 400))
+    assert ", as it does when memory runs out. Starting takes" in "\n".join(detail_lines(kill, 400))
     larger = not_started(message, limits={"memory": "64Mi"}, waiting="RunContainerError", ended=False)
     assert find_kills(Snapshot(pods=(larger,)), EventList()) == []
 

@@ -52,7 +52,7 @@ def test_the_event_of_node_problem_detector_alone() -> None:
     assert kill.diagnosis.needs is Need.KERNEL_LOG
     text = text_of(kill)
     assert "at a memory limit; the event does not say which" in text
-    assert "to know its pod: the kernel log of n1: " in text
+    assert "to identify its pod: the kernel log of n1: " in text
     assert "to be certain" not in text, "it is"
     assert "the victim was kubectl, process 350, uid 0, oom_score_adj 999, 86.1Mi in memory" in text
     assert "oom_score_adj 999 means a Burstable pod that requests less than 0.2 % of its node's" in text
@@ -90,7 +90,7 @@ def test_the_event_of_a_refused_pod(listed: tuple[Pod, ...]) -> None:
     what = {"involvedObject": involved, "reason": "OutOfmemory", "message": said, "lastTimestamp": AT}
     (kill,) = kills_of(convert(what, Event), pods=listed)
     assert (kill.pod, kill.time, kill.diagnosis.mechanism) == ("api-1", AT, Mechanism.REJECTION)
-    assert "that compares requests, not usage" in text_of(kill)
+    assert "this compares requests, not usage" in text_of(kill)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_kubelet_that_takes_a_limit_for_the_node(version: str, kernel: str, me
     events = EventList((node_event("SystemOOM", SYSTEM_OOM),))
     (kill,) = find_kills(Snapshot(nodes={"n1": node}), events)
     assert kill.diagnosis.mechanism == mechanism
-    doubt = "kubelet 1.20 says SystemOOM of kills at a limit too, on kernels from 5.0 on"
+    doubt = "kubelet 1.20 also reports SystemOOM for kills at a limit, on kernels from 5.0 on"
     assert (doubt in text_of(kill)) == (mechanism is Mechanism.KERNEL)
 
 

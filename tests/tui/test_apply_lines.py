@@ -109,7 +109,7 @@ def test_what_the_kubelet_says_of_a_trial_that_is_reverted(progress: Progress | 
         (Progress(Stage.UNDONE, settled=True), ["  undone after 9s"]),
         (
             Progress(Stage.ERROR, settled=False, message="too low"),
-            ["! after 9s last seen as: error: too low", "  U reverts it"],
+            ["! last status after 9s: error: too low", "  U reverts it"],
         ),
     ],
 )
@@ -215,7 +215,7 @@ ERRORS: tuple[tuple[QosError, str], ...] = (
     ),
     (
         UnknownOutcome("not known whether it was", NONE),
-        "! outcome unknown: not known whether it was look at the object before anything else is done",
+        "! outcome unknown: not known whether it was check the object first",
     ),
 )
 
@@ -341,7 +341,7 @@ def test_the_answer_to_a_change_that_was_left(facts: ViewModel, error: QosError 
     change.advance(change.state.dry_run_answered(request, accepted(request)))
     assert not service.leave_question
     change.advance(change.state.confirm(yes=True))
-    assert "no answer yet" in service.leave_question
+    assert "not answered yet" in service.leave_question
     change.leave()
     assert not app.shown
     change.advance(change.state.sent(error or ApplyResult(recorded(request, "1"), {}, request)))

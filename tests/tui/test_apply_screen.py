@@ -329,7 +329,7 @@ async def test_leaving_the_ui_while_it_is_sent_needs_confirmation() -> None:
         await confirmed(pilot)
         await pilot.seen("no answer yet")
         await pilot.keys("ctrl+c")
-        await pilot.seen("it was sent, and there is no answer yet")
+        await pilot.seen("sent, but not answered yet")
         assert pilot.screen_name == "LeaveDialog"
         await pilot.keys("n")
         await pilot.until(lambda: pilot.screen_name == "ProgressScreen")
@@ -337,7 +337,7 @@ async def test_leaving_the_ui_while_it_is_sent_needs_confirmation() -> None:
         await pilot.until(lambda: pilot.screen_name == "MainScreen")
         assert "is under way" in pilot.notifications[-1]
         assert states(pilot) == [EntryState.SENT]
-        assert "no answer yet" in pilot.qos.writing.leave_question, "also where its screen was left"
+        assert "not answered yet" in pilot.qos.writing.leave_question, "also where its screen was left"
         writer_of(pilot).hold_write.set()
         await pilot.until(lambda: not pilot.qos.writing.leave_question)
         name = f"pod shop/{API} in place"
@@ -346,7 +346,7 @@ async def test_leaving_the_ui_while_it_is_sent_needs_confirmation() -> None:
 
 
 CONFLICT = ValueConflict("c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi")))
-STALE = ConflictError("pod/x was changed by someone else since it was looked at", (CONFLICT,))
+STALE = ConflictError("pod/x was changed by someone else since it was read", (CONFLICT,))
 
 
 async def test_a_refused_write_is_a_sentence_and_a_conflict_blocks_until_the_fields_are_reloaded() -> None:
@@ -537,7 +537,7 @@ async def test_a_trial_goes_on_after_its_screen_is_left_and_its_end_is_notified(
         assert pilot.notifications[-1].endswith("stays on trial: its end will be shown, and U lists it")
         assert isinstance(pilot.app.screen, MainScreen)
         question = pilot.qos.writing.leave_question
-        assert "it is on trial; the change stays, and nothing reverts it then" in question
+        assert "still on trial; if you leave, the change stays and nothing reverts it" in question
         (entry,) = pilot.qos.writing.history.entries()
         assert entry_state(entry).startswith("on trial: until ")
         screen.change.advance((replace(screen.change.state, plan=TrialPlan(0.0)), None))

@@ -279,7 +279,7 @@ async def test_what_is_unsaved_is_confirmed_before_it_is_left(pilot: Run) -> Non
     ):
         await fill(pilot, "c", Side.LIMITS, "memory", text)
         assert f"! limits.memory: {reason}" in remarks(screen)
-        assert "! a field is wrong and counted as it was" in effects(screen)
+        assert "! a field is wrong: the old value counts" in effects(screen)
         field(screen, "c", Side.REQUESTS, "cpu").focus()
         await pilot.keys("ctrl+s")
         assert edit_of(pilot) is screen
@@ -350,7 +350,7 @@ async def test_the_patch_and_the_manifest(pilot: Run) -> None:
     # A patch that changes the class comes with a warning.
     await edit(pilot, API)
     await pilot.keys("ctrl+g", "ctrl+s", "m")
-    assert "a server refuses this patch: save the manifest" in pilot.words
+    assert "the server refuses this patch: save the manifest" in pilot.words
 
 
 async def save_as(pilot: Run, path: Path) -> None:

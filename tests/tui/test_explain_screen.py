@@ -374,7 +374,7 @@ async def test_a_pod_that_is_gone_stays_as_it_was_last_and_comes_back() -> None:
         said, shown = subject(pilot), documents(pilot)
         source.later(65)
         await renew(pilot)
-        assert subject(pilot) == f"{said}, gone since 12:01:05 UTC; as it was last"
+        assert subject(pilot) == f"{said}, gone since 12:01:05 UTC; last known state"
         assert documents(pilot) == shown
         source.later(60)
         await renew(pilot)
@@ -424,12 +424,12 @@ async def test_a_defect_is_said_and_what_was_known_stays(monkeypatch: pytest.Mon
         monkeypatch.setattr("kubectl_qos.tui.screens.explain.explain_pod", lambda *_, **__: 1 // 0)
         source.later(1)
         await renew(pilot)
-        assert "as it was last: unexpected ZeroDivisionError" in subject(pilot)
+        assert "last known state: unexpected ZeroDivisionError" in subject(pilot)
         assert titles(pilot)["OOM"].startswith("rank 1 of 17")
         monkeypatch.undo()
         source.later(1)
         await renew(pilot)
-        assert "as it was last" not in subject(pilot)
+        assert "last known state" not in subject(pilot)
 
 
 async def test_the_pod_of_a_template_has_no_events_and_stays_as_it_is(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ async def test_the_details_are_those_of_the_command_and_pods_are_explained() -> 
         assert all(f"/{name}, container c" in text for name in DEMO)
         assert text.count("to be certain: ") == len(DEMO)
         await pilot.keys("n")
-        assert pilot.notifications[-1] == "everything could be read, other than kernel logs"
+        assert pilot.notifications[-1] == "everything was read, except kernel logs"
         await pilot.keys("l")
         await pilot.seen("last lines of container c of pod batch/crunch-x2k9f, OOMKilled")
         await pilot.seen("! demo has no logs of containers")

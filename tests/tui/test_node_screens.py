@@ -137,7 +137,7 @@ async def compared() -> AsyncIterator[Run]:
 
 async def test_what_differs_follows_the_line(compared: Run) -> None:
     await compared.keys("enter")
-    assert "! nothing is typed: type a release, settings, or both, such as 1.37 " in compared.words
+    assert "! type a release, settings, or both, such as 1.37 " in compared.words
     await compared.put("memory=32Gi")
     assert "c oom_score_adj 969 → 985 (+16)" in compared.words
     await compared.put("memory=16Gi")

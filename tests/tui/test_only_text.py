@@ -110,7 +110,7 @@ async def test_the_finder_and_the_columns_dialog_show_it_escaped() -> None:
         assert found.name == NASTY
         pilot.app.screen.query_one(Input).value = "\x1b[0m[x]"
         await pilot.pause()
-        assert "No pod has the letters of \\x1b[0m[x]." in pilot.text
+        assert "No pod matches \\x1b[0m[x]." in pilot.text
         await pilot.keys("escape", "C")
         painted(pilot)
 

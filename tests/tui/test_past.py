@@ -248,7 +248,7 @@ async def test_to_the_minute_before_a_death_and_back(screen_text: Look) -> None:
                 f"this is the past, {AGO} ago, 09:59:00 UTC: nothing can be changed; @ leads to the present"
             )
         await pilot.keys("r")
-        assert pilot.notifications[-1] == "the past does not change: nothing is read again"
+        assert pilot.notifications[-1] == "the past does not change: there is nothing to refresh"
         await pilot.keys("d")
         assert "-- " in str(pilot.app.screen.query_one(TitleLine).render()), "every screen says it"
         await pilot.keys(*["escape"] * 8)

@@ -275,7 +275,7 @@ FULL: Final = (
     "requested: requests.memory=512Mi, used: requests.memory=8000Mi, limited: requests.memory=8Gi"
 )
 MODIFIED: Final = f'Operation cannot be fulfilled on pods "{API}": the object has been modified'
-CHANGED_SINCE: Final = f"pod/{API} was changed by someone else since it was looked at"
+CHANGED_SINCE: Final = f"pod/{API} was changed by someone else since it was read"
 THREE_VALUES: Final = ValueConflict(
     "c", Side.REQUESTS, "memory", *map(Quantity.parse, ("512Mi", "1Gi", "2Gi"))
 )

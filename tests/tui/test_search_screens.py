@@ -90,7 +90,7 @@ async def test_the_best_is_chosen_among_what_is_found_and_escape_goes_nowhere(pi
     # Nothing found is said and enter goes nowhere.
     await pilot.keys("f")
     await pilot.type("zzz")
-    assert "No pod has the letters of zzz." in pilot.text
+    assert "No pod matches zzz." in pilot.text
     await pilot.keys("up", "down", "enter")
     assert isinstance(pilot.app.screen, MainScreen)
     assert pilot.main.view == View()

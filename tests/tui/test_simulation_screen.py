@@ -52,7 +52,7 @@ def screen(pilot: Run) -> SimulationScreen:
 
 
 def requested(pilot: Run) -> str:
-    return str(screen(pilot).query_one("#question", Static).render()).partition(" (another question")[0]
+    return str(screen(pilot).query_one("#question", Static).render()).partition(" (not the next death")[0]
 
 
 def outcome(pilot: Run) -> str:
@@ -158,7 +158,7 @@ async def test_what_is_shown_is_what_the_command_says() -> None:
         lines = pilot.app.clipboard.splitlines()
         assert lines[0] == "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi"
         assert lines[3].split()[4:6] == [API, "c"]
-        assert lines[-1].startswith("restarts of killed containers")
+        assert lines[-1].startswith("killed containers do not restart here")
         # A victim is explained and back leads here.
         await pilot.keys("g", "home", "shift+right")
         await pilot.keys("shift+right", "down", "enter")
@@ -193,7 +193,7 @@ async def test_the_modes_simulate_what_the_command_does() -> None:
         assert requested(pilot) == "free 1Gi"
         assert victims(pilot) == killed(free_bytes=GI, eviction=True)
         await pilot.keys("E")
-        assert any("are not simulated: R simulates them" in note for note in screen(pilot).notes_now())
+        assert any("R simulates restarts" in note for note in screen(pilot).notes_now())
         await pilot.keys("R")
         assert victims(pilot) == killed(free_bytes=GI, restarts=True)
 
@@ -339,7 +339,7 @@ async def test_a_node_that_is_gone_stays_as_it_was_last() -> None:
     async with simulating(source=source) as pilot:
         before = victims(pilot)
         await pilot.keys("r")
-        await pilot.until(lambda: ", gone since 12:00:00 UTC; as it was last" in pilot.words)
+        await pilot.until(lambda: ", gone since 12:00:00 UTC; last known state" in pilot.words)
         assert victims(pilot) == before
         await pilot.keys("enter")
         assert isinstance(pilot.app.screen, SimulationScreen)
@@ -429,7 +429,7 @@ async def test_before_the_first_answer_there_is_no_node() -> None:
 
 async def test_a_cluster_without_nodes_opens_nothing() -> None:
     async with running(ScriptedSource(Snapshot()), "o") as pilot:
-        await notified(pilot, "there is no node whose memory could fill")
+        await notified(pilot, "there is no node to simulate")
         assert isinstance(pilot.app.screen, MainScreen)
 
 
@@ -455,7 +455,7 @@ async def test_nothing_that_matters_is_cut_and_more_lines_have_room_for_all_note
         await pilot.resize_terminal(120, 24)
         await pilot.seen("(n: 3 notes)")
         await pilot.resize_terminal(120, 40)
-        await pilot.seen("R simulates them")
+        await pilot.seen("R simulates restarts")
         assert "(n: 3 notes)" not in pilot.words
         # The border has the note of a row where the table has not.
         table = screen(pilot).table

@@ -73,7 +73,7 @@ async def until_ready(pilot: Run) -> None:
 
 async def test_nothing_applied_says_so() -> None:
     async with undoing() as pilot:
-        assert "Nothing was applied yet." in pilot.words
+        assert "Nothing has been applied yet." in pilot.words
         assert "u undo it" not in pilot.words
         await pilot.keys("u", "enter")
         await pilot.keys("escape")

@@ -94,7 +94,7 @@ _NO_CLASS: Final = f'{CLASS_MARK}: unknown class "{{required}}": use Guaranteed,
 
 class _OtherClass(Rule):
     id, level = "QOS010", Level.ERROR
-    title = "another class than required"
+    title = "not the required class"
     message = "{text}"
     why = """The annotation or label `kubectl-qos/class` of the object or its template, or the settings,
     require a class. One container without a limit is enough to lose Guaranteed, and with it the protection
@@ -133,8 +133,8 @@ class _BestEffortWithPriority(Rule):
     title = "a BestEffort pod with a high priority"
     message = """it is BestEffort with {priority}: the kernel ignores priority and sees oom_score_adj 1000,
     the highest"""
-    why = """Priority decides who is scheduled, preempted and evicted. The kernel does not know it, and
-    chooses by memory in use and oom_score_adj, which is 1000 for BestEffort pods, the highest there is."""
+    why = """Priority decides who is scheduled, preempted and evicted. The kernel ignores it, and chooses by
+    memory in use and oom_score_adj, which for BestEffort pods is 1000, the highest there is."""
     remedy = """Request memory, or require less priority. Pods with system-node-critical are left out, as
     their oom_score_adj is -997."""
     parameter = Parameter("priority", int, "a whole number", 1, "the least priority that counts as high, `1`")
@@ -237,11 +237,11 @@ class _Injected(Rule):
     id, level = "QOS013", Level.WARNING
     title = "injected containers are about to cost the class"
     message = "{injector} adds {containers} to this Guaranteed pod, which becomes Burstable unless {unless}"
-    why = """What is injected is not in the manifest, but counts for the class. Injected sidecars have
-    requests below their limits by default."""
-    remedy = """Set the annotations of the pod template, each request and limit to one value. Or write the
-    injected containers into the template, with equal requests and limits, which Istio merges with its own.
-    Set in the values of the injector, they cannot be seen here; waive the rule then."""
+    why = """Injected containers are not in the manifest, but count for the class. By default their requests
+    are below their limits."""
+    remedy = """Set the annotations of the pod template, with one value for each request and its limit. Or
+    write the injected containers into the template, with equal requests and limits, which Istio merges with
+    its own. If they are set in the values of the injector, the rule cannot see them; waive it then."""
     no_policy = "a policy sees the pod with what was added to it, and QOS010 and QOS012 judge that"
 
     def find(self, case: Case) -> Iterator[Hit]:
@@ -283,10 +283,10 @@ class _PriorityInversion(Rule):
     title = "killed before a pod of lower priority"
     message = """on {place} the kernel kills it before {other}, whose priority is lower: oom_score_adj {adj}
     against {other_adj}"""
-    why = """The kernel does not look at priority. Of two pods on one node that use equally much, the one with
-    the higher oom_score_adj dies, which is the one that requests less memory."""
-    remedy = """Request more memory for the important one, or less for the other. It is looked for where the
-    memory of nodes is known, from a cluster or a dump, or stated by `--node-memory` or `nodeMemory`."""
+    why = """The kernel does not look at priority. Of two pods on one node with the same usage, the one with
+    the higher oom_score_adj dies: the one that requests less memory."""
+    remedy = """Request more memory for the important one, or less for the other. The rule needs the memory of
+    nodes, from a cluster, a dump, `--node-memory` or `nodeMemory`."""
     no_policy = "a policy sees one object at a time"
 
     def compare(self, cases: Sequence[Case]) -> Iterator[Hit]:
@@ -329,8 +329,7 @@ class _FitsNoNode(Rule):
     message = "it requests {resource} {amount}, and no node has more than {largest} of it"
     why = "The pod stays Pending until there is a larger node."
     remedy = """Request less, or add a node. Nodes are those of the cluster or the dump, else one of
-    `--node-memory`, less what `--assume kubeReserved=memory=1Gi`, or `--assume profile=eks`, keeps from
-    pods."""
+    `--node-memory`, less what `--assume kubeReserved=memory=1Gi` or `--assume profile=eks` reserves."""
     no_policy = "a policy does not know the nodes"
 
     def find(self, case: Case) -> Iterator[Hit]:
@@ -359,8 +358,8 @@ class _LimitRangeRefuses(Rule):
     id, level = "QOS016", Level.ERROR
     title = "a LimitRange refuses its pods"
     message = "LimitRange {name} refuses its pods: {text}"
-    why = """A workload is accepted, and then none of its pods. LimitRanges are those of the same namespace,
-    in the files or the cluster."""
+    why = """The server accepts the workload, then refuses all of its pods. LimitRanges are those of the same
+    namespace, in the files or the cluster."""
     remedy = "Stay within its bounds, write the limit whose default is below your request, or change it."
     no_policy = "the API server refuses it itself, after the LimitRange's defaults are set"
     refuses = True
@@ -381,9 +380,9 @@ class _LimitRangeChangesClass(Rule):
     id, level = "QOS017", Level.WARNING
     title = "a LimitRange changes the class"
     message = "the defaults of LimitRanges make it {becomes}, not {expected} as it is written"
-    why = """Absent requests and limits are filled in when the pod is created. The manifest does not show the
-    class that its pods have."""
-    remedy = "Write the values that are meant."
+    why = """Missing requests and limits are filled in when the pod is created, so the manifest does not show
+    the class of its pods."""
+    remedy = "Write the intended values."
     no_policy = "the defaults are set before a policy sees the pod"
 
     def find(self, case: Case) -> Iterator[Hit]:
@@ -395,9 +394,9 @@ class _QuotaRefuses(Rule):
     id, level = "QOS018", Level.ERROR
     title = "a ResourceQuota refuses its pods"
     message = "ResourceQuota {name} refuses its pods: {text}"
-    why = """The quota is filled with the replicas of the given objects, in their order, without those that
-    the server refuses anyway. From this one on pods are missing, or there is something that the quota
-    requires every container to have."""
+    why = """The replicas of the given objects fill the quota in their order, without those that the server
+    refuses anyway. From this object on pods do not
+    fit, or a container lacks a value that the quota requires."""
     remedy = """Request less, write what is required, or have the quota raised. A DaemonSet counts as one pod
     here."""
     no_policy = "the API server refuses it itself"

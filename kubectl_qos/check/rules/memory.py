@@ -57,8 +57,8 @@ _ANY: Final = 1 << 40
 _NO_LIMIT: Final = "without one that is the node's memory: set a limit"
 _LEAST_GO: Final = 1 << 20
 _TINY: Final = (
-    "so that garbage is collected all the time: without a unit it counts bytes, as resourceFieldRef does"
-    " without a divisor"
+    "so garbage collection never stops: without a unit it counts bytes, as resourceFieldRef does without a"
+    " divisor"
 )
 _BESIDE_HEAP: Final = "-XX:MaxDirectMemorySize=", "-XX:MaxMetaspaceSize=", "-XX:ReservedCodeCacheSize="
 _PROGRAM: Final = re.compile(
@@ -138,7 +138,7 @@ def _late(arguments: str) -> Iterator[tuple[str, str]]:
     for program in _PROGRAM.finditer(arguments):
         for late in _LATE.findall(program[4]):
             name = program[2] or program[3]
-            where = f"{late} comes after {name}, which gets it as an argument, so that it sets no heap"
+            where = f"{late} comes after {name}, which gets it as an argument: it sets no heap"
             yield _ARGUMENTS, f"{where}: write it before {name}"
 
 
@@ -231,9 +231,8 @@ class _RuntimeMemory(Rule):
     id, level = "QOS020", Level.WARNING
     title = "a runtime that may use its whole limit"
     message = "{owner}: {text}"
-    why = """The memory limit holds all that a program uses, not only what a runtime lets its heap grow to. A
-    heap as large as the limit is never full when the kernel kills the container: no OutOfMemoryError is
-    logged, only exit code 137."""
+    why = """The memory limit counts all that a program uses, not only its heap. A heap as large as the limit
+    is not yet full when the kernel kills the container: no OutOfMemoryError is logged, only exit code 137."""
     remedy = """For Java `-XX:MaxRAMPercentage=75` follows the limit, in place of `-Xmx`; for Node.js an old
     space of 75 % of the limit, for Redis a maxmemory of 75 % of it, and for Go a GOMEMLIMIT of at most 95 %,
     with a unit of Go: `460MiB`, as `460Mi` ends a program at its start, and a number alone counts bytes.
@@ -275,13 +274,13 @@ def _config_map(case: Case, reference: Json) -> Json:
 class _MemoryVolume(Rule):
     id, level = "QOS021", Level.WARNING
     title = "a volume in memory"
-    message = """volume {volume} is memory{bound}: what is written there counts to the memory {whose}, and
-    stays when the container restarts"""
-    why = """An emptyDir of medium Memory is a tmpfs. What is written there is memory of the container that
-    writes, up to its limit, where the kernel kills a process of it, although no process uses that much. It
-    outlives the container, which is killed again until the pod is deleted. Without a sizeLimit it may be as
-    large as the pod's memory limit, and without one as all that pods of the node may use."""
-    remedy = """Set a sizeLimit, and a memory limit that holds it beside what the processes use. It is a note
+    message = """volume {volume} is memory{bound}: its files count toward the memory {whose}, and
+    survive a restart of the container"""
+    why = """An emptyDir of medium Memory is a tmpfs: its files are memory of the container that writes them.
+    At the container's limit the kernel kills a process, although no process uses that much. The files outlive
+    the container, which is killed again until the pod is deleted. Without a sizeLimit the volume may grow to
+    the pod's memory limit, without that to all memory of the node's pods."""
+    remedy = """Set a sizeLimit, and a memory limit with room for it and the processes. It is a note
     where the sizeLimit is at least half of the memory limit, and where there is no memory limit."""
     no_policy = "which container writes to a volume is a matter of several lists, and of amounts"
 

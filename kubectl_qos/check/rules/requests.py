@@ -41,7 +41,7 @@ class _Refused(Rule):
     id, level = "QOS001", Level.ERROR
     title = "the API server refuses it"
     message = "the API server refuses {what}: {text}"
-    why = """The API server does not create the object; of a custom resource with a pod template it refuses
+    why = """The API server does not create the object; for a custom resource with a pod template it refuses
     the pods."""
     remedy = "The message is that of the server, with the field's path. Correct that field."
     no_policy = "the API server refuses it before a policy sees it"
@@ -75,9 +75,9 @@ class _UnknownField(Rule):
     id, level = "QOS003", Level.ERROR
     title = "a field that does not exist"
     message = 'unknown field "{field}"'
-    why = "A server that is not strict drops the field in silence. A misspelled `limits` is no limit."
-    remedy = """Correct the name of the field, or remove it. In an object of a kind that Kubernetes does not
-    have, only the containers are looked at."""
+    why = "Without strict validation the server drops the field silently: a misspelled `limits` is no limit."
+    remedy = """Correct the name of the field, or remove it. In custom resources only the containers are
+    checked."""
     no_policy = "the API server drops such a field before a policy sees it"
 
     def find(self, case: Case) -> Iterator[Hit]:
@@ -90,7 +90,7 @@ class _DuplicateField(Rule):
     id, level = "QOS004", Level.WARNING
     title = "a field that is there twice"
     message = 'duplicate field "{field}": the last one counts'
-    why = "The last value wins in silence, which is often the one that was copied from elsewhere."
+    why = "The last value wins silently; it is often the one that was copied from elsewhere."
     remedy = "Keep one of them."
     no_policy = "a policy sees one value only"
 
@@ -107,10 +107,10 @@ _ODD_CPU: Final = "more cores than any node has; did you mean m?"
 
 class _OddSize(Rule):
     id, level = "QOS005", Level.ERROR
-    title = "a size that nobody means"
+    title = "a size that looks like a typo"
     message = "{owner}: {side}.{resource} of {value} is {problem}"
-    why = """`600` is 600 bytes and `512m` is half a byte, with which no process starts. A CPU of `500` is 500
-    cores, which no node has, so that the pod stays Pending."""
+    why = """`600` is 600 bytes and `512m` is half a byte: no process starts with that. A CPU of `500` is 500
+    cores: no node has them, and the pod stays Pending."""
     remedy = "Write the unit, as in `512Mi` and `500m`."
 
     def find(self, case: Case) -> Iterator[Hit]:
@@ -143,12 +143,12 @@ class _RequestMissing(Rule):
     id, level = "QOS006", Level.NOTE
     title = "a container without a request"
     message = "no request for {resources} in {owner}{meaning}"
-    why = """The scheduler counts nothing for it, so that nodes fill up beyond what they have. Without any
-    request the pod is BestEffort. Under memory pressure what it uses is above its request, so that it is
-    evicted early, and in a Burstable pod it has nearly the highest oom_score_adj."""
-    remedy = """Request what it uses. A request of `0` says that nothing is meant, and is accepted here.
-    Sidecars count too. Init containers do not, as they run before the others, within what those request. What
-    spec.resources has need not be in containers."""
+    why = """The scheduler counts nothing for it, so nodes become overcommitted. Without any request the pod
+    is BestEffort. Under memory pressure all of its usage is above its request, so it is evicted early; in a
+    Burstable pod it has nearly the highest oom_score_adj."""
+    remedy = """Request what it uses. A request of `0` is accepted as intended. Sidecars count too; init
+    containers do not, as they run before the others and within their requests. Containers need not repeat
+    what spec.resources has."""
     parameter = Parameter(*_RESOURCES, "the resources that must be requested, `[cpu, memory]`")
 
     def find(self, case: Case) -> Iterator[Hit]:
@@ -191,11 +191,11 @@ class _RequestMissing(Rule):
 class _LimitWithoutRequest(Rule):
     id, level = "QOS007", Level.NOTE
     title = "a limit without a request"
-    message = """no request beside the limit for {resources}, so that the API server sets it to the limit:
+    message = """no request beside the limit for {resources}, so the API server sets it to the limit:
     {owner}"""
     why = """The API server sets the missing request to the limit. The pod then reserves its maximum on a
-    node, which is rarely what was meant, and in the manifest it cannot be seen."""
-    remedy = "Write the request, also where it is to be equal."
+    node. That is rarely intended, and the manifest does not show it."""
+    remedy = "Write the request, even if it equals the limit."
     parameter = Parameter(*_RESOURCES, "the resources of which a limit needs a request, `[cpu, memory]`")
     no_policy = "the API server has set the request before a policy sees the pod"
 
@@ -213,7 +213,7 @@ class _LimitFarAboveRequest(Rule):
     title = "a memory limit far above the request"
     message = "a memory limit more than {ratio} times the request in {owner} ({limit}, request {request})"
     why = """The scheduler places the pod by its request. A node full of such pods has promised a multiple of
-    its memory, and when they use it, the kernel or the kubelet kills some, those far above their request
+    its memory. When they use it, the kernel or the kubelet kills some, those far above their request
     first."""
     remedy = "Request what it uses at its busiest, or lower the limit."
     parameter = Parameter(
@@ -256,10 +256,10 @@ class _LimitTooSmall(Rule):
     id, level = "QOS009", Level.ERROR
     title = "a memory limit too small to start with"
     message = "{owner} has a memory limit of {limit}, and starting a container takes {minimum}"
-    why = """The container runtime runs inside of the container's cgroup before the process does. Below what
-    that takes the container is OOM killed, or fails to start, again and again, also as EBUSY of
-    memory.limit_in_bytes. How much that is differs; below 12Mi, which CRI-O refuses with runc, this is a
-    warning, and below 22Mi a note."""
+    why = """The container runtime runs inside the container's cgroup before the process starts. If the limit
+    is too small for it, the container is OOM killed or fails to start again and again, also with EBUSY of
+    memory.limit_in_bytes. The minimum differs by runtime: below 12Mi, which CRI-O refuses with runc, this is
+    a warning, below 22Mi a note."""
     remedy = "Raise the limit. With CRI-O and runc even 32Mi for the whole pod is little, see `explain`."
     parameter = Parameter(
         "minimum", Quantity, "a quantity such as 16Mi", _LEAST_TO_START, "the least memory limit, `6Mi`"
@@ -284,7 +284,7 @@ class _LimitTooSmall(Rule):
 
 class _ReleaseChanges(Rule):
     id, level = "QOS019", Level.WARNING
-    title = "another release changes it"
+    title = "changed by another release"
     message = "{release} changes it: {changes}"
     why = """With `--to RELEASE`: the class, oom_score_adj or files of its cgroups differ there, or the server
     refuses it."""

@@ -63,7 +63,7 @@ _OWN: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "undo": {1: "not reverted, or not settled in time"},
     "check": {
-        0: "nothing is found, or nothing as serious as --fail-on",
+        0: "no findings, or none of the level of --fail-on",
         1: "something is found, and everything could be checked",
         2: "any error, even if something is found: a cluster that failed, a document that cannot be read",
     },

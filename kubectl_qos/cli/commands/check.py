@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--config", metavar="FILE", help="use these settings instead of those beside the manifests"
     )
     parser.add_argument(
-        "--baseline", metavar="FILE", help="show only findings that this earlier -o json does not have"
+        "--baseline", metavar="FILE", help="show only findings that are not in this earlier output of -o json"
     )
     help_ = "exit with 1 on findings of this level or above (default: error)"
     add_choice(parser, "--fail-on", ("error", "warning", "note"), default="error", help=help_)
@@ -132,7 +132,7 @@ def run(options: Options) -> int:
         if len(settings_by_file) > 1:
             named = ", ".join(str(file or "none") for file in settings_by_file)
             raise UsageError(
-                f"policies have the settings of one file, not of {named}", hint="--config FILE names it"
+                f"policies use the settings of one file, not of {named}", hint="--config FILE names it"
             )
         _print_policies(next(iter(settings_by_file.values())), options.release)
         return 0
@@ -348,7 +348,7 @@ def _context(
             refused.setdefault(str(error), []).append(namespace)
     for why, places in refused.items():
         of_all = count(len(places), "namespace")
-        unknown.append(f"the LimitRanges of {of_all} are not known: {why} ({first_few(places)})")
+        unknown.append(f"the LimitRanges of {of_all} are unknown: {why} ({first_few(places)})")
     return replace(context, limit_ranges=ranges), unknown
 
 

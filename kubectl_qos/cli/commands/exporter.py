@@ -21,7 +21,7 @@ DEFAULT_PER_POD: Final = 5
 DEFAULT_MAX_STALE_SECONDS: Final = 300
 _LAST_PORT: Final = 0xFFFF
 DESCRIPTION: Final = (
-    "Serve the next deaths, the kill order and what was killed as metrics for Prometheus, of every namespace"
+    "Serve the next deaths, the kill order and past kills as metrics for Prometheus, for every namespace"
     " unless -n is given. Only reads the cluster. Needs pip install 'kubectl-qos[exporter]'."
 )
 EXAMPLES: Final = """\
@@ -111,7 +111,7 @@ def run(options: Options) -> int:
                 f"kubectl qos exporter needs {package}; pip install 'kubectl-qos[exporter]' brings it"
             )
     if "-" in options.source.files:
-        raise UsageError("exporter does not support -f -: it serves what changes")
+        raise UsageError("exporter does not support -f -: standard input does not change")
     from kubectl_qos.exporter.collector import Exporter
     from kubectl_qos.exporter.server import Server, WebConfigFile
     from kubectl_qos.k8s.snapshot import Shard

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from kubectl_qos.present.fix_sentences import FixRow
 
 DESCRIPTION: Final = """\
-Show changes that prevent the next deaths: a limit with room above usage, a request with
-which others die first, a limit for a neighbour without one. Each change is tried in the
+Show changes that prevent the next deaths: a limit with room above usage, a request that
+makes others die first, a limit for a neighbour without one. Each change is tried in the
 simulation before it is offered. Without a name, fix covers the nearest death of each
 node; with a node, pod or workload, all of its deaths. A terminal shows the first ten
 fixes, --all and a pipe show all.
 
---priorities answers another question: which pod dies before a less important one on its
-node, one of lower priority, and what to change so that it dies after it: the fewest
-requests to raise. It lowers no value and changes no class, and says what stays and why.
+--priorities finds pods that die before a pod of lower priority on their node, and the
+fewest requests to raise to change that. It never lowers a value or changes a class, and
+says which cases remain and why.
 
-For a single node, -o kubelet-config prints kubelet settings with which the kubelet
-evicts before the kernel kills. The kubelet checks every 10 seconds, and memory may grow
+For a single node, -o kubelet-config prints kubelet settings that make the kubelet
+evict before the kernel kills. The kubelet checks every 10 seconds, and memory may grow
 in between: --growth says how fast.
 
 --apply does what `set` does with the same values: preview, dry run of the server and
@@ -47,7 +47,7 @@ EXAMPLES: Final = """\
 examples:
   kubectl qos fix                                      # the nearest death of each node
   kubectl qos fix --all-contexts                       # of each node of every cluster
-  kubectl qos fix node/worker-2                        # all that wait on one node
+  kubectl qos fix node/worker-2                        # all deaths of one node
   kubectl qos fix pod/search-0 -n shop                 # what kills this pod
   kubectl qos fix deploy/api -n shop                   # the same change for all of its pods
   kubectl qos fix deploy/api -n shop --apply 1 --dry-run=client  # what the first change does, in full

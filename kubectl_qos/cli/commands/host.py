@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from kubectl_qos.qos.process_order import HostView, PodNames, ProcessRow
 
 DESCRIPTION: Final = (
-    "List the processes of the node that this runs on, in pods or not, in the order in which the kernel"
-    " kills them when the node runs out of memory. No cluster is contacted unless --names is given."
+    "List the processes of this node, in pods or not, in the order in which the kernel kills them when the"
+    " node runs out of memory. No cluster is contacted unless --names is given."
 )
 EXAMPLES: Final = """\
 examples:
@@ -100,7 +100,7 @@ def run(options: Options) -> int:
 
 def _check(options: Options) -> None:
     if options.source.demo:
-        raise UsageError("host reads the node that it runs on, and --demo has none")
+        raise UsageError("host reads the node that it runs on; --demo has none")
     given = {"-w": options.watch, "--proc-root": options.proc_root, "--cgroup-root": options.cgroup_root}
     for flag in (flag for flag, value in given.items() if value and options.from_dump is not None):
         raise UsageError(f"{flag} and --from-dump cannot be used together")

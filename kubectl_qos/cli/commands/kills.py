@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from kubectl_qos.qos.kills.report import KernelLog
 
 DESCRIPTION: Final = (
-    "List OOM kills and evictions, certain or possible, newest first: the mechanism, how sure it is, and why,"
-    " from pod statuses, events and kernel logs if given. Neither OOMKilled nor exit code 137 decides alone."
-    " With a pod or workload, show the evidence of each death, and why this process was chosen."
+    "List OOM kills and evictions, newest first: what killed, how certain that is, and why. Sources are"
+    " pod statuses, events and kernel logs if given; neither OOMKilled nor exit code 137 decides alone."
+    " With a pod or workload, show the evidence for each death and why this process was chosen."
 )
 _MOST_FRAGMENTS: Final = 3
 EXAMPLES: Final = """\
@@ -332,7 +332,7 @@ def source_notes(facts: KillFacts, logs: Sequence[KernelLog]) -> Iterator[str]:
     for log in logs:
         if log.node and nodes and log.node not in nodes:
             here = first_few(sorted(nodes))
-            yield f"{log.title}: what was read has no node {log.node}, only {here}: its kills match no pod"
+            yield f"{log.title}: there is no node {log.node} here, only {here}: its kills match no pod"
         if not log.reports:
             yield f"{log.title}: no OOM report in {log.lines} {'line' if log.lines == 1 else 'lines'}"
         elif log.left_out:

@@ -26,10 +26,9 @@ WIDTH: Final = 100
 MOST_ROWS: Final = 10
 DESCRIPTION: Final = (
     "Show the next deaths from every cause: the limits of containers, of pods and of all pods, eviction by"
-    " the kubelet, and the kernel on a full node. Deaths that are due come first, then those of known"
-    " time (ETA, within half an hour), the soonest first, then the others by FULL: how full is what runs out,"
-    " the fullest first, but of the killers of a whole node the nearest. Without a name, show the next death"
-    " of each node."
+    " the kubelet, and the kernel on a full node. Deaths that are due come first, then those expected"
+    " within half an hour (ETA), then the others by FULL, the fullest limit or threshold first. Killers of"
+    " a whole node are ordered by distance. Without a name, show the next death of each node."
 )
 EXAMPLES: Final = """\
 examples:

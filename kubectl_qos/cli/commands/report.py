@@ -27,7 +27,7 @@ MOST_FIXES: Final = 10
 DESCRIPTION: Final = """\
 Write one page about an incident: what died, by which mechanism and how sure that is,
 what happened around it, who else could have died and why not, what would have prevented
-it, and the situation now. Its statements are those of kills, next and fix.
+it, and the situation now. It agrees with kills, next and fix.
 
 The page is Markdown on stdout, or self-contained HTML. With --prometheus it also has
 deaths that no status shows any more, and the node a minute before each death.
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `report`."""
     add_target(parser, "node/worker-2, pod/search-0 or deployment/api; without it the namespace")
     kills_command.add_death_flags(
-        parser, "the time before now: 30m, 2h, 7d (default: 1d; of files and logs alone all that they have)"
+        parser, "how far back: 30m, 2h, 7d (default: 1d; for files and logs alone, all that they have)"
     )
     add_output(parser, "markdown", "html", "json", "yaml", help_="output format (default: markdown)")
     add_at(parser)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 DESCRIPTION: Final = """\
-Show what other requests and limits do to a pod or workload, then apply them, in place
-or through the template, after a dry run of the server and a confirmation.
+Preview other requests and limits for a pod or workload, then apply them, in place or
+through the template, after a server dry run and a confirmation.
 
 Files (-f) are never sent anywhere. -o without --yes prints the preview, patch or
 manifest and sends nothing; --write edits manifests and sends nothing either. --demo
@@ -95,14 +95,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     values.add_argument(
         "--outlive",
         metavar="[NAMESPACE/]POD",
-        help="find the least memory requests, in Mi, with which it is killed after this pod of its node",
+        help="find the least memory requests, in Mi, that make it die after this pod of its node",
     )
     values.add_argument(
         "--rank-below",
         type=flags.whole_number("a rank: write a number from 1 (the next victim) on", 1),
         metavar="N",
-        help="find the least memory requests, in Mi, with which it is the N-th pod of its node to be killed,"
-        " or a later one; 1 is the next victim",
+        help=(
+            "find the least memory requests, in Mi, that make it the N-th pod of its node to be killed, or a"
+            " later one; 1 is the next victim"
+        ),
     )
     printed = parser.add_argument_group("what is printed")
     flags.add_output(
@@ -282,7 +284,7 @@ def _find_object(
         if references:
             raise InputError(
                 f"{resources.reference(matching[0])} is in {len(places)} places: {', '.join(places)}",
-                hint="say which one: -n has its namespace, -f its file",
+                hint="choose one with -n NAMESPACE, or with its file as -f",
             )
         raise InputError(
             f"there are {len(places)} pods and workloads: {', '.join(places)}",

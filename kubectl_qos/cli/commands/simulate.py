@@ -77,7 +77,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_switch(
         parser,
         "--restarts",
-        help="killed containers that restart use their memory again at once, so only lasting kills free any",
+        help=(
+            "killed containers restart and use their memory again at once, so only pods that stay dead free"
+            " memory"
+        ),
     )
     parser.add_argument(
         "--important",
@@ -89,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--what-if",
         metavar="FILE",
-        help="compare side by side with the pods and workloads of these manifests changed",
+        help="compare side by side with the pods and workloads as these manifests change them",
     )
     add_output(parser, "wide", "json", "yaml")
     add_at(parser)

@@ -180,7 +180,7 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
 
     if shell.options.dry_run != "client" and entry.server and shell.writer.server != entry.server:
         raise QosError(
-            f"{entry.context} is another server now: the change was on {entry.server}, this is"
+            f"{entry.context} points to another server now: the change was on {entry.server}, this is"
             f" {shell.writer.server}"
         )
     related = shell.source.related(pod_reference(entry.kind, entry.namespace, entry.name))

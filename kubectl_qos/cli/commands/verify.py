@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 EXIT_DRIFT: Final = 1
 DESCRIPTION: Final = """\
-Read oom_score_adj and cgroup files where they are, and show what differs from the
-computed values, with a cause if one is plausible.
+Read oom_score_adj and cgroup files in containers or on a node, and show what differs
+from the computed values, with the likely cause if there is one.
 
 In each running container of the pod, or of every pod of the node, verify runs one
 command by exec: sh with a line that reads files below /proc and /sys/fs/cgroup and

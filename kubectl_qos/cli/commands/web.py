@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="the address to listen on (default: 127.0.0.1, only this machine)",
     )
-    help_ = "another host name to accept, such as that of a reverse proxy; may repeat"
+    help_ = "another host name to accept, such as a reverse proxy's; may repeat"
     add_repeated(parser, "--allow-host", dest="allowed_hosts", metavar="NAME", help=help_)
     add_switch(parser, "--allow-writes", help="allow changes; without it the UI starts with --readonly")
     add_switch(parser, "--open", help="open the page in a browser")
@@ -66,7 +66,7 @@ def run(options: Options) -> int:
     if "-" in options.source.files:
         raise UsageError(
             "web cannot read standard input: every page reads its objects again",
-            hint="write them to a file and name that with -f",
+            hint="write them to a file, and give it with -f",
         )
     if find_spec("textual_serve") is None:
         raise QosError("kubectl qos web needs textual-serve; pip install 'kubectl-qos[web]' brings it")
@@ -75,7 +75,7 @@ def run(options: Options) -> int:
     if options.verbosity:
         from kubectl_qos.config import state_dir
 
-        output.note(f"each page logs to a file of its own in {state_dir() or 'no folder: there is none'}")
+        output.note(f"each page logs to its own file in {state_dir() or 'no folder: there is none'}")
     import asyncio
 
     from kubectl_qos.web.server import serve

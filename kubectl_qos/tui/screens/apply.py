@@ -250,7 +250,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
     def action_trial(self) -> None:
         """Switch whether the change is on trial once it is sent."""
         if self.change.state.undoes:
-            self.qos.warn("what reverts a change is not on trial")
+            self.qos.warn("a revert cannot be put on trial")
         else:
             state = self.change.state
             self.change.advance((replace(state, plan=TrialPlan() if state.plan is None else None), None))
@@ -371,9 +371,9 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
         name = f"{self._pod.kind.lower()} {self._pod.name}"
         lines = [f"{self._kind} of {name}, how to apply: {strategy_kind.value}"]
         if self._kind == "manifest":
-            lines.append("the whole object with the change, without what only a server fills in")
+            lines.append("the whole changed object, without the fields that only a server sets")
         elif strategy_kind is StrategyKind.RECREATE:
-            lines.append("a server refuses this patch: save the manifest, delete the pod and create it again")
+            lines.append("the server refuses this patch: save the manifest, then delete and recreate the pod")
         elif strategy_kind is not StrategyKind.NEVER:
             lines.append(kubectl_command(self._pod, in_place=strategy_kind is StrategyKind.IN_PLACE))
         self.query_one("#what", Static).update(Content(escape_lines("\n".join(lines))))
@@ -455,7 +455,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         entries = () if isinstance(history, QosError) else tuple(reversed(history))
         self._undone = undos(entries)
         now = self.qos.source.now()
-        empty = "Nothing was applied yet." + (
+        empty = "Nothing has been applied yet." + (
             f" {problem}" if (problem := self.qos.writing.history.problem) else ""
         )
         self.table.load(entries, self._fitting, now, empty=empty)

@@ -325,7 +325,7 @@ class QosScreen(SingleDismissScreen[None]):
     @property
     def leave_question(self) -> str:
         """Return the question before the UI is left from here; empty for none."""
-        return "The changes are not saved. Leave all the same?" if self.unsaved else ""
+        return "The changes are not saved. Leave anyway?" if self.unsaved else ""
 
     no_notes = "there are no notes"
 

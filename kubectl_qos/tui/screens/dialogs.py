@@ -311,7 +311,7 @@ class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
                 shortest = min(columns, key=len)
                 shortest += [*([TextLine("")] if shortest else []), *_section_lines(section, column_width)]
         if not columns[0]:
-            return [TextLine(f"Nothing in the help has {escape(self._query.strip())}.")]
+            return [TextLine(f"Nothing in the help matches {escape(self._query.strip())}.")]
         none = TextLine("")
         return [
             TextLine.of(*((set_cell_size(line.text, column_width + _GAP), line.token) for line in row))
@@ -326,20 +326,20 @@ class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
 
 
 _FILTERS: Final = (
-    ("cart", "cart is in the name, namespace/name, node, class or flags, whatever the case"),
-    ("^cart-.*-9", "every text is a regular expression; ^ and $ are the ends of each of those words"),
-    ("!cart", "those that do not match; also before the forms below"),
-    ("node:worker-2", "a column, by key, header or short form, holds it; node:=worker-2 is all of it"),
-    ("memory:>1Gi", "compares: > >= < <= and =, which looks at what is shown; limit:none has none"),
+    ("cart", "name, namespace/name, node, class or flags contain cart, in any case"),
+    ("^cart-.*-9", "a text is a regular expression; ^ and $ match the ends of each of those words"),
+    ("!cart", "rows that do not match; also before the forms below"),
+    ("node:worker-2", "a column (key, header or short form) contains it; node:=worker-2 for an exact match"),
+    ("memory:>1Gi", "compare by > >= < <= and = (as shown); limit:none for rows without one"),
     ("%limit:>=80", "likewise restarts:>0, oom_adj:<0, rank:1, risk:>=high, age:<2h"),
     ("-l app=web", "a label selector, to the end of the line"),
-    ("qos:Burst !web", "terms with spaces between all have to hold"),
+    ("qos:Burst !web", "all terms must match"),
 )
 
 
 _MOUSE: Final = (
     ("click", "select a row, a pane, a field; on a column's header: sort; in the footer: press that key"),
-    ("click there", "a death of the picture: its pod; the fix: all fixes; the title of pods: another order"),
+    ("click there", "a death in the picture: its pod; the fix: all fixes; the title of pods: another order"),
     ("click live", "pause and resume"),
     ("shift and drag", "select text, in most terminals"),
     ("right click", "what can be done with the row"),

@@ -87,7 +87,7 @@ def _panel(name: str, title: str, classes: str = "") -> TextView:
 def suggestions(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> list[Section]:
     """Find edits that delay the pod's next death, or move it back in the kill order; it takes time."""
     fix = fix_text(pod, snapshot) if row is not None and pod.kind == "Pod" else ""
-    against = Section("Against its next death", lines=(Line(fix),)) if fix else None
+    against = Section("Fix for its next death", lines=(Line(fix),)) if fix else None
     return list(filter(None, [against, cheapest_section(pod, row, snapshot)]))
 
 

@@ -131,9 +131,9 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         """Show the pod as it is now, or as it was last if it is gone."""
         since = f"{self._view_model.taken:%H:%M:%S %Z}"
         if built is None:
-            self._gone = self._gone or f", gone since {since}; as it was last"
+            self._gone = self._gone or f", gone since {since}; last known state"
         elif isinstance(built, QosError):
-            self._gone = f", as it was last: {built}"
+            self._gone = f", last known state: {built}"
         else:
             before, self._gone = self._pod, ""
             self._pod, self._explanation, self._cheapest, self._node = built

@@ -115,7 +115,7 @@ class KillsScreen(QosScreen, Built[Loaded], group=BindingGroup.KILLS):
     """The kills, the newest first, and the evidence of the one under the cursor."""
 
     AUTO_FOCUS = "LineTable"
-    no_notes = "everything could be read, other than kernel logs"
+    no_notes = "everything was read, except kernel logs"
 
     def __init__(self, view_model: ViewModel, *, node: str | None, namespace: str | None) -> None:
         super().__init__()

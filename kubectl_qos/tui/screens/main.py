@@ -254,7 +254,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         fullest = next((group.key for group in view_model.nodes if group.key), "")
         node = node or self.view.node or (self.definition.node_of(row) if row is not None else "") or fullest
         if not node:
-            self.qos.warn("there is no node whose memory could fill")
+            self.qos.warn("there is no node to simulate")
             return
         pod = None
         if row is not None and self.view.kind in WITH_SIDEBAR:

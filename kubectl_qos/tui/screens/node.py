@@ -283,7 +283,7 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
     @on(Input.Submitted)
     def _entered(self, event: Input.Submitted) -> None:
         if not event.value.strip():
-            self._show(None, f"! nothing is typed: type a release, settings, or both, such as {EXAMPLE}")
+            self._show(None, f"! type a release, settings, or both, such as {EXAMPLE}")
 
     def _show(self, sections: tuple[Section, ...] | None, words: str) -> None:
         reason = self.query_one("#reason", Label)

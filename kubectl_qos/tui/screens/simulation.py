@@ -232,7 +232,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         """Simulate the same on the node as it is now, or as it was last if it is gone."""
         if built is None:
             since = f"{self._view_model.taken:%H:%M:%S %Z}"
-            self._gone = self._gone or f", gone since {since}; as it was last"
+            self._gone = self._gone or f", gone since {since}; last known state"
         elif isinstance(built, QosError):
             self._error, self._node_state, self._shown = built, None, None
         else:

@@ -254,7 +254,7 @@ def effects_layout(
         if wrong_fields:
             fields = "a field is" if wrong_fields == 1 else f"{wrong_fields} fields are"
             lines += [
-                TextLine(text, "wrong") for text in wrapped(f"! {fields} wrong and counted as it was", width)
+                TextLine(text, "wrong") for text in wrapped(f"! {fields} wrong: the old value counts", width)
             ]
         for section in sections:
             heading = wrapped(f"{section.mark} {section.heading}", width)
