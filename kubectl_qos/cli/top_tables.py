@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Generic
 
 from msgspec import structs
 
@@ -44,21 +44,15 @@ from kubectl_qos.present.pod_columns import psi_notes
 from kubectl_qos.qos.ranking import Risk
 
 
-class PodTable:
-    """Pods, or their containers."""
+class _Table(Generic[RowT]):
+    """What the tables have in common; `_sorted_by` is the key of the column of --sort-by, or empty."""
 
     only_ranking = True
 
-    def __init__(self, options: TableOptions, references: Collection[Reference], *, is_fleet: bool) -> None:
-        self._options = options
-        self._is_fleet = is_fleet
-        self._references = [reference for reference in references if reference.name]
-        name = options.sort_by
-        column = find_column(name, pod_columns.BY_KEY) if name else None
-        if column is not None and column.key == "container" and not options.containers:
-            raise UsageError(f"there is no column {name!r} in a table of pods", hint="add --containers")
-        self._sort_column = column
-        self._before: PodRows | None = None
+    def __init__(self, options: TableOptions, columns: Mapping[str, Column[RowT]]) -> None:
+        self._options, self._format = options, options.format
+        self._sort_column = find_column(options.sort_by, columns) if options.sort_by else None
+        self._sorted_by = self._sort_column.key if self._sort_column is not None else ""
 
     def scope(self, resolved: ResolvedSource) -> Scope:
         """Return the pods that are shown; a source adds those that they are ranked among."""
@@ -66,7 +60,55 @@ class PodTable:
 
     def snapshot(self, resolved: ResolvedSource) -> Snapshot:
         """Read the source."""
-        return with_limit_ranges(resolved, resolved.scope)[0]
+        return with_limit_ranges(resolved, self.scope(resolved))[0]
+
+    def _order(self, default: Callable[[RowT], Any]) -> Callable[[RowT], Any]:
+        return self._sort_column.sort_key if self._sort_column is not None else default
+
+    def _hidden_first(self, keys: Iterable[str]) -> list[str]:
+        """Return the columns that may be hidden: not the one that the rows are sorted by."""
+        return [key for key in keys if key != self._sorted_by]
+
+    def _columns(
+        self,
+        columns: Iterable[Column[RowT]],
+        name: str,
+        reference: Callable[[RowT], str],
+        labels: Callable[[RowT], Mapping[str, str] | None] = lambda _: None,
+    ) -> Iterator[Column[RowT]]:
+        """Yield the columns, with --show-kind the name with its kind, and those of -L and --show-labels.
+
+        Documents have only the labels of the latter.
+        """
+        for shown in columns:
+            is_name = self._options.show_kind and shown.key == name
+            yield structs.replace(shown, cell=lambda row, _: reference(row)) if is_name else shown
+        if not self._format.has_values:
+            for key in filter(None, ",".join(self._options.label_columns).split(",")):
+                header = escape(key.rpartition("/")[2].upper())
+                value = partial(lambda key, row: (labels(row) or {}).get(key), key)
+                yield column(key, value, field=key, header=header, empty=NONE)
+        if self._options.show_labels:
+            yield column(
+                "labels",
+                lambda row: dict(labels(row) or {}),
+                cell=lambda row: (
+                    escape(",".join(f"{key}={value}" for key, value in (labels(row) or {}).items())) or NONE
+                ),
+            )
+
+
+class PodTable(_Table[PodRow]):
+    """Pods, or their containers."""
+
+    def __init__(self, options: TableOptions, references: Collection[Reference], *, is_fleet: bool) -> None:
+        super().__init__(options, pod_columns.BY_KEY)
+        self._is_fleet = is_fleet
+        self._references = [reference for reference in references if reference.name]
+        if self._sorted_by == "container" and not options.containers:
+            problem = f"there is no column {options.sort_by!r} in a table of pods"
+            raise UsageError(problem, hint="add --containers")
+        self._before: PodRows | None = None
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[PodRow]:
         """Return the ranking, sorted and filtered by the flags."""
@@ -75,7 +117,7 @@ class PodTable:
             self._before = table
         rows: Sequence[PodRow] = [row for row in table.rows if self._is_named(row)]
         deaths = first_deaths_of(snapshot, table)
-        order = self._sort_column.sort_key if self._sort_column is not None else by_node(table, deaths)
+        order = self._order(by_node(table, deaths))
         rows = sorted(rows, key=order)
         min_risk = self._options.min_risk
         if min_risk is not None:
@@ -86,19 +128,17 @@ class PodTable:
         usage = None
         if sampled is not None:
             usage = {"origin": sampled.origin, "oldestTime": sampled.oldest, "newestTime": sampled.newest}
-        keys = [] if self._options.format.has_every_column else self._keys(table, scope)
+        keys = [] if self._format.has_every_column else self._keys(table, scope)
+        columns = [pod_columns.BY_KEY[key] for key in keys] or pod_columns.VALUE_COLUMNS
+        hidden = self._hidden_first(pod_columns.HIDDEN_FIRST)
+        if self._sorted_by:  # One list has ranks of several nodes.
+            hidden = ["flags" if key == "node" else key for key in hidden]
         nothing = f"No resources of risk {min_risk} or higher found" if min_risk else "No resources found"
         return TableView(
             kind="PodRank",
             rows=rows,
             columns=[
-                *_with_kinds(
-                    self._options,
-                    [pod_columns.BY_KEY[key] for key in keys] or pod_columns.VALUE_COLUMNS,
-                    "pod",
-                    _pod_reference,
-                ),
-                *label_columns(self._options, lambda row: row.pod.metadata.labels),
+                *self._columns(columns, "pod", _pod_reference, lambda row: row.pod.metadata.labels),
             ],
             notes=(
                 *pod_table_notes(snapshot, table),
@@ -119,17 +159,12 @@ class PodTable:
             at=snapshot.at,
             order=order,
             group=self._group(table, scope),
-            hidden_first=self._hidden_first(),
+            hidden_first=hidden,
         )
-
-    def _hidden_first(self) -> list[str]:
-        """Return the columns to hide first; the node stays if one list has ranks of several nodes."""
-        keys = _without_sorted(pod_columns.HIDDEN_FIRST, self._sort_column)
-        return keys if self._sort_column is None else ["flags" if key == "node" else key for key in keys]
 
     def _group(self, table: PodRows, scope: Scope) -> Callable[[PodRow], str] | None:
         """Return what heads the rows of a node, if rows of several nodes are listed node by node."""
-        if self._sort_column is not None or self._is_fleet or len(table.nodes) < 2 or scope.node is not None:
+        if self._sorted_by or self._is_fleet or len(table.nodes) < 2 or scope.node is not None:
             return None
         return lambda row: f"node {escape(row.node)}" if row.node else "without a node"
 
@@ -139,11 +174,10 @@ class PodTable:
 
     def _keys(self, rows: PodRows, scope: Scope) -> list[str]:
         """Return the columns: the node in a pipe or with several nodes; RSS and swap if known."""
-        sort_key = self._sort_column.key if self._sort_column is not None else ""
         keys = list(pod_columns.DEFAULT_KEYS)
-        if self._options.format.output == "wide":
+        if self._format.output == "wide":
             keys = list(pod_columns.WIDE_KEYS)
-        elif sort_key == "eviction":
+        elif self._sorted_by == "eviction":
             keys[keys.index("rank")] = "eviction"
         if self._options.containers:
             keys.insert(keys.index("pod") + 1, "container")
@@ -153,46 +187,13 @@ class PodTable:
         others = list[str]()
         if rows.sampled is not None and rows.sampled.origin is not UsageOrigin.METRICS_API:
             others = pod_columns.keys_that_need(Needs.SUMMARY)
-            others += pod_columns.keys_that_need(Needs.PSI) if self._options.format.output == "wide" else []
+            others += pod_columns.keys_that_need(Needs.PSI) if self._format.output == "wide" else []
         if any(row.past.peak is not None for row in rows.rows):
             others += pod_columns.keys_that_need(Needs.HISTORY)
         keys[keys.index("memory") + 1 : keys.index("memory") + 1] = others
-        if sort_key and sort_key not in keys:
-            keys.insert(len(keys) - 1, sort_key)
+        if self._sorted_by and self._sorted_by not in keys:
+            keys.insert(len(keys) - 1, self._sorted_by)
         return keys
-
-
-def _with_kinds(
-    options: TableOptions, columns: Iterable[Column[RowT]], key: str, reference: Callable[[RowT], str]
-) -> Iterator[Column[RowT]]:
-    """Return the columns; with --show-kind the name has its kind too."""
-    for shown in columns:
-        is_name = options.show_kind and shown.key == key
-        yield structs.replace(shown, cell=lambda row, _: reference(row)) if is_name else shown
-
-
-def label_columns(
-    options: TableOptions, labels: Callable[[RowT], Mapping[str, str] | None]
-) -> Iterator[Column[RowT]]:
-    """Return the columns of -L and --show-labels; documents have only the latter."""
-    if not options.format.has_values:
-        for key in filter(None, ",".join(options.label_columns).split(",")):
-            header = escape(key.rpartition("/")[2].upper())
-            value = partial(lambda key, row: (labels(row) or {}).get(key), key)
-            yield column(key, value, field=key, header=header, empty=NONE)
-    if options.show_labels:
-        yield column(
-            "labels",
-            lambda row: dict(labels(row) or {}),
-            cell=lambda row: (
-                escape(",".join(f"{key}={value}" for key, value in (labels(row) or {}).items())) or NONE
-            ),
-        )
-
-
-def _without_sorted(keys: Iterable[str], sorted_by: Column[Any] | None) -> list[str]:
-    """Return the columns that may be hidden: not the one that the rows are sorted by."""
-    return [key for key in keys if sorted_by is None or key != sorted_by.key]
 
 
 def _pod_reference(row: PodRow) -> str:
@@ -213,33 +214,25 @@ def _refuse_flags_of_pods(options: TableOptions, rows: str) -> None:
             raise UsageError(f"{flag} cannot be used with {rows}", hint="it works with kubectl qos top pods")
 
 
-class GroupTable:
+class GroupTable(_Table[GroupRow[Any]]):
     """Namespaces or workloads with totals of their pods."""
 
-    only_ranking = True
-
     def __init__(self, options: TableOptions, kind: str) -> None:
-        self._options, self._kind = options, kind
-        self._columns: Mapping[str, node_columns.GroupColumn] = (
-            node_columns.NAMESPACE_COLUMNS if kind == "Namespace" else node_columns.WORKLOAD_COLUMNS
-        )
+        self._kind, by_kind = kind, {"Namespace": node_columns.NAMESPACE_COLUMNS}
+        self._by_key = by_kind.get(kind, node_columns.WORKLOAD_COLUMNS)
         rows = f"{kind.lower()}s"
         _refuse_flags_of_pods(options, rows)
         if options.label_columns or options.show_labels:
             raise UsageError(
                 f"labels are shown for pods and nodes, not for {rows}", hint="kubectl qos top pods"
             )
-        self._sort_column = find_column(options.sort_by, self._columns) if options.sort_by else None
+        super().__init__(options, self._by_key)
 
     def scope(self, resolved: ResolvedSource) -> Scope:
         """Return every namespace unless -n names one; workloads are of one namespace by default."""
         if self._kind == "Namespace" and not resolved.has_namespace_flag:
             return resolved.scope._replace(namespace=None)
         return resolved.scope
-
-    def snapshot(self, resolved: ResolvedSource) -> Snapshot:
-        """Read the source."""
-        return with_limit_ranges(resolved, self.scope(resolved))[0]
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[GroupRow[Any]]:
         """Return a row for each namespace or workload, those with the next victims first."""
@@ -249,31 +242,25 @@ class GroupTable:
         ]
         if self._sort_column is not None:
             rows.sort(key=self._sort_column.sort_key)
-        format_ = self._options.format
-        keys = [*self._columns] if format_.has_every_column or format_.output == "wide" else self._keys()
+        is_whole = self._format.has_every_column or self._format.output == "wide"
+        columns = [
+            shown
+            for key, shown in self._by_key.items()
+            if is_whole or shown.is_default or key == self._sorted_by
+        ]
         return TableView(
             kind=f"{self._kind}Rank",
             rows=rows,
-            columns=[
-                *_with_kinds(
-                    self._options, [self._columns[key] for key in keys], self._kind.lower(), self._reference
-                )
-            ],
+            columns=[*self._columns(columns, self._kind.lower(), self._reference)],
             notes=tuple(pod_table_notes(snapshot, table)),
             key=lambda row: row.key,
             reference=self._reference,
             nothing="No resources found",
             ages=(usage_sentence(table.sampled, now, snapshot.history),) if table.sampled is not None else (),
             at=snapshot.at,
-            order=self._sort_column.sort_key
-            if self._sort_column is not None
-            else lambda row: rank_order(row.worst),
-            hidden_first=_without_sorted(node_columns.GROUPS_HIDDEN_FIRST, self._sort_column),
+            order=self._order(lambda row: rank_order(row.worst)),
+            hidden_first=self._hidden_first(node_columns.GROUPS_HIDDEN_FIRST),
         )
-
-    def _keys(self) -> list[str]:
-        sort_key = self._sort_column.key if self._sort_column is not None else ""
-        return [key for key, column in self._columns.items() if column.is_default or key == sort_key]
 
     def _reference(self, row: GroupRow[Any]) -> str:
         if self._kind == "Namespace":
@@ -282,14 +269,13 @@ class GroupTable:
         return escape(f"pod/{row.worst.name}" if is_pod else f"{row.key.kind.lower()}/{row.key.name}")
 
 
-class NodeTable:
+class NodeTable(_Table[NodeRow]):
     """Nodes, each with all of its pods."""
 
     def __init__(self, options: TableOptions, names: Collection[str]) -> None:
         _refuse_flags_of_pods(options, "nodes")
-        self._names, self._options = names, options
-        columns, name = node_columns.NODE_COLUMNS, options.sort_by
-        self._sort_column = find_column(name, columns) if name else None
+        super().__init__(options, node_columns.NODE_COLUMNS)
+        self._names = names
         self._keys = self._choose_keys(options.format)
         self._selector = Selector()
         self._has_eviction = not node_columns.EVICTION_KEYS.isdisjoint(self._keys)
@@ -318,32 +304,33 @@ class NodeTable:
         if self._sort_column is not None:
             rows = sorted(rows, key=self._sort_column.sort_key)
         origin, keys = origin_of(snapshot.usage), self._keys
-        if origin is UsageOrigin.METRICS_API and not self._options.format.has_every_column:
-            sorted_by = self._sort_column.key if self._sort_column is not None else ""
+        if origin is UsageOrigin.METRICS_API and not self._format.has_every_column:
             columns = node_columns.NODE_COLUMNS
-            keys = [key for key in keys if key == sorted_by or columns[key].needs is not Needs.PSI]
+            keys = [key for key in keys if key == self._sorted_by or columns[key].needs is not Needs.PSI]
         assumed = {row.name: row.eviction for row in table.rows if not row.configured}
         return TableView(
             kind="NodeMemory",
             rows=rows,
             columns=[
-                *_with_kinds(
-                    self._options, map(node_columns.NODE_COLUMNS.__getitem__, keys), "node", _node_reference
-                ),
-                *label_columns(self._options, lambda row: _labels_of(snapshot.nodes.get(row.name))),
+                *self._columns(
+                    map(node_columns.NODE_COLUMNS.__getitem__, keys),
+                    "node",
+                    _node_reference,
+                    lambda row: _labels_of(snapshot.nodes.get(row.name)),
+                )
             ],
             notes=(
                 *node_table_notes(snapshot, table),
                 *(eviction_notes(assumed) if self._has_eviction else ()),
-                *(() if self._options.format.has_every_column else psi_notes(keys, rows, origin)),
+                *(() if self._format.has_every_column else psi_notes(keys, rows, origin)),
             ),
             key=lambda row: row.name,
             reference=_node_reference,
             nothing="No resources found",
             missing=not_found("nodes", self._names, (row.name for row in table.rows)),
             at=snapshot.at,
-            order=self._sort_column.sort_key if self._sort_column is not None else worst_node_first,
-            hidden_first=_without_sorted(node_columns.HIDDEN_FIRST, self._sort_column),
+            order=self._order(worst_node_first),
+            hidden_first=self._hidden_first(node_columns.HIDDEN_FIRST),
         )
 
     def _is_shown(self, name: str, node: NodeObject | None, scope: Scope) -> bool:
@@ -357,6 +344,6 @@ class NodeTable:
         if format_.has_every_column:
             return list(node_columns.NODE_COLUMNS)
         keys = list(node_columns.WIDE_KEYS if format_.output == "wide" else node_columns.DEFAULT_KEYS)
-        if self._sort_column is not None and self._sort_column.key not in keys:
-            keys.insert(len(keys) - 1, self._sort_column.key)
+        if self._sorted_by and self._sorted_by not in keys:
+            keys.insert(len(keys) - 1, self._sorted_by)
         return keys
