@@ -274,7 +274,7 @@ def _with_container(fields: _Fields) -> _Fields:
     """Lift the fields of a container to the top if the lines between are missing in the copied text."""
     for name, field in [*fields.items()]:
         if not {"State", "Last State"}.isdisjoint(field):
-            if field.value:
+            if field.value or re.fullmatch("[a-z0-9-]+", name) is None:  # What a person wrote above.
                 fields.update(field)
             else:
                 fields.setdefault("Containers", _Fields([]))[name] = field

@@ -39,7 +39,7 @@ _RELEVANT: Final = re.compile(
 )
 """What only a report has: a line with it and an unknown prefix is not read, and that is said."""
 _IN_PROSE: Final = re.compile(
-    r"(?!.*\w\[\d+\]: ).*?(?P<words>oom-kill:constraint=.*"
+    r"(?!.*\w\[\d+\]: ).*?(?P<words>oom-kill:constraint=.*,task=[\w./:-]{1,15},pid=\d.*"
     r"|(?:(?:Memory cgroup out|Out) of memory: )?Killed process \d{1,10} \([\w./:-]{1,15}\),? .*)",
     re.ASCII,
 )

@@ -595,6 +595,11 @@ def test_a_text_that_begins_within_a_container() -> None:
     assert (kill.exit_code, kill.reason, kill.diagnosis.mechanism) == (137, "OOMKilled", "container limit")
 
 
+def test_what_a_person_wrote_above_the_lines_is_no_container() -> None:
+    (kill,) = kills(f"Hello, this is what I see:\n\n{indent(STATE + RESOURCES, '    ')}\nWhat can I do?\n")
+    assert (kill.container, kill.diagnosis.mechanism) == ("<unknown>", "container limit")
+
+
 def test_what_a_person_wrote_beside_the_lines() -> None:
     state = STATE.replace("OOMKilled\n", "OOMKilled   ← here\n").replace("137\n", "137   <-- SIGKILL\n")
     (kill,) = kills(f"# {state}".replace("\n", "\n# "))
