@@ -59,15 +59,15 @@ def default_pod(pod: Pod, release: Release) -> Pod:
 
     If nothing is missing it is the very same pod, so that a large list is not held twice.
     """
+    pod_level = pod.spec.resources
+    if pod_level is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
+        pod = _changed(pod, spec=with_containers(pod.spec, _requests_from_limits))
+        defaulted = _pod_level_defaults(pod, pod_level, release)
+        if defaulted != pod_level:
+            pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, resources=defaulted))
     if _is_stored(pod):
         return pod
-    spec, pod_level = pod.spec, pod.spec.resources
-    if pod_level is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
-        spec = with_containers(spec, _requests_from_limits)
-        defaulted = _pod_level_defaults(msgspec.structs.replace(pod, spec=spec), pod_level, release)
-        if defaulted != pod_level:
-            spec = msgspec.structs.replace(spec, resources=defaulted)
-    spec = with_containers(spec, lambda container: _rounded_container(_requests_from_limits(container)))
+    spec = with_containers(pod.spec, lambda container: _rounded_container(_requests_from_limits(container)))
     ephemeral = _each(spec.ephemeral_containers, _rounded_container)
     resources, overhead = _rounded_requirements(spec.resources), _rounded(spec.overhead)
     spec = _changed(spec, ephemeral_containers=ephemeral, resources=resources, overhead=overhead)
@@ -75,7 +75,7 @@ def default_pod(pod: Pod, release: Release) -> Pod:
 
 
 def _is_stored(pod: Pod) -> bool:
-    """Return whether nothing is missing or too fine, as in nearly every pod that a server sends."""
+    """Return whether no request is missing and nothing too fine, as in nearly every pod of a server."""
     for container in all_containers(pod):
         requests, limits = container.resources.requests, container.resources.limits
         if limits is not None and not (requests is not None and limits.keys() <= requests.keys()):
@@ -83,10 +83,10 @@ def _is_stored(pod: Pod) -> bool:
         if not container.resources.is_whole_milli:
             return False
     spec, status = pod.spec, pod.status
-    parts = [spec.overhead, status.allocated_resources, status.resources]
+    parts = [spec.overhead, spec.resources, status.allocated_resources, status.resources]
     for of_container in status.every_container:
         parts += of_container.allocated_resources, of_container.resources
-    return spec.resources is None and all(part is None or part.is_whole_milli for part in parts)
+    return all(part is None or part.is_whole_milli for part in parts)
 
 
 S = TypeVar("S", bound=msgspec.Struct)
