@@ -69,9 +69,7 @@ class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
 
     def _show(self, query: str) -> None:
         rows = self.find(query)
-        empty = (
-            f"No {self.what} has the letters of {escape(query)}." if query else f"There are no {self.what}s."
-        )
+        empty = f"No {self.what} matches {escape(query)}." if query else f"There are no {self.what}s."
         self._table.load(rows, self._fitting, self._now, empty=empty)
         self._table.action_first()
 
