@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
@@ -109,36 +110,36 @@ def fuzzy_matches(query: str, rows: Sequence[PodRow], most: int) -> list[PodRow]
     whole: Sequence[PodRow] = rows if words else ()
     for word in words:
         whole = [row for row in whole if word in row.words]
-    names = ((row, row.words.partition(" ")[0]) for row in whole[:_MANY])
     begins = [re.compile(rf"(?<![^\W_]){re.escape(word)}").search for word in words]
-    placed = [
-        (sum(not search(name) for search in begins), row)
-        for row, name in names
-        if all(word in name for word in words)
-    ]
+    placed: list[tuple[int, PodRow]] = []
+    firsts = 0
+    for row in whole[:_MANY]:
+        name = row.words.partition(" ")[0]
+        if all(word in name for word in words):
+            placed.append((sum(not search(name) for search in begins), row))
+            firsts += not placed[-1][0]
+            if firsts == most:
+                break
     best = [row for _, row in sorted(placed, key=itemgetter(0))[:most]]
     return best if len(best) == most else [*best, *_scattered(words, rows, best)][:most]
 
 
 def _scattered(words: Sequence[str], rows: Sequence[PodRow], best: Sequence[PodRow]) -> list[PodRow]:
     """Return the other rows with the letters of each word, in the fewest letters first."""
-    taken, patterns = set(map(id, best)), list(map(_letters, words))
-    matches: list[tuple[int, PodRow]] = []
-    for row in rows:
-        if id(row) not in taken and all(pattern.search(row.words) for pattern in patterns):
-            name = row.words.partition(" ")[0]
-            shortest = [min(map(len, pattern.findall(name)), default=0) for pattern in patterns]
-            if all(shortest):
-                matches.append((sum(shortest), row))
-                if len(matches) == _MANY_SCATTERED:
-                    break
+    taken = set(map(id, best))
+    for word in words:
+        match = re.compile(_letters(word)).match
+        rows = [row for row in rows if match(row.words)]
+    nearest = [re.compile(f"(?=({re.escape(word[0])}{_letters(word[1:])}))").findall for word in words]
+    others = islice((row for row in rows if id(row) not in taken), _MANY_SCATTERED)
+    names = ((row.words.partition(" ")[0], row) for row in others)
+    matches = [(sum(min(map(len, find(name))) for find in nearest), row) for name, row in names]
     return [row for _, row in sorted(matches, key=itemgetter(0))]
 
 
-def _letters(word: str) -> re.Pattern[str]:
-    """Match the letters of a word in their order, without a space between them and without backtracking."""
-    first, *others = map(re.escape, word)
-    return re.compile(f"(?=({first}{''.join(f'[^ {letter}]*+{letter}' for letter in others)}))")
+def _letters(word: str) -> str:
+    """Return an expression for the letters of a word in their order before a space, without backtracking."""
+    return "".join(f"[^ {letter}]*+{letter}" for letter in map(re.escape, word))
 
 
 class Finder(SearchDialog[PodRow]):
