@@ -4,13 +4,13 @@ Their words are in present/fix_sentences.py and present/priorities.py.
 Not here: how a change is found (edit/fix_search.py, edit/priorities.py).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeVar
 
 from msgspec import structs
 
-from kubectl_qos.edit.edits import FIELD_MANAGER, POD_LEVEL, Side, memory_value
+from kubectl_qos.edit.edits import FIELD_MANAGER, POD_LEVEL, Edit, Side, current_value, memory_value
 from kubectl_qos.edit.findings import Finding, FindingCode, find_findings
 from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods, next_urgency
 from kubectl_qos.edit.fixes import (
@@ -35,16 +35,33 @@ from kubectl_qos.k8s.managers import (
     find_recommending,
     matching_autoscalers,
 )
-from kubectl_qos.k8s.objects import ContainerState, ContainerStateTerminated, Pod, all_containers
+from kubectl_qos.k8s.objects import CPU, ContainerState, ContainerStateTerminated, Pod, all_containers
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import with_requests_added
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.killers import KILLERS, Killer, Mechanism
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import kubelet_kill
+from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.simulation.next_death import Urgency
 from kubectl_qos.qos.simulation.node_state import NodeState, growth_on
+
+
+class Throttled(NamedTuple):
+    """A container that its CPU limit throttles; `share` of its periods, and its class without the limit.
+
+    No new value is offered, because the throttling does not say how much CPU would be enough.
+    """
+
+    key: PodKey
+    container: str
+    share: float
+    limit: Quantity
+    edits: tuple[Edit, ...]
+    class_before: QosClass
+    class_after: QosClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +76,7 @@ class FixList:
     """Why other nodes are unknown."""
     managers: tuple[Manager, ...] = ()
     """What sets the values again, and autoscalers that recommend other ones."""
+    throttled: tuple[Throttled, ...] = ()
     ended: tuple[Pod, ...] = ()
     """Pods that were evicted, OOMKilled or never admitted."""
     kubelet: KubeletFix | None = None
@@ -87,7 +105,7 @@ def fixes_on_nodes(
     after `most` fixes for the most urgent deaths. Raises InputError if a single node's memory is unknown.
     """
     fixes, unfixed, others_first = list[Fix](), list[Unfixed](), list[str]()
-    advised, states = list[NodeModel](), dict[str, NodeState]()
+    advised, throttled, states = list[NodeModel](), list[Throttled](), dict[str, NodeState]()
     is_one, ended, profiles = len(nodes) == 1, list[Pod](), ProfileCache()
     by_urgency = most is not None and not is_one
     waiting, problems = _waiting(snapshot, nodes, scope, profiles, by_urgency=by_urgency)
@@ -114,6 +132,7 @@ def fixes_on_nodes(
         fixes += of_node.fixes if is_one else map(_without_rankings, of_node.fixes)
         advised += [model] if model.recommending else []
         unfixed += of_node.unfixed
+        throttled += _throttled([model], keys, snapshot) if is_one else []
     in_order = tuple(sorted(fixes, key=order_of_fixes))
     further = {name for _, name in waiting}
     if further:
@@ -127,6 +146,7 @@ def fixes_on_nodes(
         states,
         tuple(problems),
         _managers_of(in_order, advised),
+        tuple(throttled),
         tuple(ended),
         further=len(further),
         others_first=tuple(others_first),
@@ -204,9 +224,10 @@ def fixes_for_pods(
     managers = tuple(dict.fromkeys((*managers, *_managers_of(fixes, models))))
     if ended is not None:
         fixes = tuple(replace(fix, pod=ended, strategy=strategy_for(ended, fix.preview)) for fix in fixes)
+    throttled = tuple(_throttled(models, keys, snapshot))
     is_empty = not fixes and not of_pods.unfixed
     lost = (ended,) if ended is not None and _lost_resources(ended) and is_empty else ()
-    return FixList(fixes, of_pods.unfixed, snapshot, of_pods.states, (), managers, lost)
+    return FixList(fixes, of_pods.unfixed, snapshot, of_pods.states, (), managers, throttled, lost)
 
 
 def _lost_resources(pod: Pod) -> bool:
@@ -277,6 +298,20 @@ def keys_in_scope(model: NodeModel, scope: Scope) -> set[PodKey] | None:
     """Return the selected pods of a node, or None for all of them."""
     keys = {pod.key for pod in model.pods if scope.matches(pod)}
     return None if len(keys) == len(model.pods) else keys
+
+
+def _throttled(
+    models: Iterable[NodeModel], keys: Collection[PodKey] | None, snapshot: Snapshot
+) -> Iterator[Throttled]:
+    history = snapshot.history
+    for model in models if history.containers else ():
+        for (key, name), past in history.of(model.pods).items():
+            pod = next(pod for pod in model.pods if pod.key == key)
+            limit = current_value(pod, name, Side.LIMITS, CPU)
+            if past.throttled and limit is not None and (keys is None or key in keys):
+                edits = (Edit(name, Side.LIMITS, CPU, None),)
+                before, after = model.qos_class(pod), model.qos_class(pod, edits)
+                yield Throttled(key, name, past.throttled, limit, edits, before, after)
 
 
 def of_template(fixes: FixList, template: Pod) -> FixList:

@@ -192,7 +192,8 @@ class ContainerHistory(NamedTuple):
 
     `rate` is how many bytes a second it grows by if it has grown in a straight line until now, else 0;
     `is_leak` is True if it has done so for most of that time, and most of its memory came so. `over` is the
-    time, such as `7d`.
+    time, such as `7d`. `throttled` is the share of the CPU periods of its last hour in which its limit held
+    it back, 0 if that is little or unknown.
     """
 
     peak_bytes: int
@@ -200,6 +201,7 @@ class ContainerHistory(NamedTuple):
     rate: float = 0.0
     is_leak: bool = False
     over: str = ""
+    throttled: float = 0.0
 
 
 class History(msgspec.Struct, frozen=True):

@@ -70,6 +70,8 @@ _FALL: Final = 0.8
 """Memory below this share of its last value was freed, or its container restarted: a new line begins."""
 _STRAIGHT: Final = 0.9
 """The least coefficient of determination of a straight line."""
+_MUCH_THROTTLED: Final = 0.1
+"""The least share of an hour's CPU periods: below it, bursts end somewhat later."""
 _LEAST_GROWTH: Final = 0.05
 
 
@@ -301,12 +303,18 @@ class UsageHistory:
         most = self._over_time("max", end)
         p99 = self._amounts(WORKING_SET, "p99", end)
         lines, drawn = self._growth(end)
+        # The share of the last hour's CPU periods in which limits held containers back, if it is much.
+        names = (f"container_cpu_cfs_{name}_total" for name in ("throttled_periods", "periods"))
+        part, whole = (f"increase({select(self._store, [name], CONTAINERS)}[{_HOUR}s])" for name in names)
+        much = self._store.query(f"max by ({BY}) ({part} / {whole}) > {_MUCH_THROTTLED}", end)
+        throttled = by_container(much)
         containers = {
             (key, name): ContainerHistory(
                 (pod.of(name) or ContainerUsage(0)).kernel_bytes,
                 int(p99[key, name]) if (key, name) in p99 else None,
                 *lines.get((key, name), (0.0, False)),
                 _duration(self._over),
+                throttled.get((key, name), 0.0),
             )
             for key, pod in most.items()
             for name in pod.names

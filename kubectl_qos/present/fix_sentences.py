@@ -5,8 +5,8 @@ from itertools import chain
 from math import inf
 from typing import Final, NamedTuple
 
-from kubectl_qos.analysis.fix_list import FixList
-from kubectl_qos.edit.edits import current_value
+from kubectl_qos.analysis.fix_list import FixList, Throttled
+from kubectl_qos.edit.edits import as_flags, current_value
 from kubectl_qos.edit.fixes import (
     EvidenceKind,
     Fix,
@@ -159,9 +159,20 @@ def basis_notes(fix_list: FixList) -> Iterator[str]:
         death for fix in fixes for death in (fix.death, fix.sooner) if death is not None
     )
     yield from state_notes(fix_list.states, fix_list.snapshot.usage)
+    yield from map(_throttled_note, fix_list.throttled)
     if fix_list.left_out:
         changes, absent = count(fix_list.left_out, "change"), escape(", ".join(fix_list.absent))
         yield f"not offered: {changes} of containers that the template lacks ({absent})"
+
+
+def _throttled_note(throttled: Throttled) -> str:
+    old, new = throttled.class_before, throttled.class_after
+    change = f", {old.value} {ARROW} {new.value}" if old is not new else ""
+    flags = escape(" ".join(as_flags(throttled.edits)))
+    share = f"throttled in {throttled.share:.0%} of its CPU periods in the last hour"
+    remedy = f"by its limit of {escape(str(throttled.limit))}: raise or remove the limit"
+    name = f"{full_name(*throttled.key)}:{escape(throttled.container)}"
+    return f"{name} was {share} {remedy} (set {flags}{change})"
 
 
 class FixRow(NamedTuple):

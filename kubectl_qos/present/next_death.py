@@ -95,6 +95,12 @@ def first_of_named(deaths: Deaths) -> Iterator[str]:
         yield f"first on {escape(node) or 'the node'}: {'; '.join(texts)}"
 
 
+def apart_notes(deaths: Deaths) -> Iterator[str]:
+    """Say that named pods of several nodes do not kill each other."""
+    if deaths.rows and len({pod.node_name for pod in deaths.pods}) > 1:
+        yield "pods on different nodes do not compete for memory"
+
+
 def _instead(first: NextDeath, other: NextDeath, alone: NextDeath | None) -> str:
     """Say what would make another pod die before the first: its own growth, or else when it dies."""
     if alone is not None:

@@ -36,6 +36,8 @@ class Made:
 
 API_DIES, CRUNCH_DIES, CACHE_DIES = 6 * HOUR, 12 * HOUR, 18 * HOUR
 LEAK_FROM = 124 * MI
+THROTTLED = 0.4
+"""The share of its CPU periods in which api-0 is throttled."""
 WAITS, STALLS = 0.25, 0.125
 """The shares of time in which tasks of api-0 wait for memory before it dies, and in which all of them do."""
 
@@ -206,12 +208,14 @@ def _pod_series(pod: Made) -> Iterator[tuple[Key, Value]]:
 
 
 def _pressure_series(pod: Made, of_container: Mapping[str, str]) -> Iterator[tuple[Key, Value]]:
-    """Of the container, its pod and its node."""
+    """Of the container, its pod and its node; CPU of the container alone."""
     of_pod = {key: text for key, text in of_container.items() if key != "container"} | {"id": "/kubepods/pod"}
     root = {"id": "/", "instance": f"{NODES[pod.node]}:10250", "job": "kubelet"}
     sizes = {"usage_bytes": 980, "cache": 28, "total_active_file_bytes": 15, "total_inactive_file_bytes": 5}
     for name, size in sizes.items():
         yield _key(f"container_memory_{name}", of_container), steady(size * MI)
+    for name, rate in (("periods", 10.0), ("throttled_periods", 10 * THROTTLED)):
+        yield _key(f"container_cpu_cfs_{name}_total", of_container), partial(_waited, rate)
     for labels, part in ((of_container, 1.0), (of_pod, 0.8), (root, 0.4)):
         for name, share in (("waiting", WAITS * part), ("stalled", STALLS * part)):
             yield _key(f"container_pressure_memory_{name}_seconds_total", labels), partial(_waited, share)

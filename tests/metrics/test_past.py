@@ -11,10 +11,13 @@ import pytest
 from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.cli.sources import Past
 from kubectl_qos.k8s.snapshot import Scope
+from kubectl_qos.metrics.prometheus import Prometheus
+from kubectl_qos.metrics.series import UsageHistory
 from kubectl_qos.transport import ConnectionOptions
+from kubectl_qos.transport.client import connect
 from tests.end_to_end.command import Run
 from tests.metrics.conftest import Store
-from tests.metrics.history import API_DIES, CACHE_DIES, CRUNCH_DIES, DAY, LEAK_FROM
+from tests.metrics.history import API_DIES, CACHE_DIES, CRUNCH_DIES, DAY, LEAK_FROM, THROTTLED
 from tests.recordings.files import read
 
 
@@ -76,6 +79,13 @@ def test_at_half_time_the_end_of_a_straight_leak_is_known(run: Run, store: Store
     (api,) = [row.split() for row in rows if "api-0" in row]
     assert "+150Mi/h" in api
     assert [row for row in rows if "db-0" in row and "~" in row] == []
+
+
+def test_a_container_that_its_cpu_limit_holds_back(store: Store) -> None:
+    client = Prometheus(connect(ConnectionOptions(server=store.url)), "the store")
+    found = UsageHistory(client, 7200, "", store.begin + API_DIES - 60).read().history.containers
+    throttled = {key[0][1]: round(one.throttled, 2) for key, one in found.items() if one.throttled}
+    assert throttled == {"api-0": THROTTLED}
 
 
 def test_after_a_restart_the_new_container_counts(run: Run, store: Store) -> None:

@@ -405,3 +405,26 @@ def test_a_container_that_the_template_lacks_is_changed_by_what_injects_it(snaps
         list(basis_notes(kept))[-1] == "not offered: 3 changes of containers that the template lacks (a, b)"
     )
     assert of_template(kept, pods["search-0"]) is kept
+
+
+def test_a_cpu_limit_that_holds_a_container_back_is_named_with_the_class_without_it(
+    snapshot: Snapshot,
+) -> None:
+    keys = [("shop", "promo-7c4b-l9dk2"), ("shop", "api-7d9c5b6f8-x2mzq"), ("data", "db-0")]
+    containers = {
+        ((pod.namespace, pod.name), one.name): ContainerHistory(1, throttled=0.43)
+        for pod in snapshot.pods
+        if (pod.namespace, pod.name) in keys
+        for one in pod.containers[:1]
+    }
+    known = replace(snapshot, history=History(containers, snapshot.usage))
+    notes = [
+        note for key in keys for note in basis_notes(fixes_for_pods(known, [key])) if "throttled" in note
+    ]
+    was = "was throttled in 43% of its CPU periods in the last hour by its limit of 2"
+    was += ": raise or remove the limit"
+    of_api = f"shop/api-7d9c5b6f8-x2mzq:c {was} (set -c c --limits cpu-)"
+    of_db = f"data/db-0:a {was} (set -c a --limits cpu-, Guaranteed → Burstable)"
+    assert notes == [of_api, of_db], "promo has no limit"
+    of_node = fixes_on_nodes(known, ["worker-2"], Scope(namespace="data"))
+    assert [note for note in list(basis_notes(of_node)) if "throttled" in note] == [of_db]

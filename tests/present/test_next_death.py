@@ -442,3 +442,6 @@ def test_of_several_named_pods_one_dies_first_and_its_line_says_what_would_chang
     third = first_of("importer-5f7b9c-2vtxk", "crunch-x2k9f", "notebook-0")
     assert third.index("then batch/crunch-x2k9f (") < third.index("then ml/notebook-0:c (")
     assert (first_of("db-0", "db-1"), first_of("db-0")) == ("", "")
+
+    both = deaths_of_pods(snapshot, [pod for pod in snapshot.pods if pod.name in {"db-0", "db-1"}])
+    assert list(next_death.apart_notes(both)) == ["pods on different nodes do not compete for memory"]

@@ -96,7 +96,7 @@ def run(options: Options) -> int:
     else:
         from kubectl_qos.present import timeline
         from kubectl_qos.present.list_notes import old_usage_notes
-        from kubectl_qos.present.next_death import first_of_named
+        from kubectl_qos.present.next_death import apart_notes, first_of_named
         from kubectl_qos.present.output import hidden_note
 
         width = output.terminal_width()
@@ -110,7 +110,8 @@ def run(options: Options) -> int:
         output.print_prose(first_of_named(near) if command.of_pods else ())
         output.print_lines(timeline.lines(near, shown, width or WIDTH, headers=format_.headers))
         hidden = hidden_note(every, shown, width or WIDTH)
-        output.notes((*far, *hidden, *old_usage_notes(deaths.snapshot, now), *_notes(near, shown)))
+        apart = apart_notes(near) if command.of_pods else ()
+        output.notes((*apart, *far, *hidden, *old_usage_notes(deaths.snapshot, now), *_notes(near, shown)))
     return command.resolved.print_notes()
 
 
