@@ -21,6 +21,7 @@ from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kinds import (
     dotted,
+    is_custom_with_resources,
     is_workload,
     object_name,
     pod_from_workload,
@@ -477,7 +478,7 @@ class ParsedObjects:
             pods = pods_from_custom(kind, raw)
             if not pods and not self._bears_on_pods(kind, raw):
                 self.ignored[kind] += 1
-                self.made_by_controllers.update([kind] * _is_custom_with_resources(raw))
+                self.made_by_controllers.update([kind] * is_custom_with_resources(raw))
             return [self._add_pod(pod) for pod in pods]
         return ()
 
@@ -528,20 +529,6 @@ class ParsedObjects:
             )
         self.pods.append(self.interner.pod(pod if pod.metadata.uid else admitted(pod)))
         return self.pods[-1]
-
-
-def _is_custom_with_resources(raw: Json) -> bool:
-    """Return whether the object is of a group of its own, and has requests or limits anywhere."""
-    group, _, version = str(raw.get("apiVersion")).partition("/")
-    return bool(version) and "." in group and not group.endswith(".k8s.io") and _has_resources(raw)
-
-
-def _has_resources(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        own = value.get("resources")
-        is_own = isinstance(own, Mapping) and not {"requests", "limits"}.isdisjoint(own)
-        return is_own or any(map(_has_resources, value.values()))
-    return isinstance(value, list) and any(map(_has_resources, value))
 
 
 def _unwrapped(raw: Any) -> Any:

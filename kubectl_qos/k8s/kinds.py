@@ -272,3 +272,17 @@ def find_controller(raw: Json) -> Json | None:
 def _controller(owners: Sequence[T], is_controller: Callable[[T], object]) -> T | None:
     controller = next(filter(is_controller, owners), None)
     return owners[0] if controller is None and len(owners) == 1 else controller
+
+
+def is_custom_with_resources(raw: Json) -> bool:
+    """Return whether the object is of a group of its own, and has requests or limits anywhere."""
+    group, _, version = str(raw.get("apiVersion")).partition("/")
+    return bool(version) and "." in group and not group.endswith(".k8s.io") and _has_resources(raw)
+
+
+def _has_resources(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        own = value.get("resources")
+        is_own = isinstance(own, Mapping) and not {"requests", "limits"}.isdisjoint(own)
+        return is_own or any(map(_has_resources, value.values()))
+    return isinstance(value, list) and any(map(_has_resources, value))

@@ -2,8 +2,6 @@
 
 Only fields that a prediction, column or edit uses are named here. The decoder skips everything else, so that
 a pod of 6 KB of JSON takes about 1 KB. Equal resource lists and label sets are one shared object.
-
-defaulting.py says what an absent field means; resources.py adds resources up.
 """
 
 from __future__ import annotations
@@ -76,7 +74,6 @@ class Labels(dict[str, str]):
 
 
 EMPTY_RESOURCES: Final = ResourceList()
-
 T = TypeVar("T")
 Json = Mapping[str, Any]
 """An object as plain JSON."""
@@ -396,11 +393,8 @@ class PodStatus(ApiStruct, frozen=True):
     @property
     def every_container(self) -> tuple[ContainerStatus, ...]:
         """Return the statuses of init, app and ephemeral containers."""
-        return (
-            *(self.init_container_statuses or ()),
-            *(self.container_statuses or ()),
-            *(self.ephemeral_container_statuses or ()),
-        )
+        first = (self.init_container_statuses or ()) + (self.container_statuses or ())
+        return first + (self.ephemeral_container_statuses or ())
 
 
 class Pod(ApiStruct, frozen=True):
