@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -16,12 +15,11 @@ from kubectl_qos.cli.main import parse
 from tests.check import normal_repository
 from tests.check.test_rules import EXAMPLES
 from tests.distribution.shell_examples import blocks
-from tests.distribution.test_workflows import check_schema
+from tests.distribution.test_workflows import PINNED, check_schema
 from tests.end_to_end.command import Run
 
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
-PINNED = re.compile(r"\s+(?:- )?uses: [\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 
 
 def test_the_action_is_one_and_is_pinned() -> None:

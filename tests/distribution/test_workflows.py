@@ -25,6 +25,9 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 
+PINNED = re.compile(r"\s+(?:- )?uses: [\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+OURS = re.compile(r"\s+uses: \$/\.github/workflows/(?P<name>[\w.-]+)")
+
 
 def workflow(name: str) -> dict[str, Any]:
     loaded: dict[str, Any] = yaml.safe_load(
@@ -65,15 +68,24 @@ def test_an_auditor_finds_nothing() -> None:
 
 
 @each
-def test_every_workflow_that_is_used_is_there(file: Path) -> None:
-    for name in re.findall(r"uses: \$/\.github/workflows/(\S+)", file.read_text(encoding="utf-8")):
-        assert (file.parent / name).exists(), name
+def test_every_action_is_pinned(file: Path) -> None:
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if "uses:" not in line:
+            continue
+        ours = OURS.fullmatch(line)
+        assert ours is not None or PINNED.fullmatch(line), line
+        assert ours is None or (file.parent / ours["name"]).exists(), line
 
 
 def test_an_action_has_one_version() -> None:
     text = "".join(file.read_text(encoding="utf-8") for file in FILES)
     pins = {tuple(pin) for pin in re.findall(r"uses: ([\w./-]+)@([0-9a-f]{40} # \S+)", text)}
     assert len(pins) == len({action for action, _ in pins})
+
+
+@each
+def test_rights_are_given_job_by_job(file: Path) -> None:
+    assert workflow(file.name)["permissions"] == {"contents": "read"}
 
 
 def test_who_may_write_what() -> None:
