@@ -75,7 +75,7 @@ class KubeletUnreachable(ServerUnreachable):
 
 
 def read_container(connection: Connection, namespace: str, pod: str, container: str) -> dict[str, str]:
-    """Return the files by path; `$$` is the reader's pid. Raises QosError, in kubectl's words."""
+    """Return the files by path; `$$` is the reader's pid. Raises KubeletUnreachable, QosError."""
     began = time.monotonic()
     deadline = connection.deadline() or began + SECONDS
     query = [("command", word) for word in SHELL] + [("container", container), ("stdout", "true")]

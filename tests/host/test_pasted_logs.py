@@ -1222,8 +1222,6 @@ def test_the_largest_processes_inside_and_outside_pods() -> None:
     assert "counts as 100 % of the memory that ran out, 3890.8Mi, so its 98.3Mi hardly matter: mysqld" in text
     assert kill.report is not None
     assert [user.is_in_pod for user in memory_users(kill.report)] == [False, True, False, True]
-    older = memory_users(report_of([line.replace("0 mysqld", "-998 mysqld") for line in lines]))
-    assert older[0].is_in_pod, "before 1.20 Guaranteed pods have that of a sandbox"
     session = [line.replace(SCOPE, "/user.slice/session-2.scope") for line in lines]
     assert "leaky (4711, outside pods) 98Mi" in text_of(kill_of(session))
 

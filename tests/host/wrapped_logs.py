@@ -338,8 +338,8 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
         "without lines of the kernel",
     ),
     "an unknown prefix": (
-        b"2026-11-20T21:22:40.4Z kern/7 Out of memory: Killed process 7 (x) total-vm:1kB, anon-rss:1kB\n",
-        "line 1: part of an OOM report comes after an unknown prefix",
+        b"[  492.6] eth0: link up\n21:22:40 kern/7 Out of memory: Killed process 7 (x) total-vm:1kB\n",
+        "line 2: part of an OOM report comes after an unknown prefix",
     ),
     "a report that breaks off": (_text(_SOME), "line 1: an OOM report breaks off"),
     "a table without rows": (

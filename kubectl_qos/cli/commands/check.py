@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @diff_exit_codes()
 def run(options: Options) -> int:
-    """Print the findings; 1 if one is as serious as --fail-on. Every error ends in exit code 2."""
+    """Print the findings; 1 if one is as serious as --fail-on. Every QosError ends in exit code 2."""
     from kubectl_qos.check.settings import CheckSettings
     from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
 

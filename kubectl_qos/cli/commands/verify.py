@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @diff_exit_codes()
 def run(options: Options) -> int:
-    """Print what differs. Every error ends in exit code 2, like that of `kubectl diff`."""
+    """Print what differs. Every QosError ends in exit code 2, like that of `kubectl diff`."""
     node, reference = resources.parse_node_or_reference(
         options.target, "one pod or node can be verified at a time"
     )

@@ -38,8 +38,6 @@ class MemoryUser(msgspec.Struct, frozen=True, rename="camel"):
 
 _LEAST_OF_PODS: Final = 2
 """Lowest oom_score_adj of Burstable pods up to 1.21; host services mostly have 0 or less."""
-_SHIMS: Final = "containerd-shim", "conmon"
-"""They may have the value of a sandbox, like Guaranteed pods up to 1.19."""
 
 
 def memory_users(report: OomReport) -> list[MemoryUser]:
@@ -51,9 +49,7 @@ def memory_users(report: OomReport) -> list[MemoryUser]:
     own = (row.name, row.adj) if row is not None and is_path_known and not is_pod else None
     users = []
     for task in sorted(report.tasks, key=lambda task: -task.rss):
-        is_shim = task.name.startswith(_SHIMS)
-        is_kubelets = task.adj == GUARANTEED_ADJ or (task.adj == SANDBOX_ADJ and not is_shim)
-        is_in_pod = is_pod or is_kubelets or task.adj >= _LEAST_OF_PODS or task.name == "pause"
+        is_in_pod = is_pod or task.adj == GUARANTEED_ADJ or task.adj >= _LEAST_OF_PODS or task.name == "pause"
         if (task.name, task.adj) == own:
             is_in_pod = qos is not None
         shmem = None if task.shmem is None else task.shmem * page
