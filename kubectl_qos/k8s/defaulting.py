@@ -77,16 +77,21 @@ def default_pod(pod: Pod, release: Release) -> Pod:
 def _is_stored(pod: Pod) -> bool:
     """Return whether no request is missing and nothing too fine, as in nearly every pod of a server."""
     for container in all_containers(pod):
-        requests, limits = container.resources.requests, container.resources.limits
-        if limits is not None and not (requests is not None and limits.keys() <= requests.keys()):
+        resources = container.resources
+        requests, limits = resources.requests, resources.limits
+        if limits is not None and (requests is None or not limits.keys() <= requests.keys()):
             return False
-        if not container.resources.is_whole_milli:
+        if not resources.is_whole_milli:
             return False
     spec, status = pod.spec, pod.status
-    parts = [spec.overhead, spec.resources, status.allocated_resources, status.resources]
+    for part in (spec.overhead, spec.resources, status.allocated_resources, status.resources):
+        if part is not None and not part.is_whole_milli:
+            return False
     for of_container in status.every_container:
-        parts += of_container.allocated_resources, of_container.resources
-    return all(part is None or part.is_whole_milli for part in parts)
+        for part in (of_container.allocated_resources, of_container.resources):
+            if part is not None and not part.is_whole_milli:
+                return False
+    return True
 
 
 S = TypeVar("S", bound=msgspec.Struct)
