@@ -131,8 +131,9 @@ class MemoryTimeline:
         self._total_working_set = use.working_set
         self._pod_used, self._pod_working_set = list(use.pods), list(use.pod_working_sets)
         self._pod_rate = [0] * len(use.members)
-        for index, rate in enumerate(self._rate) if self._total_rate else ():
-            self._pod_rate[node_state.containers[index].pod_index] += rate
+        for index, rate in enumerate(self._rate):
+            if rate:
+                self._pod_rate[node_state.containers[index].pod_index] += rate
         self.now = 0.0
         self.living = dict.fromkeys(range(len(use.containers)))
         """Containers that may be killed."""
