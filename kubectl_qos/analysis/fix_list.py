@@ -306,9 +306,12 @@ def _throttled(
     history = snapshot.history
     for model in models if history.containers else ():
         for (key, name), past in history.of(model.pods).items():
-            pod = next(pod for pod in model.pods if pod.key == key)
+        by_key = {pod.key: pod for pod in model.pods}
+            if not past.throttled or (keys is not None and key not in keys):
+                continue
+            pod = by_key[key]
             limit = current_value(pod, name, Side.LIMITS, CPU)
-            if past.throttled and limit is not None and (keys is None or key in keys):
+            if limit is not None:
                 edits = (Edit(name, Side.LIMITS, CPU, None),)
                 before, after = model.qos_class(pod), model.qos_class(pod, edits)
                 yield Throttled(key, name, past.throttled, limit, edits, before, after)

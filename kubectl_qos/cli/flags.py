@@ -274,10 +274,12 @@ class Formats(tuple[str, ...]):
         return ", ".join((*self, *(f"{name}=…" for name in TEMPLATES if "json" in self)))
 
 
-def add_output(parser: argparse._ActionsContainer, *formats: str, help_: str = "output format") -> None:
-    """Add -o with these formats, and --template if there is JSON."""
+def add_output(
+    parser: argparse._ActionsContainer, *formats: str, help_: str = "output format", has_names: bool = True
+) -> None:
+    """Add -o with these formats, and --template if there is JSON; `has_names`: its items name objects."""
     has_values = "json" in formats
-    formats = (*formats, "name") if has_values and "name" not in formats else formats
+    formats = (*formats, "name") if has_values and has_names and "name" not in formats else formats
     metavar = "|".join((*formats, *(f"{name}=…" for name in TEMPLATES[:2] if has_values)))
     parser.add_argument("-o", "--output", choices=Formats(formats), metavar=metavar, help=help_)
     if has_values:

@@ -271,7 +271,7 @@ class Reflector(Generic[T]):
                     if len(new) >= PAGE_SIZE:
                         arrive(new, Arrived(len(items), None, size))
                         new = []
-        raise _ended(self._path)
+        raise QosError(f"{self._path}: the list ended before it was complete")
 
     def _listed(self, revision: str) -> None:
         self._revision, self._has_listed = revision, True
@@ -327,7 +327,8 @@ class Reflector(Generic[T]):
             if lasted >= _MIN_WATCH_SECONDS:
                 self._failures = 0
         if not (self._closed or count or is_silent) and lasted < _MIN_WATCH_SECONDS:
-            raise _ended(self._path)
+            text = "the server ended it before anything was received"
+            raise QosError(f"very short watch: {self._path}: {text}")
 
     def _advance(self, revision: str) -> None:
         """Note a revision; events come in their order, except from a server with another past."""
@@ -432,10 +433,6 @@ class _Bookmark(msgspec.Struct):
 
 _event = msgspec.json.Decoder(_WatchEvent)
 _bookmark = msgspec.json.Decoder(_Bookmark)
-
-
-def _ended(path: str) -> QosError:
-    return QosError(f"very short watch: {path}: the server ended it before anything was received")
 
 
 def _order(revision: str) -> int:

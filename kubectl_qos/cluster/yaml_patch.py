@@ -103,7 +103,8 @@ _MAX_CHANGES: Final = 1_000
 _DEFAULT_INDENT: Final = 2
 _INDENTED: Final = re.compile(r"^( +)[^\s#-]", re.MULTILINE)
 _PLAIN: Final = re.compile(
-    r"\d+(?:\.\d+)?(?:m|k|n|u|[KMGTPE]i|[MGTPE])|[a-z]{3,}[A-Za-z]*(?:[-./][A-Za-z0-9]+)*"
+    r"\d+(?:\.\d+)?(?:m|k|n|u|[KMGTPE]i|[MGTPE])"
+    r"|(?!(?:true|false|null|yes|off)$)[a-z]{3,}[A-Za-z]*(?:[-./][A-Za-z0-9]+)*"
 )
 """Quantities with a suffix, and names of resources and keys: every YAML parser takes them for text."""
 

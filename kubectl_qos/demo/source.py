@@ -97,9 +97,10 @@ class LivingDemo(Source):
         for raw in api.pods:
             key = raw["metadata"]["namespace"], raw["metadata"]["name"]
             revision = raw["metadata"]["resourceVersion"]
-            earlier = before.get(key)
-            is_same = earlier is not None and earlier[0] == revision
-            self._decoded[key] = earlier if earlier is not None and is_same else (revision, convert(raw, Pod))
+            decoded = before.get(key)
+            if decoded is None or decoded[0] != revision:
+                decoded = revision, convert(raw, Pod)
+            self._decoded[key] = decoded
         if api.metrics is not self._metrics and self._has_usage:
             self._metrics = api.metrics
             usage = usage_by_pod(convert(raw, PodMetrics) for raw in api.metrics or ())

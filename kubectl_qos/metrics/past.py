@@ -107,7 +107,8 @@ class _Raw:
     def pod(self) -> Pod:
         """Return the pod; a run that ended without a known reason has not ended."""
         for status in self.statuses.values():
-            if "reason" not in status.get("lastState", {}).get("terminated", {"reason": ""}):
+            ended = status.get("lastState", {}).get("terminated")
+            if ended is not None and "reason" not in ended:
                 del status["lastState"]
         of_init = [status for name, status in self.statuses.items() if name in self.init]
         others = [status for name, status in self.statuses.items() if name not in self.init]
@@ -147,9 +148,9 @@ def read_snapshot(
             ),
         )
     stored = {key for raw in (*pods, *nodes) for key in raw.metadata.get("labels", ())}
-    for key in sorted(set(keys) - stored):
+    if unknown := sorted(set(keys) - stored):
         raise InputError(
-            f"{store.name} has no label {key} of pods or nodes at {rfc3339(at)}",
+            f"{store.name} has no label {unknown[0]} of pods or nodes at {rfc3339(at)}",
             hint="kube-state-metrics exports those of --metric-labels-allowlist; -n, --node and names select"
             " too",
         )

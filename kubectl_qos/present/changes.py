@@ -60,8 +60,10 @@ def strategy_effect(strategy: Strategy) -> str:
         who = f"container {names} restarts" if is_one else f"containers {names} restart"
         effect = who if names else "no container restarts"
     elif strategy.kind is StrategyKind.TEMPLATE:
-        who = "no pods" if strategy.pods == 0 else "its pods"
-        who = count(strategy.pods, "pod") if strategy.pods else who
+        if strategy.pods is None:
+            who = "its pods"
+        else:
+            who = count(strategy.pods, "pod") if strategy.pods else "no pods"
         effect = f"{who} {'is' if strategy.pods == 1 else 'are'} replaced"
     return f"{effect}; {escape(strategy.note)}" if strategy.note else effect
 

@@ -379,15 +379,16 @@ class QosApp(Shell):
         run_in_background(self, find, partial(self._workload_found, workload, pod, edits))
 
     def _workload_found(
-        self, workload: Workload, pod: Pod, edits: tuple[Edit, ...], template: Pod | QosError
+        self, workload: Workload, pod: Pod, edits: tuple[Edit, ...], answer: Pod | QosError
     ) -> None:
-        if isinstance(template, QosError):
-            name = f"{workload.kind.lower()}/{workload.name}"
-            self.warn(f"{name} cannot be read: {template}; showing its pod that dies first")
         from kubectl_qos.tui.screens.kills import KillsScreen
 
-        if isinstance(self.screen, MainScreen | KillsScreen):
-            self.edit(pod if isinstance(template, QosError) else template, edits)
+        if not isinstance(self.screen, MainScreen | KillsScreen):
+            return
+        if isinstance(answer, QosError):
+            name = f"{workload.kind.lower()}/{workload.name}"
+            self.warn(f"{name} cannot be read: {answer}; showing its pod that dies first")
+        self.edit(pod if isinstance(answer, QosError) else answer, edits)
 
     def _open(self, location: Location) -> None:
         pod = location.pod

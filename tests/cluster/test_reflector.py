@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
+from msgspec import Raw
 
 from kubectl_qos.cluster import informer, reflector
 from kubectl_qos.cluster.http import RestClient
@@ -462,6 +463,14 @@ def test_a_server_that_says_it_is_ready_is_retried_soon(
     follower._failures = failures
     follower._wait_for_retry(error)
     assert shortest <= retries[0] <= longest
+
+
+def test_a_streaming_list_that_ends_before_its_bookmark_is_not_called_a_short_watch() -> None:
+    follower = Reflector(cast("RestClient", None), PODS, {}, Pod, lambda pod: pod, cast("Any", None), 1.0)
+    follower._has_listed = True
+    raw = Raw(json.dumps(pod("a")).encode())
+    with pytest.raises(QosError, match=f"^{PODS}: the list ended before it was complete$"):
+        follower._read_initial(iter([("ADDED", raw)]), {})
 
 
 def test_what_failed_while_a_server_was_away_does_not_count_once_it_is_ready() -> None:

@@ -100,6 +100,12 @@ def test_nothing_in_its_spellings(nothing: str) -> None:
     assert found.endswith("      limits:\n        memory: 1Gi\n  - name: b\n")
 
 
+@pytest.mark.parametrize("text", ["true", "false", "null", "yes", "off"])
+def test_a_text_that_yaml_takes_for_another_type_is_quoted(text: str) -> None:
+    assert changed("name: a\n", {"name": text}) == f'name: "{text}"\n'
+    assert changed("name: a\n", {"name": f"{text}-1"}) == f"name: {text}-1\n"
+
+
 def test_a_container_without_resources_gets_them_behind_its_last_plain_line() -> None:
     text = (
         "spec:\n  containers:\n  - name: a\n    image: x # y\n    args:\n    - |\n      text\n\n"

@@ -13,7 +13,8 @@ from kubectl_qos.cli.commands.kills import KillFacts, doubt_notes, find_shown, s
 from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.cli.sources import resolve_source
 from kubectl_qos.k8s.events import Event, EventList
-from kubectl_qos.k8s.objects import NodeObject, convert
+from kubectl_qos.k8s.objects import NodeObject, Pod, convert
+from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.kills import other_causes
 from kubectl_qos.qos.kills.analyze import find_kills
@@ -163,6 +164,24 @@ def test_the_last_kill_before_since_is_named_if_there_is_none_after_it() -> None
         assert (len(kills), read.before is None) == (shown, bool(shown))
     (note,) = other_causes(Snapshot(), (), read.before)
     assert note == f"the last before that: a process in an unknown cgroup on worker-1, {DIED}"
+
+
+def test_a_selector_also_chooses_the_deaths_of_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = {"web": {"app": "web"}, "db": {"app": "db"}}
+    pods = [pod_object(name, node="worker-2") for name in labels]
+    for raw in pods:
+        raw["metadata"]["labels"] = labels[raw["metadata"]["name"]]
+    snapshot = Snapshot(pods=tuple(convert(raw, Pod) for raw in pods))
+    scope = Scope(node="worker-1", selector=Selector.parse("app=web"), selector_text="app=web")
+    (kill,) = find_kills(Snapshot(), EventList((convert(SYSTEM_OOM, Event),)))
+    older = [structs.replace(kill, namespace="shop", pod=name) for name in ("web", "db", "gone")]
+    monkeypatch.setattr("kubectl_qos.cli.sources.open_store", lambda _: None)
+    monkeypatch.setattr("kubectl_qos.metrics.past.read_kills", lambda *_: older)
+    facts = KillFacts(DEMO, snapshot, EventList(()), scope, datetime.now(UTC), ())
+    kills, facts = find_shown(facts, [], [], SourceOptions(prometheus="http://store"), None)
+    assert [kill.pod for kill in kills] == ["web"], "it died on another node than it is on now"
+    (note,) = facts.notes
+    assert note == "2 older deaths not listed: the pods are gone, or the selector does not match them"
 
 
 def test_an_eviction_whose_events_are_gone_has_a_time_for_since(run: Run, live: Live) -> None:

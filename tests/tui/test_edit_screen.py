@@ -15,6 +15,7 @@ from kubectl_qos.edit.compare import DeathsAt, recreate_all
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, build_manifest, build_patch, parse_quantity
 from kubectl_qos.edit.preview import Preview, preview
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.objects import PodStatus
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
@@ -597,6 +598,10 @@ async def test_e_on_a_workload_edits_all_its_pods() -> None:
         await pilot.keys("escape", "y", "e")
         await pilot.seen(f"edit pod shop/{API}")
         assert pilot.notifications[-1].startswith("deployment/api cannot be read: it is gone; ")
+        before = len(pilot.notifications)
+        late = Workload("Deployment", "shop", "late"), pod, (), InputError("it is gone")
+        pilot.app._workload_found(*late)
+        assert len(pilot.notifications) == before, "it came after the list was left"
 
 
 @pytest.mark.parametrize("after", ["+68Mi own limit 88%", "+3.4Gi, after 8 other deaths"])

@@ -29,7 +29,8 @@ class Options(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `can-i`."""
-    add_output(parser, "wide", "json", "yaml", help_="output format; wide has a row for each permission")
+    help_ = "output format; wide has a row for each permission"
+    add_output(parser, "wide", "json", "yaml", help_=help_, has_names=False)
 
 
 def run(options: Options) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kubectl_qos.cli import flags, output, resources, sources
 from kubectl_qos.errors import EXIT_ERROR, ApiError, QosError, UsageError, first_few
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.present.format import UNKNOWN
+from kubectl_qos.present.format import UNKNOWN, count
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableFormat
@@ -194,7 +194,10 @@ def find_shown(
     source: SourceOptions,
     since_seconds: int | None,
 ) -> tuple[list[Kill], KillFacts]:
-    """Return the deaths of the named targets, from statuses and the store, and the facts with new notes."""
+    """Return the deaths of the named targets, from statuses and the store, and the facts with new notes.
+
+    With a selector, deaths in the store are only those of pods that are still there and match.
+    """
     from kubectl_qos.k8s.snapshot import Missing
     from kubectl_qos.present.list_notes import missing_sentence
     from kubectl_qos.qos.kills.analyze import find_kills, is_since
@@ -222,6 +225,15 @@ def find_shown(
                 )
                 if facts.scope.namespace in {None, kill.namespace} and kill.pod in (names or {kill.pod})
             ]
+            if facts.scope.selector_text or facts.scope.fields.text:
+                # The pod may have died on another node than it is on now.
+                scope = facts.scope._replace(node=None)
+                matching = {pod.key for pod in facts.snapshot.pods if scope.matches(pod)}
+                read, older = len(older), [kill for kill in older if (kill.namespace, kill.pod) in matching]
+                if read > len(older):
+                    deaths = count(read - len(older), "older death")
+                    note = f"{deaths} not listed: the pods are gone, or the selector does not match them"
+                    facts = facts._replace(notes=(*facts.notes, note))
             kills = with_older(kills, older, seconds)
         except QosError as problem:
             why = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))

@@ -60,7 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kills_command.add_death_flags(
         parser, "how far back: 30m, 2h, 7d (default: 1d; for files and logs alone, all that they have)"
     )
-    add_output(parser, "markdown", "html", "json", "yaml", help_="output format (default: markdown)")
+    help_ = "output format (default: markdown)"
+    add_output(parser, "markdown", "html", "json", "yaml", help_=help_, has_names=False)
     add_at(parser)
     add_bundle(parser)
 

@@ -69,7 +69,7 @@ class _Versions(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `version`."""
     add_switch(parser, "--client", help="print only the version of kubectl-qos")
-    add_output(parser, "json", "yaml")
+    add_output(parser, "json", "yaml", has_names=False)
 
 
 def run(options: Options) -> int:

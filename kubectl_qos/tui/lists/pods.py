@@ -255,8 +255,10 @@ def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Tok
         return CLASSES[row.qos].token
     if key == "flags" and row.flags:
         return _FLAGS[row.flags[0]][1]
-    if key in {"eta", "trend"}:
-        return "warning" if key == "eta" else fullness_token(row.memory or 0, row.limit)
+    if key == "eta":
+        return "warning"
+    if key == "trend":
+        return fullness_token(row.memory or 0, row.limit)
     if key in {"namespace", "node", "age", "request", "limit", "dies", "oom_score_adj"}:
         return "muted"
     return ""
@@ -394,7 +396,7 @@ class ContainerList(_RankedList):
     name = "container"
     importance = (
         "rank container pod qos oom_score node oom_score_adj memory container pod namespace eta limit_percent"
-        " peak growth request limit p99 node namespace restarts psi60 psi10 trend priority eviction age"
+        " peak growth request limit p99 node namespace restarts psi60 psi10 priority age"
     )
     order = (*_IN_CONTAINERS[:3], "container", *_IN_CONTAINERS[3:])
     columns: Mapping[str, PodColumn] = {
