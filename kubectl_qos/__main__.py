@@ -1,4 +1,4 @@
-"""Parse the command line and import the shell that is needed, and only that."""
+"""Parse the command line, then import only what it needs: a command, or the terminal UI."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _open_ui(options: EditOptions) -> int:
         write_settings=None if options.readonly else settings,
         progress=False,
         refresh_seconds=settings.refresh_seconds,
-        lives=True,
+        living_demo=True,
     )
 
     def in_context(name: str | None) -> SourceOptions:

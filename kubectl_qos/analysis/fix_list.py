@@ -82,7 +82,7 @@ class FixList:
     kubelet: KubeletFix | None = None
     absent: tuple[str, ...] = ()
     left_out: int = 0
-    """Fixes dropped because they change only absent containers."""
+    """Fixes dropped because they change a container that the template lacks."""
     further: int = 0
     """Nodes not searched because their deaths come later."""
     others_first: tuple[str, ...] = ()
@@ -101,8 +101,8 @@ def fixes_on_nodes(
 ) -> FixList:
     """Find fixes for all deaths in scope on one node, or for the nearest on each of several nodes.
 
-    With `only_nearest`, find fixes only for the nearest death of a single node too. On several nodes, stop
-    after `most` fixes for the most urgent deaths. Raises InputError if a single node's memory is unknown.
+    `only_nearest`: on a single node, too, stop at its nearest death. On several nodes, stop after `most`
+    fixes for the most urgent deaths. Raises InputError if a single node's memory is unknown.
     """
     fixes, unfixed, others_first = list[Fix](), list[Unfixed](), list[str]()
     advised, throttled, states = list[NodeModel](), list[Throttled](), dict[str, NodeState]()
@@ -163,7 +163,8 @@ def _waiting(
 ) -> tuple[list[tuple[Urgency | None, str]], list[str]]:
     """Return the nodes to search, with the urgency of their first deaths, and why others are unknown.
 
-    If it is by urgency, those without a death are the first.
+    `by_urgency` sorts them; nodes without a coming death come first, as a search that stops early must still
+    report their ended pods.
     """
     if not by_urgency:
         return [(None, name) for name in nodes], []
@@ -305,8 +306,8 @@ def _throttled(
 ) -> Iterator[Throttled]:
     history = snapshot.history
     for model in models if history.containers else ():
-        for (key, name), past in history.of(model.pods).items():
         by_key = {pod.key: pod for pod in model.pods}
+        for (key, name), past in history.of(model.pods).items():
             if not past.throttled or (keys is not None and key not in keys):
                 continue
             pod = by_key[key]
@@ -318,7 +319,7 @@ def _throttled(
 
 
 def of_template(fixes: FixList, template: Pod) -> FixList:
-    """Drop fixes of injected containers, which the template lacks."""
+    """Drop fixes that change a container that the template lacks, such as an injected one."""
     names = {POD_LEVEL, *(container.name for container in all_containers(template))}
     owners = [{edit.owner for edit in fix.edits} - names if fix.workload else set() for fix in fixes.fixes]
     kept = tuple(fix for fix, absent in zip(fixes.fixes, owners, strict=True) if not absent)
@@ -331,7 +332,8 @@ def of_template(fixes: FixList, template: Pod) -> FixList:
 def missed_kill(model: NodeModel, growth_bytes: int, kills: Iterable[Kill]) -> Kill | None:
     """Return a kernel kill that eviction should have prevented, or a kill by an unknown killer.
 
-    Returns None if the kubelet's threshold is high enough. Raises InputError if no threshold is.
+    Returns None if the kubelet's threshold is high enough. Raises InputError if no threshold could be high
+    enough. Past kills are ignored if `growth_bytes` is given.
     """
     name = model.setup.node.name
     kills = [] if growth_bytes else [kill for kill in kills if kill.node == name]
@@ -391,7 +393,7 @@ class MoveRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plans:
+class PriorityPlans:
     """Plans of several nodes."""
 
     plans: tuple[PriorityPlan, ...]
@@ -412,7 +414,7 @@ class Plans:
         return [MoveRow(number, tuple(some)) for number, some in enumerate(ordered, start=1)]
 
 
-def plans_of_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Plans:
+def plans_of_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> PriorityPlans:
     """Return a plan for each node, which edits pods in scope and the other pods of their workloads.
 
     Raises InputError if there is a single node, and its memory is unknown.
@@ -440,10 +442,10 @@ def plans_of_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> Pl
             keys.append(set())
     plans = plan_nodes(list(models.values()), keys)
     shown = tuple(plan for plan in plans if plan.moves or plan.node in nodes)
-    return Plans(shown, snapshot, tuple(problems))
+    return PriorityPlans(shown, snapshot, tuple(problems))
 
 
-_Offers = TypeVar("_Offers", bound=FixList | Plans)
+_Offers = TypeVar("_Offers", bound=FixList | PriorityPlans)
 _REFUSE: Final = {
     FindingCode.LIMIT_RANGE_REFUSES,
     FindingCode.QUOTA_REFUSES,
@@ -453,7 +455,7 @@ _REFUSE: Final = {
 
 
 def with_refusals(offers: _Offers, read: Callable[[Pod], RelatedObjects | None]) -> _Offers:
-    """Check each row against LimitRanges and quotas; a row of plans after the rows before it."""
+    """Check each row against LimitRanges and quotas; rows of plans cumulatively: each after those before."""
     refusals, spent = [], dict[str, int]()
     changes: Iterable[tuple[Fix | Move, int]] = (
         [(fix, 0) for fix in offers.fixes]

@@ -67,7 +67,7 @@ def resolve_cluster(source: SourceOptions, options: ApplyOptions) -> tuple[Resol
             "confirmation needs a terminal: nothing is applied",
             hint="--yes applies without asking; --dry-run=client and --dry-run=server change nothing",
         )
-    needs = SourceNeeds(write_settings=None if options.readonly else settings, lives=True)
+    needs = SourceNeeds(write_settings=None if options.readonly else settings, living_demo=True)
     return resolve_source(source, needs), settings
 
 
@@ -226,7 +226,7 @@ class ApplyShell(Driver):
             raise
         finally:
             if self.state.plan is not None and self.state.result is not None:
-                self.tried = present.tried(self.state, int(self.elapsed))
+                self.tried = present.trial_entry(self.state, int(self.elapsed))
                 self.history.put(self.tried)
         self._conclude()
 
@@ -283,7 +283,7 @@ class ApplyShell(Driver):
             output.notes(present.confirm_lines(context, writer.server, dry_run.request, change, strategy))
             by_name = self._settings.for_context(context).confirm == "name"
             what = "the context's name" if by_name else "yes"
-            question = f"Apply this to {context}{present.although(change, strategy)}? Type {what}:"
+            question = f"Apply this to {context}{present.kubelet_caveat(change, strategy)}? Type {what}:"
             if output.prompt(question) != (context if by_name else "yes"):
                 raise QosError(f"aborted: {dry_run.request.reference} is not changed")
         self.advance(state.confirm(yes=True))
@@ -326,7 +326,7 @@ def _last_seen(state: Apply) -> str:
     if state.progress is None or state.strategy is None:
         return "not seen yet"
     effects = state.preview.effects_of(state.strategy.kind)
-    return present.progress_line(state.progress, effects, undoes=state.undoes)
+    return present.progress_line(state.progress, effects, is_undo=bool(state.undoes))
 
 
 def _done_words(request: PatchRequest) -> str:

@@ -76,8 +76,8 @@ class SourceNeeds(NamedTuple):
     """The ids that pods keep: with fewer they take less memory."""
     refresh_seconds: float | None = None
     """How often to read what cannot be watched."""
-    lives: bool = False
-    """A demo whose time passes, and which can be changed."""
+    living_demo: bool = False
+    """For --demo: time passes in it, and it can be changed."""
     keep_objects: bool = False
     """Keep the objects of files as they are written."""
     any_files: Sequence[str] = ()
@@ -327,7 +327,7 @@ def _past(options: SourceOptions) -> Source:
 
 def _demo(overrides: NodeOverrides, options: SourceOptions, needs: SourceNeeds) -> Source:
     has_usage, settings = options.usage != "none", needs.write_settings
-    if needs.lives:
+    if needs.living_demo:
         from kubectl_qos.demo.source import LivingDemo
 
         may_write = settings is not None and not settings.for_context(LivingDemo.title).readonly

@@ -3,10 +3,10 @@
 This is client-go's reflector (tools/cache/reflector.go): a streaming list if the server has it, else a list
 and a watch from its resourceVersion; bookmarks.
 
-A new list follows a resourceVersion that is too old (410), or newer than the server's newest (it was restored
-from a backup), and an event that cannot be decoded. After 410 it follows at once, unless the list before that
-was too old as well. A watch that is silent is opened again at once. Any other failure is retried from the
-same resourceVersion, each time later than the last, but soon while the server says that it is ready.
+We list again after a resourceVersion that is too old (410) or newer than the server's newest (it was restored
+from a backup), and after an event that cannot be decoded; after 410 at once, unless the last list was too old
+as well. A watch that is silent is opened again at once. Any other failure is retried from the same
+resourceVersion, each time later than the last, but soon while the server says that it is ready.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Reflector(Generic[T]):
         self._has_listed = False
         self._failures = 0
         self._lists = 0
-        """How many lists no event has followed yet."""
+        """Lists since the last watch event."""
 
     def run(self) -> None:
         """Follow until closed or refused; the body of a thread."""
@@ -275,7 +275,7 @@ class Reflector(Generic[T]):
 
     def _listed(self, revision: str) -> None:
         self._revision, self._has_listed = revision, True
-        # Lists that come to nothing are costly: the more of them, the longer until the next.
+        # Back off if lists keep failing to lead to events.
         self._lists += 1
         self._failures = min(self._failures, self._lists)
         self._handler.synced()

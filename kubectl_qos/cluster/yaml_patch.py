@@ -40,7 +40,7 @@ class Leaf:
 
 @dataclass(slots=True)
 class Branch:
-    """A mapping or a sequence, in brackets if `flow`; a key is None in a sequence, and if it is not text."""
+    """A mapping or sequence, in brackets if `flow`; keys are None in sequences, and if alias or complex."""
 
     start: int
     end: int

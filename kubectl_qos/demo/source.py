@@ -1,4 +1,4 @@
-"""The demo as a live source: after a frozen first snapshot, its script follows the clock.
+"""The demo as a live source: the first snapshot is fixed; then a script changes it as time passes.
 
 Reads and writes take the same code as those of a cluster, over an in-memory connection. Everything is lost
 with the process. The script is imported only after the first snapshot has been shown.
@@ -125,8 +125,8 @@ class LivingDemo(Source):
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
         """Return a pod or a workload's template; without a namespace, look in all. Raises ApiError."""
         api = self._advanced().world.api
-        workloads = (*api.pods, *api.others.values())
-        for raw in workloads:
+        objects = (*api.pods, *api.others.values())
+        for raw in objects:
             if namespace is None and (raw["kind"], raw["metadata"]["name"]) == (kind, name):
                 namespace = raw["metadata"]["namespace"]
         return self._cluster().find(kind, namespace, name)

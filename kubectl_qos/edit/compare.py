@@ -33,7 +33,7 @@ from kubectl_qos.k8s.releases import Change
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
-from kubectl_qos.k8s.validation import kubelet_refusals
+from kubectl_qos.k8s.validation import kubelet_config_errors
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory, cgroup_tree
 from kubectl_qos.qos.prediction import predict, predict_running
 from kubectl_qos.qos.qos_class import QosClass
@@ -102,7 +102,7 @@ def compare(
 
 
 def _refusals(setup: NodeSetup) -> list[str]:
-    return kubelet_refusals(setup.kubelet, setup.release, cgroup_version=setup.node.cgroup_version)
+    return kubelet_config_errors(setup.kubelet, setup.release, cgroup_version=setup.node.cgroup_version)
 
 
 def _without_ids(pod: Pod) -> Pod:

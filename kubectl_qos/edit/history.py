@@ -86,7 +86,7 @@ class HistoryStore(Protocol):
 
 
 def undos(entries: Iterable[Entry]) -> dict[str, Entry]:
-    """Return the reverting changes by the ids of the reverted; nodes may not have them yet."""
+    """Return the reverting changes by the ids of the reverted; the nodes may not have applied them yet."""
     return {entry.undoes: entry for entry in entries if entry.undoes and entry.is_stored}
 
 
@@ -108,8 +108,8 @@ class ValueConflict:
 def find_conflicts(planned: Entry | PatchRequest, pod: Pod) -> tuple[ValueConflict, ...]:
     """Return the values that someone else has changed in an object (for a workload in its template).
 
-    For a request to send these differ from the values it was made for; for an entry to revert, from the
-    written values and, if it is reverted already, from the previous ones.
+    For a request to send: not the value that it was made for. For an entry to revert: neither the old value
+    nor the one that we wrote.
     """
     after = planned.after if isinstance(planned, Entry) else planned.edits
     conflicts = []

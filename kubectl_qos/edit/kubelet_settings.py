@@ -31,8 +31,8 @@ RESERVE_PERCENT: Final = 125
 class KubeletFix:
     """Fields of a KubeletConfiguration, and the node with them.
 
-    `least_bytes` is the least hard threshold that evicts first; `cost_bytes` is what pods can request less,
-    `missing_bytes` by how much they request more than is left.
+    `least_bytes` is the least hard threshold that evicts first; `cost_bytes` is how much less pods can
+    request afterwards, `missing_bytes` how far today's requests exceed what remains.
     """
 
     before: NodeSetup

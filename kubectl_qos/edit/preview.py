@@ -16,7 +16,7 @@ from kubectl_qos.k8s.kubelet import NodeSetup, Origin
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.releases import Change, Release
 from kubectl_qos.k8s.usage import PodKey, PodUsage
-from kubectl_qos.k8s.validation import Refusal, kubelet_rejections, pod_refusals
+from kubectl_qos.k8s.validation import Refusal, admission_errors, pod_refusals
 from kubectl_qos.qos import resize
 from kubectl_qos.qos.cgroup.values import UNWRITTEN
 from kubectl_qos.qos.eviction import node_eviction_ranks
@@ -360,7 +360,7 @@ def preview(
         effects=effects,
         edits=edits,
         node_fit=fits,
-        refusals=(*pod_refusals(after.pod, release), *kubelet_rejections(after.pod, release)),
+        refusals=(*pod_refusals(after.pod, release), *admission_errors(after.pod, release)),
         resize_refusals=tuple(refusals),
         restarts=tuple(restarts),
         outcome=outcome,

@@ -1,4 +1,4 @@
-"""What an API server, a strict one or a kubelet refuses in a pod, a manifest or a configuration.
+"""What an API server (also with strict field validation) or a kubelet rejects in a pod or configuration.
 
 The sentences are theirs. Sources: pkg/apis/core/validation/validation.go (ValidatePodCreate,
 validateResourceRequirements, validatePodResourceConsistency), pkg/kubelet/apis/config/validation
@@ -53,7 +53,7 @@ _POD_LEVEL: Final = "spec.resources"
 FIELDS_FILE: Final = Path(__file__).with_name("fields.json")
 _RELEASE: Final = Release.of("1.36", {})
 MOST_CPU_MILLI: Final = 256_000
-"""No container gets more: 500 is written for 500m."""
+"""More CPU than any container has: probably a missing `m`."""
 
 
 _APPS: Final = ("apps/v1", "apps/v1beta2")
@@ -107,7 +107,7 @@ def pod_refusals(pod: Pod, release: Release) -> list[Refusal]:
     return refusals
 
 
-def kubelet_rejections(pod: Pod, release: Release) -> list[Refusal]:
+def admission_errors(pod: Pod, release: Release) -> list[Refusal]:
     """Return why a kubelet does not admit a pod that the API server has accepted (lifecycle/predicate.go)."""
     needs_support = release.has(Change.POD_LEVEL_NEEDS_SUPPORT)
     if pod.spec.resources is None or not needs_support or release.enabled(Gate.POD_LEVEL_RESOURCES):
@@ -226,7 +226,7 @@ _RESERVED: Final = {
 _COMPRESSIBLE: Final = "-compressible"
 
 
-def kubelet_refusals(kubelet: Kubelet, release: Release, *, cgroup_version: int = 2) -> list[str]:
+def kubelet_config_errors(kubelet: Kubelet, release: Release, *, cgroup_version: int = 2) -> list[str]:
     """Return every reason for which a kubelet of that release would not start, in its own order."""
     sentences = [
         *_without_cgroups(kubelet, release),
@@ -306,8 +306,8 @@ def _unknown_enforcement(value: str, *, has_compressible: bool) -> str:
 
 
 def _memory_settings(kubelet: Kubelet, release: Release, cgroup_version: int) -> Iterator[str]:
-    is_split = kubelet.single_process_oom_kill is not False
-    if cgroup_version == 1 and not is_split and release.has(Change.SINGLE_PROCESS_OOM_KILL):
+    is_off = kubelet.single_process_oom_kill is False
+    if cgroup_version == 1 and is_off and release.has(Change.SINGLE_PROCESS_OOM_KILL):
         yield "singleProcessOOMKill must not be explicitly set to false when using cgroup v1"
     factor, policy = kubelet.memory_throttling_factor, kubelet.memory_reservation_policy
     has_gate = release.enabled(Gate.MEMORY_QOS)
@@ -353,7 +353,7 @@ class Mistake(NamedTuple):
 def manifest_mistakes(raw: Mapping[str, Any], pod: Pod) -> Iterator[Mistake]:
     """Yield the mistakes in a manifest of a pod or workload.
 
-    Only the containers of other kinds are checked, and a server accepts their objects.
+    For custom resources only the containers are checked, and no mistake means a refusal.
     """
     is_own, spec = not isinstance(pod, CustomWorkload), dotted(spec_path(pod))
     yield from _version_mistakes(raw, pod)
@@ -434,7 +434,7 @@ def unknown_fields(raw: Mapping[str, Any], type_: str, path: str = "") -> Iterat
 
 
 def odd_size(resource: str, quantity: Quantity, unit: str = "Mi") -> str:
-    """Return what a size says and what was meant, for memory and CPU that no container has; else empty.
+    """Return a hint if a quantity is implausibly small or large (a forgotten unit), else "".
 
     `unit` is the unit of memory that was most likely meant.
     """

@@ -301,14 +301,14 @@ STEPS: Final = 1_440
 _LEAST_STEP: Final = 60
 _DAY: Final = 86_400
 _BEFORE: Final = 600
-"""How many seconds before its end memory and pressure may have to do with it."""
+"""Memory and pressure this many seconds before a death count as related."""
 _NEAR: Final = 0.9
 """Memory seen at this share of its limit, or of its node, may have reached it between two samples."""
 _MOST_PEAKS: Final = 30
 _POINTS: Final = 96
 """The points of a day's track: one for every quarter of an hour."""
 MOST_NODES: Final = 200
-"""The nodes whose memory of a day a store answers with a megabyte at most."""
+"""Above this many nodes, a day of memory would exceed 1 MB, so it is not read."""
 
 
 @dataclass
@@ -424,7 +424,8 @@ def _largest(store: Prometheus, name: str, more: str, over: str, at: float) -> d
 def with_older(recent: Sequence[Kill], older: Iterable[Kill], seconds: int) -> list[Kill]:
     """Add the deaths that `read_kills` has read, of `seconds`, which no status has any more.
 
-    They replace a death whose status knows no time or no mechanism. An eviction is one of the whole pod.
+    They replace a death whose status knows no time or no mechanism. A pod eviction matches all of the pod's
+    containers.
     """
     by_container: dict[tuple[str, str, str], list[Kill]] = {}
     for kill in recent:

@@ -1,4 +1,4 @@
-"""Changes as lines of text for both shells, from strategies to history; text of servers is escaped."""
+"""Changes as text for the command line and the terminal UI; text of servers is escaped."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -110,8 +110,8 @@ def confirm_lines(
     return aligned(rows)
 
 
-def although(preview: Preview, strategy: Strategy) -> str:
-    """Return the end of the question whether to apply a change; "" if the kubelet carries it out at once."""
+def kubelet_caveat(preview: Preview, strategy: Strategy) -> str:
+    """Return a suffix for the confirmation question; "" if the kubelet carries the change out at once."""
     answer = preview.outcome.answer.value
     return f" although the kubelet would answer {answer}" if is_put_off(preview, strategy) else ""
 
@@ -122,7 +122,7 @@ def is_put_off(preview: Preview, strategy: Strategy) -> bool:
 
 
 def alternative(state: Apply, *, in_set: bool = False) -> str:
-    """Say what to do if a pod cannot be changed in place; `in_set` names flags of `set`."""
+    """Say what to do if a pod cannot be changed in place; `in_set`: suggest flags, as `set` is running."""
     where = f" -n {state.pod.namespace}" if state.pod.namespace else ""
     delete = f"kubectl delete pod {state.pod.name}{where}"
     templates = (strategy for strategy in state.strategies if strategy.kind is StrategyKind.TEMPLATE)
@@ -165,13 +165,13 @@ def dry_run_lines(request: PatchRequest, stored: Iterable[Edit], warnings: Itera
 
 
 def expected_response_line(refused: ServerRefusal) -> str:
-    """Return the refusal that a server is expected to answer."""
+    """Show a refusal that we expect the server to give."""
     return f"expected: the server refuses it: {escape(refused.message)} ({refused.status} {refused.reason})"
 
 
-def progress_line(progress: Progress, effects: Effects | None = None, *, undoes: object = False) -> str:
+def progress_line(progress: Progress, effects: Effects | None = None, *, is_undo: bool = False) -> str:
     """Return the progress of a change: `rolling out: 1 of 3 pods: message`, or what waits for a restart."""
-    if undoes and progress.waits_for_usage:
+    if is_undo and progress.waits_for_usage:
         return revert_line(progress)
     words = ["waits for usage to fall" if progress.waits_for_usage else progress.stage.value]
     if progress.stage is Stage.DONE and effects is not None:
@@ -231,7 +231,7 @@ def trial_summary(trial: Trial) -> str:
     return "; ".join([trial_words(trial) or "no restart, no OOM kill", *trial_lines(trial)])
 
 
-def tried(change: Apply, seconds: int) -> Entry:
+def trial_entry(change: Apply, seconds: int) -> Entry:
     """Return the history entry of a change after that many seconds of a trial."""
     assert change.result is not None
     progress, trial = change.progress, change.trial

@@ -22,7 +22,7 @@ from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import eviction_request, is_sidecar
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import MemoryParts, PodUsage, Pressure, Sampled, UsageOrigin, memory_psi
-from kubectl_qos.k8s.validation import kubelet_refusals
+from kubectl_qos.k8s.validation import kubelet_config_errors
 from kubectl_qos.present import reasons
 from kubectl_qos.present.format import (
     NONE,
@@ -541,7 +541,7 @@ def _assumed(prediction: Prediction, rows: PodRows, snapshot: Snapshot) -> Secti
     shown = set(killer_notes(setups))
     notes = [note for note in pod_table_notes(snapshot, rows) if note not in shown]
     setup, spec = prediction.setup, prediction.pod.spec
-    refusals = kubelet_refusals(setup.kubelet, setup.release, cgroup_version=setup.node.cgroup_version)
+    refusals = kubelet_config_errors(setup.kubelet, setup.release, cgroup_version=setup.node.cgroup_version)
     notes += [f"a kubelet {setup.release} does not start with this: {text}" for text in refusals]
     name = escape(spec.runtime_class_name or "")
     if name and spec.overhead is None and not prediction.pod.metadata.uid:

@@ -54,10 +54,10 @@ def history_section(
     for status in statuses:
         texts = hidden_kill(pod, status, usage, release), peak_text(pod, status, usage, release)
         lines += [Line(f"{escape(status.name)}: {text}") for text in texts if text]
-    answer = f"restarted {count(restarts, 'time')}" if restarts else "never restarted"
+    headline = f"restarted {count(restarts, 'time')}" if restarts else "never restarted"
     if pod.status.reason == "Evicted":
-        answer = f"evicted, {answer}"
-    return Section("History", answer, tuple(lines))
+        headline = f"evicted, {headline}"
+    return Section("History", headline, tuple(lines))
 
 
 def _ends_by_log(pod: Pod, snapshot: Snapshot, logs: Sequence[KernelLog]) -> Mapping[tuple[object, ...], str]:
@@ -80,7 +80,7 @@ _NO_PROOF: Final = (
 
 
 def _disruptions(pod: Pod, now: datetime) -> Iterable[str]:
-    """Say why the whole pod ended; a pod that exits cleanly on SIGTERM does not have the reason Evicted."""
+    """Say why the whole pod ended, by conditions too: a clean exit on SIGTERM lacks the reason Evicted."""
     kill = kubelet_kill(pod, ())
     for condition in pod.status.conditions or ():
         if condition.is_disruption:
@@ -118,7 +118,7 @@ def _states(
 def _when(end: ContainerStateTerminated, now: datetime) -> str:
     ago = f", {age(end.finished_at, now)} ago" if end.finished_at else ""
     started, finished = parse_time(end.started_at), parse_time(end.finished_at)
-    # A container that could not be started has the start of the epoch.
+    # A container that could not be started reports 1970 as its start time.
     if started is None or finished is None or finished < started or not started.timestamp():
         return ago
     return f"{ago} after {duration(int((finished - started).total_seconds()))}"
@@ -136,14 +136,14 @@ def _meaning(end: ContainerStateTerminated, container: str, prediction: Predicti
     if end.reason == "OOMKilled":
         limits = memory_limits(prediction.pod, container, prediction.setup)
         if limits.nearest is None and limits.is_known:
-            return "killed for memory: of all pods, or of the node; it has no limit of its own"
-        return "killed for memory: at its own limit, its pod's, or of the node"
+            return "OOM killed: the node or the limit of all pods was full; it has no limit"
+        return "OOM killed: its own limit, its pod's or the node was full"
     if end.exit_code == SIGKILLED and not end.is_made_up:
         return "SIGKILL: perhaps for memory; the status alone does not tell"
     return _quote(end.message)
 
 
-SUPERVISOR: Final = (
+HIDDEN_KILL_TEXT: Final = (
     "if a child process is OOM killed, its parent (a shell, for example) may exit by itself, and no status"
     " shows the kill. The node's kernel log does (kubectl qos kills --kernel-log), and so does oom_kill in"
     " memory.events of the pod's cgroup. Usage samples may miss the peak"
@@ -157,7 +157,9 @@ def hidden_kill(pod: Pod, status: ContainerStatus, usage: PodUsage | None, relea
     if not (limit := pod_facts.limit_with_hidden_kill(pod, status, usage, release)):
         return ""
     code = status.ends[0].exit_code
-    return f"exit code {code} does not rule out an OOM kill at its limit of {binary(limit)}: {SUPERVISOR}"
+    return (
+        f"exit code {code} does not rule out an OOM kill at its limit of {binary(limit)}: {HIDDEN_KILL_TEXT}"
+    )
 
 
 def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
@@ -174,11 +176,11 @@ def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
     ]
     if names:
         s = "s" if len(names) == 1 else ""
-        yield f"{first_few(names)} restart{s} with a memory limit and show{s} no OOM kill: {SUPERVISOR}"
+        yield f"{first_few(names)} restart{s} with a memory limit and show{s} no OOM kill: {HIDDEN_KILL_TEXT}"
 
 
 def peak_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
-    """Say that samples of a running container miss a peak: it was OOMKilled at this limit; else return ""."""
+    """Say that usage samples missed the peak: the container was OOMKilled at its current limit; else ""."""
     share = pod_facts.missed_peak(pod, status, usage, release)
     if share is None:
         return ""
@@ -256,8 +258,8 @@ def events_section(events: Sequence[Event], now: datetime) -> Section:
         lines.append(Line(f"and {older}: see kubectl get events"))
     newest = merged[0].last
     ago = f"{age(newest, now)} ago" if parse_time(newest) is not None else "at an unknown time"
-    answer = f"{len(merged)}, {count(warnings, 'warning') if warnings else 'no warnings'}, the newest {ago}"
-    return Section(_EVENTS, answer, tuple(lines))
+    headline = f"{len(merged)}, {count(warnings, 'warning') if warnings else 'no warnings'}, the newest {ago}"
+    return Section(_EVENTS, headline, tuple(lines))
 
 
 def error_section(error: QosError) -> Section:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubectl_qos.analysis.fix_list import MoveRow, Plans
+from kubectl_qos.analysis.fix_list import MoveRow, PriorityPlans
 from kubectl_qos.edit.edits import build_patch, kubectl_command
 from kubectl_qos.edit.preview import StrategyKind
 from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, Unsolved, priority_of
@@ -24,7 +24,7 @@ from kubectl_qos.qos.killers import BY_RANK, EVICTING
 MOST_UNSOLVED: Final = 10
 
 
-def problem_sentences(plans: Plans) -> Iterator[str]:
+def problem_sentences(plans: PriorityPlans) -> Iterator[str]:
     """Yield why some nodes have no plan."""
     has_no_model = all(isinstance(problem, str) for problem in plans.problems)
     if not plans.plans and not plans.problems:
@@ -98,7 +98,7 @@ COLUMNS: Final[tuple[Column[MoveRow], ...]] = (
 )
 
 
-def lines(plans: Plans, *, headers: bool = True, width: int | None = None) -> Iterator[str]:
+def lines(plans: PriorityPlans, *, headers: bool = True, width: int | None = None) -> Iterator[str]:
     """Yield the table, or that there is nothing to change."""
     if not plans.plans:
         yield from islice(problem_sentences(plans), 1)
@@ -122,7 +122,7 @@ def unsolved_sentences(plan: PriorityPlan) -> Iterator[str]:
         yield f"{name} still dies before {before}: {'; '.join(why)}"
 
 
-def notes(plans: Plans) -> Iterator[str]:
+def notes(plans: PriorityPlans) -> Iterator[str]:
     """Yield what stays and why, and what the plan is based on."""
     # Without a plan the first problem is the answer.
     yield from islice(problem_sentences(plans), 0 if plans.plans else 1, None)
@@ -142,7 +142,7 @@ def notes(plans: Plans) -> Iterator[str]:
         yield f"{count(without, 'pod')} without usage: the kernel's order is by oom_score_adj alone for them"
 
 
-def patches(plans: Plans) -> Iterator[tuple[str, dict[str, Any]]]:
+def patches(plans: PriorityPlans) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield how each change is applied, and its strategic merge patch."""
     for row in plans.rows:
         pod, strategy = row.move.pod, row.move.strategy

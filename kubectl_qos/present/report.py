@@ -25,7 +25,7 @@ from kubectl_qos.k8s.events import Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.usage import sampled
-from kubectl_qos.present import fix_sentences as of_fixes
+from kubectl_qos.present import fix_sentences
 from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, full_name, in_mi
@@ -319,14 +319,14 @@ def _change_sentence(death: Death) -> str:
                 "against that killer, on the node as it is now (kubectl qos fix starts with the"
                 " nearest death): "
             )
-        return f"{now}{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}{at}"
+        return f"{now}{fix_sentences.fix_sentence(fix)}; {fix_sentences.fix_effect(fix)}{at}"
     if death.unfixed is not None:
-        why = of_fixes.no_fix_sentence(death.unfixed)
+        why = fix_sentences.no_fix_sentence(death.unfixed)
         if not at and death.unfixed.evidence is not None:
             at = "; this is for its usage now: its usage when it died is unknown"
         return f"no change is offered: {why}{at}"
     if death.tried is not None:
-        why = of_fixes.unknown_text(death.tried) or "nothing would kill it that way now"
+        why = fix_sentences.unknown_text(death.tried) or "nothing would kill it that way now"
         return f"no change is offered: {why}"
     if not (death.kill.pod or death.kill.pod_uid):
         return "no change can be tried: the pod of this process is unknown"
@@ -355,14 +355,16 @@ def _next(incident: Incident) -> Iterator[Block]:
     among = f", {between} of them between the rows above" if between > 0 else ""
     yield from _more(len(rows) - len(shown_rows), f"{among}: kubectl qos next{what}")
     for fix in fixes.fixes[:1]:
-        yield Paragraph(f"{of_fixes.fix_sentence(fix)}; {of_fixes.fix_effect(fix)}.", "The first change:")
-        yield from (Paragraph(f"{line}.", "But nearer:") for line in of_fixes.nearer(fixes))
+        yield Paragraph(
+            f"{fix_sentences.fix_sentence(fix)}; {fix_sentences.fix_effect(fix)}.", "The first change:"
+        )
+        yield from (Paragraph(f"{line}.", "But nearer:") for line in fix_sentences.nearer(fixes))
     later = f", and those of {count(fixes.further, 'more node')}" if fixes.further else ""
     yield from _more(len(fixes.fixes) - 1, f"{later}: kubectl qos fix{what}")
-    for line in [] if fixes.fixes else list(of_fixes.unfixed_lines(fixes))[:1]:
+    for line in [] if fixes.fixes else list(fix_sentences.unfixed_lines(fixes))[:1]:
         yield Paragraph(f"{line}.", "No change:")
     if fixes.kubelet is not None:
-        yield Paragraph(f"{of_fixes.kubelet_sentence(fixes.kubelet)}.", "The kubelet:")
+        yield Paragraph(f"{fix_sentences.kubelet_sentence(fixes.kubelet)}.", "The kubelet:")
 
 
 def _facts(incident: Incident) -> Iterator[str]:
@@ -384,4 +386,4 @@ def _facts(incident: Incident) -> Iterator[str]:
         yield usage_sentence(usage, incident.now, snapshot.history)
     coming, fixes = incident.coming
     of_deaths = notes(coming) if coming.rows else ()
-    yield from dict.fromkeys((*incident.notes, *of_deaths, *of_fixes.basis_notes(fixes)))
+    yield from dict.fromkeys((*incident.notes, *of_deaths, *fix_sentences.basis_notes(fixes)))

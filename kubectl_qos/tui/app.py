@@ -116,9 +116,9 @@ class QosApp(Shell):
         self._key_order = KeyOrder(self, self._output, super().on_event)
         self.set_reactive(QosApp.status, FollowStatus(is_live=source.is_live))
         self._theme_names = [*(theme.name for theme in THEMES), *settings.themes]
-        # Few colours are the terminal's own: any others are mapped to the nearest of them.
-        has_few = not self.no_color and self.console.color_system in {"standard", "windows"}
-        name = settings.theme or (ANSI.name if has_few else state.theme)
+        # With 16 colours, others would be mapped to the nearest one, so use the ANSI theme.
+        has_16_colours = not self.no_color and self.console.color_system in {"standard", "windows"}
+        name = settings.theme or (ANSI.name if has_16_colours else state.theme)
         theme = find_theme(name or "", settings.themes) or THEMES[0]
         self._first_theme = theme.name
         self.choose_theme(theme.name)
@@ -140,7 +140,7 @@ class QosApp(Shell):
         return [*super().get_line_filters(), *self._more_filters]
 
     def get_default_screen(self) -> MainScreen:
-        """Return the first screen, no mode: from Python 3.12 on, Textual composes those too early."""
+        """Return the first screen. Not a Textual mode: Textual composes modes too early on Python 3.12+."""
         return MainScreen(self.trends, self.navigation.location.view)
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
@@ -163,7 +163,7 @@ class QosApp(Shell):
             await super().on_event(event)
 
     async def on_key(self, event: events.Key) -> None:
-        """Answer a key that nothing else has handled, once while the answer is shown."""
+        """Answer a key that nothing else has handled, but not again while the same toast is visible."""
         event.prevent_default()
         if await self._check_bindings(event.key):
             return
@@ -250,7 +250,7 @@ class QosApp(Shell):
         self.keep_view(main.view)
 
     def keep_view(self, view: View) -> None:
-        """Remember this view for a return to the cluster; the list of clusters is a view of none."""
+        """Remember the cluster's view; the cluster list belongs to no cluster, so it is not saved."""
         if view.kind is not ListKind.CLUSTERS and self.source.past is None:
             self.state = self.state.with_view(self.source.title, view_values(view))
 
@@ -268,7 +268,7 @@ class QosApp(Shell):
         return self.writing.is_readonly(self.source.title)
 
     def go_into(self, name: str) -> None:
-        """Go to a cluster; from the list of clusters also to the open one."""
+        """Go to a cluster. If it is already open, just leave the cluster list."""
         if name == self.source.title:
             self.main.go(self._first_view())
         else:

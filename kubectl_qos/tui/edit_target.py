@@ -63,14 +63,14 @@ from kubectl_qos.tui.widgets.text_view import (
 
 _KIB: Final = 1024
 MOST_NODES: Final = 6
-"""The most nodes on which pods of a workload are shown: each is ranked at every key."""
+"""The most nodes on which pods of a workload are shown: each is re-ranked on every keystroke."""
 
 
 class EditTarget:
     """A pod, or the template of a workload, as it was at one moment.
 
-    `pods` are those of a workload that have a node, by their kill ranks there; `others_of_workload` of
-    them are on further nodes.
+    `pods`: the workload's scheduled pods, in kill order. `others_of_workload`: how many of them are on nodes
+    beyond MOST_NODES.
 
     It keeps its source: the UI may go to another cluster while a screen is open, and a change is only ever
     written to the cluster that it was made for.
@@ -98,9 +98,9 @@ class EditTarget:
         return pod_name(self.pod)
 
     def uses(self, trends: Trends) -> dict[str, SeenMemory]:
-        """Return what each container uses and has used at most, and the pod as POD_LEVEL.
+        """Return the current and peak usage of each container, and of the pod under POD_LEVEL.
 
-        Of a workload it is that of the pod that uses most. Values of a store of metrics come first.
+        For a workload, take the replica that uses most. Peaks from Prometheus win.
         """
         if self.pods:
             of_pods = [pod.uses(trends) for pod in self.pods]
@@ -136,7 +136,7 @@ class EditTarget:
         return Apply(self.pod, edits, preview, usage=self.usage, history=self.seen)
 
     def replicas(self, preview: Preview) -> tuple[NodeReplicas, ...]:
-        """Return the pods of a workload once all are recreated with the edits of a preview; none of a pod."""
+        """Return the pods of a workload once all are recreated with the edits; empty if this is a pod."""
         snapshot = self.view_model.snapshot
         pods = [pod for node in self._nodes for pod in snapshot.by_node()[node]]
         return recreate_all(self.pod, preview.edits, replace(snapshot, pods=pods)) if pods else ()
@@ -148,37 +148,37 @@ class EditTarget:
         return [row for row in rows if row.pod.key != key]
 
     def outliving(self, pod: Pod, other: Pod) -> Goal:
-        """Return the goal that `pod`, which is this one with edits, dies after another one of its node."""
+        """Return the goal: `pod` (this one, edited) dies after `other`."""
         return outlive(pod, other, self.setup, self._neighbours, self.view_model.snapshot.usage)
 
     def ranking(self, pod: Pod, rank: int) -> Goal:
-        """Return the goal that `pod`, which is this one with edits, has a kill rank or a later one."""
+        """Return the goal: `pod` (this one, edited) has the kill rank `rank` or a later one."""
         return rank_at_least(pod, rank, self.setup, self._neighbours, self.view_model.snapshot.usage)
 
-    def now(self, raw: Mapping[str, Any]) -> EditTarget:
-        """Return the same object as a server has it now. Raises QosError if nothing can be made of it."""
+    def refreshed(self, raw: Mapping[str, Any]) -> EditTarget:
+        """Return the same object as the server has it now. Raises QosError if it cannot be decoded."""
         return EditTarget(pod_from_raw(self.pod.kind, raw), self.view_model, self.source)
 
 
 def related_sections(
-    preview: Preview, subject: EditTarget, around: RelatedObjects | QosError | None
+    preview: Preview, subject: EditTarget, related: RelatedObjects | QosError | None
 ) -> Iterator[Section]:
-    """Yield what refuses the change, what warns of it, and the strategies; None is still being read."""
-    if around is None:
-        yield Section("Around it", "reading owners, LimitRanges, quotas …")
+    """Yield refusals, warnings and strategies of the change; `related` is None while it is being read."""
+    if related is None:
+        yield Section("Related objects", "reading owners, LimitRanges, quotas …")
         return
-    if isinstance(around, QosError):
-        yield Section("Around it", f"not known: {escape_lines(str(around))}", warns=True)
+    if isinstance(related, QosError):
+        yield Section("Related objects", f"not known: {escape_lines(str(related))}", warns=True)
         return
     if preview.edits:
-        change, _ = subject.change(preview.edits, preview).begin(around)
+        change, _ = subject.change(preview.edits, preview).begin(related)
         said = list(finding_sections(change))
         yield from (part for part in said if part.warns)
         yield _strategies(change.strategies, is_refused=any(part.title == REFUSED for part in said))
         yield from (part for part in said if not part.warns)
-    if around.missing:
-        unread = sentences(*map(missing_sentence, around.missing))
-        yield Section("Around it", "not all of it can be read", unread, warns=True)
+    if related.missing:
+        unread = sentences(*map(missing_sentence, related.missing))
+        yield Section("Related objects", "not all of it can be read", unread, warns=True)
 
 
 def finding_sections(change: Apply) -> Iterator[Section]:
@@ -228,14 +228,15 @@ def values_layout(effects: Effects) -> TextLayout:
     return lambda width: list(layout(width))
 
 
-def pods_layout(replicas: Sequence[NodeReplicas], others: int, workload: Json | None) -> TextLayout:
-    """Return what a rollout does to each pod of a workload, `others` of them elsewhere."""
+def pods_layout(replicas: Sequence[NodeReplicas], pods_elsewhere: int, workload: Json | None) -> TextLayout:
+    """Return what a rollout does to each pod of a workload; `pods_elsewhere` are only counted."""
     if not replicas:
         return no_text
     rollout = rollout_section(replicas, workload) if workload is not None else None
     pods = effects_layout((replicas_section(replicas), *([rollout] if rollout is not None else [])))
-    more = [TextLine(f"    and {count(others, 'pod')} on other nodes", "muted")] if others else []
-    return stacked(pods, layout_lines([*more, TextLine("")]))
+    more = f"    and {count(pods_elsewhere, 'pod')} on other nodes"
+    lines = [TextLine(more, "muted")] if pods_elsewhere else []
+    return stacked(pods, layout_lines([*lines, TextLine("")]))
 
 
 def ladder_layout(effects: Effects, most: int) -> TextLayout:

@@ -30,7 +30,7 @@ from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present import changes as words
-from kubectl_qos.present.changes import alternative, progress_line, tried, unreverted
+from kubectl_qos.present.changes import alternative, progress_line, trial_entry, unreverted
 from kubectl_qos.present.format import duration, escape
 from kubectl_qos.present.output import ARROW, Section
 from kubectl_qos.present.preview import first_death
@@ -175,12 +175,12 @@ class RunningChange(Driver):
         """Read the related objects, and the object as it is now if the change is kept."""
         related, _, _ = super().read_related()
         if self.state.keeps_mine:
-            self.target = self.target.now(related.raw)
+            self.target = self.target.refreshed(related.raw)
         return related, self.target.pod, self.target.preview(self.state.edits)
 
     def _end_trial(self) -> RelatedObjects | None:
         """Record what was seen, and read what is needed to revert it. Raises QosError."""
-        self._tried = entry = tried(self.state, int(self.state.seconds))
+        self._tried = entry = trial_entry(self.state, int(self.state.seconds))
         self.history.put(entry)
         pod = pod_reference(entry.kind, entry.namespace, entry.name)
         return self.source.related(pod) if self.state.reverts else None
@@ -395,7 +395,7 @@ def progress_lines(
     for status in state.seen:
         line = "accepted by the server"
         if status.progress is not None:
-            line = words.progress_line(status.progress, effects, undoes=state.undoes)
+            line = words.progress_line(status.progress, effects, is_undo=bool(state.undoes))
         is_newest = status is state.seen[-1]
         mark, token = (">", "title") if is_newest else (" ", "muted")
         yield TextLine(f"{mark} {duration(status.seconds):>4}  {line}", token)

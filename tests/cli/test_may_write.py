@@ -42,7 +42,8 @@ def test_who_may_write(tmp_path: Path, settings: UserSettings | None, context: s
 
 @pytest.mark.parametrize(("settings", "expected"), [(None, False), (ANY, True), (NONE, False)])
 def test_the_demo_is_changed_by_the_same_rule(settings: UserSettings | None, expected: bool) -> None:
-    source = resolve_source(SourceOptions(demo=True), SourceNeeds(write_settings=settings, lives=True)).source
+    needs = SourceNeeds(write_settings=settings, living_demo=True)
+    source = resolve_source(SourceOptions(demo=True), needs).source
     if expected:
         assert source.writer().context == "demo"
     else:

@@ -26,7 +26,7 @@ from kubectl_qos.k8s.objects import (
 from kubectl_qos.k8s.quantity import ZERO, Format, Quantity
 from kubectl_qos.k8s.releases import SUPPORTED_MINORS, Gate, Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
-from kubectl_qos.k8s.validation import kubelet_rejections, pod_refusals
+from kubectl_qos.k8s.validation import admission_errors, pod_refusals
 from kubectl_qos.qos.prediction import predict
 from kubectl_qos.qos.qos_class import ClassStepKind, QosClass
 from kubectl_qos.qos.ranking import rank_node
@@ -184,7 +184,7 @@ def test_a_class_is_reached_and_no_edit_can_be_left_out(found: Cluster, target: 
 def runs(pod: Pod, release: Release) -> bool:
     """Whether neither server nor kubelet refuses a pod."""
     default = default_pod(pod, release)
-    return not pod_refusals(default, release) and not kubelet_rejections(default, release)
+    return not pod_refusals(default, release) and not admission_errors(default, release)
 
 
 def check_least(pod: Pod, towards: Goal, reached: list[bool], less: list[list[Edit]]) -> None:

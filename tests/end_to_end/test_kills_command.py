@@ -161,8 +161,8 @@ def test_the_last_kill_before_since_is_named_if_there_is_none_after_it() -> None
     facts = KillFacts(DEMO, Snapshot(), EventList((convert(SYSTEM_OOM, Event),)), Scope(), now, ())
     for seconds, shown in ((10_000, 1), (3600, 0)):
         kills, read = find_shown(facts, [], [], SourceOptions(), seconds)
-        assert (len(kills), read.before is None) == (shown, bool(shown))
-    (note,) = other_causes(Snapshot(), (), read.before)
+        assert (len(kills), read.last_before is None) == (shown, bool(shown))
+    (note,) = other_causes(Snapshot(), (), read.last_before)
     assert note == f"the last before that: a process in an unknown cgroup on worker-1, {DIED}"
 
 

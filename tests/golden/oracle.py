@@ -33,7 +33,7 @@ from kubectl_qos.k8s.objects import (
 from kubectl_qos.k8s.quantity import MILLI, Format, Quantity, parse_duration
 from kubectl_qos.k8s.releases import Change, Gate, Release, _has_gate
 from kubectl_qos.k8s.resources import Count
-from kubectl_qos.k8s.validation import kubelet_refusals, pod_refusals
+from kubectl_qos.k8s.validation import kubelet_config_errors, pod_refusals
 from kubectl_qos.qos import oom_score
 from kubectl_qos.qos.cgroup import names as cgroup_names
 from kubectl_qos.qos.cgroup import pod as pod_cgroup
@@ -137,7 +137,7 @@ def _refused_configuration(raw: Mapping[str, Json], release: Release) -> list[st
     kubelet = _kubelet(raw)
     if raw["singleProcessOOMKill"] is None:
         kubelet = structs.replace(kubelet, single_process_oom_kill=None)
-    return sorted(kubelet_refusals(kubelet, release, cgroup_version=raw["cgroupVersion"]))
+    return sorted(kubelet_config_errors(kubelet, release, cgroup_version=raw["cgroupVersion"]))
 
 
 def _node(raw: Mapping[str, Json], kubelet: Mapping[str, Json]) -> Node:

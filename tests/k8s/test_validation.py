@@ -16,7 +16,7 @@ from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.validation import (
     FIELDS_FILE,
-    kubelet_refusals,
+    kubelet_config_errors,
     manifest_mistakes,
     odd_size,
     pod_refusals,
@@ -51,12 +51,12 @@ LOCKED_CLIENT = "37."
     ],
 )
 def test_a_configuration_is_refused(kubelet: Kubelet, release: str, sentence: str) -> None:
-    refusals = kubelet_refusals(kubelet, Release.of(release))
+    refusals = kubelet_config_errors(kubelet, Release.of(release))
     assert any(sentence in refusal for refusal in refusals), refusals
 
 
 def test_a_period_out_of_range_is_refused_once_the_gate_allows_any() -> None:
-    refusals = kubelet_refusals(Kubelet(cpu_cfs_quota_period_us=2_000_000), Release.of("1.36"))
+    refusals = kubelet_config_errors(Kubelet(cpu_cfs_quota_period_us=2_000_000), Release.of("1.36"))
     subject = "invalid configuration: cpuCFSQuotaPeriod (--cpu-cfs-quota-period)"
     assert refusals == [f"{subject} {{2s}} must be between 1ms and 1sec, inclusive"]
 
@@ -64,7 +64,7 @@ def test_a_period_out_of_range_is_refused_once_the_gate_allows_any() -> None:
 @pytest.mark.parametrize("minor", range(25, 38))
 def test_the_defaults_of_every_release_are_accepted(minor: int) -> None:
     release = Release.of(f"1.{minor}")
-    assert kubelet_refusals(Kubelet.defaults(release), release) == []
+    assert kubelet_config_errors(Kubelet.defaults(release), release) == []
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_defaults_of_every_release_are_accepted(minor: int) -> None:
     [(0, "0s"), (50, "50µs"), (1000, "1ms"), (123_456, "123.456ms"), (150_000, "150ms"), (1_500_000, "1.5s")],
 )
 def test_durations_are_printed_as_go_does(duration_us: int, text: str) -> None:
-    [sentence] = kubelet_refusals(Kubelet(cpu_cfs_quota_period_us=duration_us), Release.of("1.31"))
+    [sentence] = kubelet_config_errors(Kubelet(cpu_cfs_quota_period_us=duration_us), Release.of("1.31"))
     assert f" {{{text}}} requires feature gate" in sentence
 
 

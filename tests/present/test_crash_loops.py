@@ -17,7 +17,7 @@ from kubectl_qos.present import next_death
 from kubectl_qos.present.evidence import volume_sentence
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.fix_sentences import basis_notes
-from kubectl_qos.present.pod_history import SUPERVISOR, hidden_note
+from kubectl_qos.present.pod_history import HIDDEN_KILL_TEXT, hidden_note
 from kubectl_qos.present.reasons import PAGE_CACHE, cache_text
 
 RUNNING: Mapping[str, Any] = {"running": {}}
@@ -93,7 +93,7 @@ def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:
     ], "the kubelet has not started it again yet"
     assert notes(a_pod(LOOP, 137, "Error")) == [waits]
     assert notes(a_pod(LOOP, 1, "Error")) == [
-        f"{waits}; exit code 1 does not rule out an OOM kill at its limit of 100Mi: {SUPERVISOR}"
+        f"{waits}; exit code 1 does not rule out an OOM kill at its limit of 100Mi: {HIDDEN_KILL_TEXT}"
     ]
     assert notes(a_pod(LOOP, 1, "Error", limit="")) == []
     runs = "was OOMKilled (4 restarts), and runs again with a limit of 100Mi: kubectl qos fix"
@@ -144,7 +144,7 @@ def test_a_cluster_of_loops_is_counted() -> None:
 def test_kills_says_which_pods_may_hide_one(exit_code: int, used_mi: int, is_hidden: bool) -> None:
     """SIGSEGV and SIGTERM end by themselves, and far below the limit nothing is killed there."""
     pod = a_pod(RUNNING, exit_code, "Error")
-    text = f"shop/web:c restarts with a memory limit and shows no OOM kill: {SUPERVISOR}"
+    text = f"shop/web:c restarts with a memory limit and shows no OOM kill: {HIDDEN_KILL_TEXT}"
     assert list(hidden_note(snapshot(pod, used_mi=used_mi), [pod])) == [text] * is_hidden
     explained = explain_pod(pod, snapshot(pod, used_mi=used_mi), datetime.now(UTC)).sections
     lines = "".join(line.text for section in explained for line in section.lines)

@@ -161,8 +161,8 @@ def test_a_kill_that_is_only_perhaps_for_memory_is_not_called_one() -> None:
     text = explained("search-0")
     assert "last ended Error, exit code 137" in text
     assert "the status alone does not tell" in text
-    assert "killed for memory: of all pods, or of the node; it has no limit" in explained("crunch-x2k9f")
-    assert "killed for memory: at its own limit, its pod's" in explained("api-7d9c5b6f8-x2mzq")
+    assert "the limit of all pods was full; it has no limit" in explained("crunch-x2k9f")
+    assert "OOM killed: its own limit, its pod's" in explained("api-7d9c5b6f8-x2mzq")
 
 
 def test_a_critical_pod_is_spared_by_eviction() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_qos.analysis.fix_list import Plans, plans_of_nodes, with_refusals
+from kubectl_qos.analysis.fix_list import PriorityPlans, plans_of_nodes, with_refusals
 from kubectl_qos.cluster.files import DemoSource
 from kubectl_qos.edit.related import RelatedObjects, parse_owner
 from kubectl_qos.errors import InputError
@@ -23,11 +23,11 @@ def snapshot() -> Snapshot:
 
 
 @pytest.fixture(scope="module")
-def found(snapshot: Snapshot) -> Plans:
+def found(snapshot: Snapshot) -> PriorityPlans:
     return plans_of_nodes(snapshot, ["worker-2"], EVERYWHERE)
 
 
-def test_a_row_says_what_whom_it_outlives_and_when(found: Plans) -> None:
+def test_a_row_says_what_whom_it_outlives_and_when(found: PriorityPlans) -> None:
     row = found.rows[0]
     assert [column.value(row) for column in COLUMNS] == [
         1,
@@ -55,7 +55,7 @@ def test_the_order_of_pods_changes_no_word(snapshot: Snapshot) -> None:
     assert priority_values(other).items == priority_values(one).items
 
 
-def test_the_patches_say_how_each_is_applied(found: Plans) -> None:
+def test_the_patches_say_how_each_is_applied(found: PriorityPlans) -> None:
     container = {"name": "c", "resources": {"requests": {"memory": "852Mi"}}}
     assert next(patches(found)) == (
         "kubectl patch deployment api -n shop --patch-file FILE",
@@ -63,7 +63,7 @@ def test_the_patches_say_how_each_is_applied(found: Plans) -> None:
     )
 
 
-def test_what_stays_is_said_with_its_reason(found: Plans) -> None:
+def test_what_stays_is_said_with_its_reason(found: PriorityPlans) -> None:
     *_, first, second = notes(found)
     assert first == (
         "shop/api-7d9c5b6f8-x2mzq (priority 100000) still dies before batch/report-cron-28934-lw4pz"
@@ -77,14 +77,14 @@ def test_what_stays_is_said_with_its_reason(found: Plans) -> None:
     )
 
 
-def test_how_much_is_solved(found: Plans, snapshot: Snapshot) -> None:
+def test_how_much_is_solved(found: PriorityPlans, snapshot: Snapshot) -> None:
     assert next(notes(found)) == (
         "in 22 cases a pod dies before one of lower priority; these changes fix 11 of them"
     )
     assert list(notes(plans_of_nodes(snapshot, ["control-1"], EVERYWHERE))) == []
 
 
-def test_a_row_that_a_quota_refuses_says_so(found: Plans) -> None:
+def test_a_row_that_a_quota_refuses_says_so(found: PriorityPlans) -> None:
     """Its two pods of 340Mi more each; the quota of the namespace has room for one."""
     amounts = {"requests.memory": "1400Mi"}
     status = {"hard": amounts, "used": {"requests.memory": "1Gi"}}

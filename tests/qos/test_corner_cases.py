@@ -17,7 +17,7 @@ from kubectl_qos.k8s.kubelet import CgroupDriver, Kubelet, MemoryReservationPoli
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import PodUsage
-from kubectl_qos.k8s.validation import kubelet_rejections, pod_refusals
+from kubectl_qos.k8s.validation import admission_errors, pod_refusals
 from kubectl_qos.qos.cgroup.values import milli_to_shares, shares_to_weight_linear
 from kubectl_qos.qos.oom_score import Kernel, badness, proc_oom_score
 from kubectl_qos.qos.prediction import ContainerPrediction, Prediction, predict
@@ -116,9 +116,9 @@ def test_containers_above_the_pod_are_refused(limits: list[str], sentence: str) 
 @pytest.mark.parametrize(("release", "refused"), [("1.33", False), ("1.34", True), ("1.36", True)])
 def test_row_036_a_kubelet_without_pod_level_resources_rejects(release: str, *, refused: bool) -> None:
     pod = spec("containers: [{name: c1}], resources: {requests: {memory: 1Gi}}")
-    rejections = kubelet_rejections(pod, Release.of(release, {"PodLevelResources": False}))
+    rejections = admission_errors(pod, Release.of(release, {"PodLevelResources": False}))
     assert any("rejects it: PodLevelResourcesNotSupported: " in str(each) for each in rejections) is refused
-    assert kubelet_rejections(pod, Release.of("1.36")) == []
+    assert admission_errors(pod, Release.of("1.36")) == []
 
 
 SIDECAR_1G = "{name: s, restartPolicy: Always, resources: {requests: {memory: 1Gi}}}"

@@ -9,7 +9,7 @@ from kubectl_qos.k8s.objects import NodeObject, Pod, convert, resource_list
 from kubectl_qos.k8s.quota import LimitRange, with_limit_ranges
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.resources import eviction_request
-from kubectl_qos.k8s.validation import kubelet_refusals
+from kubectl_qos.k8s.validation import kubelet_config_errors
 from kubectl_qos.present.reasons import formula
 from kubectl_qos.qos.cgroup import names as cgroup_names
 from kubectl_qos.qos.cgroup import pod as pod_cgroup
@@ -79,8 +79,11 @@ def test_row_063_no_burstable_pod() -> None:
 
 def test_row_070_another_period_needs_its_gate() -> None:
     kubelet = Kubelet(cpu_cfs_quota_period_us=10_000)
-    assert "requires feature gate CustomCPUCFSQuotaPeriod" in kubelet_refusals(kubelet, Release.of("1.35"))[0]
-    assert kubelet_refusals(kubelet, R136) == []
+    assert (
+        "requires feature gate CustomCPUCFSQuotaPeriod"
+        in kubelet_config_errors(kubelet, Release.of("1.35"))[0]
+    )
+    assert kubelet_config_errors(kubelet, R136) == []
 
 
 def test_row_075_three_numbers_called_allocatable() -> None:

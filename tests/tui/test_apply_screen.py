@@ -438,7 +438,7 @@ async def test_what_cannot_be_read_is_said_in_the_preview_and_on_the_way() -> No
     source = ScriptedSource(demo())
     source.around = ApiError('pods "api" is forbidden', status=403)
     async with editing(source) as pilot:
-        assert '! Around it: not known: pods "api" is forbidden' in pilot.words
+        assert '! Related objects: not known: pods "api" is forbidden' in pilot.words
         await pilot.keys("ctrl+s")
         await pilot.seen('! cannot be read: pods "api" is forbidden (403)')
         await pilot.keys("a")
@@ -450,7 +450,7 @@ async def test_what_cannot_be_read_is_said_in_the_preview_and_on_the_way() -> No
         source.around = lambda pod: structs.replace(around(pod), missing=(missing,))
         await pilot.keys("escape", "escape", "escape", "y")
         pilot.qos.edit(pod_named(demo(), API))
-        await pilot.seen("! Around it: not all of it can be read")
+        await pilot.seen("! Related objects: not all of it can be read")
         said = pilot.app.screen.query_one("#before TextView", TextView).text_lines(80)
         assert any("resourcequotas is forbidden" in line.text for line in said)
 

@@ -600,6 +600,7 @@ async def test_e_on_a_workload_edits_all_its_pods() -> None:
         assert pilot.notifications[-1].startswith("deployment/api cannot be read: it is gone; ")
         before = len(pilot.notifications)
         late = Workload("Deployment", "shop", "late"), pod, (), InputError("it is gone")
+        assert isinstance(pilot.app, QosApp)
         pilot.app._workload_found(*late)
         assert len(pilot.notifications) == before, "it came after the list was left"
 

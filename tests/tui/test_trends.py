@@ -21,7 +21,7 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import ContainerUsage, History, PodKey, PodUsage
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath
-from kubectl_qos.tui.lists.pods import TREND, PodList
+from kubectl_qos.tui.lists.pods import TREND_WIDTH, PodList
 from kubectl_qos.tui.view_model import build_view_model
 from tests.tui.sources import demo, pod_named, with_usage
 
@@ -252,5 +252,5 @@ def test_the_column_sorts_by_growth_with_unknown_trends_last() -> None:
     ordered = sorted(rows, key=column.sort_key)
     assert [row.name for row in ordered[:3]] == ["cart-6c7fd9b5d-9qj4t", "db-0", "api-7d9c5b6f8-x2mzq"]
     for row in ordered[:3]:
-        assert len(column.cell(row, DEMO_TIME)) == len(column.value(row)) == 2 <= TREND
+        assert len(column.cell(row, DEMO_TIME)) == len(column.value(row)) == 2 <= TREND_WIDTH
     assert all(column.value(row) == [] for row in ordered[3:])

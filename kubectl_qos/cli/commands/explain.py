@@ -61,7 +61,7 @@ def run(options: Options) -> int:
             hint="kubectl qos explain pod/web-0, or kubectl qos explain -f pod.yaml",
         )
     # Only the living demo has workloads.
-    needs = SourceNeeds(lives=any(target.kind != "Pod" for target in references))
+    needs = SourceNeeds(living_demo=any(target.kind != "Pod" for target in references))
     resolved = resolve_source(options.source, needs)
     explanations, at, missing = _explain(resolved, references, options)
     if options.output is not None:

@@ -119,7 +119,7 @@ def run(options: Options) -> int:
     every_namespace = options.source.namespace is None
     source = options.source._replace(all_namespaces=every_namespace)
     shard = Shard(*options.shard) if options.shard is not None else None
-    resolved = resolve_source(source, SourceNeeds(progress=False, ids="none", lives=True))
+    resolved = resolve_source(source, SourceNeeds(progress=False, ids="none", living_demo=True))
     scope = resolved.scope._replace(shard=shard)
     exporter = Exporter(resolved.source, scope, options.per_pod, options.max_stale)
     server = Server(*options.listen, exporter, WebConfigFile(options.web_config_file))

@@ -17,7 +17,7 @@ from kubectl_qos.cli.options import KUSTOMIZE, ApplyOptions, SetOptions, SourceO
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 if TYPE_CHECKING:
-    from kubectl_qos.analysis.fix_list import FixList, Plans
+    from kubectl_qos.analysis.fix_list import FixList, PriorityPlans
     from kubectl_qos.cli.set_edits import PlannedEdits
     from kubectl_qos.cli.tables import TableView
     from kubectl_qos.edit.related import RelatedObjects
@@ -153,7 +153,7 @@ def run(options: Options) -> int:
     else:
         # Kernel logs of a single node name containers by their ids.
         is_one = node is not None or reference is not None
-        needs = sources.SourceNeeds(ids="all" if is_one else "pods", lives=True)
+        needs = sources.SourceNeeds(ids="all" if is_one else "pods", living_demo=True)
         resolved = sources.resolve_source(like_set.source, needs)
     answer, snapshot = _find(reference, node, resolved, options)
     of_patch = answer if options.output in {"patch", KUSTOMIZE} and isinstance(answer, FixList) else None
@@ -170,7 +170,7 @@ def run(options: Options) -> int:
 
 
 def _planned(
-    answer: FixList | Plans, number: int, snapshot: Snapshot, resolved: sources.ResolvedSource
+    answer: FixList | PriorityPlans, number: int, snapshot: Snapshot, resolved: sources.ResolvedSource
 ) -> tuple[PlannedEdits, Literal["in-place", "template"] | None]:
     """Return the edits of the fix with this number, and its strategy. Raises InputError."""
     from kubectl_qos.analysis.fix_list import FixList
@@ -240,7 +240,7 @@ def _find(
     node: str | None,
     resolved: sources.ResolvedSource,
     options: Options,
-) -> tuple[FixList | Plans, Snapshot]:
+) -> tuple[FixList | PriorityPlans, Snapshot]:
     """Return the fixes or plans for the named target, and the snapshot. Raises QosError."""
     from kubectl_qos.analysis.fix_list import fixes_for_pods, of_template, with_refusals
 
@@ -267,7 +267,7 @@ def _find(
 
 def _find_on_nodes(
     node: str | None, snapshot: Snapshot, scope: Scope, resolved: sources.ResolvedSource, options: Options
-) -> tuple[FixList | Plans, Snapshot]:
+) -> tuple[FixList | PriorityPlans, Snapshot]:
     """Return the fixes or plans for a node or for each, and the snapshot with autoscalers."""
     from kubectl_qos.analysis.fix_list import fixes_on_nodes, plans_of_nodes, with_refusals
 
@@ -322,7 +322,7 @@ def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | Non
         return None
 
 
-def _print(answer: FixList | Plans, snapshot: Snapshot, options: Options, now: datetime) -> None:
+def _print(answer: FixList | PriorityPlans, snapshot: Snapshot, options: Options, now: datetime) -> None:
     from kubectl_qos.analysis.fix_list import FixList
     from kubectl_qos.present import fix_sentences as present
     from kubectl_qos.present import priorities

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION: Final = (
     "List OOM kills and evictions, newest first: what killed, how certain that is, and why. Sources are"
-    " pod statuses, events and kernel logs if given; neither OOMKilled nor exit code 137 decides alone."
+    " pod statuses, events and kernel logs if given; neither OOMKilled nor exit code 137 is proof on its own."
     " With a pod or workload, show the evidence for each death and why this process was chosen."
 )
 _MOST_FRAGMENTS: Final = 3
@@ -42,8 +42,8 @@ examples:
 columns:
   BY          own limit, pod limit (of several containers), kubepods limit, kernel: node full, memory nodes
               (of a cpuset or memory policy), kubelet evicts, kubelet preemption, node shutdown, other
-              SIGKILL, unknown; other limit is the limit of a cgroup that belongs to no pod, OOM killer the
-              kernel's where it is not known what ran out
+              SIGKILL, unknown; other limit is the limit of a cgroup that belongs to no pod; OOM killer: the
+              kernel killed it, but what ran out is unknown
   SURE        certain, likely, possible
   OOM_SCORE   /proc/PID/oom_score at that time of the process that the kernel chose, from its report
   FREED       memory of the killed processes, from that report
@@ -71,7 +71,7 @@ class KillFacts(NamedTuple):
     scope: Scope
     now: datetime
     notes: tuple[str, ...]
-    before: Kill | None = None
+    last_before: Kill | None = None
     """The newest kill before `--since`, if there is none after it."""
 
 
@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_death_flags(parser: argparse.ArgumentParser, since_help: str) -> None:
-    """Add the flags that say which deaths there are, of `kills` and `report`."""
+    """Add the flags of `kills` and `report` that choose and explain deaths."""
     flags.add_repeated(
         parser,
         "--kernel-log",
@@ -223,7 +223,7 @@ def find_shown(
                 for kill in read_kills(
                     sources.open_store(source), end - seconds, end, facts.event_list.events
                 )
-                if facts.scope.namespace in {None, kill.namespace} and kill.pod in (names or {kill.pod})
+                if facts.scope.namespace in {None, kill.namespace} and (not names or kill.pod in names)
             ]
             if facts.scope.selector_text or facts.scope.fields.text:
                 # The pod may have died on another node than it is on now.
@@ -241,7 +241,7 @@ def find_shown(
     kills = [kill for kill in kills if facts.scope.node is None or kill.node in {facts.scope.node, ""}]
     since = facts.now - timedelta(seconds=since_seconds or 0)
     shown = [kill for kill in kills if since_seconds is None or is_since(kill, since)]
-    return shown, facts if shown else facts._replace(before=next(iter(kills), None))
+    return shown, facts if shown else facts._replace(last_before=next(iter(kills), None))
 
 
 def read_logs(words: Sequence[str], source: SourceOptions, *, local: bool) -> list[KernelLog]:
@@ -354,7 +354,7 @@ def source_notes(facts: KillFacts, logs: Sequence[KernelLog]) -> Iterator[str]:
 
 
 def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
-    """Yield which kernel logs would make more deaths certain, or name the pods of victims."""
+    """Say which nodes' kernel logs would settle uncertain deaths or identify victims' pods."""
     from kubectl_qos.qos.kills.evidence import Need
     from kubectl_qos.qos.reason import Confidence
 
@@ -373,7 +373,7 @@ def _print(kills: Sequence[Kill], facts: KillFacts, format_: TableFormat, *, in_
 
     if not kills:
         output.note(nothing_sentence(facts.scope.namespace, facts.scope.names))
-        output.notes(other_causes(facts.snapshot, facts.event_list.events, facts.before))
+        output.notes(other_causes(facts.snapshot, facts.event_list.events, facts.last_before))
         return
     is_wide = format_.output == "wide"
     if format_.output is not None or not in_detail:

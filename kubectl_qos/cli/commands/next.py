@@ -126,7 +126,7 @@ class NextTable:
         self._named_nodes = [reference.name for reference in references if reference.kind == "Node"]
         node = self._named_nodes[0] if len(self._named_nodes) == 1 else options.source.node
         show_first = first_rows(self.view, options.format)
-        needs = sources.SourceNeeds(ids="pods", lives=options.watch, show_first=show_first)
+        needs = sources.SourceNeeds(ids="pods", living_demo=options.watch, show_first=show_first)
         resolved = sources.resolve_source(options.source.on_node(node), needs)
         # Who dies depends on all pods of a node: namespace and labels only say whose deaths are shown.
         self.of_pods = references if references and not self._named_nodes else []

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DAY_SECONDS: Final = 86_400
 MOST_FIXES: Final = 10
-"""A page shows the first change, and says how many more there are."""
+"""How many fixes are searched for: the page shows one and counts the rest."""
 DESCRIPTION: Final = """\
 Write one page about an incident: what died, by which mechanism and how sure that is,
 what happened around it, who else could have died and why not, what would have prevented
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class _Request(NamedTuple):
-    """What a report is about: a source, a reference or all in scope, and the seconds before now."""
+    """What a report is about; `reference` is None for everything in scope, `seconds` the --since window."""
 
     source: SourceOptions
     facts: kills_command.KillFacts
@@ -77,7 +77,7 @@ class _Request(NamedTuple):
 
 
 def _read(options: Options) -> _Request:
-    """Read what the arguments ask for; a bundle answers its own question if they select nothing else."""
+    """Read the facts; a bundle repeats the report it was written for, unless arguments select something."""
     from kubectl_qos.cluster.source import NoCluster
 
     node, reference = resources.parse_node_or_reference(
@@ -87,7 +87,7 @@ def _read(options: Options) -> _Request:
     logs = kills_command.read_logs(options.kernel_logs, source, local=options.local)
     facts = kills_command.read_facts(source, references, has_logs=bool(logs))
     resolved = facts.resolved
-    # What was written down may be of any day.
+    # Files and logs may be of any age, so there is no default window.
     seconds = None if source.has_files or isinstance(resolved.source, NoCluster) else DAY_SECONDS
     bundled = resolved.source.report
     if bundled is not None:
@@ -147,7 +147,7 @@ def run(options: Options) -> int:
             from kubectl_qos.demo.source import LivingDemo
 
             whole = resolved.source
-            if isinstance(whole, DemoSource):  # of its objects only the API in memory has the workloads
+            if isinstance(whole, DemoSource):  # it has no workload objects; LivingDemo's in-memory API does
                 whole = LivingDemo(facts.snapshot.overrides, has_usage=whole.has_usage, now=whole.now)
             about = reference or ("Pod", "")
             contents = collect(whole, resolved.scope, logs, about=about, since_seconds=seconds)
@@ -172,7 +172,7 @@ def _about(
     if reference is None:
         kind = "Namespace" if facts.scope.namespace else "Cluster"
         return IncidentSubject(kind, "", facts.scope.namespace or "")
-    # Files and the demo have no namespace of their own: that of the first such pod.
+    # Files and the demo have no default namespace: use that of the first matching pod.
     pods = (pod for pod in facts.snapshot.pods if kills_command.is_referenced(pod, [reference]))
     namespace = facts.scope.namespace or next((pod.namespace for pod in pods), "")
     return IncidentSubject(reference.kind, namespace, reference.name)

@@ -160,7 +160,7 @@ def _set(options: Options) -> tuple[bool, bool]:
         snapshot = resolved.source.snapshot(_scope(references, resolved, options))
     else:
         try:
-            resolved = sources.resolve_source(options.source, sources.SourceNeeds(lives=True))
+            resolved = sources.resolve_source(options.source, sources.SourceNeeds(living_demo=True))
             snapshot = resolved.source.snapshot(_scope(references, resolved, options))
         except QosError as error:
             if options.write and options.source.is_cluster and not isinstance(error, ApiError):

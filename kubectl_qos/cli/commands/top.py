@@ -153,7 +153,7 @@ def _resolve(
     pod_names = () if _workloads(references) and not source.selector else names
     needs = sources.SourceNeeds(
         only_ranking=command.only_ranking,
-        lives=options.table.watch,
+        living_demo=options.table.watch,
         show_first=first_rows(command.view, options.table.format),
     )
     return command, sources.resolve_source(source, needs, pod_names)

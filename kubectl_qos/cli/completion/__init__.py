@@ -83,30 +83,29 @@ def _silence() -> None:
 
 def complete(words: Sequence[str], seconds: float = REQUEST_SECONDS) -> Completions:
     """Complete the last of these words. Raises QosError for a kubeconfig that cannot be used."""
-    at = find_position(words)
-    completions = _complete_position(at, seconds).starting_with(at.word)
-    return NOTHING if completions.directive == NO_FILES and _repeats_flag(at) else completions
+    position = find_position(words)
+    completions = _complete_position(position, seconds).starting_with(position.word)
+    return NOTHING if completions.directive == NO_FILES and _repeats_flag(position) else completions
 
 
-def _repeats_flag(at: Position) -> bool:
+def _repeats_flag(position: Position) -> bool:
     """Return True if kubectl's scripts for zsh and fish would insert the flag twice.
 
-    They take everything from a dash to the last `=` for the flag: `--assume=KEY=`, `part-of=`.
+    They treat everything from the first dash to the last `=` as the flag: `--assume=KEY=`, and even `-of=` in
+    `part-of=`.
 
     Source: github.com/spf13/cobra/zsh_completions.go and fish_completions.go (flagPrefix).
     """
-    before = f"{at.flag}=" if at.flag else ""
-    taken = re.search(r"-.*=", before + at.word)
+    before = f"{position.flag}=" if position.flag else ""
+    taken = re.search(r"-.*=", before + position.word)
     return taken is not None and taken[0] != before
 
 
-# argparse has no public way to list what a parser accepts.
-
-
-def _complete_position(at: Position, seconds: float) -> Completions:
-    action = at.action
+def _complete_position(position: Position, seconds: float) -> Completions:
+    action = position.action
     if action is None:
-        return Completions(tuple(_flag_names(at))) if not at.flag else NOTHING
+        return Completions(tuple(_flag_names(position))) if not position.flag else NOTHING
+    # argparse has no public way to list what a parser accepts.
     if isinstance(action, argparse._SubParsersAction):
         return Completions(tuple(Completion(item.dest, item.help or "") for item in action._choices_actions))
     if action.choices is not None:
@@ -118,13 +117,14 @@ def _complete_position(at: Position, seconds: float) -> Completions:
     from kubectl_qos.cli.completion.completers import Names, find_completer
     from kubectl_qos.cli.options import SourceOptions, parse_options
 
-    return find_completer(at.command, action)(at, Names(parse_options(SourceOptions, at.namespace), seconds))
+    names = Names(parse_options(SourceOptions, position.namespace), seconds)
+    return find_completer(position.command, action)(position, names)
 
 
-def _flag_names(at: Position) -> Iterator[Completion]:
-    for action in at.flags:
+def _flag_names(position: Position) -> Iterator[Completion]:
+    for action in position.flags:
         is_repeatable = isinstance(action, argparse._AppendAction)
-        if action.help == argparse.SUPPRESS or (action.dest in at.namespace and not is_repeatable):
+        if action.help == argparse.SUPPRESS or (action.dest in position.namespace and not is_repeatable):
             continue
         for flag in action.option_strings:
             yield Completion(flag, action.help or "")

@@ -46,7 +46,7 @@ class Completions(NamedTuple):
         return Completions(tuple(map(Completion, values)))
 
     def starting_with(self, word: str) -> Completions:
-        """Keep the candidates that begin with the word, without duplicates; file extensions all stay."""
+        """Keep candidates that begin with the word, without duplicates. Only NO_FILES ones are filtered."""
         if self.directive != NO_FILES:
             return self
         kept = {item.value: item for item in self.candidates if item.value.startswith(word)}
@@ -87,7 +87,7 @@ class Position(NamedTuple):
     flag: str
     """`--flag` if `--flag=VALUE` is being typed, else ""."""
     flags: tuple[argparse.Action, ...]
-    """The flags of the command if a flag is being typed."""
+    """All flags that the command accepts, if a flag's name is being typed."""
     operands: tuple[str, ...]
     """The operands before the cursor."""
     namespace: argparse.Namespace
@@ -95,7 +95,7 @@ class Position(NamedTuple):
 
 
 def find_position(words: Sequence[str]) -> Position:
-    """Return the position of the last word, which may be empty, of the words after the program's name."""
+    """Return the position of the last of `words`, which may be empty; they lack the program's name."""
     *before, word = words[1:] if words[:1] == ["help"] and len(words) > 1 else words or [""]
     reader = _WordReader(build_parser())
     for complete_word in before:
@@ -111,13 +111,13 @@ class _WordReader:
         self._command = ""
         self._namespace = argparse.Namespace()
         self._operands: list[str] = []
-        self._waiting: argparse.Action | None = None
+        self._pending_flag: argparse.Action | None = None
         self._only_operands = False
 
     def read(self, word: str) -> None:
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None and not _may_lack_value(waiting, word):
-            self._give(waiting, word)
+        pending, self._pending_flag = self._pending_flag, None
+        if pending is not None and not _may_lack_value(pending, word):
+            self._give(pending, word)
         elif self._only_operands or not word.startswith("-") or word == "-":
             self._read_operand(word)
         elif word == "--":
@@ -127,7 +127,7 @@ class _WordReader:
 
     def at(self, word: str) -> Position:
         """Return the position of a word that is not complete."""
-        action, flag = self._waiting, ""
+        action, flag = self._pending_flag, ""
         flags: tuple[argparse.Action, ...] = ()
         if action is None or _may_lack_value(action, word):
             action = None
@@ -166,7 +166,7 @@ class _WordReader:
         elif action.nargs == 0:
             self._give(action, value or None)
         else:
-            self._waiting = action
+            self._pending_flag = action
 
     def _read_short_flags(self, letters: str) -> None:
         """Read `-Aw` as two flags, and `-Anshop` as two flags, the second with a value."""
@@ -178,7 +178,7 @@ class _WordReader:
                 if letters[end:]:
                     self._give(action, letters[end:].removeprefix("="))
                 else:
-                    self._waiting = action
+                    self._pending_flag = action
                 return
             self._give(action, None)
 

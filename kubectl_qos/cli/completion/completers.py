@@ -167,16 +167,16 @@ def in_kubeconfig(entries: str) -> Completer:
     return lambda _at, names: Completions.of(names.kubeconfig(entries))
 
 
-def contexts(at: Position, names: Names) -> Completions:
+def contexts(position: Position, names: Names) -> Completions:
     """Complete the last of several contexts."""
-    before, comma, _ = at.word.rpartition(",")
+    before, comma, _ = position.word.rpartition(",")
     others = [name for name in names.kubeconfig("contexts") if name not in before.split(",")]
     return Completions.of(f"{before}{comma}{name}" for name in others)
 
 
-def columns(at: Position, _names: Names) -> Completions:
+def columns(position: Position, _names: Names) -> Completions:
     """Complete the columns of the table of pods or of nodes."""
-    if at.operands and parse_kind(at.operands[0].partition("/")[0]) == NODE:
+    if position.operands and parse_kind(position.operands[0].partition("/")[0]) == NODE:
         from kubectl_qos.present.node_columns import NODE_COLUMNS
 
         return Completions(tuple(Completion(key, column.help) for key, column in NODE_COLUMNS.items()))
@@ -185,56 +185,56 @@ def columns(at: Position, _names: Names) -> Completions:
     return Completions(tuple(Completion(column.key, column.help) for column in ALL_COLUMNS))
 
 
-def releases(_at: Position, _names: Names) -> Completions:
+def releases(_position: Position, _names: Names) -> Completions:
     """Complete the minor releases that have rules."""
     return Completions.of(f"1.{minor}" for minor in range(NEWEST_MINOR, OLDEST_MINOR - 1, -1))
 
 
-def conditions(_at: Position, _names: Names) -> Completions:
+def conditions(_position: Position, _names: Names) -> Completions:
     """Complete the conditions that revert a change."""
     from kubectl_qos.edit.status import TrialCondition
 
     return Completions.of(TrialCondition)
 
 
-def settings(at: Position, _names: Names) -> Completions:
+def settings(position: Position, _names: Names) -> Completions:
     """Complete `KEY=`, and after the sign its values."""
     from kubectl_qos.k8s.node_overrides import FIELDS, USERSPACE_OOM_KILLER
     from kubectl_qos.qos.killers import OOM_KILLERS
 
     values = {key: field.begins for key, field in FIELDS.items()}
     values[USERSPACE_OOM_KILLER] = tuple(name for name in OOM_KILLERS if not name.endswith("VERSION"))
-    return _assignments(values, at.word, separator="")
+    return _assignments(values, position.word, separator="")
 
 
-def gates(at: Position, _names: Names) -> Completions:
+def gates(position: Position, _names: Names) -> Completions:
     """Complete `GATE=true` and `GATE=false` for the last of several."""
-    return _assignments(dict.fromkeys(map(str, Gate), _SWITCH), at.word)
+    return _assignments(dict.fromkeys(map(str, Gate), _SWITCH), position.word)
 
 
-def resources(at: Position, _names: Names) -> Completions:
+def resources(position: Position, _names: Names) -> Completions:
     """Complete `cpu=` and the like for the last of several, without values."""
-    return _assignments(dict.fromkeys(_RESOURCES, ()), at.word)
+    return _assignments(dict.fromkeys(_RESOURCES, ()), position.word)
 
 
-def containers(at: Position, names: Names) -> Completions:
+def containers(position: Position, names: Names) -> Completions:
     """Complete the containers of the pod or workload that is named."""
-    target = first_target(at)
+    target = first_target(position)
     return Completions.of(names.containers(*target)) if target is not None else NOTHING
 
 
-def growth(at: Position, names: Names) -> Completions:
+def growth(position: Position, names: Names) -> Completions:
     """Complete `node=` and `pod/NAME=`."""
-    if not at.word.startswith("pod/"):
+    if not position.word.startswith("pod/"):
         return Completions.of(("node=", "pod/"))
-    target = first_target(at)
+    target = first_target(position)
     node = target[1] if target is not None and target[0] == NODE else None
     return Completions(
         tuple(Completion(f"pod/{item.name}=", item.description) for item in names.of(POD, node=node))
     )
 
 
-def changes(_at: Position, names: Names) -> Completions:
+def changes(_position: Position, names: Names) -> Completions:
     """Complete the ids of applied changes, with --context only of that context."""
     from kubectl_qos.config.state import HistoryFile, history_path
     from kubectl_qos.present.changes import entry_change, entry_object
@@ -267,34 +267,34 @@ class TargetCompleter:
         self._bare = bare
         self._max_targets = max_targets
 
-    def __call__(self, at: Position, names: Names) -> Completions:
+    def __call__(self, position: Position, names: Names) -> Completions:
         """Complete `TYPE/`, the name after the slash, or the names of a type that is a separate word."""
-        typed_apart = _kind_of(at.operands[0], self._types) if at.operands else None
-        targets = len(at.operands) - (typed_apart is not None)
+        typed_apart = _kind_of(position.operands[0], self._types) if position.operands else None
+        targets = len(position.operands) - (typed_apart is not None)
         if self._max_targets is not None and targets >= self._max_targets:
             return NOTHING
-        typed, slash, _ = at.word.partition("/")
+        typed, slash, _ = position.word.partition("/")
         if typed_apart is not None:
             candidates = _list_names(typed_apart, "", names)
         elif slash:
             kind = _kind_of(typed, self._types)
             candidates = _list_names(kind, f"{typed}/", names) if kind is not None else iter(())
         else:
-            candidates = self._beginnings(at, names)
-        return Completions(tuple(item for item in candidates if item.value not in at.operands))
+            candidates = self._beginnings(position, names)
+        return Completions(tuple(item for item in candidates if item.value not in position.operands))
 
-    def _beginnings(self, at: Position, names: Names) -> Iterator[Completion]:
+    def _beginnings(self, position: Position, names: Names) -> Iterator[Completion]:
         """Yield beginnings of a target; names with and without a type are not mixed."""
-        if not self._bare or not at.operands or "/" in at.operands[0]:
+        if not self._bare or not position.operands or "/" in position.operands[0]:
             for kind in self._types:
                 yield Completion(f"{KINDS[kind].names[0]}/")
-        if self._bare and "/" not in "".join(at.operands):
+        if self._bare and "/" not in "".join(position.operands):
             yield from _list_names(POD, "", names)
 
 
-def first_target(at: Position) -> tuple[str, str] | None:
+def first_target(position: Position) -> tuple[str, str] | None:
     """Return the kind and the name of the first target before the cursor, if it is complete."""
-    first, *rest = at.operands or ("",)
+    first, *rest = position.operands or ("",)
     typed, slash, name = first.partition("/")
     kind = parse_kind(typed)
     if not slash:

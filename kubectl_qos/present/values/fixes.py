@@ -1,11 +1,11 @@
-"""Changes that put off a coming death, those with which priorities hold: `fix`; and an incident: `report`."""
+"""JSON and YAML documents of `fix`, `fix --priorities` and `report`."""
 
 from typing import Any
 
 from msgspec import UNSET, UnsetType
 
 from kubectl_qos.analysis.deaths import DeathRow
-from kubectl_qos.analysis.fix_list import FixList, Plans
+from kubectl_qos.analysis.fix_list import FixList, PriorityPlans
 from kubectl_qos.analysis.incident import Death, Incident
 from kubectl_qos.edit.edits import Edit, current_value
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
@@ -13,8 +13,7 @@ from kubectl_qos.edit.goals import Obstacle, ObstacleReason
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.priorities import Inversion, Move, priority_of
 from kubectl_qos.k8s.objects import Pod
-from kubectl_qos.present import fix_sentences as of_fixes
-from kubectl_qos.present import next_death, report
+from kubectl_qos.present import fix_sentences, next_death, report
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.output import row_values
 from kubectl_qos.present.pod_columns import VALUE_COLUMNS
@@ -34,9 +33,9 @@ from kubectl_qos.qos.killers import Mechanism
 
 
 class FixEvidence(Values, frozen=True):
-    """How the container's need is known, and the most memory that was seen or follows from that.
+    """How we know what memory the container needs, and its peak.
 
-    Of a VerticalPodAutoscaler that is its target for the pod, with its lower and upper bound, else null.
+    For a VerticalPodAutoscaler, `peakBytes` is its target; the bounds are null for any other kind.
     """
 
     kind: EvidenceKind
@@ -46,15 +45,15 @@ class FixEvidence(Values, frozen=True):
 
 
 class FixValues(OfCluster, frozen=True, kw_only=True):
-    """A change that puts off `death`, which is `after` then, null where it no longer waits.
+    """A change that delays `death`. `after` is the same death with the change, null if it no longer happens.
 
-    `sooner` is what ends the pod before that all the same, null where nothing does.
+    `sooner` is an earlier death that the change does not prevent, null if there is none.
 
     `minimum` are the least values with the effect; those of `changes` may be rounded up to a friendly size.
-    Of a pod of a workload the changes are the same for all of its pods. `requestedBytes` is how much more
-    memory the pod requests, `nodeBytes` that of all `nodePods` on its node, `freeBytes` what the node has for
-    that, null where unknown, and `fits` whether it has enough; of several nodes those of the one with least
-    left. `nodeFit` is of the pod alone.
+    All pods of a workload get the same changes. `requestedBytes` is the extra request of the pod, `nodeBytes`
+    that of all `nodePods` on the node, `freeBytes` what the node has left to request, null if unknown, and
+    `fits` whether that is enough. If the pods are on several nodes, they describe the tightest one. `nodeFit`
+    is of the pod alone.
     """
 
     number: int
@@ -90,10 +89,11 @@ class UnfixedValues(OfCluster, frozen=True, kw_only=True):
 
 
 class KubeletValues(Values, frozen=True, kw_only=True):
-    """Settings with which the kubelet evicts before the kernel kills: fields of a KubeletConfiguration.
+    """Kubelet settings that make it evict before the kernel OOM kills: fields of a KubeletConfiguration.
 
     `growthBytes` is by how much memory grows a second, `leastBytes` the least threshold with the effect;
-    `costBytes` is what pods can request less, `missingBytes` by how much they request more than is left.
+    `costBytes` is how much less pods can request afterwards, `missingBytes` how far today's requests exceed
+    what remains.
     """
 
     configuration: dict[str, Any]
@@ -110,7 +110,7 @@ class KubeletValues(Values, frozen=True, kw_only=True):
 class FixListValues(Document, frozen=True, kw_only=True, tag="FixList"):
     """What to change about the next deaths, the nearest first: `fix`.
 
-    `kubelet` is null but for a single node whose kernel may kill before its kubelet evicts.
+    `kubelet` is set only for a single node where the kernel may kill before the kubelet evicts.
     """
 
     items: tuple[FixValues, ...]
@@ -127,13 +127,13 @@ def fix_list_values(fixes: FixList) -> FixListValues:
         items=tuple(fix_values(number, fix) for number, fix in enumerate(fixes.fixes, start=1)),
         unfixed=tuple(map(unfixed_values, fixes.unfixed)),
         notes=(
-            *filter(None, [of_fixes.unmeasured(fixes)]),
-            *of_fixes.ended_notes(fixes),
-            *of_fixes.basis_notes(fixes),
+            *filter(None, [fix_sentences.unmeasured(fixes)]),
+            *fix_sentences.ended_notes(fixes),
+            *fix_sentences.basis_notes(fixes),
         ),
         kubelet=None
         if kubelet is None
-        else copied(KubeletValues, kubelet, assumptions=tuple(of_fixes.kubelet_notes(kubelet))),
+        else copied(KubeletValues, kubelet, assumptions=tuple(fix_sentences.kubelet_notes(kubelet))),
     )
 
 
@@ -160,7 +160,7 @@ def fix_values(number: int, fix: Fix) -> FixValues:
         requested_bytes=fix.more_bytes,
         node_fit=fit_values(fix.preview),
         evidence=copied(FixEvidence, fix.evidence),
-        message=of_fixes.fix_sentence(fix),
+        message=fix_sentences.fix_sentence(fix),
     )
 
 
@@ -171,11 +171,11 @@ def _edits(pod: Pod, edits: tuple[Edit, ...]) -> tuple[EditValues, ...]:
 def unfixed_values(unfixed: Unfixed) -> UnfixedValues:
     """Return a death without a fix."""
     death = death_values(DeathRow(unfixed.node, unfixed.death))
-    return UnfixedValues(death=death, reason=unfixed.reason, message=of_fixes.unfixed_sentence(unfixed))
+    return UnfixedValues(death=death, reason=unfixed.reason, message=fix_sentences.unfixed_sentence(unfixed))
 
 
 class InversionValues(Values, frozen=True, kw_only=True):
-    """A pod that a killer of the node ends before one of lower priority; `reason` is why that stays."""
+    """A pod that a killer of the node ends before one of lower priority; `reason`: why it cannot be fixed."""
 
     killer: Mechanism
     namespace: str
@@ -187,7 +187,7 @@ class InversionValues(Values, frozen=True, kw_only=True):
 
 
 class MoveValues(Values, frozen=True, kw_only=True):
-    """The changes of one pod, and the cases that they put right; pods of a workload have one number."""
+    """One pod's changes and the inversions they resolve; pods of one workload share a number."""
 
     number: int
     namespace: str
@@ -217,8 +217,8 @@ class PriorityPlanValues(Document, frozen=True, kw_only=True, tag="PriorityPlan"
     notes: tuple[str, ...]
 
 
-def priority_values(plans: Plans) -> PriorityPlanValues:
-    """Plans with what they leave."""
+def priority_values(plans: PriorityPlans) -> PriorityPlanValues:
+    """Convert plans, including inversions that they do not resolve."""
     rows = plans.rows
     return PriorityPlanValues(
         items=tuple(
@@ -263,11 +263,11 @@ def _inversion(inversion: Inversion, obstacle: Obstacle | None = None) -> Invers
 
 
 class IncidentDeath(Values, frozen=True, kw_only=True):
-    """A death; `kills` are its places in `kills`, the newest first, from 0: a container may die repeatedly.
+    """A death. `kills`: indexes into the report's `kills`, newest first, as a container may die repeatedly.
 
-    `others` says whom the killer chose among, `rivals` are those pods in its order at `stateTime`, null for
-    now, as in `top`; `before` is the pod itself a minute before, null without a history. `fix` is the first
-    change against it in the state of `fixTime`, null for now, and where its pod has ended.
+    `others` says whom the killer chose among; `rivals` are those pods in its order at `stateTime`, as in
+    `top`; null means now. `before`: the pod a minute earlier, null without a history. `fix`: the first fix as
+    of `fixTime`; null means now, or that the pod has ended.
     """
 
     kills: tuple[int, ...]
@@ -284,7 +284,7 @@ class IncidentDeath(Values, frozen=True, kw_only=True):
 class IncidentReportValues(Document, frozen=True, kw_only=True, tag="IncidentReport"):
     """What happened over a time: `report`. `object` is null for all namespaces, `sinceTime` for all times.
 
-    `kills` are all deaths, `deaths` the newest ones in detail, `next` and `fixes` what stands now.
+    `kills` are all deaths, `deaths` the newest ones in detail; `next` and `fixes` describe the situation now.
     """
 
     object: ObjectValues | None

@@ -65,6 +65,7 @@ _IMPORTANT: Final = (
     "rank eviction pod memory qos oom_score flags namespace eta pod peak frees oom_score_adj growth node p99"
     " limit_percent dies trend flags psi60 request limit psi10 node namespace restarts age priority"
 )
+"""A key listed twice is shown cut first, whole later."""
 
 SQUEEZED: Final = {"container": 16, "pod": 20, "node": 12, "namespace": 11, "flags": 8}
 
@@ -83,34 +84,35 @@ _ORDER: Final = (
     *(*_DEATH, *_OTHERS[_AFTER_MEMORY:]),
 )
 IMPORTANCE: Final = " ".join((_IMPORTANT, *(key for key in _ORDER if key not in _IMPORTANT.split())))
-"""The columns that stay the longest first, those without a place there last; see fitting_columns."""
+"""Columns in the order we keep them when space runs out; see fitting_columns."""
 NO_RANK_YET: Final = "its rank among the pods of its node is known once all pods have arrived"
 _DIED_SECONDS: Final = 15
 """For how long the row of a pod stands out after it died."""
-TREND: Final = 8
-"""The cells of a trend: one for each of the last samples."""
-_BAR: Final = 5
-_NUMBER: Final = 7
-_CHIPS: Final = 5
-_LEAST: Final = 12
+TREND_WIDTH: Final = 8
+"""A cell for each of the last samples."""
+_BAR_WIDTH: Final = 5
+_NUMBER_WIDTH: Final = 7
+_CHIPS_WIDTH: Final = 5
+_MEMORY_WIDTH: Final = _BAR_WIDTH + 1 + _NUMBER_WIDTH
+_MIN_VICTIM_WIDTH: Final = 12
 """The cells that a heading keeps of a victim's name."""
 
 
 def memory_cell(row: PodRow, now: datetime) -> str:
     """Return the number with a bar of how much of its limit is used; without a limit there is no bar."""
-    number = _dashed(BY_KEY["memory"]).cell(row, now).rjust(_NUMBER)
+    number = _dashed(BY_KEY["memory"]).cell(row, now).rjust(_NUMBER_WIDTH)
     if row.limit_percent is None:
-        return " " * (_BAR + 1) + number
-    filled = min(round(row.limit_percent * _BAR / 100), _BAR)
-    return "━" * filled + "─" * (_BAR - filled) + " " + number
+        return " " * (_BAR_WIDTH + 1) + number
+    filled = min(round(row.limit_percent * _BAR_WIDTH / 100), _BAR_WIDTH)
+    return "━" * filled + "─" * (_BAR_WIDTH - filled) + " " + number
 
 
 def _memory_token(row: PodRow) -> Token:
     if row.limit_percent is None:
         return ""
-    filled = min(round(row.limit_percent * _BAR / 100), _BAR)
+    filled = min(round(row.limit_percent * _BAR_WIDTH / 100), _BAR_WIDTH)
     full = "warning" if Flag.NEAR_LIMIT in row.flags else "calm"
-    return (filled, full), (_BAR - filled, "faint"), (1 + _NUMBER, "")
+    return (filled, full), (_BAR_WIDTH - filled, "faint"), (1 + _NUMBER_WIDTH, "")
 
 
 def _dashed(column: PodColumn) -> PodColumn:
@@ -130,11 +132,13 @@ _SHOWN: Final = {
         BY_KEY["qos"], width=3, cell=lambda row, _: f"{CLASSES[row.qos].letter} {CLASSES[row.qos].glyph}"
     ),
     "flags": structs.replace(
-        BY_KEY["flags"], width=_CHIPS, cell=lambda row, _: " ".join([_FLAGS[flag][0] for flag in row.flags])
+        BY_KEY["flags"],
+        width=_CHIPS_WIDTH,
+        cell=lambda row, _: " ".join([_FLAGS[flag][0] for flag in row.flags]),
     ),
     "eviction": structs.replace(BY_KEY["eviction"], align=Align.LEFT),
 }
-_BARS: Final = {"memory": structs.replace(BY_KEY["memory"], width=_BAR + 1 + _NUMBER, cell=memory_cell)}
+_BARS: Final = {"memory": structs.replace(BY_KEY["memory"], width=_MEMORY_WIDTH, cell=memory_cell)}
 _COMPACT: Final = {"frees": structs.replace(_dashed(BY_KEY["frees"]), width=6)}
 
 
@@ -152,7 +156,7 @@ class _RankedList(ListDefinition[PodRow]):
         self._newest = newest
 
     def default_columns(self, view: View) -> Sequence[str]:
-        """Return the columns that differ between rows and that more than a store of metrics knows."""
+        """Skip columns that are equal in every row of this view, and those of Prometheus if there is none."""
         view_model = self._newest()
         has_history = view_model is not None and view_model.snapshot.history.containers
         of_store = [column.key for column in HISTORY_COLUMNS if self.columns.get(column.key) is column]
@@ -187,9 +191,9 @@ class _RankedList(ListDefinition[PodRow]):
         return row.key
 
     def token(self, row: PodRow, key: str, width: int) -> Token:
-        if key == "memory" and width == _BAR + 1 + _NUMBER:
+        if key == "memory" and width == _MEMORY_WIDTH:
             return _memory_token(row)
-        if key == "flags" and width == _CHIPS and row.flags:
+        if key == "flags" and width == _CHIPS_WIDTH and row.flags:
             chips = (_FLAGS[flag] for flag in row.flags)
             parts = [part for chip, token in chips for part in ((len(chip), token), (1, ""))]
             return tuple(parts[:-1])
@@ -215,14 +219,15 @@ class _RankedList(ListDefinition[PodRow]):
             far, by = f"─ next {distance(death)} ", f"{killer_words(death)} "
             room = width - sum(cell_len(text) for text, _ in spans) - len(far) - len(by) - 1
             spans.append((far, "muted"))
-            spans.append((f"{shortened(victim(death), max(room, _LEAST))} ", "victim" if in_danger else ""))
+            name = shortened(victim(death), max(room, _MIN_VICTIM_WIDTH))
+            spans.append((f"{name} ", "victim" if in_danger else ""))
             spans.append((by, "muted"))
         while (rest := width - sum(cell_len(text) for text, _ in spans)) < 0:
             spans.pop()
         return (*spans, ("─" * max(rest - 1, 0), "faint"))
 
     def is_at_risk(self, row: PodRow) -> bool:
-        """Return whether it is at risk, or the picture of its node names it."""
+        """Return whether it is at risk, or a coming death of its node names it."""
         if is_at_risk(row):
             return True
         view_model = self._newest()
@@ -311,7 +316,7 @@ class PodList(_RankedList):
         on_node = view_model.known_deaths(row.node)
         deaths = [death for death in on_node if death.key == row.key[:2]]
         lines = why_lines(prediction, row, view_model.rows, is_named=bool(deaths))
-        answer, *others = *lines, *self._lately(row)
+        answer, *others = *lines, *self._recent_memory_line(row)
         if not deaths:
             return paragraphs((answer, "answer"), *((line, "") for line in others))
         first, several = deaths[0], len({death.container for death in deaths} - {""}) > 1
@@ -330,8 +335,8 @@ class PodList(_RankedList):
         dies = foretold(first, node, is_first=is_next, with_else=False)
         return paragraphs((dies, token), *((line, "") for line in others))
 
-    def _lately(self, row: PodRow) -> Iterator[str]:
-        """Draw the memory that was seen to change, from the least to the most."""
+    def _recent_memory_line(self, row: PodRow) -> Iterator[str]:
+        """Draw recent memory, with its lowest and highest value, if it is not steady."""
         kib = self._trends.of(row.key[:2])[-MOST:]
         lowest, highest = min(kib, default=0), max(kib, default=0)
         if highest - lowest > highest * STEADY:
@@ -377,8 +382,8 @@ def _trend_column(trends: Trends) -> PodColumn:
         lambda row: list(samples(row)),
         "memory in use since the UI was opened, with --prometheus in the last hours; from 0 to the limit,"
         " else lowest to peak",
-        width=TREND,
-        cell=lambda row: sparkline(samples(row), row.limit and row.limit // 1024, TREND),
+        width=TREND_WIDTH,
+        cell=lambda row: sparkline(samples(row), row.limit and row.limit // 1024, TREND_WIDTH),
         sort_key=lambda row: largest_first(growth(row)),
     )
 

@@ -33,7 +33,6 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.changes import (
-    although,
     change_lines,
     confirm_lines,
     dry_run_lines,
@@ -41,6 +40,7 @@ from kubectl_qos.present.changes import (
     entry_object,
     entry_state,
     entry_when,
+    kubelet_caveat,
     request_lines,
     strategy_effect,
     strategy_title,
@@ -219,7 +219,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         lines += dry_run_lines(request, state.accepted.stored, state.accepted.warnings)[1:]
         lines += [line.text.lstrip() for line in running_change.promise_lines(self.change.state)]
         typed = writer.context if self.qos.writing.confirms_by_name(writer.context) else ""
-        question = f"Write this to the cluster{although(state.preview, state.strategy)}?"
+        question = f"Write this to the cluster{kubelet_caveat(state.preview, state.strategy)}?"
         self.qos.push_screen(ConfirmWrite(question, lines, typed), self._confirmed)
 
     def _confirmed(self, yes: bool | None) -> None:

@@ -165,7 +165,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     async def _reload(self, related: RelatedObjects) -> None:
         try:
-            self._subject = self._subject.now(related.raw)
+            self._subject = self._subject.refreshed(related.raw)
         except QosError as error:
             self.qos.warn(error)
             return

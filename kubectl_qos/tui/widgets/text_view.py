@@ -84,7 +84,7 @@ def escape_lines(text: str) -> str:
 
 
 def layout_lines(lines: Iterable[TextLine]) -> TextLayout:
-    """Lay out lines that only wrap, each with its own indentation and style; a table is not broken."""
+    """Wrap lines, each with its own indentation and style; lines that fit keep their spacing."""
     kept = list(lines)
 
     def layout(width: int) -> list[TextLine]:
@@ -150,7 +150,7 @@ class TextView(Widget):
         self._laid_out: tuple[int, Sequence[TextLine]] = (-1, ())
 
     def show(self, layout: TextLayout) -> None:
-        """Show other lines; only another number of them moves what is below."""
+        """Show other lines. Relayout only if the line count changes."""
         (width, before), self._text_layout, self._laid_out = self._laid_out, layout, (-1, ())
         if width < 0:
             self.refresh(layout=True)
@@ -229,9 +229,9 @@ def note_lines(
     yield TextLine(first + more, style)
 
 
-NOTE_AT_MOST: Final = 46
+MAX_NOTE_COLUMN: Final = 46
 """Notes begin no further to the right than this."""
-NOTE_AT_LEAST: Final = 26
+MIN_NOTE_WIDTH: Final = 26
 """A note with less room than this goes below its line."""
 _TOKENS: Final = {"!": "wrong", "*": "changed", " ": "answer"}
 
@@ -275,7 +275,7 @@ def _body(section: Section, width: int, margin: str) -> Iterator[TextLine]:
     for change in section.changes:
         yield from _change(change, label_width, before_width, width)
     lengths = (2 * line.depth + len(line.text) for line in section.lines if line.note)
-    column = max((length for length in lengths if length <= NOTE_AT_MOST), default=0)
+    column = max((length for length in lengths if length <= MAX_NOTE_COLUMN), default=0)
     for line in section.lines:
         yield from _line(line, column, width, margin)
 
@@ -302,7 +302,7 @@ def _line(line: Line, column: int, width: int, margin: str) -> list[TextLine]:
     left = indent + line.text
     begin = max(len(margin) + column, len(left)) + 3
     longest = max(map(len, line.note.split()))
-    if width - begin < min(max(NOTE_AT_LEAST, longest), len(line.note)):
+    if width - begin < min(max(MIN_NOTE_WIDTH, longest), len(line.note)):
         notes = wrapped(line.note, width, f"{indent}    ")
         texts = wrapped(line.text, width, indent)
         return [*map(TextLine, texts), *(TextLine(note, "muted") for note in notes)]
