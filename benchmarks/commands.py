@@ -64,7 +64,7 @@ def main() -> int:
             )
             if ratio > COMMANDS.get(name, ratio) or (name in COMMANDS and run.peak_bytes > megabytes * 1e6):
                 missed.append(name)
-    for name in COMMANDS if len(runs) > 1 else ():
+    for name in options.only if len(runs) > 1 else ():
         growth = runs[1][name].cpu_seconds / runs[0][name].cpu_seconds
         print(f"{name:<20} grows {growth:.2f} times, the cluster {sizes[1][0] / sizes[0][0]:.2f} times")
         if growth > MOST_GROWTH * sizes[1][0] / sizes[0][0]:
