@@ -54,6 +54,11 @@ class DeathRow(NamedTuple):
         return (self.node, self.death.mechanism)
 
     @property
+    def name(self) -> str:
+        """Name of the pod, "" without a victim."""
+        return self.death.key[1]
+
+    @property
     def words(self) -> str:
         """Filter text, in lower case."""
         return " ".join((*self.own_words, *self.common_words)).casefold()

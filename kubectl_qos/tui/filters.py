@@ -95,7 +95,7 @@ class Texts:
 
     def selected(self, rows: Sequence[Any]) -> Sequence[Any]:
         for text in self.required:
-            rows = [row for row in rows if text in row.words]
+            rows = [row for row in rows if text in row.name or text in row.words]  # Names need no joining.
         for text in self.excluded:
             rows = [row for row in rows if text not in row.words]
         return rows
