@@ -9,6 +9,7 @@ import hashlib
 import socket
 import ssl
 import threading
+import time
 import zlib
 from base64 import b64decode
 from binascii import Error as NoBase64
@@ -160,10 +161,10 @@ class WebConfigFile:
 
 
 MAX_SCRAPES: Final = 8
-"""Scrapes at the same time; each holds the whole exposition in memory."""
-SILENCE_SECONDS: Final = 30.0
+"""Most scrapes served at once; each holds the whole exposition in memory."""
+IDLE_TIMEOUT_SECONDS: Final = 30.0
 GRACE_SECONDS: Final = 5.0
-"""How long scrapes in progress may take when the server ends."""
+"""How long scrapes in progress may take in all when the server ends."""
 _GZIP_LEVEL: Final = 1
 _GZIP_FORMAT: Final = 16 + zlib.MAX_WBITS
 _PLAIN: Final = "text/plain; charset=utf-8"
@@ -191,10 +192,9 @@ class Server(ThreadingHTTPServer):
         self.web_config = web_config
         self.scrapes = threading.BoundedSemaphore(MAX_SCRAPES)
         try:
-            flags = socket.AI_PASSIVE
-            addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=flags)
-            # Without a host every address: the IPv6 socket takes IPv4 too.
-            self.address_family, _, _, _, address = max(addresses) if not host else addresses[0]
+            every_address = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104
+            addresses = socket.getaddrinfo(host or every_address, port, type=socket.SOCK_STREAM)
+            self.address_family, _, _, _, address = addresses[0]
             super().__init__((str(address[0]), port), _Handler)
         except OSError as error:
             raise QosError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
@@ -219,7 +219,7 @@ class Server(ThreadingHTTPServer):
         if tls is None:
             super().finish_request(request, client_address)
             return
-        request.settimeout(SILENCE_SECONDS)
+        request.settimeout(IDLE_TIMEOUT_SECONDS)
         with tls.wrap_socket(request, server_side=True) as encrypted:
             super().finish_request(encrypted, client_address)
 
@@ -230,20 +230,35 @@ class Server(ThreadingHTTPServer):
         """Stop listening, and let scrapes in progress finish."""
         self.shutdown()
         self.server_close()
+        end = time.monotonic() + GRACE_SECONDS
         for _ in range(MAX_SCRAPES):
-            self.scrapes.acquire(timeout=GRACE_SECONDS)
+            self.scrapes.acquire(timeout=max(end - time.monotonic(), 0))
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "kubectl-qos"
     sys_version = ""
-    timeout = SILENCE_SECONDS
+    timeout = IDLE_TIMEOUT_SECONDS
     server: Server
 
     def do_GET(self) -> None:
-        config = self.server.web_config.current()
+        config, scrapes = self.server.web_config.current(), self.server.scrapes
         answer = self._answer(config)
+        if answer is not None:
+            self._send(answer, config)
+        elif scrapes.acquire(blocking=False):
+            try:
+                self._send(self._metrics(), config)
+            finally:
+                scrapes.release()
+        else:
+            too_many = _Answer(b"too many scrapes at once\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
+            self._send(too_many, config)
+
+    do_HEAD = do_GET  # noqa: N815 - the name that the base class calls
+
+    def _send(self, answer: _Answer, config: WebConfig) -> None:
         self.send_response(answer.status)
         headers = {"X-Content-Type-Options": "nosniff", **config.headers, **dict(answer.headers)}
         headers |= {"Content-Type": answer.content_type, "Content-Length": str(len(answer.body))}
@@ -253,12 +268,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(answer.body)
 
-    do_HEAD = do_GET  # noqa: N815 - likewise
-
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name in the base class
         """Log nothing."""
 
-    def _answer(self, config: WebConfig) -> _Answer:
+    def _answer(self, config: WebConfig) -> _Answer | None:
+        """Return the answer to anything but a scrape, which is None."""
         path, exporter = urlsplit(self.path).path, self.server.exporter
         if path in {"/healthz", "/readyz"}:
             problem = str(exporter.failure or (exporter.not_ready() if path == "/readyz" else ""))
@@ -270,22 +284,17 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/":
             return _Answer(_PAGE, "text/html; charset=utf-8")
         if path == "/metrics":
-            return self._metrics()
+            return None
         return _Answer(b"404 page not found\n", status=HTTPStatus.NOT_FOUND)
 
     def _metrics(self) -> _Answer:
-        if not self.server.scrapes.acquire(blocking=False):
-            return _Answer(b"too many scrapes at once\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
-        try:
-            parts, content_type = self.server.exporter.exposition(self.headers.get("Accept", ""))
-            if "gzip" not in self.headers.get("Accept-Encoding", ""):
-                return _Answer(b"".join(parts), content_type)
-            # Part by part: the whole text is 20 MB for 5,000 nodes.
-            zipper = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_FORMAT)
-            zipped = b"".join((*map(zipper.compress, parts), zipper.flush()))
-            return _Answer(zipped, content_type, headers=(("Content-Encoding", "gzip"),))
-        finally:
-            self.server.scrapes.release()
+        parts, content_type = self.server.exporter.exposition(self.headers.get("Accept", ""))
+        if "gzip" not in self.headers.get("Accept-Encoding", ""):
+            return _Answer(b"".join(parts), content_type)
+        # Part by part: the whole text is 20 MB for 5,000 nodes.
+        zipper = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_FORMAT)
+        zipped = b"".join((*map(zipper.compress, parts), zipper.flush()))
+        return _Answer(zipped, content_type, headers=(("Content-Encoding", "gzip"),))
 
     def _is_admitted(self, config: WebConfig) -> bool:
         scheme, _, encoded = self.headers.get("Authorization", "").partition(" ")

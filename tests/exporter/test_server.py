@@ -5,6 +5,7 @@ import gzip
 import http.client
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import threading
@@ -20,8 +21,9 @@ from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.cluster.source import LIVE, Health, Update, UpdateStream
 from kubectl_qos.errors import ApiError, QosError
 from kubectl_qos.exporter import collector
+from kubectl_qos.exporter import server as server_module
 from kubectl_qos.exporter.collector import Exporter
-from kubectl_qos.exporter.server import Server, WebConfigFile
+from kubectl_qos.exporter.server import GRACE_SECONDS, MAX_SCRAPES, Server, WebConfigFile
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from tests.cluster.certificates import Authority
 from tests.demo.living import Stepped
@@ -174,6 +176,51 @@ def test_formats_compression_and_other_paths() -> None:
     assert (head[0], head[2]) == (200, b"")
     assert missing[0] == 404
     assert posted[0] == 501
+
+
+def test_a_scrape_counts_until_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    exporter = exporter_of(Stepped())
+    monkeypatch.setattr(exporter, "exposition", lambda _: ([bytes(64 << 20)], "text/plain"))
+    with (
+        served(exporter) as server,
+        socket.create_connection(("127.0.0.1", int(server.server_address[1])), 60) as client,
+    ):
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert client.recv(12) == b"HTTP/1.1 200"
+        free = [server.scrapes.acquire(blocking=False) for _ in range(MAX_SCRAPES)]
+        for _ in range(sum(free)):
+            server.scrapes.release()
+        client.close()
+    assert free == [True] * (MAX_SCRAPES - 1) + [False]
+
+
+class Held(threading.BoundedSemaphore):
+    """Scrapes that never end, and the clock of whoever waits for them."""
+
+    now = 0.0
+
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:  # noqa: FBT002
+        self.now += timeout or 0
+        return False
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_it_ends_in_time_with_every_scrape_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held(MAX_SCRAPES)
+    with served(exporter_of(Stepped())) as server:
+        server.scrapes = held
+        monkeypatch.setattr(server_module, "time", held)
+    assert held.now == GRACE_SECONDS
+
+
+def test_without_a_host_it_listens_on_ipv4_where_ipv6_does_not_take_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    with closing(Server("", 0, exporter_of(Stepped()), WebConfigFile(None)).socket) as listening:
+        assert listening.getsockname()[0] == "0.0.0.0"
 
 
 def test_a_password_is_needed_but_for_probes(tmp_path: Path) -> None:
