@@ -451,7 +451,8 @@ class ParsedObjects:
         node = summary.node
         self.usage |= usage_from_summary(summary)
         self.node_usage[node.node_name] = node.working_set_bytes or 0
-        self.node_swap |= node.swap_of(node.node_name)
+        if node.swap_capacity_bytes is not None:
+            self.node_swap[node.node_name] = node.swap_capacity_bytes
         if node.pressure is not None:
             self.pressure[node.node_name] = node.pressure
 

@@ -547,7 +547,8 @@ def _from_summaries(api: KubeApi, nodes: Collection[str]) -> Usage:
                 by_node[node] = summary.node.working_set_bytes
             if summary.node.pressure is not None:
                 pressure[node] = summary.node.pressure
-            node_swap |= summary.node.swap_of(node)
+            if summary.node.swap_capacity_bytes is not None:
+                node_swap[node] = summary.node.swap_capacity_bytes
     missing = None
     if failed:
         more = f" and {len(failed) - 1} more nodes" if len(failed) > 1 else ""

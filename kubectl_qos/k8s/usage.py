@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
@@ -33,7 +33,7 @@ NO_PSI: Final = PsiData()
 
 
 class Psi(ApiStruct, frozen=True, omit_defaults=False):
-    """How much of the time some tasks waited, or all that were not idle (full)."""
+    """The shares of time in which at least one task waited (some), and all that were not idle (full)."""
 
     some: PsiData = NO_PSI
     full: PsiData = NO_PSI
@@ -58,7 +58,7 @@ def memory_psi(pressure: Pressure | None) -> PsiData:
 class MemoryParts(ApiStruct, frozen=True, omit_defaults=False):
     """The charges of a cgroup, by the kernel's names (memory.stat); `otherBytes` is the rest.
 
-    Swap is not in it; null is unknown.
+    `swapBytes` are not part of the charges; null is unknown.
     """
 
     anon_bytes: int
@@ -84,7 +84,7 @@ class ContainerUsage(NamedTuple):
 
     @property
     def scored_bytes(self) -> int:
-        """Return what badness counts of its largest process: all of its memory, unless its size is known."""
+        """Return what badness counts of its largest process: all of its memory if no size is known."""
         return self.kernel_bytes if self.largest_bytes is None else self.largest_bytes
 
     @property
@@ -102,7 +102,7 @@ class PodDetails(msgspec.Struct, frozen=True, gc=False):
     """Facts about a pod that only some sources have.
 
     `processes` is how many its containers have, 0 if unknown; `volumes` the bytes in its volumes, by name;
-    `working_set_bytes` that of its cgroup, which keeps what containers that ended wrote to memory.
+    `working_set_bytes` that of its cgroup, which still has the tmpfs pages of containers that have ended.
     """
 
     processes: int = 0
@@ -144,6 +144,12 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
         return ContainerUsage(amount) if isinstance(amount, int) else amount
 
     @property
+    def containers(self) -> Iterator[tuple[str, ContainerUsage]]:
+        """Yield the name and the usage of each container."""
+        for name, amount in zip(self.names, self.amounts, strict=True):
+            yield name, ContainerUsage(amount) if isinstance(amount, int) else amount
+
+    @property
     def has_sizes(self) -> bool:
         """Return whether the largest process of each container is known."""
         return all(not isinstance(size, int) and size.largest_bytes is not None for size in self.amounts)
@@ -152,7 +158,7 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
     def working_set_bytes(self) -> int:
         """Return the sum over the containers."""
         amounts = [amount if isinstance(amount, int) else amount.working_set_bytes for amount in self.amounts]
-        # A sum is another object, and most of 150,000 pods have one container.
+        # sum() would make another int for each of 150,000 pods, most of which have one container.
         return amounts[0] if len(amounts) == 1 else sum(amounts)
 
     @property
@@ -169,16 +175,16 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
 class Sampled(NamedTuple):
     """The source of usage, and the times of the oldest and newest sample (RFC 3339, empty if unknown).
 
-    `crowded` pods are known to have more processes than containers, without the size of each; of `uncounted`
-    pods the processes are unknown.
+    `with_more_processes` counts pods with more processes than containers, without the size of each;
+    `with_unknown_processes` those whose number of processes is unknown.
     """
 
-    of: Mapping[PodKey, PodUsage]
+    usage: Mapping[PodKey, PodUsage]
     origin: UsageOrigin
     oldest: str
     newest: str
-    crowded: int = 0
-    uncounted: int = 0
+    with_more_processes: int = 0
+    with_unknown_processes: int = 0
 
 
 PodKey = tuple[str, str]
@@ -191,9 +197,9 @@ class ContainerHistory(NamedTuple):
     """A container's memory over a time: the most, and the 99th percentile, in bytes.
 
     `rate` is how many bytes a second it grows by if it has grown in a straight line until now, else 0;
-    `is_leak` is True if it has done so for most of that time, and most of its memory came so. `over` is the
-    time, such as `7d`. `throttled` is the share of the CPU periods of its last hour in which its limit held
-    it back, 0 if that is little or unknown.
+    `is_leak` is True if that has lasted an hour or more and brought at least half of the memory in use.
+    `over` is the time, such as `7d`. `throttled` is the share of the CPU periods of its last hour in which
+    its limit held it back, 0 if that is little or unknown.
     """
 
     peak_bytes: int
@@ -208,8 +214,8 @@ class History(msgspec.Struct, frozen=True):
     """What a store of metrics knows of containers, `over` a time such as `7d` until now.
 
     `now` is the last usage of pods; `stat` says which statistic of that time `Snapshot.usage` is, empty if
-    that is the last usage too. `lines` are what pods used in equal steps of a day at most, in KiB, the newest
-    last, 0 if unknown.
+    that is the last usage too. `lines` are the usage of pods over the last day at most, in equal steps, in
+    KiB, the newest last, 0 if unknown.
     """
 
     containers: Mapping[ContainerKey, ContainerHistory]
@@ -231,16 +237,16 @@ NO_HISTORY: Final = History({}, {})
 
 def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> Sampled | None:
     """Return the source and times of this usage, None without any; `before` if the usage is the same."""
-    if before is not None and before.of is usage:
+    if before is not None and before.usage is usage:
         return before
     if not usage:
         return None
     times = [time for time in {pod.timestamp for pod in usage.values()} if parse_time(time) is not None]
     unsized = [pod for pod in usage.values() if not pod.has_sizes]
-    crowded = sum(pod.details.processes > len(pod.names) for pod in unsized)
-    uncounted = sum(not pod.details.processes for pod in unsized)
+    more = sum(pod.details.processes > len(pod.names) for pod in unsized)
+    unknown = sum(not pod.details.processes for pod in unsized)
     oldest, newest = min(times, default=""), max(times, default="")
-    return Sampled(usage, origin_of(usage), oldest, newest, crowded, uncounted)
+    return Sampled(usage, origin_of(usage), oldest, newest, more, unknown)
 
 
 def origin_of(usage: Mapping[PodKey, PodUsage]) -> UsageOrigin:
@@ -388,11 +394,12 @@ class _PodStats(_Stats, frozen=True):
 class _NodeStats(_Stats, frozen=True):
     node_name: str = ""
 
-    def swap_of(self, name: str) -> Mapping[str, int]:
-        """Return how much swap the node of that name has, used and free; empty if that is unknown."""
+    @property
+    def swap_capacity_bytes(self) -> int | None:
+        """Return the bytes of swap that the node has, used and free; None if unknown."""
         swap = self.swap or _SwapStats()
         free, used = swap.swap_available_bytes, swap.swap_usage_bytes
-        return {} if free is None or used is None else {name: free + used}
+        return None if free is None or used is None else free + used
 
 
 class Summary(ApiStruct, frozen=True):

@@ -28,7 +28,7 @@ from kubectl_qos.metrics.series import (
     UsageHistory,
     container_of,
     label,
-    of_nodes,
+    node_usage_query,
     pod_of,
     read_nodes,
     rfc3339,
@@ -466,7 +466,7 @@ def read_track(store: Prometheus, end: float) -> Track:
     begin = max(begin, min((at for series in counts for at, _ in series.points), default=begin))
     nodes, memory = read_nodes(store, end), dict[str, Sequence[tuple[float, float]]]()
     if len(nodes.by_node) <= MOST_NODES:
-        for series in store.query_range(of_nodes(store), begin, end, _DAY / _POINTS):
+        for series in store.query_range(node_usage_query(store), begin, end, _DAY / _POINTS):
             memory[nodes.node_name(series.labels)] = series.points
     return Track(begin, end, tuple(reversed(read_kills(store, begin, end))), memory)
 

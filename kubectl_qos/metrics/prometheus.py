@@ -1,7 +1,7 @@
 """A client of Prometheus' HTTP API, as Thanos, Mimir and VictoriaMetrics speak it too.
 
-Queries are POSTs, but GETs through an API server's service proxy, which need only the right to get
-services/proxy. series.py and past.py have the queries. Sources: prometheus/web/api/v1/api.go (answers),
+Queries are POSTs, except through an API server's service proxy, where they are GETs: those need only `get`
+on services/proxy. series.py and past.py have the queries. Sources: prometheus/web/api/v1/api.go (answers),
 prometheus/promql/engine.go (ErrTooManySamples).
 """
 
@@ -31,7 +31,7 @@ MAX_POINTS: Final = 11_000
 MAX_BYTES: Final = 128 << 20
 """The most bytes of an answer, unzipped: the usage of 150,000 containers takes 100 MB."""
 _UNCACHED: Final = {"nocache": "1"}
-"""Without this VictoriaMetrics rounds times to steps, beyond the end; others ignore it."""
+"""Without this VictoriaMetrics rounds the range outward to whole steps, past its end; others ignore it."""
 _MAX_QUOTED: Final = 200
 _SELECTOR: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*={1,2}\s*([^,=]+?)\s*")
 
@@ -103,7 +103,7 @@ def parse_selector(text: str) -> str:
 
 
 class Prometheus:
-    """A store, called `name` in sentences; every series must fulfil `matchers`.
+    """A store; `name` is how messages refer to it, and every series must fulfil `matchers`.
 
     `path` is where a service proxy has it, empty for the connection's own URL. Warnings of the store are
     added to `warnings`.
@@ -133,7 +133,7 @@ class Prometheus:
         return [sample for sample in samples if math.isfinite(sample.value)]
 
     def query_range(self, expression: str, start: float, end: float, step: float) -> list[Series]:
-        """Return the values from start to end; the step grows until a server allows it. Raises QosError."""
+        """Return the values from start to end, at most MAX_POINTS by a wider step. Raises QosError."""
         step = max(step, math.ceil((end - start) / (MAX_POINTS - 1)), 1)
         times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}", **_UNCACHED}
         series = self._result("query_range", {"query": expression, **times})
@@ -171,10 +171,10 @@ class Prometheus:
         text = answer.error or answer.message or body[: 4 * _MAX_QUOTED].decode(errors="replace")
         why = " ".join(text.split())[:_MAX_QUOTED]
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            where = (
-                "grant get on services/proxy in its namespace" if self._path else "docs/history.md names them"
-            )
-            return QosError(f"{self.name} refuses this user ({status}): {why}", hint=f"credentials: {where}")
+            hint = "docs/history.md says how to give credentials"
+            if self._path:
+                hint = "grant get on services/proxy in its namespace"
+            return QosError(f"{self.name} refuses this user ({status}): {why}", hint=hint)
         if not answer.status or status == HTTPStatus.NOT_FOUND:
             hint = "leave /api/v1 out of the URL: Mimir's ends with /prometheus, vmselect's with /select/0/…"
             return QosError(f"{self.name} does not answer like Prometheus ({status}): {why}", hint=hint)
@@ -222,7 +222,7 @@ KINDS: Final[tuple[tuple[Mapping[str, str], tuple[str, ...]], ...]] = (
 )
 """The labels of services, and the names of their port for queries, by operators and charts of each store.
 
-The first kind that is there is taken, those that answer for several stores first.
+The first match wins; stores that query several others come first.
 """
 _PATHS: Final = {"vmselect": "/select/0/prometheus"}
 NAMESPACES: Final = frozenset(

@@ -51,13 +51,13 @@ _SWAP: Final = "container_memory_swap"
 _MEMORY: Final = (WORKING_SET, "container_memory_rss", _SWAP)
 CONTAINERS: Final = 'container!="POD",id!="/"'
 KEPT_SECONDS: Final = 300.0
-"""When a history is read again, a refused one too: it changes slowly, and costs the store much."""
+"""How long a history, or its refusal, is kept: it changes slowly, and costs the store much."""
 _ROOT: Final = 'id="/"'
 _PSI: Final = "container_pressure_memory_{}_seconds_total"
 _PSI_SECONDS: Final = 120
-"""A rate needs two scrapes, and 10 s have none.
+"""rate() needs two scrapes in the window, so avg10 is out of reach.
 
-The last two minutes are 86 % of the kernel's average of 60 s.
+Two minutes have 86 % of the weight of the kernel's avg60.
 """
 _HOUR: Final = 3600
 _DAY: Final = 86_400
@@ -71,7 +71,7 @@ _FALL: Final = 0.8
 _STRAIGHT: Final = 0.9
 """The least coefficient of determination of a straight line."""
 _MUCH_THROTTLED: Final = 0.1
-"""The least share of an hour's CPU periods: below it, bursts end somewhat later."""
+"""The share of the last hour's CPU periods below which throttling is not reported: it only slows bursts."""
 _LEAST_GROWTH: Final = 0.05
 
 
@@ -97,7 +97,7 @@ def select(store: Prometheus, names: Sequence[str], more: str = "") -> str:
     return f"{{{','.join(filter(None, (name, more, store.matchers)))}}}"
 
 
-class Amounts(NamedTuple):
+class StoreUsage(NamedTuple):
     """Usage of pods and of whole nodes, and the names of nodes by address."""
 
     by_pod: dict[PodKey, PodUsage]
@@ -111,7 +111,7 @@ class Amounts(NamedTuple):
         return self.node_names.get(host, host)
 
 
-def read_now(store: Prometheus, at: float | None = None) -> Amounts:
+def read_now(store: Prometheus, at: float | None = None) -> StoreUsage:
     """Read the usage at a time, by default the present. Raises QosError."""
     samples = _read_containers(store, _MEMORY, CONTAINERS, at)
     moment = time.time() if at is None else at
@@ -119,27 +119,28 @@ def read_now(store: Prometheus, at: float | None = None) -> Amounts:
     return read_nodes(store, at)._replace(by_pod=_usage(by_name, rfc3339(moment)))
 
 
-def of_nodes(store: Prometheus, over: str = "") -> str:
+def node_usage_query(store: Prometheus, over: str = "") -> str:
     """Return the query for what nodes use, or the most of it `over` a time such as `[10m]`."""
     series = select(store, [WORKING_SET], _ROOT)
     return f"max by ({BY}) ({f'max_over_time({series}{over})' if over else series})"
 
 
-def read_nodes(store: Prometheus, at: float | None, over: str = "") -> Amounts:
+def read_nodes(store: Prometheus, at: float | None, over: str = "") -> StoreUsage:
     """Read the usage of nodes alone, or the most of it `over` a time such as `[10m]`. Raises QosError."""
-    roots = store.query(of_nodes(store, over), at)
+    roots = store.query(node_usage_query(store, over), at)
     infos = store.query(select(store, ["kube_node_info"]), at)
     by_ip = {ip: label(info.labels, NODE) for info in infos if (ip := info.labels.get("internal_ip"))}
-    nodes = Amounts({}, {}, by_ip)
+    nodes = StoreUsage({}, {}, by_ip)
     nodes.by_node.update({name: int(root.value) for root in roots if (name := nodes.node_name(root.labels))})
     return nodes
 
 
 def _read_containers(store: Prometheus, names: Sequence[str], which: str, at: float | None) -> list[Sample]:
-    """Read the values of containers, of the newest cgroup: stores show a dead one for five minutes."""
-    series, which = select(store, names, which), f'{which},container!="",id!=""'
+    """Read the values of each container's newest cgroup; a store shows the old one for five minutes."""
+    series, which_cgroups = select(store, names, which), f'{which},container!="",id!=""'
     samples = store.query(f"max by (__name__,{BY}) ({series})", at)
-    cgroups, starts = (select(store, [name], which) for name in (WORKING_SET, "container_start_time_seconds"))
+    metrics = (WORKING_SET, "container_start_time_seconds")
+    cgroups, starts = (select(store, [name], which_cgroups) for name in metrics)
     several = f"count by ({_CONTAINER_LABELS}) ({cgroups}) > 1"
     if not store.query(several, at):
         return samples
@@ -155,9 +156,9 @@ def _read_containers(store: Prometheus, names: Sequence[str], which: str, at: fl
 
 
 def read_pressure(
-    store: Prometheus, now: Amounts, usage: Mapping[PodKey, PodUsage], at: float | None = None
+    store: Prometheus, now: StoreUsage, usage: Mapping[PodKey, PodUsage], at: float | None = None
 ) -> tuple[dict[PodKey, PodUsage], dict[str, Pressure]]:
-    """Read the pressure of memory, which nodes have too, and add it to the usage of pods. Raises QosError."""
+    """Return `usage` with the memory pressure of pods and containers, and that of nodes. Raises QosError."""
     waiting = _rates(store, "waiting", CONTAINERS, at)
     if not waiting:
         return dict(usage), {}
@@ -170,7 +171,7 @@ def read_pressure(
         for samples in (waiting, stalled)
     )
 
-    def of(pod: PodKey, container: str = "") -> Pressure | None:
+    def pressure_of(pod: PodKey, container: str = "") -> Pressure | None:
         key = pod, container
         return _pressure(levels[key], stalls.get(key, 0.0)) if key in levels else None
 
@@ -178,9 +179,9 @@ def read_pressure(
         key: msgspec.structs.replace(
             pod,
             amounts=tuple(
-                (pod.of(name) or ContainerUsage(0))._replace(pressure=of(key, name)) for name in pod.names
+                amount._replace(pressure=pressure_of(key, name)) for name, amount in pod.containers
             ),
-            details=msgspec.structs.replace(pod.details, pressure=of(key)),
+            details=msgspec.structs.replace(pod.details, pressure=pressure_of(key)),
         )
         for key, pod in usage.items()
     }
@@ -205,8 +206,7 @@ def with_parts(store: Prometheus, pod: PodKey, usage: PodUsage, at: float | None
         swap, kernel = values.get(((pod, container), _SWAP)), max(whole - anon - cache, 0)
         return MemoryParts(anon, sum(files), max(cache - sum(files), 0), kernel, swap_bytes=swap)
 
-    amounts = ((name, usage.of(name) or ContainerUsage(0)) for name in usage.names)
-    amended = tuple(amount._replace(parts=parts(name)) for name, amount in amounts)
+    amended = tuple(amount._replace(parts=parts(name)) for name, amount in usage.containers)
     return msgspec.structs.replace(usage, amounts=amended)
 
 
@@ -293,9 +293,9 @@ class UsageHistory:
             refused = Missing("the history of memory usage", str(error), error.hint)
         if self._over <= _DAY:
             return NO_HISTORY, {}, refused
-        requested, self._over = _duration(self._over), _DAY
-        history, usage, missing = self._longest_history()
-        what = f"the history of {requested} before its last day"
+        last_day = UsageHistory(self._store, _DAY, self._stat, self._at)
+        history, usage, missing = last_day._longest_history()
+        what = f"the history of {_duration(self._over)} before its last day"
         return history, usage, missing or structs.replace(refused, what=what)
 
     def _history(self) -> tuple[History, dict[PodKey, PodUsage]]:
@@ -303,26 +303,26 @@ class UsageHistory:
         most = self._over_time("max", end)
         p99 = self._amounts(WORKING_SET, "p99", end)
         lines, drawn = self._growth(end)
-        # The share of the last hour's CPU periods in which limits held containers back, if it is much.
+        # In which share of the last hour's CPU periods limits throttled containers, if it is much.
         names = (f"container_cpu_cfs_{name}_total" for name in ("throttled_periods", "periods"))
         part, whole = (f"increase({select(self._store, [name], CONTAINERS)}[{_HOUR}s])" for name in names)
         much = self._store.query(f"max by ({BY}) ({part} / {whole}) > {_MUCH_THROTTLED}", end)
         throttled = by_container(much)
         containers = {
             (key, name): ContainerHistory(
-                (pod.of(name) or ContainerUsage(0)).kernel_bytes,
+                usage.kernel_bytes,
                 int(p99[key, name]) if (key, name) in p99 else None,
                 *lines.get((key, name), (0.0, False)),
                 _duration(self._over),
                 throttled.get((key, name), 0.0),
             )
             for key, pod in most.items()
-            for name in pod.names
+            for name, usage in pod.containers
         }
-        usage: dict[PodKey, PodUsage] = {}
+        by_pod: dict[PodKey, PodUsage] = {}
         if self._stat:
-            usage = most if self._stat == "max" else self._over_time(self._stat, end)
-        return History(containers, {}, _duration(self._over), self._stat, drawn), usage
+            by_pod = most if self._stat == "max" else self._over_time(self._stat, end)
+        return History(containers, {}, _duration(self._over), self._stat, drawn), by_pod
 
     def _over_time(self, stat: str, end: float) -> dict[PodKey, PodUsage]:
         return _usage({name: self._amounts(name, stat, end) for name in _MEMORY}, rfc3339(end))

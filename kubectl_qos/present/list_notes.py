@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WITHOUT_USAGE: Final = "without usage may die earlier than shown; distances on their nodes are upper bounds"
 NO_PODS_ON_NODES: Final = "no pods that are on a node"
 _RECENT_SECONDS: Final = 90
-"""How old usage of a metrics server may be that reads it each minute."""
+"""Usage younger than this is normal for a metrics server, which samples every minute."""
 _USAGE_HINT: Final = (
     "it comes from the metrics API, or with -f from PodMetrics, kubectl top or a kubelet summary"
 )
@@ -51,7 +51,7 @@ def killer_notes(setups: Mapping[str, NodeSetup], *, has_ranks: bool = True) -> 
             yield f"{first_few(sorted(names))}: {text}" if any(names) else text
 
 
-def own_memory(own_bytes: int | None) -> str:
+def own_memory_phrase(own_bytes: int | None) -> str:
     """Return a node's memory outside of pods, `, the node itself 300Mi`; "" below 1Mi."""
     return f", the node itself {binary(own_bytes)}" if own_bytes and own_bytes >= 1 << 20 else ""
 
@@ -60,8 +60,10 @@ def own_memory_notes(own: Mapping[str, int | None], usage: Mapping[PodKey, PodUs
     """Name the nodes whose memory outside of pods is unknown, and what would tell it."""
     unknown = sorted(escape(name) or "the node" for name, own_bytes in own.items() if own_bytes is None)
     if unknown and usage:
-        more = "list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml), --usage=summary or NodeMetrics with -f"
-        yield f"memory used outside pods on {first_few(unknown)} is unknown: {more} shows it"
+        yield (
+            f"memory used outside pods on {first_few(unknown)} is unknown: to show it, grant list on"
+            " nodes.metrics.k8s.io (docs/rbac/nodes.yaml), or use --usage=summary, or NodeMetrics with -f"
+        )
 
 
 def pod_table_notes(snapshot: Snapshot, rows: PodRows) -> Iterator[str]:
@@ -90,8 +92,8 @@ def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
     if full:
         yield (
             f"{first_few(full)}: this is the working set, by which the kubelet evicts. It includes page"
-            " cache in use and kernel memory, which free shows as available; %USED, like MEMORY% of kubectl"
-            " top nodes, is a share of allocatable memory: above 100% the node uses reserved memory"
+            " cache in use and kernel memory, which the free command counts as available; %USED, like MEMORY%"
+            " of kubectl top nodes, is a share of allocatable memory: above 100% a node uses reserved memory"
         )
     own = {row.name: row.own for row in nodes.rows if row.memory.used_bytes}
     yield from own_memory_notes(own, snapshot.usage)
@@ -101,10 +103,10 @@ def eviction_notes(assumed: Mapping[str, int | None]) -> Iterator[str]:
     """Say that the eviction thresholds of these nodes are defaults; None is a node without one."""
     thresholds = {name: threshold for name, threshold in assumed.items() if threshold is not None}
     if thresholds:
-        of, least = count(len(thresholds), "node"), min(thresholds.values())
-        of = escape(*thresholds) if len(thresholds) == 1 else of
+        of = escape(*thresholds) if len(thresholds) == 1 else count(len(thresholds), "node")
+        least = binary(min(thresholds.values()))
         yield (
-            f"the eviction threshold of {of} is assumed to be the default, {binary(least)}:"
+            f"the eviction threshold of {of} is assumed to be the default, {least}:"
             " no kubelet configuration states one"
         )
 
@@ -136,7 +138,7 @@ def no_usage_reason(snapshot: Snapshot) -> str:
     """Say why no memory usage is known, and how to get it."""
     for missing in snapshot.missing:
         if missing.what.startswith(("memory usage", "the memory usage of")):
-            return missing_sentence(missing).replace(f"{missing.what} is missing", "usage is not readable", 1)
+            return f"usage is not readable: {_cause(missing)}"
     return f"memory usage is unknown; {_USAGE_HINT}"
 
 
@@ -147,7 +149,7 @@ def unmeasured_notes(snapshot: Snapshot, states: Mapping[str, NodeState]) -> Ite
     if nodes:
         state = next(iter(states.values()))
         order = oom_adj_order(state) if len(states) == 1 and state.capacity_bytes else ""
-        yield f"{where}{no_usage_reason(snapshot)}; {order or 'top orders by oom_score_adj'}"
+        yield f"{where}{no_usage_reason(snapshot)}; {order or 'kubectl qos top then sorts by oom_score_adj'}"
 
 
 def oom_adj_order(state: NodeState) -> str:
@@ -162,8 +164,8 @@ def oom_adj_order(state: NodeState) -> str:
 
 def capacity_sentence(nodes: Iterable[str]) -> str:
     """Say what follows from an unknown memory capacity of nodes; a node's name may be empty."""
-    names = sorted(filter(None, nodes))
-    of = f" of {', '.join(names[:3])}" if names else ""
+    names = sorted(map(escape, filter(None, nodes)))
+    of = f" of {first_few(names)}" if names else ""
     return (
         f"the memory capacity{of} is unknown: oom_score_adj of Burstable pods is a range and they"
         " have no rank (--node-memory 16Gi assumes one)"
@@ -172,8 +174,11 @@ def capacity_sentence(nodes: Iterable[str]) -> str:
 
 def missing_sentence(missing: Missing) -> str:
     """Say what is missing, why, and the remedy."""
-    remedy = f" ({missing.remedy})" if missing.remedy else ""
-    return f"{missing.what} is missing: {missing.why}{remedy}"
+    return f"{missing.what} is missing: {_cause(missing)}"
+
+
+def _cause(missing: Missing) -> str:
+    return f"{missing.why} ({missing.remedy})" if missing.remedy else missing.why
 
 
 def missing_notes(missing: Iterable[Missing], notes: Iterable[str]) -> list[str]:
@@ -186,14 +191,14 @@ def usage_sentence(sampled: Sampled, now: datetime, history: History = NO_HISTOR
     """Say where MEMORY and RANK come from, and how old that is."""
     source = f"{sampled.origin}{_ages(sampled, now)}"
     estimate, several = "the kernel counts RSS and swap of each process", ""
-    if sampled.crowded:
-        several = f"{count(sampled.crowded, 'pod has', 'pods have')} more than one in a container"
-    if sampled.uncounted:
+    if sampled.with_more_processes:
+        several = f"{count(sampled.with_more_processes, 'pod has', 'pods have')} more than one in a container"
+    if sampled.with_unknown_processes:
         estimate += f": one per container is assumed{f', but {several}' if several else ''}"
     elif several:
         estimate += f": {several}"
     if history.stat:
-        source = f"{sampled.origin}, each the {history.stat} of {history.over}"
+        source = f"{sampled.origin}, the {history.stat} over the last {history.over}"
     if sampled.origin is UsageOrigin.METRICS_API:
         return f"MEMORY and RANK are by the working set from {source}; {estimate}"
     counted = "RANK is by swap and the larger of working set and RSS, MEMORY by the working set"

@@ -9,7 +9,7 @@ from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, mebibytes
 from kubectl_qos.present.killers import WORDS, killer_name
-from kubectl_qos.present.list_notes import killer_notes, own_memory
+from kubectl_qos.present.list_notes import killer_notes, own_memory_phrase
 from kubectl_qos.present.next_death import (
     AT_MOST,
     KUBELET_CHECKS,
@@ -52,7 +52,7 @@ def simulation_subject(node_state: NodeState) -> str:
     least = "at least " if node_state.without_usage else ""
     used = f"its pods use {least}{binary(node_state.used_bytes)} of {capacity}"
     used = f"it has {capacity}; the usage of its pods is unknown" if node_state.is_unmeasured else used
-    return f"{node}, kubelet {setup.release}: {used}{own_memory(node_state.own_bytes)}"
+    return f"{node}, kubelet {setup.release}: {used}{own_memory_phrase(node_state.own_bytes)}"
 
 
 def scenario_sentence(node_state: NodeState, scenario: Scenario) -> str:

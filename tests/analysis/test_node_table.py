@@ -17,7 +17,7 @@ from kubectl_qos.k8s.kubelet import Kubelet, Origin, with_origin
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Missing, PodsByNode, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.list_notes import eviction_notes, node_table_notes
+from kubectl_qos.present.list_notes import capacity_sentence, eviction_notes, node_table_notes
 from kubectl_qos.present.node_columns import (
     DEFAULT_KEYS,
     EVICTION_KEYS,
@@ -33,8 +33,8 @@ ASSUMED = (
     "the eviction threshold of n1 is assumed to be the default, 100Mi: no kubelet configuration states one"
 )
 USED_NOTE = (
-    "memory used outside pods on n1 is unknown: list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml),"
-    " --usage=summary or NodeMetrics with -f shows it"
+    "memory used outside pods on n1 is unknown: to show it, grant list on nodes.metrics.k8s.io"
+    " (docs/rbac/nodes.yaml), or use --usage=summary, or NodeMetrics with -f"
 )
 
 
@@ -129,7 +129,7 @@ def test_a_full_node_counts_page_cache_that_free_does_not() -> None:
         replace(snapshot_of(nodes=(node("n1"),)), node_usage={"n1": used * MI}) for used in (15_900, 9_000)
     )
     assert any(
-        "n1 uses 15.5Gi" in note and "free shows as available; %USED" in note for note in notes_on(busy)
+        "n1 uses 15.5Gi" in note and "the free command counts as available" in note for note in notes_on(busy)
     )
     assert all("free shows" not in note for note in notes_on(idle))
     half = node("n1", "8Gi").status.allocatable
@@ -243,6 +243,11 @@ def test_of_several_nodes_the_assumption_is_said_once() -> None:
     assumed = dict.fromkeys(("n1", "n2", "windows"), 100 * MI) | {"windows": None}
     (note,) = eviction_notes(assumed)
     assert note.partition(" is assumed")[0] == "the eviction threshold of 2 nodes"
+
+
+def test_of_many_nodes_without_a_capacity_three_are_named() -> None:
+    sentence = capacity_sentence(["c", "b", "a", "", "\x1b"])
+    assert sentence.startswith("the memory capacity of \\x1b, a, b and 1 more is unknown: ")
 
 
 @pytest.mark.parametrize("key", NODE_COLUMNS)

@@ -175,7 +175,7 @@ def test_a_kubelet_without_pressure_says_nothing_of_it() -> None:
 def test_the_processes_of_pods_are_counted() -> None:
     found = sampled(usage_from_summary(second_node()))
     assert found is not None
-    assert found.crowded == 2, "be-children and ownadj"
+    assert found.with_more_processes == 2, "be-children and ownadj"
     sentence = usage_sentence(found, DEMO_TIME)
     assert sentence.startswith("RANK is by swap and the larger of working set and RSS")
     assert sentence.endswith(

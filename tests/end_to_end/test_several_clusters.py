@@ -110,7 +110,8 @@ def test_documents_have_each_items_cluster_and_why_others_did_not_answer(fleet: 
 def test_clusters_that_all_answer_end_well_and_say_alike_notes_once(fleet: Run) -> None:
     done = fleet("top", "nodes", "--contexts", "prod-*")
     rights = (
-        "list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml), --usage=summary or NodeMetrics with -f shows it"
+        "to show it, grant list on nodes.metrics.k8s.io (docs/rbac/nodes.yaml), or use --usage=summary, or"
+        " NodeMetrics with -f"
     )
     notes = [f"memory used outside pods on worker-1 is unknown: {rights}"]
     assert (done.code, done.err.splitlines(), len(done.lines)) == (0, notes, 3)

@@ -18,6 +18,7 @@ from kubectl_qos.k8s.usage import (
     memory_psi,
     usage_from_summary,
 )
+from kubectl_qos.metrics import series
 from kubectl_qos.metrics.past import read_snapshot
 from kubectl_qos.metrics.prometheus import Prometheus, Sample
 from kubectl_qos.metrics.series import (
@@ -308,9 +309,14 @@ def test_where_a_week_is_too_much_the_last_day_is_read(monkeypatch: pytest.Monke
     monkeypatch.setattr(store, "query_range", lambda *_: [])
     reader = UsageHistory(store, 604_800, "max", AT.timestamp())
     what = "the history of 7d before its last day"
-    for found in (reader.read(), reader.read()):
+    first, kept = reader.read(), reader.read()
+    monkeypatch.setattr(series, "KEPT_SECONDS", -1.0)
+    for found in (first, kept, reader.read()):
         assert found.missing == Missing(what, "the query timed out", "a shorter --over")
         assert (found.history.over, found.history.stat, bool(found.history.containers)) == ("1d", "max", True)
+    monkeypatch.setattr(store, "query", query)
+    again = reader.read()
+    assert (again.missing, again.history.over) == (None, "7d"), "the store can do it by now"
 
 
 def test_a_refused_history_is_not_requested_at_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:

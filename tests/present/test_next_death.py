@@ -338,7 +338,7 @@ def test_without_the_nodes_own_memory_distances_are_upper_bounds(snapshot: Snaps
     assert words["kernel: node full"] == "at most +1.2Gi"
     assert words["kubepods limit"] == "+687Mi", "the limit of all pods counts pods alone"
     assert any("at most +587Mi" in line for line in lines(bare, columns(bare.rows), 120))
-    unknown = "memory used outside pods on worker-2 is unknown: list on nodes.metrics.k8s.io"
+    unknown = "memory used outside pods on worker-2 is unknown: to show it, grant list on nodes"
     assert any(note.startswith(unknown) for note in next_death.notes(bare))
 
 

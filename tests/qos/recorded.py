@@ -196,7 +196,7 @@ def snapshot_of(name: str) -> Snapshot:
         usage=usage,
         kubelets={"node1": kubelet_from_configz(configz, Release.of("1.36"))},
         node_usage={"node1": summary.node.working_set_bytes or 0},
-        node_swap=summary.node.swap_of("node1"),
+        node_swap={"node1": summary.node.swap_capacity_bytes or 0},
     )
 
 

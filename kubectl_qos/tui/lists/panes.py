@@ -21,7 +21,7 @@ from kubectl_qos.analysis.group_table import NodeRow, build_node_row
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.usage import ContainerKey, PodKey
 from kubectl_qos.present.format import binary, escape, psi_text, rounded, shortened
-from kubectl_qos.present.list_notes import no_usage_reason, own_memory
+from kubectl_qos.present.list_notes import no_usage_reason, own_memory_phrase
 from kubectl_qos.present.next_death import foretold
 from kubectl_qos.present.node_columns import memory_bar, memory_ticks
 from kubectl_qos.present.output import NUMBER, Align, Column, column
@@ -226,7 +226,7 @@ class MemoryLine(Widget):
         if row.memory.used_bytes is None:
             after.append(Content.styled("usage unknown", "$secondary"))
         else:
-            after.append(Content(f"pods use {binary(row.memory.used_bytes)}{own_memory(row.own)}"))
+            after.append(Content(f"pods use {binary(row.memory.used_bytes)}{own_memory_phrase(row.own)}"))
         if (psi60 := row.psi.avg60) is not None:
             after.append(Content.styled(f"  PSI60 {psi_text(psi60)}", "$secondary" if psi60 < 1 else ""))
         after += words
