@@ -70,7 +70,7 @@ PANELS: Final[tuple[Panel, ...]] = (
     number(
         "Exporter silent for",
         f"max(kubectl_qos_exporter_stale_seconds{{{CLUSTER}}})",
-        "For how long the API server has not been heard of.",
+        "For how long the API server has not been heard from.",
         "s",
     ),
     rows(

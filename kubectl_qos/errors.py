@@ -8,8 +8,8 @@
     ├── ApiError                 the server answered with a refusal (status, reason, message)
     └── UnknownFact              a prediction needs a number that is unknown
 
-No IO and no formatting beyond the sentence here. The shells turn these into exit codes in one place
-(`cli/main.py`); nothing else catches them to print.
+No IO and no formatting beyond the sentence here. cli/main.py turns them into exit codes; the terminal UI
+shows them as notifications.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from typing import Final, Self
 EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_TROUBLE = 2
-"""The exit code of an error in commands whose exit code 1 is an answer, as in `kubectl diff`."""
+"""An error in a command whose exit code 1 means differences or findings, as in `kubectl diff`."""
 EXIT_REVERTED = 3
+"""A change did not pass its trial and was reverted."""
 EXIT_DID_NOT_HOLD = 4
+"""A change did not pass its trial and is still there."""
 EXIT_INTERRUPTED = 130
 
 
@@ -101,7 +103,7 @@ class InputError(QosError):
 
 
 class QuantityError(InputError):
-    """A quantity that `resource.ParseQuantity` refuses; the message is its text, to the letter."""
+    """A quantity that `resource.ParseQuantity` refuses, in its words but for `parse_typed`."""
 
 
 class ServerUnreachable(QosError):

@@ -106,8 +106,8 @@ class ApplyShell(Driver):
         format_: str | None = None,
         goal: RankGoal | None = None,
     ) -> None:
-        self._lasts = resolved.lasts
-        history = HistoryFile(history_path()) if self._lasts else HistoryFile(None, problem="")
+        self._changes_persist = resolved.changes_persist
+        history = HistoryFile(history_path()) if self._changes_persist else HistoryFile(None, problem="")
         writer = None if options.dry_run == "client" else resolved.source.writer()
         super().__init__(resolved.source, writer, history)
         self.options = options
@@ -299,7 +299,9 @@ class ApplyShell(Driver):
             self._print_object(result.request, result.raw)
         self._print([_done_words(result.request)])
         if not self.state.undoes and not problem:
-            output.note(f"to undo it: kubectl qos undo {result.entry.short_id}" if self._lasts else _GONE)
+            output.note(
+                f"to undo it: kubectl qos undo {result.entry.short_id}" if self._changes_persist else _GONE
+            )
 
     def _show_progress(self, before: Apply) -> None:
         state, error = self.state, self.state.error

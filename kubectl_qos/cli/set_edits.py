@@ -408,7 +408,7 @@ def refusals_in_files(effects: Preview, resolved: ResolvedSource, snapshot: Snap
 
     A server reports its own.
     """
-    if (resolved.source.is_live and resolved.lasts) or not effects.edits:
+    if (resolved.source.is_live and resolved.changes_persist) or not effects.edits:
         return []
     pod = effects.before.pod
     findings = find_findings(effects, resolved.source.related(pod), effects.strategy_kind, None)

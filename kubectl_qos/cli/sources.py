@@ -45,8 +45,8 @@ class ResolvedSource(NamedTuple):
     failed: bool = False
     """A document could not be read, or a server would refuse one."""
     has_namespace_flag: bool = False
-    """Else the scope's namespace is that of the context."""
-    lasts: bool = True
+    """Whether -n was given; otherwise the namespace is the context's."""
+    changes_persist: bool = True
     """Changes are still there for the next command."""
 
     def named(self, *names: str) -> Scope:
@@ -88,11 +88,11 @@ class SourceNeeds(NamedTuple):
     """Shows the pods of a whole cluster that have arrived so far."""
 
 
-PREDICTED: Final = SourceNeeds()
+DEFAULT_NEEDS: Final = SourceNeeds()
 
 
 def resolve_source(
-    options: SourceOptions, needs: SourceNeeds = PREDICTED, names: Iterable[str] = ()
+    options: SourceOptions, needs: SourceNeeds = DEFAULT_NEEDS, names: Iterable[str] = ()
 ) -> ResolvedSource:
     """Return the source and scope of some options, limited to pods with these `names` if there are any.
 
@@ -130,10 +130,10 @@ def resolve_source(
             progress=output.progress(doing) if needs.progress and not options.is_fleet else None,
             show_first=needs.show_first,
             watch_seconds=seconds,
-            taken=Trends().taken,
+            add_growth=Trends().taken,
         )
     scope = build_scope(options, source, names)
-    return ResolvedSource(source, scope, has_namespace_flag=has_flag, lasts=not options.demo)
+    return ResolvedSource(source, scope, has_namespace_flag=has_flag, changes_persist=not options.demo)
 
 
 def _files(options: SourceOptions, overrides: NodeOverrides, needs: SourceNeeds) -> FileSource:
@@ -195,7 +195,7 @@ def open_store(options: SourceOptions, connection: Connection | None = None) -> 
 
 
 def open_any_store(options: SourceOptions) -> tuple[Prometheus, Connection | None]:
-    """Open the store; without a usable kubeconfig its URL is enough. Raises QosError."""
+    """Open the store; a store given by URL needs no kubeconfig. Raises QosError."""
     connection = None
     try:
         connection = open_connection(options)
@@ -213,7 +213,7 @@ def _usage_reader(options: SourceOptions, connection: Connection) -> UsageReader
     from kubectl_qos.metrics.prometheus import parse_selector
     from kubectl_qos.metrics.series import UsageHistory
 
-    parse_selector(options.prometheus_selector)
+    parse_selector(options.prometheus_selector)  # raises UsageError now, not when the store is first read
     opened = cache(
         lambda: UsageHistory(open_store(options, connection), options.over_seconds, options.used_stat)
     )
@@ -283,7 +283,10 @@ class Past:
         return PastSource(context, namespace, at, read, self.present)
 
     def older_deaths(self, now: datetime, *, is_past: bool) -> tuple[Sequence[Kill], int]:
-        """Return the store's deaths, if a store is named or the time is past, and their range in seconds."""
+        """Return the deaths that the store knows of, and how many seconds back they go.
+
+        There are none unless a store or a past time is given.
+        """
         from kubectl_qos.metrics.past import read_kills
 
         seconds, end = self._options.over_seconds, now.timestamp()
@@ -304,19 +307,18 @@ def _past(options: SourceOptions) -> Source:
 
     past = Past(options)
     text = str(options.at)
-    at = parse_time(text)
+    at, ago = parse_time(text), timedelta()
     if at is None:
         try:
-            ago = abs(parse_duration(text.removesuffix(" ago"), days=True)) / 1000
-            now = datetime.now(UTC)
-            at = now - timedelta(microseconds=ago)
-        except (InputError, OverflowError):
+            ago = timedelta(microseconds=abs(parse_duration(text.removesuffix(" ago"), days=True)) / 1000)
+        except InputError:
             hint = "write 2h for two hours ago, or 2026-11-20T14:59:00Z"
             raise UsageError(f"--at {text!r} is not a time", hint=hint) from None
-        at += past.present() - now
     present = past.present()
+    at = at or present - ago
     if at > present:
-        raise UsageError(f"--at {text} is in the future: Prometheus has {present:%Y-%m-%dT%H:%M:%SZ}")
+        clock = f"by the clock of Prometheus it is {present:%Y-%m-%dT%H:%M:%SZ}"
+        raise UsageError(f"--at {text} is in the future: {clock}")
     ahead = past.ahead.total_seconds()
     output.note(f"THE PAST: the cluster at {rfc3339(at)}, rebuilt from {past.store_name}, not as it is now")
     if abs(ahead) > _CLOCK_SECONDS:
@@ -368,7 +370,7 @@ def open_connection(options: SourceOptions, *, has_terminal: bool = True) -> Con
 def list_contexts(options: SourceOptions) -> tuple[str, ...]:
     """Return the contexts that the UI can switch to.
 
-    None if flags name the server or user, which would apply in every context. Raises QosError for a
+    Empty if flags name the server or user, which would apply in every context. Raises QosError for a
     kubeconfig that cannot be used.
     """
     connection = options.connection

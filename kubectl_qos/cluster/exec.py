@@ -23,7 +23,7 @@ from kubectl_qos.errors import QosError, ServerUnreachable
 from kubectl_qos.k8s.kinds import api_path
 from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import Connection
-from kubectl_qos.transport.net_errors import is_silence, unreachable_error
+from kubectl_qos.transport.net_errors import is_read_timeout, unreachable_error
 from kubectl_qos.transport.websocket import BoundedWebSocket, handshake_problem, request_headers
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def read_container(connection: Connection, namespace: str, pod: str, container: 
         response = connection.switch_protocols(path, query, headers, read_seconds=deadline - began)
         output, error = _converse(response, headers, deadline, connection.server)
     except ServerUnreachable as unreachable:
-        if not is_silence(unreachable):
+        if not is_read_timeout(unreachable):
             raise
         raise KubeletUnreachable(
             f"no answer within {deadline - began:.3g} s: the API server was reached, but not the node's"

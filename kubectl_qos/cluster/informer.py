@@ -131,7 +131,7 @@ class Store:
         self._heard = time.monotonic()
 
     def silent_seconds(self) -> float:
-        """Return the seconds since the server was heard of, or since it is stale."""
+        """Return the seconds since the server was heard from, or since it is stale."""
         since = self.health().since
         if since is None:
             return time.monotonic() - self._heard
@@ -390,11 +390,11 @@ class Informer:
         return None
 
     def health(self) -> Health:
-        """Return whether the server is heard of now, whenever the last update was."""
+        """Return whether the server is heard from now, whenever the last update was."""
         return self._store.health()
 
     def silent_seconds(self) -> float:
-        """Return the seconds since the server was last heard of."""
+        """Return the seconds since the server was last heard from."""
         return self._store.silent_seconds()
 
     def refresh(self) -> None:

@@ -65,11 +65,11 @@ CONFIGZ_SECONDS: Final = 2.0
 class LiveSource(Source):
     """The cluster behind a connection.
 
-    `ids` are those that the pods of lists keep; `configz` reads the kubelets' configurations, which a ranking
-    does not need. A `reader` reads usage elsewhere than from the cluster. What cannot be watched is read
-    every `refresh_seconds`, 15 if None. Without `may_write` there is no writer. `show_first` gets the pods of
-    a whole cluster that have arrived so far. With `watch_seconds` a snapshot is the last of some, at
-    intervals, and `taken` adds how memory grew meanwhile.
+    `ids` says which ids listed pods keep; `configz` reads the kubelets' configurations, which a ranking does
+    not need. A `reader` reads usage elsewhere than from the cluster. What cannot be watched is read every
+    `refresh_seconds`, 15 if None. Without `may_write` there is no writer. `show_first` gets the pods of a
+    whole cluster that have arrived so far. With `watch_seconds` snapshots are taken at intervals and the last
+    is returned; `add_growth` adds how memory grew meanwhile.
     """
 
     is_live = True
@@ -88,7 +88,7 @@ class LiveSource(Source):
         may_write: bool = False,
         show_first: Callable[[Snapshot, Arrived], bool] | None = None,
         watch_seconds: int = 0,
-        taken: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
+        add_growth: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
     ) -> None:
         self._connection = connection
         self._api = KubeApi(connection, ids=ids)
@@ -99,7 +99,7 @@ class LiveSource(Source):
         self._refresh_seconds = refresh_seconds
         self._may_write = may_write
         self._show_first = show_first
-        self._watch_seconds, self._taken = watch_seconds, taken
+        self._watch_seconds, self._add_growth = watch_seconds, add_growth
 
     @property
     def title(self) -> str:
@@ -119,11 +119,11 @@ class LiveSource(Source):
         """Read pods, nodes and usage. Raises QosError if the requested pods cannot be listed."""
         snapshot, left = self._read(scope), float(self._watch_seconds)
         while left > 0:
-            self._taken(snapshot)
+            self._add_growth(snapshot)
             time.sleep(min(left, POLL_SECONDS))
             left -= POLL_SECONDS
             snapshot = self._read(scope)
-        return self._taken(snapshot) if self._watch_seconds else snapshot
+        return self._add_growth(snapshot) if self._watch_seconds else snapshot
 
     def _read(self, scope: Scope) -> Snapshot:
         missing: list[Missing] = []
@@ -218,19 +218,19 @@ class LiveSource(Source):
     def related(self, pod: Pod) -> RelatedObjects:
         """Read the object, its owners, and the limits of its namespace."""
         client = self._api.client.without_retries()
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + RELATED_SECONDS
         lists = _Lists(client, pod.namespace, end, RELATED.values())
         raw = kube_api.read_object(client, pod.kind, pod.namespace, pod.name)
         chain = _OwnerChain(client, pod.namespace)
         done = Future(lambda: chain.read(raw)).wait(end - time.monotonic())
         if not done:
-            chain.miss(f"the server did not answer within {SECONDS:g} seconds")
+            chain.miss(f"the server did not answer within {RELATED_SECONDS:g} seconds")
         objects = {kind.field: lists.take(kind) for kind in RELATED.values()}
         return RelatedObjects(raw, tuple(chain.owners), **objects, missing=(*chain.missing, *lists.missing))
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
         """Add the autoscalers that the server has."""
-        lists = _Lists(self._api.client, namespace, time.monotonic() + SECONDS, [AUTOSCALERS])
+        lists = _Lists(self._api.client, namespace, time.monotonic() + RELATED_SECONDS, [AUTOSCALERS])
         autoscalers = lists.take(AUTOSCALERS)
         return replace(snapshot, autoscalers=autoscalers, missing=(*snapshot.missing, *lists.missing))
 
@@ -251,9 +251,10 @@ class LiveSource(Source):
         every_node: Future[list[NodeObject]],
         metrics: Future[Usage] | None,
     ) -> Progress:
-        """Return what shows the pods so far, again at eight times as many, or at twice if nothing was shown.
+        """Return a progress callback that shows the pods so far, from the second part of the list on.
 
-        The first part of a list may be the whole one, which would only flash by.
+        The first part may be the whole list, which would only flash by. After it has shown pods, it does so
+        again at eight times as many; after `show` did nothing, at twice as many.
         """
         pods: list[Pod] = []
         due = 0
@@ -268,11 +269,11 @@ class LiveSource(Source):
                 return
             due = 2 * len(pods)
             with suppress(QosError):  # raised again, or noted, when all pods are there
-                begun = {pod.node_name for pod in pods}
+                node_names = {pod.node_name for pod in pods}
                 usage = metrics.result() if metrics is not None and metrics.wait(0) else NO_USAGE
                 snapshot = Snapshot(
                     pods=tuple(pods),
-                    nodes={node.name: node for node in every_node.result() if node.name in begun},
+                    nodes={node.name: node for node in every_node.result() if node.name in node_names},
                     overrides=self._overrides,
                 )
                 if show(snapshot.with_usage(usage).with_missing_releases(), arrived):
@@ -361,7 +362,7 @@ class LiveSource(Source):
         return configs.by_node
 
 
-SECONDS: Final = 5.0
+RELATED_SECONDS: Final = 5.0
 """How long to wait for everything but the object itself."""
 
 T = TypeVar("T")

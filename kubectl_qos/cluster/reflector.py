@@ -36,7 +36,7 @@ from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import JsonDecoder, NodeObject, Pod
 from kubectl_qos.k8s.snapshot import Arrived
 from kubectl_qos.transport import logging as log
-from kubectl_qos.transport.net_errors import is_silence, set_read_timeout
+from kubectl_qos.transport.net_errors import is_read_timeout, set_read_timeout
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
@@ -377,7 +377,7 @@ class Reflector(Generic[T]):
                 part = response.read1(_READ_BYTES, decode_content=True)
             except Exception as error:
                 failure = self._interruption or self._client.unreachable(error)
-                is_between = is_silence(error) and not any(pieces)
+                is_between = is_read_timeout(error) and not any(pieces)
                 raise (_Silent(str(failure), failure.hint) if is_between else failure) from error
             self._handler.heard()
             if not part:

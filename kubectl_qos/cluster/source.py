@@ -76,11 +76,11 @@ class UpdateStream(Protocol):
         """Wait for the next update; None once the stream is closed."""
 
     def health(self) -> Health:
-        """Return whether the source is heard of now, which the last update may not know."""
+        """Return whether the source is heard from now, which the last update may not know."""
         return LIVE
 
     def silent_seconds(self) -> float:
-        """Return the seconds since the source was heard of."""
+        """Return the seconds since the source was heard from."""
         return 0.0
 
     def refresh(self) -> None:

@@ -6,8 +6,8 @@ priority up, each by the smallest raise, which is optimal if each pod has one co
 
 On several nodes at once, the pods of a workload get the same values, by its template: all get what one of
 them needs, and the nodes are planned again with that, until nothing is added. A workload stays as it is if
-a node cannot take its values (no room, a pod of higher priority overtaken, another class). Not here: the
-words (present/).
+a node cannot take its values (no room, a pod of higher priority overtaken, another class). The wording of
+the output is in present/.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ class Unsolved(NamedTuple):
 class PriorityPlan:
     """The moves on one node, of the highest priority first, and the inversions that stay.
 
-    `free_bytes` is what the node has for further requests, None if unknown.
+    `free_bytes` is what the node has for further requests, None if unknown; `without_usage` counts the pods
+    that the kernel can kill and whose usage is unknown.
     """
 
     node: str
@@ -158,15 +159,15 @@ def plan_priorities(
     model: NodeModel,
     keys: Collection[PodKey] | None = None,
     fixed: Mapping[PodKey, ObstacleReason] | None = None,
-    most: Mapping[PodKey, int] | None = None,
+    max_more_bytes: Mapping[PodKey, int] | None = None,
 ) -> PriorityPlan:
-    """Return the fewest edits that end all inversions, of some pods of a node or all but the `fixed` ones.
+    """Return the fewest edits to the pods in `keys` (None: all) that end their inversions.
 
-    No pod requests more than its `most` further bytes, if it has any. If the node has not enough room for
-    all, pods of the highest priority come first, and the number is not proven the least. No edit makes a new
-    inversion.
+    `fixed` pods are not edited; `max_more_bytes` limits by how much a pod's requests may grow. If the node
+    has not enough room for all, pods of the highest priority come first, and the number is not proven the
+    least. No edit makes a new inversion.
     """
-    search = _PlanSearch(model, keys, fixed or {}, most or {})
+    search = _PlanSearch(model, keys, fixed or {}, max_more_bytes or {})
     placed = search.find()
     left = inversions(search.priorities, placed.exposures)
     left = [inversion for inversion in left if inversion in search.requested]
@@ -202,8 +203,8 @@ class _Reached(NamedTuple):
 
 
 @dataclass
-class _Others:
-    """The exposures of pods of lower, or of higher priority."""
+class _Bounds:
+    """The exposures of the pods of lower, or of higher priority than the pod that is placed."""
 
     points: list[int] = field(default_factory=list)
     any_within: bool = False
@@ -216,11 +217,11 @@ class _Others:
             self.any_within = self.any_within or exceeds is False
             self.any_exceeds = self.any_exceeds or exceeds is True
 
-    def copy(self) -> _Others:
+    def copy(self) -> _Bounds:
         return replace(self, points=[*self.points])
 
     def overtakes(self, before: Exposure, after: Exposure) -> bool:
-        """Return whether a pod would be killed after one of these that outlives it now."""
+        """Return whether a pod would outlive one of these, which now outlives it."""
         outliving = bisect_right(self.points, before.points) if before.points is not None else 0
         is_past = after.points is not None and outliving > 0 and after.points < self.points[outliving - 1]
         return is_past or (self.any_exceeds and after.exceeds is False)
@@ -228,7 +229,10 @@ class _Others:
 
 @dataclass
 class _Placed:
-    """All pods of the node in their places; obstacles are by killer and pod. None: there is room for all."""
+    """All pods of the node in their places; obstacles are by killer and pod.
+
+    `free_bytes` is None if room is not limited.
+    """
 
     exposures: dict[PodKey, Exposure]
     free_bytes: int | None = None
@@ -243,9 +247,9 @@ class _PlanSearch:
         model: NodeModel,
         keys: Collection[PodKey] | None,
         fixed: Mapping[PodKey, ObstacleReason],
-        most: Mapping[PodKey, int],
+        max_more_bytes: Mapping[PodKey, int],
     ) -> None:
-        self._most = most
+        self._max_more_bytes = max_more_bytes
         self.model = model
         self._release = model.setup.release
         alive = [pod for pod in model.pods if not pod.is_terminal]
@@ -274,7 +278,7 @@ class _PlanSearch:
     def find(self) -> _Placed:
         """Return the places of all pods, without a new inversion."""
         # Place each pod after those of lower priority, as if there were room for all.
-        placed, lower, fixed, above = _Placed(dict(self.before)), _Others(), _Others(), list[_Others]()
+        placed, lower, fixed, above = _Placed(dict(self.before)), _Bounds(), _Bounds(), list[_Bounds]()
         for group in reversed(self._groups):
             above.append(fixed.copy())
             fixed.add(self.before[key] for key in group if key in self._fixed)
@@ -289,24 +293,25 @@ class _PlanSearch:
     def _downwards(self, moved: Collection[PodKey]) -> _Placed:
         """Place the highest priority first while there is room, none past a higher one that outlived it.
 
-        A step of the score is left for each lower priority whose pods would be moved.
+        Each target is lowered by a step of the score for each lower priority that will also move, so that its
+        pods still fit in between.
         """
-        placed, higher, lower = _Placed(dict(self.before), self.free_bytes), _Others(), _Others()
+        placed, higher, lower = _Placed(dict(self.before), self.free_bytes), _Bounds(), _Bounds()
         node, steps = self.model.setup.node, 0
         total = (node.memory_capacity_bytes or 0) + node.swap_capacity_bytes
         step = badness(0, 1, total // node.page_size_bytes)
-        below = list[tuple[_Others, int]]()
+        below = list[tuple[_Bounds, int]]()
         for group in self._groups:
             below.append((lower.copy(), steps * step))
             lower.add(self.before[key] for key in group)
             steps += not set(moved).isdisjoint(group)
-        for group, (lower, reserve) in zip(reversed(self._groups), reversed(below), strict=True):
+        for group, (lower_then, reserve) in zip(reversed(self._groups), reversed(below), strict=True):
             for key in group:
-                self._place(placed, key, lower, higher, reserve)
+                self._place(placed, key, lower_then, higher, reserve)
             higher.add(placed.exposures[key] for key in group)
         return placed
 
-    def _place(self, placed: _Placed, key: PodKey, lower: _Others, higher: _Others, reserve: int = 0) -> None:
+    def _place(self, placed: _Placed, key: PodKey, lower: _Bounds, higher: _Bounds, reserve: int = 0) -> None:
         """Place a pod by the least edits with which it outlives those of lower priority, or most of them."""
         points, exceeds = self.before[key]
         targets: list[int | None] = [None]
@@ -333,7 +338,7 @@ class _PlanSearch:
             placed.exposures[key], placed.moved[key] = reached.exposure, reached
             placed.more_bytes += reached.more_bytes
 
-    def _reach(self, key: PodKey, target: _Target, higher: _Others, placed: _Placed) -> _Reached | Obstacle:
+    def _reach(self, key: PodKey, target: _Target, higher: _Bounds, placed: _Placed) -> _Reached | Obstacle:
         """Return the least edits to a target, or why there are none."""
         if self._holds(self.before[key], target):
             return _Reached((), self.before[key], 0)
@@ -345,7 +350,8 @@ class _PlanSearch:
         if isinstance(reached, Obstacle):
             return reached
         free = None if placed.free_bytes is None else placed.free_bytes - placed.more_bytes
-        if any(room is not None and reached.more_bytes > room for room in (free, self._most.get(key))):
+        rooms = free, self._max_more_bytes.get(key)
+        if any(room is not None and reached.more_bytes > room for room in rooms):
             return Obstacle(ObstacleReason.NO_ROOM)
         overtakes = higher.overtakes(self.before[key], reached.exposure)
         return Obstacle(ObstacleReason.ANOTHER_FIRST) if overtakes else reached
@@ -374,7 +380,7 @@ class _PlanSearch:
             return self._holds(exposure(model, pod, some), target)
 
         def cost(reached: _Reached) -> tuple[int, int, int]:
-            # With as few edits, the earliest place binds other pods least.
+            # Among equally few edits the earliest place in the kill order constrains other pods least.
             return len(reached.edits), -(reached.exposure.points or 0), reached.more_bytes
 
         running = self.model.recreated(pod, edits)
@@ -382,26 +388,29 @@ class _PlanSearch:
         owners = [container.name for container in (*running.containers, *sidecars)]
         if is_decided_at_pod_level(running, self._release):
             owners = [POD_LEVEL]
-        raised = filter(suffices, filter(None, (self._raised(pod, edits, owner) for owner in owners)))
-        candidates = [self._reached_by(pod, drop_redundant(some, suffices)) for some in raised]
-        return min(candidates, key=cost) if candidates else Obstacle(ObstacleReason.NOT_BY_REQUESTS)
+        candidates = filter(None, (self._edits_within_request(pod, edits, owner) for owner in owners))
+        sufficient = filter(suffices, candidates)
+        reached = [self._reached_by(pod, drop_redundant(some, suffices)) for some in sufficient]
+        return min(reached, key=cost) if reached else Obstacle(ObstacleReason.NOT_BY_REQUESTS)
 
     def _reached_by(self, pod: Pod, edits: Sequence[Edit]) -> _Reached:
         more_bytes = self.model.more_bytes(pod, edits)
         return _Reached(effective_edits(pod, edits), exposure(self.model, pod, edits), more_bytes)
 
-    def _raised(self, pod: Pod, edits: Sequence[Edit], owner: str) -> list[Edit]:
+    def _edits_within_request(self, pod: Pod, edits: Sequence[Edit], owner: str) -> list[Edit]:
         running = self.model.recreated(pod, edits)
         request = memory_value(running, owner, Side.REQUESTS) // UNIT_BYTES
-        most = request + self.model.usage[pod.key].working_set_bytes // UNIT_BYTES + 1
+        most_units = request + self.model.usage[pod.key].working_set_bytes // UNIT_BYTES + 1
 
-        def raised(units: int) -> list[Edit]:
+        def edits_for(units: int) -> list[Edit]:
             return [*edits, *raise_request(running, owner, units * UNIT_BYTES)]
 
-        units = least_units(request, most, lambda units: not exposure(self.model, pod, raised(units)).exceeds)
+        units = least_units(
+            request, most_units, lambda units: not exposure(self.model, pod, edits_for(units)).exceeds
+        )
         if units is None:
             return []
-        return keep_burstable(pod, list(effective_edits(pod, raised(units))), self._release)
+        return keep_burstable(pod, list(effective_edits(pod, edits_for(units))), self._release)
 
 
 def build_move(
@@ -432,8 +441,9 @@ def plan_nodes(
 ) -> tuple[PriorityPlan, ...]:
     """Return the plan of each node, of some pods or all, with the same values for pods of a workload.
 
-    A workload whose values do not fit a node gets what its pods there can share, and nothing if that is too
-    much as well. Nodes that only have other pods of the workloads have no `keys`.
+    A workload whose values do not fit a node is limited to an equal share of the node's free memory for each
+    of its pods there, and gets nothing if that is too much as well. Nodes that only have other pods of the
+    workloads have an empty collection in `keys` (None means all pods).
     """
     search = _WorkloadSearch(models, keys)
     while True:
@@ -455,12 +465,12 @@ class _WorkloadSearch:
         self._models, self._keys = models, keys
         self._workloads = {pod.key: find_workload(pod) for model in models for pod in model.pods}
         self._fixed: dict[PodKey, ObstacleReason] = {}
-        self._most: dict[Workload, int] = {}
+        self._max_more_bytes: dict[Workload, int] = {}
 
     def restrict(self, workload: Workload) -> None:
-        """Let a workload request no more than its pods can share on each node; the second time nothing."""
+        """Limit a workload to a fair share of each node's free memory; the second time forbid any growth."""
         keys = [key for key, owner in self._workloads.items() if owner == workload]
-        if workload in self._most or workload.kind not in ROLLED_OUT:
+        if workload in self._max_more_bytes or workload.kind not in ROLLED_OUT:
             self._fixed |= dict.fromkeys(keys, ObstacleReason.REPLICAS)
             return
         shares = []
@@ -468,34 +478,36 @@ class _WorkloadSearch:
             count = sum(self._workloads[pod.key] == workload for pod in model.pods)
             if count and model.free_bytes is not None:
                 shares.append(model.free_bytes // count)
-        self._most[workload] = min(shares, default=0)
+        self._max_more_bytes[workload] = min(shares, default=0)
 
     def common_values(self) -> tuple[_Values, list[PriorityPlan]]:
         """Return the values of the templates, and the plans of the nodes with them."""
         values: _Values = {}
         for _ in range(_MOST_ROUNDS):
-            plans = [self._plan(*keys, values) for keys in zip(self._models, self._keys, strict=True)]
+            plans = [
+                self._plan(model, keys, values) for model, keys in zip(self._models, self._keys, strict=True)
+            ]
             moves = [(self._workloads[move.pod.key], move) for plan in plans for move in plan.moves]
-            grown = [(workload, move.edits) for workload, move in moves if workload.kind in ROLLED_OUT]
-            if not grown:
+            new_edits = [(workload, move.edits) for workload, move in moves if workload.kind in ROLLED_OUT]
+            if not new_edits:
                 return values, plans
-            for workload, edits in grown:
+            for workload, edits in new_edits:
                 nodes = ((model, pod) for model in self._models for pod in model.pods)
                 pods = [model.recreated(pod) for model, pod in nodes if self._workloads[pod.key] == workload]
                 values[workload] = tuple(_largest(pods, [*values.get(workload, ()), *edits]))
-        for workload in {workload for workload, _ in grown}:
+        for workload in {workload for workload, _ in new_edits}:
             self.restrict(workload)
         return self.common_values()
 
     def _plan(self, model: NodeModel, keys: Collection[PodKey] | None, values: _Values) -> PriorityPlan:
         edits = {pod.key: _edits(pod, values) for pod in model.pods}
         edited = replace(model, pods=[apply_edits(pod, edits[pod.key]) for pod in model.pods])
-        most = {}
+        max_more_bytes = {}
         for pod in model.pods:
-            workload = self._workloads[pod.key]
-            if workload in self._most:
-                most[pod.key] = self._most[workload] - model.more_bytes(pod, edits[pod.key])
-        return plan_priorities(edited, keys, self._fixed, most)
+            limit = self._max_more_bytes.get(self._workloads[pod.key])
+            if limit is not None:
+                max_more_bytes[pod.key] = limit - model.more_bytes(pod, edits[pod.key])
+        return plan_priorities(edited, keys, self._fixed, max_more_bytes)
 
 
 def _largest(pods: Sequence[Pod], edits: Iterable[Edit]) -> Iterator[Edit]:

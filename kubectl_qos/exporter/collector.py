@@ -57,7 +57,7 @@ Value = tuple[str, str, float | int | None]
 """Name of the family, labels after the node's, and the value; None if the value is unknown."""
 MIN_REST_SECONDS: Final = 1.0
 """Changes within this time are computed together."""
-SHARE_OF_A_CORE: Final = 2
+REST_PER_WORK: Final = 2
 """The pause is this many times as long as the computation, which leaves at most a third of a core to it."""
 ZERO_SECONDS: Final = 60.0
 """A new counter is exported as 0 for this long, because increase() ignores the first value of a series."""
@@ -151,7 +151,7 @@ def node_samples(
     running = [running_pod(pod, setup.release) for pod in snapshot.by_node().get(name, ())]
     ranking = rank_node(running, setup.node, setup.release, snapshot.usage, profiles.for_node(setup))
     lines: dict[str, list[str]] = {family.name: [] for family in FAMILIES}
-    node = labels(node=name)
+    node_label = labels(node=name)
     ranked = [row for row in ranking.pods if row.rank is not None and scope.matches(row.pod)]
     chosen = ranked if per_pod is None else ranked[:per_pod]
     for values in (
@@ -159,10 +159,10 @@ def node_samples(
         _death_values(snapshot, setup, ranking),
         *map(_pod_values, chosen),
     ):
-        for family, more, value in values:
+        for family, extra_labels, value in values:
             if value is not None:
-                both = f"{node},{more}" if more else node
-                lines[family].append(sample(_BY_NAME[family], both, value))
+                all_labels = f"{node_label},{extra_labels}" if extra_labels else node_label
+                lines[family].append(sample(_BY_NAME[family], all_labels, value))
     return tuple("".join(family_lines).encode() for family_lines in lines.values())
 
 
@@ -226,13 +226,13 @@ def _victim_labels(death: NextDeath) -> dict[str, str]:
 
 
 def _pod_values(row: RankedPod) -> Iterator[Value]:
-    pod, worst = labels(namespace=row.pod.namespace, pod=row.pod.name), row.worst
+    pod_labels, worst = labels(namespace=row.pod.namespace, pod=row.pod.name), row.worst
     if worst is not None:
-        yield "pod_kill_rank", pod, row.rank if worst.usage is not None else None
-        yield "pod_oom_score", pod, worst.oom_score
-        yield "pod_oom_score_adj", pod, worst.adj
-        yield "pod_freed_bytes", pod, worst.usage.kernel_bytes if worst.usage is not None else None
-    yield "pod_limit_distance_bytes", pod, to_own_limit(row)
+        yield "pod_kill_rank", pod_labels, row.rank if worst.usage is not None else None
+        yield "pod_oom_score", pod_labels, worst.oom_score
+        yield "pod_oom_score_adj", pod_labels, worst.adj
+        yield "pod_freed_bytes", pod_labels, worst.usage.kernel_bytes if worst.usage is not None else None
+    yield "pod_limit_distance_bytes", pod_labels, to_own_limit(row)
 
 
 class _Node(NamedTuple):
@@ -263,8 +263,8 @@ class ClusterSamples:
         ]
         for name in names:
             pods = by_node.get(name, ())
-            own = snapshot.nodes.get(name), snapshot.kubelets.get(name)
-            made_from = (*own, snapshot.usage, snapshot.node_usage, snapshot.server_version, scope)
+            node_objects = snapshot.nodes.get(name), snapshot.kubelets.get(name)
+            made_from = (*node_objects, snapshot.usage, snapshot.node_usage, snapshot.server_version, scope)
             node = self._nodes.get(name)
             is_same = node is not None and len(node.pods) == len(pods) and all(map(is_, node.pods, pods))
             if node is None or not is_same or not all(map(is_, node.made_from, made_from)):
@@ -324,11 +324,11 @@ class KillCounter:
             alone, EventList(()), is_included=lambda pod: id(pod) in changed and scope.matches(pod)
         ):
             seen = self._seen.setdefault((kill.namespace, kill.pod), set())
-            labels = (node, kill.namespace, kill.pod, kill.container, str(kill.diagnosis.mechanism))
+            key = (node, kill.namespace, kill.pod, kill.container, str(kill.diagnosis.mechanism))
             is_new = (kill.container, kill.time) not in seen
             seen.add((kill.container, kill.time))
-            number, since = self._counts.get(labels, (0, time.monotonic()))
-            self._counts[labels] = number + int(is_new and self.has_begun), since
+            number, since = self._counts.get(key, (0, time.monotonic()))
+            self._counts[key] = number + int(is_new and self.has_begun), since
 
     def forget(self, pods: Iterable[Pod]) -> None:
         """Drop the counters of pods that are gone."""
@@ -369,7 +369,7 @@ class Exporter:
             self._stream.close()
 
     def stale_seconds(self) -> float:
-        """Return the seconds since the API server last answered; 0 while the watches are connected."""
+        """Return the seconds since the API server was last heard from."""
         return self._stream.silent_seconds() if self._stream is not None else 0.0
 
     def not_ready(self) -> str:
@@ -412,7 +412,7 @@ class Exporter:
         if not self.is_synced:
             self.is_synced = True
             self._own.synced.set(1)
-            # A full collection visits every object; the snapshot is data without cycles.
+            # Keep the snapshot out of garbage collection: it has no cycles, and visiting it is slow.
             gc.freeze()
 
     def _run(self, stream: UpdateStream) -> None:
@@ -422,7 +422,7 @@ class Exporter:
                 self.accept(update)
                 if update.arrived is None:
                     worked = time.thread_time() - began
-                    self._ending.wait(max(MIN_REST_SECONDS, SHARE_OF_A_CORE * worked))
+                    self._ending.wait(max(MIN_REST_SECONDS, REST_PER_WORK * worked))
         except QosError as error:
             self.failure = error
         except Exception as error:  # noqa: BLE001 - nothing else catches what a thread raises
@@ -440,7 +440,7 @@ class _OwnMetrics:
         def gauge(name: str, help_: str, *labels: str) -> Gauge:
             return Gauge(f"kubectl_qos_exporter_{name}", help_, labels, registry=own)
 
-        gauge("stale_seconds", "Time since the API server was last heard of.").set_function(stale_seconds)
+        gauge("stale_seconds", "Time since the API server was last heard from.").set_function(stale_seconds)
         self.synced = gauge("synced", "1 once every watch has completed its first list.")
         self.updated = gauge("last_update_timestamp_seconds", "When node metrics were last computed.")
         self.pods = gauge("pods", "Pods in the snapshot.")

@@ -435,7 +435,7 @@ class _LogReader:
         near.sort(key=lambda report: abs(report.seconds_to(record) or 0))
         for report in near:
             if report.add_line(record):
-                self._open = report.merge(self._open)
+                self._open = report.merge_open(self._open)
                 return
             if _MARKS[0] in record.message:
                 report.note_continuation()
@@ -444,7 +444,7 @@ class _LogReader:
             for report in near[:1]:
                 report.move_last_victim_to(begun)
             self._open.append(begun)
-            self._open = begun.merge(self._open)
+            self._open = begun.merge_open(self._open)
             if len(self._open) > _MOST_OPEN:
                 yield self._close()
         elif not record.program and _RELEVANT.search(record.message) is not None:

@@ -94,7 +94,7 @@ _FOREIGN: Final = re.compile(r"(\d+(?:[.,]\d+)?)\s?([kmgt])i?b?", re.IGNORECASE)
 
 
 def quantity_hint(text: str) -> str:
-    """Say how a quantity is written: as is meant, if it has a unit of other programs (`512MB`, `1g`)."""
+    """Say how to write a quantity: as was probably meant, if the unit is another program's (`512MB`)."""
     match = _FOREIGN.fullmatch(text)
     meant = f"{match[1].replace(',', '.')}{match[2].upper()}i" if match else "250m, 1.5 or 512Mi"
     return f"write a quantity such as {meant}"
@@ -130,7 +130,7 @@ class Quantity:
     """An immutable resource quantity: `unscaled * 10 ** exponent`, exact.
 
     Equality, order and hash are numeric (`1Gi == 1024Mi`); `str()` is what Kubernetes prints: the original
-    text if Go keeps it.
+    text if Go keeps it. With `is_decimal` Go has it in arbitrary precision (inf.Dec), whatever the format.
     """
 
     __slots__ = ("_milli", "_nano", "_text", "_value", "exponent", "format", "is_decimal", "unscaled")
@@ -170,7 +170,7 @@ class Quantity:
         negative = match["sign"] == "-"
         digits = integer + fraction
 
-        # Up to this precision Go calculates with an int64, which keeps the text in fewer cases.
+        # Up to this precision Go uses an int64; only there can it keep the original text.
         if format_ is Format.BINARY_SI:
             precision = _BINARY_DIGITS - len(integer) - exponent * 3 // 10 - 1 if not fraction else -1
             scale, multiplier = 0, 1 << exponent
@@ -287,7 +287,7 @@ class Quantity:
         return f"Quantity({str(self)!r})"
 
     def __add__(self, other: Quantity) -> Quantity:
-        """Add as `Quantity.Add`: a zero takes the other's format; int64 overflow becomes decimal."""
+        """Add as `Quantity.Add`: a zero takes the other's format; int64 overflow becomes an inf.Dec."""
         format_ = other.format if self.is_zero else self.format
         is_decimal = self.is_decimal or other.is_decimal
         if not is_decimal and other.is_zero:

@@ -48,7 +48,7 @@ def set_read_timeout(response: BaseHTTPResponse, seconds: float) -> None:
 
 
 class BoundedResponse:
-    """A response whose body, silent or slow, must arrive by a deadline, by `time.monotonic`."""
+    """A response whose whole body must arrive by a deadline (`time.monotonic`), however slowly it is sent."""
 
     def __init__(self, response: BaseHTTPResponse, deadline: float) -> None:
         self._response = response
@@ -117,12 +117,12 @@ def unreachable_error(error: Exception, server: str) -> ServerUnreachable:
     return connection_error(reason)
 
 
-def timeout_error(when: str) -> ServerUnreachable:
+def timeout_error(detail: str) -> ServerUnreachable:
     """Return the error for a request timeout that has ended."""
-    return connection_error(f"net/http: request canceled (Client.Timeout {when})")
+    return connection_error(f"net/http: request canceled (Client.Timeout {detail})")
 
 
-def is_silence(error: Exception) -> bool:
+def is_read_timeout(error: Exception) -> bool:
     """Return whether a connection was made, and then nothing came in time."""
     from urllib3.exceptions import ReadTimeoutError
 

@@ -37,7 +37,7 @@ BATCH_SECONDS: Final = 0.5
 _SWITCH_SECONDS: Final = 0.0005
 _YOUNG: Final = 20_000
 """New objects per garbage collection. Painting makes thousands, and keeps few."""
-_SHARE_OF_A_CORE: Final = 3
+_REST_PER_WORK: Final = 3
 """The thread rests this many times as long as it worked: keys are answered meanwhile."""
 
 FindPod = Callable[[Snapshot], Pod]
@@ -163,7 +163,7 @@ class Follower:
             self._rest(time.monotonic() - began if update.arrived is None else 0.0)
 
     def _rest(self, worked_seconds: float) -> None:
-        self._requested.wait(max(BATCH_SECONDS, _SHARE_OF_A_CORE * worked_seconds))
+        self._requested.wait(max(BATCH_SECONDS, _REST_PER_WORK * worked_seconds))
         while self._paused and not self._closed and not self._requested.is_set():
             self._requested.wait()
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class ContextSwitch:
     """`names` reads the contexts, `open` connects to one, which may take time. All raise QosError.
 
-    `past` is that of a context. Without a name it is that of the command line.
+    `past(name)` returns the past of a context; with None, that of the command line's context.
     """
 
     names: Callable[[], tuple[str, ...]]
@@ -48,13 +48,16 @@ class Past(Protocol):
     """The past of a cluster. Raises QosError."""
 
     def track(self) -> Track:
-        """Return the last hours that a store of metrics has, which may take time."""
+        """Return the memory of nodes and the deaths of the last hours, from the store; may take time."""
 
     def older_deaths(self, now: datetime, *, is_past: bool) -> tuple[Sequence[Kill], int]:
-        """Return the deaths of a named store, or of a past, and of how many seconds they are."""
+        """Return the deaths that the store knows of, and how many seconds back they go.
+
+        There are none unless a store or a past time is given.
+        """
 
     def source(self, at: datetime) -> Source:
-        """Return the cluster of a time of the track."""
+        """Return the cluster at a time of the track."""
 
 
 def _no_context(name: str | None) -> Any:

@@ -30,7 +30,7 @@ _BAR: Final = 6
 _DAY: Final = 86_400
 _LATELY: Final = 300
 _TITLE: Final = 40
-"""The cells of a long context or path: the counts after it matter too."""
+"""Longer contexts or paths are cut to this many cells, so that the counts after them fit."""
 
 EVERYTHING: Final = RowFilter()
 """The filter that selects every row."""
@@ -77,12 +77,12 @@ class View:
     by_eviction: bool = False
 
     @property
-    def whole(self) -> View:
+    def unfiltered(self) -> View:
         """Return the same list with all rows, only the columns that fit, and ages."""
         return replace(self, filter=EVERYTHING, at_risk=False, wide=False, times=False)
 
     def within(self, scope: Scope) -> View:
-        """Return the view with the node and namespace whose pods alone were read."""
+        """Return the view narrowed to the node and namespace of the scope, where it has none itself."""
         node = scope.node if self.node is None else self.node
         return replace(
             self, node=node, namespace=scope.namespace if self.namespace is None else self.namespace
@@ -235,7 +235,7 @@ def _where(view: View) -> str:
 
 
 def ended_pods(view: View, view_model: ViewModel, rows: Sequence[PodRow]) -> int:
-    """Return how many of the listed pods have ended: groups do not count them, and a workload has its own."""
+    """Return how many listed pods have ended; the view model counts living pods, but of no workload."""
     if view.workload is not None or view.pod is not None:
         return sum([row.pod.is_terminal for row in rows])
     return len(rows) - living_pods(view_model, view.node, view.namespace)
@@ -244,7 +244,7 @@ def ended_pods(view: View, view_model: ViewModel, rows: Sequence[PodRow]) -> int
 def title_words(
     title: str, view_model: ViewModel | None, now: datetime, *, readonly: bool = False
 ) -> list[str]:
-    """Return the title line: source, counts, the age of usage, and the version, which gives way first."""
+    """Return the title line: source, counts, the age of usage, and last the version, which is cut first."""
     words = ["kubectl qos", " ".join(shortened(word, _TITLE) for word in escape(title).split(" "))]
     if readonly:
         words.append("read-only")

@@ -38,7 +38,7 @@ _MAX_MESSAGE_BYTES: Final = 1 << 20
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[0-9a-z._-]+)(:(?P<port>[0-9]{1,5}))?")
 _FRONT_END: Final = Path(textual_serve.__file__).parent / "static"
 _HEADERS: Final = {
-    # xterm.js makes style elements, and Safari takes 'self' for http only; the latter is added for each host.
+    # xterm.js makes style elements. Safari's 'self' does not cover ws:, which is added for each host.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
     " font-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
     " connect-src 'self'",
@@ -72,8 +72,8 @@ async def serve(  # noqa: PLR0913 - the flags of a command
     ip, port = listening.getsockname()[:2]
     if not is_loopback(ip):
         warn(
-            f"warning: everybody who reaches {address} and has the URL sees what these credentials"
-            " can read; the connection is not encrypted, so its URL can be intercepted"
+            f"warning: everybody who reaches {address} and has the URL can see what these credentials"
+            " can read; the connection is not encrypted, so the token in the URL can be intercepted"
         )
     authenticator = Authenticator(address, port, names)
     pages = Pages(arguments, authenticator)
@@ -232,7 +232,7 @@ def _stop_signal() -> asyncio.Future[int]:
 
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        # nohup has a signal ignored.
+        # Under nohup SIGHUP is already ignored.
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             try:
                 loop.add_signal_handler(number, stop, number)
@@ -258,7 +258,7 @@ class Authenticator:
         return self._url(self._token)
 
     def one_time_url(self) -> str:
-        """Return the URL with a ticket instead of the token, for a command line that other users can see."""
+        """Return the URL with a ticket instead of the token: others can see the browser's command line."""
         ticket = secrets.token_urlsafe(32)
         self._tickets.add(ticket)
         return self._url(ticket)

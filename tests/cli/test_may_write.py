@@ -53,6 +53,6 @@ def test_the_demo_is_changed_by_the_same_rule(settings: UserSettings | None, exp
 
 def test_commands_see_the_first_moment_of_the_demo() -> None:
     resolved = resolve_source(SourceOptions(demo=True))
-    assert (resolved.source.is_live, resolved.lasts) == (False, False)
+    assert (resolved.source.is_live, resolved.changes_persist) == (False, False)
     with pytest.raises(QosError, match="demo is no cluster"):
         resolved.source.writer()

@@ -248,7 +248,7 @@ def test_odd_answers_are_missing(around: Around, answer: Answer) -> None:
 
 
 def test_a_server_that_is_slow_holds_nothing_up(around: Around, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubectl_qos.cluster.live.SECONDS", 2.0)
+    monkeypatch.setattr("kubectl_qos.cluster.live.RELATED_SECONDS", 2.0)
     server = chain()
     slow = (
         f"{NAMESPACE}/limitranges",

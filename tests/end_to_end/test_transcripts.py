@@ -98,7 +98,7 @@ def test_commands_print_what_the_transcript_says(
 ) -> None:
     later = timedelta(hours=12 if name == "report" else 0)  # than what its dump has
     monkeypatch.setattr(FileSource, "now", lambda _: DEMO_TIME + later)
-    monkeypatch.setattr(live, "SECONDS", 60.0)  # A busy machine is no server that does not answer.
+    monkeypatch.setattr(live, "RELATED_SECONDS", 60.0)  # A busy machine is no server that does not answer.
     staged = STAGES[name](run.home, serve) if name in STAGES else None
     cluster = staged if isinstance(staged, Cluster) else None
     path = Path("transcripts") / name

@@ -291,7 +291,7 @@ def test_the_clock_of_the_store_counts(store_of: StoreOf, tmp_path: Path) -> Non
     run, variables = Run(tmp_path), {"KUBECTL_QOS_CONFIG": str(settings)}
     done = run("next", "--prometheus", server.url, "--at", "2026-01-01", variables=variables)
     assert done.code == 2
-    assert "is in the future: Prometheus has 2020-09-13T12:26:40Z" in done.err
+    assert "is in the future: by the clock of Prometheus it is 2020-09-13T12:26:40Z" in done.err
     done = run("next", "--prometheus", server.url, "--at", "1h", variables=variables)
     assert "s ahead of Prometheus, whose clock is used" in done.err
     assert "THE PAST: the cluster at 2020-09-13T11:26:40Z" in done.err

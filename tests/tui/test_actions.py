@@ -37,7 +37,7 @@ from kubectl_qos.tui.screens.kills import KillsScreen
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
 from kubectl_qos.tui.screens.past import TimeSlider
-from kubectl_qos.tui.screens.read import ReadScreen
+from kubectl_qos.tui.screens.read import SourceTextScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu, Palette, SelectDialog
 from kubectl_qos.tui.screens.simulation import SimulationScreen
 from kubectl_qos.tui.widgets.line_table import LineTable
@@ -68,7 +68,7 @@ CLASSES: dict[BindingGroup, tuple[type[DOMNode], ...]] = {
     BindingGroup.HELP: (TextScreen,),
     BindingGroup.SEARCH: (Finder, Palette),
     BindingGroup.SELECT: (SelectDialog, Menu, FixDialog),
-    BindingGroup.READ: (ReadScreen,),
+    BindingGroup.READ: (SourceTextScreen,),
     BindingGroup.GUIDE: (HelpScreen,),
     BindingGroup.COLUMNS: (ColumnsScreen,),
 }

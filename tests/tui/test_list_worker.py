@@ -108,11 +108,11 @@ def test_pods_are_there_at_once() -> None:
 def test_the_pods_of_a_view_are_selected_once_and_those_of_older_view_models_are_not_kept() -> None:
     lists, old, new = ListCache(), view_model(), view_model("db-0")
     shop, data = View(namespace="shop"), View(namespace="data")
-    rows = lists.rows(ListQuery(PODS, shop.whole), old)
+    rows = lists.rows(ListQuery(PODS, shop.unfiltered), old)
     assert rows is not None
-    assert lists.rows(ListQuery(PODS, replace(shop, at_risk=True, wide=True).whole), old) is rows
+    assert lists.rows(ListQuery(PODS, replace(shop, at_risk=True, wide=True).unfiltered), old) is rows
     for now, view in ((old, data), (new, data), (new, shop), (old, shop)):
-        other = lists.rows(ListQuery(PODS, view.whole), now)
+        other = lists.rows(ListQuery(PODS, view.unfiltered), now)
         assert other is not None
         assert sorted(row.key for row in other.rows) == sorted(row.key for row in view.pod_rows(now))
     lists.rows(ALL_NODES, new)
@@ -126,7 +126,7 @@ def test_a_list_is_built_once() -> None:
     assert build(lists, query, now) is None
     rows = lists.rows(query, now)
     assert "shop" in names_in(rows)
-    narrowed = ListQuery(NAMESPACES, View(ListKind.NAMESPACES, at_risk=True, wide=True).whole)
+    narrowed = ListQuery(NAMESPACES, View(ListKind.NAMESPACES, at_risk=True, wide=True).unfiltered)
     assert lists.rows(narrowed, now) is rows
     assert lists.missing(narrowed, now) is None
 

@@ -107,7 +107,7 @@ async def test_an_address_that_others_reach_is_warned_about(tmp_path: Path) -> N
         assert server.process.stderr is not None
         said = await server.process.stderr.read()
     assert said.startswith(
-        b"warning: everybody who reaches 0.0.0.0 and has the URL sees what these credentials"
+        b"warning: everybody who reaches 0.0.0.0 and has the URL can see what these credentials"
     )
 
 

@@ -93,8 +93,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_switch(
         parser,
         "--to-policy",
-        help="print the rules that CEL can express as ValidatingAdmissionPolicies with bindings, for 1.30 and"
-        " later; nothing is checked",
+        help="print as ValidatingAdmissionPolicies, with bindings, those rules that CEL can express, for 1.30"
+        " and later; nothing is checked",
     )
     add_contexts(parser)
     add_output(parser, "text", "json", "yaml", "sarif", "junit", "github")
@@ -130,7 +130,7 @@ def run(options: Options) -> int:
     if options.to_policy:
         _refuse_with_policy(source, paths, options)
         if len(settings_by_file) > 1:
-            named = ", ".join(str(file or "none") for file in settings_by_file)
+            named = ", ".join(str(file or "the defaults") for file in settings_by_file)
             raise UsageError(
                 f"policies use the settings of one file, not of {named}", hint="--config FILE names it"
             )
@@ -186,7 +186,7 @@ def _run_fleet(source: SourceOptions, settings_of: Callable[[str], CheckSettings
         source.without_usage(), lambda cluster: _check(sources.resolve_source(cluster), settings_of, options)
     )
     reports = [report for report, _ in answers.values()]
-    whole = Report(
+    merged = Report(
         list(chain.from_iterable(report.subjects for report in reports)),
         list(chain.from_iterable(report.findings for report in reports)),
         list(chain.from_iterable(report.waived for report in reports)),
@@ -194,10 +194,10 @@ def _run_fleet(source: SourceOptions, settings_of: Callable[[str], CheckSettings
         [(str(error), Place(name)) for name, error in errors.items()],
     )
     notes = tables.merged_notes({name: notes for name, (_, notes) in answers.items()})
-    _print(whole, options.output, notes, tables.clusters(answers, errors))
+    _print(merged, options.output, notes, tables.clusters(answers, errors))
     if errors:
         return EXIT_TROUBLE
-    return EXIT_FAILED if whole.has_failed else 0
+    return EXIT_FAILED if merged.has_failed else 0
 
 
 def _check(
@@ -212,9 +212,9 @@ def _check(
 
     scope, source = resolved.scope, resolved.source
     files, snapshot = manifests_of(source), source.snapshot(scope)
-    subjects, locations, every = _subjects(resolved, snapshot, settings_of, options)
+    subjects, locations, all_settings = _subjects(resolved, snapshot, settings_of, options)
     notes = list[str]() if files is None else [*files.skipped]
-    for settings in every:
+    for settings in all_settings:
         notes += scope_lines(settings, subjects, is_whole=scope.namespace is None)
     subjects = [subject for subject in subjects if subject.is_selected]
     lines: dict[str, list[str]] = {}
@@ -229,14 +229,14 @@ def _check(
             return Place(str(location), origin=origin)
         if location.name not in lines:
             lines[location.name] = files.texts[location.name].decode("utf-8-sig", "replace").split("\n")
-        # YAML has more line breaks than files have lines.
+        # YAML also breaks lines at NEL, LS and PS, so its line number may lie beyond our split.
         (text,) = lines[location.name][position[0] - 1 : position[0]] or [""]
         return Place(location.name, *position, text.rstrip("\r"), origin)
 
     context, unknown = _context(resolved, snapshot, options)
     findings = check(subjects, context)
     today = source.now().date()
-    exceptions = chain.from_iterable(settings.exceptions for settings in every)
+    exceptions = chain.from_iterable(settings.exceptions for settings in all_settings)
     selection = select(findings, exceptions, today, _baseline(options.baseline))
     rows = [(finding, place(finding.subject, finding.path)) for finding in selection.open]
     rows.sort(key=lambda row: (row[1].file, row[1].line or 0, row[1].column or 0, row[0].rule.id))
@@ -267,24 +267,25 @@ def _subjects(
     scope, files, folder = resolved.scope, manifests_of(resolved.source), options.source.kustomize
     anywhere, namespace = scope._replace(namespace=None), scope.namespace or "default"
     by_file = {name: settings_of(folder or name) for name in (files.texts if files else ())}
-    whole = settings_of(next(iter((*options.source.files, *options.paths)), "."))
-    every = {id(settings): settings for settings in by_file.values() or [whole]}
+    default_settings = settings_of(next(iter((*options.source.files, *options.paths)), "."))
+    all_settings = {id(settings): settings for settings in by_file.values() or [default_settings]}
     if files is None or not files.objects:
         pods = sorted(filter(scope.matches, snapshot.pods), key=lambda pod: pod.key)
-        return [Subject(pod, settings=whole) for pod in pods], {}, [*every.values()]
+        return [Subject(pod, settings=default_settings) for pod in pods], {}, [*all_settings.values()]
     subjects: list[Subject] = []
     locations: dict[int, DocumentLocation] = {}
     for manifest in files.objects:
-        for pod in manifest.pods:
-            if (scope if pod.namespace else anywhere).matches(pod):
-                settings = by_file[manifest.location.name]
-                location = manifest.location
-                prefix = f"{location.path}." if location.path else ""
-                twice = [path for path, _ in location.yaml.duplicates()] if location.yaml is not None else []
-                duplicates = tuple(path.removeprefix(prefix) for path in twice if path.startswith(prefix))
-                subjects.append(Subject(pod, manifest.raw, duplicates, namespace, settings))
-                locations[id(subjects[-1])] = manifest.location
-    return subjects, locations, [*every.values()]
+        pods = [pod for pod in manifest.pods if (scope if pod.namespace else anywhere).matches(pod)]
+        if not pods:
+            continue
+        location, settings = manifest.location, by_file[manifest.location.name]
+        prefix = f"{location.path}." if location.path else ""
+        twice = [path for path, _ in location.yaml.duplicates()] if location.yaml is not None else []
+        duplicates = tuple(path.removeprefix(prefix) for path in twice if path.startswith(prefix))
+        for pod in pods:
+            subjects.append(Subject(pod, manifest.raw, duplicates, namespace, settings))
+            locations[id(subjects[-1])] = location
+    return subjects, locations, [*all_settings.values()]
 
 
 def _kustomization(folder: str | None) -> str:
@@ -334,11 +335,11 @@ def _context(
         names = {pod.spec.priority_class_name for pod in snapshot.pods if pod.spec.priority is None}
         texts = (f"PriorityClass {name} is not in the files: 0 is assumed" for name in sorted(names - {""}))
         return context, [*texts]
-    first = {pod.namespace: pod for pod in snapshot.pods if resolved.scope.matches(pod)}
+    any_pod = {pod.namespace: pod for pod in snapshot.pods if resolved.scope.matches(pod)}
     ranges: list[LimitRange] = []
     unknown: list[str] = []
     refused: dict[str, list[str]] = {}
-    for namespace, pod in first.items():
+    for namespace, pod in any_pod.items():
         try:
             related = resolved.source.related(pod)
             ranges += related.limit_ranges

@@ -1,4 +1,4 @@
-"""Findings, `check`; measured values, `verify`; permissions, `can-i`; versions, `version`."""
+"""The JSON documents of `check`, `verify`, `can-i` and `version`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ class CauseValues(Values, frozen=True):
 
 
 class CheckValues(Values, frozen=True, kw_only=True):
-    """A file as computed and as measured; without a measured value the drift is unknown."""
+    """A file of a cgroup, as computed and as measured; without a measured value the drift is unknown."""
 
     level: CgroupLevel
     container: str | None
@@ -48,7 +48,7 @@ class CheckValues(Values, frozen=True, kw_only=True):
 
 
 class VerifiedValues(Values, frozen=True, kw_only=True):
-    """The checks of one pod, without one of the levels above the pods.
+    """The checks of one pod; if `pod` is null, of the cgroups above the pods.
 
     `memoryEvents` are the counts of memory.events by container.
     """
@@ -69,7 +69,7 @@ class VerificationValues(Document, frozen=True, kw_only=True, tag="Verification"
 
 
 class PermissionValues(Values, frozen=True):
-    """A permission and its review; no namespace is all of them, unknown is null."""
+    """A permission and its review; `namespace` null means all namespaces, `allowed` null is unknown."""
 
     verb: str
     group: str | None

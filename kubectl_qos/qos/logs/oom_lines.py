@@ -30,11 +30,16 @@ from kubectl_qos.qos.logs.record import LogRecord
 _APART_SECONDS: Final = 1.0
 """Longest time between lines of a report: a serial console is slow, and times of day are rounded."""
 _SLOW_SECONDS: Final = 60.0
-"""The same up to the victim, where a thrashing node stalls (25 s were seen): a lock keeps others out."""
+"""Longest time between lines before the victim, on a thrashing node (25 s were seen).
+
+oom_lock keeps other reports out meanwhile.
+"""
 _GAP_SECONDS: Final = 0.1
 """If a person left lines out, another report may have begun after this time."""
 _REAPED_SECONDS: Final = 60.0
+"""Longest time from a report's last line to one about a consequence of the kill."""
 _BACK_SECONDS: Final = -0.5
+"""A line may be this much older than the one before it."""
 
 _NO_MASK: Final = re.compile(r"gfp_mask=0x0(?:\(|,)", re.ASCII)
 _ORDER: Final = re.compile(r"\border=(-?\d{1,4})(?:,|$)", re.ASCII)
@@ -104,13 +109,13 @@ class ReportBuilder:
         is_same = (last.caller, last.is_bare) == (record.caller, record.is_bare)
         # The first line of a copy may have only a part of its prefix.
         is_same = is_same and (last.node == record.node or (not last.node and last.place == 1))
-        # Of lines that a person has typed, only the first may have one.
+        # Of lines that a person has typed, only the first may have a prefix.
         is_next = (self._may_lack_prefix or record.is_bare) and record.place == last.place + 1
         seconds = _GAP_SECONDS if self.has_gap else _SLOW_SECONDS if self._is_slow else _APART_SECONDS
         return last.part == record.part and (is_same or is_next) and self._is_close(record, seconds)
 
     def _is_followed_by(self, record: LogRecord) -> bool:
-        """Return whether what comes of this kill may be in a line: it may be another program's."""
+        """Return whether a line, perhaps another program's, may report a consequence of this kill."""
         is_here = (record.node, record.part) == (self._last.node, self._last.part)
         return is_here and self._is_close(record, _REAPED_SECONDS)
 
@@ -176,7 +181,7 @@ class ReportBuilder:
     def add_unit(self, record: LogRecord, unit: str, ended: str | None, *, is_only: bool) -> bool:
         """Add systemd's line about its unit, if it is about this kill; else return False.
 
-        `is_only`: no other report is open, so that of one without a path it is the cgroup.
+        `is_only`: no other report is open, so a report without a path may take the unit as its cgroup.
         """
         path = self._report.task_memcg or self._report.group_kill
         if not self._is_followed_by(record) or (path and unit not in path and CUT not in path):
@@ -187,23 +192,23 @@ class ReportBuilder:
         return True
 
     def note_continuation(self) -> None:
-        """Note that the log continues after its victim, of which it has the beginning."""
+        """Note that the log goes on after the victim, if the line before the victim is there too."""
         self._is_followed |= bool(self._victims) and self._has_summary and not self.has_gap
 
-    def merge(self, reports: deque[ReportBuilder]) -> deque[ReportBuilder]:
+    def merge_open(self, reports: deque[ReportBuilder]) -> deque[ReportBuilder]:
         """Return the reports without those that turn out to be about this kill.
 
-        A group is known by the second kill of its first process, after a report for each of the others. A
-        journal may have systemd's line about its unit before the kernel's. In a log without times a person
-        may have left lines out before this part.
+        Merges (a) parts of this report that come before lines which a person has left out of a log without
+        times, (b) systemd's line about its unit, which a journal may have before the kernel's, and (c) the
+        other victims of its group, which is known only once its first process is killed a second time.
         """
         is_end = self._kind in {"summary", "killed"} and not (self._last.has_time or self._report.invoker)
         before = list(filter(self._may_continue, reports)) if is_end else []
         begin = next((place for place, part in enumerate(before) if self._is_of_invoker(part)), len(before))
         for part in reversed(before[begin:]):
-            self._prepend(part)
+            self._absorb_earlier(part)
         others = (report for report in reports if report not in before[begin:])
-        return deque(report for report in others if report is self or not self._merge(report))
+        return deque(report for report in others if report is self or not self._absorb(report))
 
     def _may_continue(self, part: ReportBuilder) -> bool:
         """Return whether a part without times may belong to the report that this one ends."""
@@ -217,7 +222,7 @@ class ReportBuilder:
         invoker = part._report.invoker
         return invoker is not None and invoker.pid in {*tasks, *(killed.pid for killed in self._dead)}
 
-    def _prepend(self, part: ReportBuilder) -> None:
+    def _absorb_earlier(self, part: ReportBuilder) -> None:
         """Take over what an earlier part of this report says."""
         self._memory = part._memory if self._memory.is_empty else self._memory
         self._table = self._table if self._table.tasks else part._table
@@ -226,7 +231,7 @@ class ReportBuilder:
         is_certain = self._report.is_certain or part._report.is_certain
         self._set(**fields, is_certain=is_certain, line=part._report.line)
 
-    def _merge(self, other: ReportBuilder) -> bool:
+    def _absorb(self, other: ReportBuilder) -> bool:
         """Take over what a report has, if it is only about this unit or victims of this group."""
         if other._kind == "unit":
             is_same = other._is_followed_by(self._last)
@@ -369,13 +374,16 @@ class ReportBuilder:
 
     @property
     def _is_table_sifted(self) -> bool:
-        """Whether a person may have searched the log for words that only these rows have."""
+        """Whether the table may come from a grep: all its other rows match words that people search for."""
         own = {killed.comm for killed in (*self._dead, self._report.invoker) if killed is not None}
         others = {task.name for task in self._table.tasks} - own
         return not self._has_context and all(_SEARCHED.search(name) for name in others)
 
     def _is_listed(self, pid: int, name: str) -> bool:
-        """Return whether a process is in the table, as in every whole one; before 5.3 it may be a thread."""
+        """Return whether a process is in the table, as every victim is in a complete one.
+
+        Before 5.3 it may be a thread.
+        """
         tasks = self._table.tasks
         if not self._table.is_whole or not tasks or pid == self._report.chosen or self._is_table_sifted:
             return True
@@ -423,7 +431,7 @@ class ReportBuilder:
         constraint = constraint_of(why) or self._report.constraint
         is_alike = (constraint is Constraint.MEMCG) == (self._report.constraint is Constraint.MEMCG)
         if done and is_alike and killed.pid in {victim.pid for victim in self._victims}:
-            # Of a group the first is killed again; the line with its path may be missing.
+            # In a group kill the first victim is logged twice; the line with the path may be missing.
             self._set(group_kill=self._report.group_kill or CUT)
         elif not is_alike and len(self._victims) == 1:
             # The first of a group is killed twice: the line about the group was not about this one.
@@ -500,8 +508,8 @@ class ReportBuilder:
         if self._kind == "statistics":
             self._memory.end_statistics()
         victims, invoker, memory = self._dead, self._report.invoker, self._memory.state()
-        is_over = self._report.outcome is not Outcome.KILLED
-        has_end = is_over or (bool(victims) and victims[0].anon_rss_kb is not None)
+        has_no_victim = self._report.outcome is not Outcome.KILLED
+        has_end = has_no_victim or (bool(victims) and victims[0].anon_rss_kb is not None)
         domain, stated = self._memory.domain, self._report.oom_memcg
         is_whole = self._table.is_whole and bool(self._table.tasks) and self._part >= ReportPart.SUMMARY
         # Neither kernels before 5.1 nor cgroup v1 have groups.
@@ -520,7 +528,7 @@ class ReportBuilder:
             tasks=tuple(self._table.tasks),
             is_table_whole=is_whole and not self._is_table_sifted,
             memory=memory,
-            victims=() if is_over else tuple(victims),
+            victims=() if has_no_victim else tuple(victims),
             reaped=tuple(self._reaped),
             is_alone=is_single and bool(victims) and not self._report.group_kill,
             is_manual=is_manual,

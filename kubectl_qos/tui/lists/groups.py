@@ -142,7 +142,7 @@ class WorkloadList(_GroupList[Workload]):
         return find_workload(pod.pod) if pod is not None else None
 
     def opened(self, view: View, row: GroupRow[Workload]) -> View | None:
-        return replace(view.whole, kind=ListKind.PODS, workload=row.key)
+        return replace(view.unfiltered, kind=ListKind.PODS, workload=row.key)
 
 
 class NamespaceList(_GroupList[str]):
@@ -167,7 +167,7 @@ class NamespaceList(_GroupList[str]):
         return coming.death.key[0]
 
     def opened(self, view: View, row: GroupRow[str]) -> View | None:
-        return replace(view.whole, kind=ListKind.PODS, namespace=row.key)
+        return replace(view.unfiltered, kind=ListKind.PODS, namespace=row.key)
 
 
 def _list_rows(rows: list[GroupRow[Any]], view_model: ViewModel) -> ListRows:
@@ -347,7 +347,7 @@ class NodeList(ListDefinition[NodeRow]):
         return paragraphs((first, token), *((sentence, "") for sentence in others))
 
     def opened(self, view: View, row: NodeRow) -> View | None:
-        return replace(view.whole, kind=ListKind.PODS, node=row.name)
+        return replace(view.unfiltered, kind=ListKind.PODS, node=row.name)
 
     def pod_of(self, row: NodeRow, view_model: ViewModel) -> PodRow | None:
         """Return the next pod to die on it, else the kernel's next victim; None if that is not in scope."""

@@ -291,7 +291,7 @@ class BrowseScreen(QosScreen):
             return self.definition.build(view_model, self.view, None)
         if view_model.arrived is not None and not self.definition.is_quick:
             return None
-        query = ListQuery(self.definition, self.view.whole)
+        query = ListQuery(self.definition, self.view.unfiltered)
         rows = lists.rows(query, view_model)
         missing = lists.missing(query, view_model)
         if missing is not None:

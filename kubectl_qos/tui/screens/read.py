@@ -33,7 +33,7 @@ from kubectl_qos.tui.widgets.text_view import (
 NOTHING: Final = "it is empty"
 
 
-class ReadScreen(QosScreen, group=BindingGroup.READ):
+class SourceTextScreen(QosScreen, group=BindingGroup.READ):
     """A text from a server, read once in a thread; `file` is the name that saving it suggests."""
 
     AUTO_FOCUS = "TextScroll"
@@ -79,12 +79,14 @@ class ReadScreen(QosScreen, group=BindingGroup.READ):
             self.qos.save_as(self._subject, self._file, lambda _: text)
 
 
-def yaml_screen(source: Source, pod: Pod) -> ReadScreen:
+def yaml_screen(source: Source, pod: Pod) -> SourceTextScreen:
     """Return the object behind a pod, as the source has it now."""
-    return ReadScreen(f"YAML of {pod_name(pod)}", f"{pod.name}.yaml", partial(_object_text, source, pod))
+    return SourceTextScreen(
+        f"YAML of {pod_name(pod)}", f"{pod.name}.yaml", partial(_object_text, source, pod)
+    )
 
 
-def workload_screen(source: Source, workload: Workload, pod: Pod) -> ReadScreen:
+def workload_screen(source: Source, workload: Workload, pod: Pod) -> SourceTextScreen:
     """Return a workload, or its pod if its kind cannot be read."""
     if workload.kind not in WORKLOADS:
         return yaml_screen(source, pod)
@@ -93,12 +95,14 @@ def workload_screen(source: Source, workload: Workload, pod: Pod) -> ReadScreen:
         return _object_text(source, source.find(*workload))
 
     name = escape(f"{workload.kind.lower()} {workload.namespace}/{workload.name}")
-    return ReadScreen(f"YAML of {name}", f"{workload.name}.yaml", read)
+    return SourceTextScreen(f"YAML of {name}", f"{workload.name}.yaml", read)
 
 
-def node_screen(source: Source, name: str) -> ReadScreen:
+def node_screen(source: Source, name: str) -> SourceTextScreen:
     """Return a node, as the source has it now."""
-    return ReadScreen(f"YAML of node {escape(name)}", f"{name}.yaml", lambda: _text(source.raw_node(name)))
+    return SourceTextScreen(
+        f"YAML of node {escape(name)}", f"{name}.yaml", lambda: _text(source.raw_node(name))
+    )
 
 
 def _object_text(source: Source, pod: Pod) -> str:
@@ -111,7 +115,7 @@ def _text(raw: Mapping[str, Any]) -> str:
     return to_yaml({key: metadata if key == "metadata" else value for key, value in raw.items()})
 
 
-def log_screen(source: Source, pod: Pod, container: str = "") -> ReadScreen:
+def log_screen(source: Source, pod: Pod, container: str = "") -> SourceTextScreen:
     """Return the log of a container that has died, by default one that was OOMKilled. Raises QosError."""
     deaths = [
         (status, end)
@@ -120,14 +124,11 @@ def log_screen(source: Source, pod: Pod, container: str = "") -> ReadScreen:
         if end.exit_code and container in {"", status.name}
     ]
     if not deaths:
-        what = (
-            f"container {container} of {pod_name(pod)} has"
-            if container
-            else f"no container of {pod_name(pod)} has"
-        )
-        raise QosError(f"{what}{' not' if container else ''} died: there is no log of a death")
+        what = f"container {container} of {pod_name(pod)} has not" if container else ""
+        what = what or f"no container of {pod_name(pod)} has"
+        raise QosError(f"{what} died: there is no log of a death")
     status, end = max(deaths, key=lambda death: (death[1].reason == OOM_KILLED, death[1].finished_at or ""))
-    # A container that was not started again since has no previous run.
+    # A container that has not restarted: its current log is that of the death.
     is_previous = status.state is None or status.state.terminated is None
     subject = (
         f"last lines of container {escape(status.name)} of {pod_name(pod)}, "
@@ -137,4 +138,4 @@ def log_screen(source: Source, pod: Pod, container: str = "") -> ReadScreen:
     def read() -> str:
         return source.log(pod, status.name, is_previous=is_previous)
 
-    return ReadScreen(subject, f"{pod.name}-{status.name}.log", read, at_end=True)
+    return SourceTextScreen(subject, f"{pod.name}-{status.name}.log", read, at_end=True)
