@@ -38,23 +38,16 @@ async def pilot() -> AsyncIterator[Run]:
 
 
 LEAVING = (
-    *((opened, "escape") for opened in ("d", "e", "u", "question_mark", "ctrl+p")),
+    *((opened, "escape") for opened in ("d", "e", "question_mark", "ctrl+p")),
     *((opened, "enter") for opened in ("f", "C", "x")),
     ("v", "left_square_bracket"),
 )
-
-
-def widgets() -> Counter[str]:
-    """How many widgets of each class are alive, those of other tests included."""
-    gc.collect()
-    return Counter(type(one).__name__ for one in gc.get_objects() if isinstance(one, Widget))
 
 
 async def test_leaving_and_opening_many_times_does_it_once(
     pilot: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kubectl_qos.tui.screens.dialogs.save", lambda *_, **__: None)
-    before = widgets()
     for opened, leaving in LEAVING:
         await pilot.keys(opened)
         assert len(pilot.app.screen_stack) == 2
@@ -63,9 +56,6 @@ async def test_leaving_and_opening_many_times_does_it_once(
         assert isinstance(pilot.app.screen, MainScreen), (opened, leaving)
         assert len(pilot.app.screen_stack) == 1
         assert pilot.app.screen.table.rows
-    # What was left is not kept.
-    kept = widgets() - before
-    assert not {name for name in kept if name.endswith(("Screen", "Footer"))}
     # Opening many times opens once.
     for opening in ("d", "e", "f", "C", "X"):
         await burst(pilot, *[opening] * 3)
@@ -105,6 +95,20 @@ async def test_a_key_that_is_under_way_when_the_app_ends_goes_nowhere() -> None:
     app._key_order._rounds = 2
     await app._key_order.passed(app._key_order._number)
     assert not app.screen_stack
+
+
+def widgets() -> Counter[str]:
+    """How many widgets of each class are alive, those of other tests included."""
+    gc.collect()
+    return Counter(type(one).__name__ for one in gc.get_objects() if isinstance(one, Widget))
+
+
+async def test_what_was_left_is_not_kept(pilot: Run) -> None:
+    before = widgets()
+    for opened in ("d", "e", "v", "u", "question_mark", "f", "C", "x"):
+        await pilot.keys(opened, "escape")
+    kept = widgets() - before
+    assert not {name for name in kept if name.endswith(("Screen", "Footer"))}
 
 
 async def test_the_footer_is_painted_only_where_its_keys_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
