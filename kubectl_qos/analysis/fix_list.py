@@ -72,6 +72,7 @@ class FixList:
     unfixed: tuple[Unfixed, ...]
     snapshot: Snapshot
     states: Mapping[str, NodeState] = field(default_factory=dict)
+    """Nodes that were examined."""
     problems: tuple[str, ...] = ()
     """Why other nodes are unknown."""
     managers: tuple[Manager, ...] = ()
@@ -81,6 +82,7 @@ class FixList:
     """Pods that were evicted, OOMKilled or never admitted."""
     kubelet: KubeletFix | None = None
     absent: tuple[str, ...] = ()
+    """Containers that the template lacks."""
     left_out: int = 0
     """Fixes dropped because they change a container that the template lacks."""
     further: int = 0
@@ -89,6 +91,13 @@ class FixList:
     """Nodes where no limit of the requested pods is near, and other pods die first."""
     refusals: tuple[tuple[int, Finding], ...] = ()
     """Findings that refuse a fix, by its number."""
+
+
+class _Waiting(NamedTuple):
+    """A node to search, and the urgency of its first death, None if unknown or without a death."""
+
+    urgency: Urgency | None
+    node: str
 
 
 def fixes_on_nodes(
@@ -160,22 +169,22 @@ def ended_pods(models: Iterable[NodeModel], scope: Scope) -> tuple[Pod, ...]:
 
 def _waiting(
     snapshot: Snapshot, nodes: Iterable[str], scope: Scope, profiles: ProfileCache, *, by_urgency: bool
-) -> tuple[list[tuple[Urgency | None, str]], list[str]]:
+) -> tuple[list[_Waiting], list[str]]:
     """Return the nodes to search, with the urgency of their first deaths, and why others are unknown.
 
     `by_urgency` sorts them; nodes without a coming death come first, as a search that stops early must still
     report their ended pods.
     """
     if not by_urgency:
-        return [(None, name) for name in nodes], []
-    waiting, problems = list[tuple[Urgency | None, str]](), list[str]()
+        return [_Waiting(None, name) for name in nodes], []
+    waiting, problems = list[_Waiting](), list[str]()
     for name in nodes:
         model = node_model(snapshot, name, profiles)
         try:
-            waiting.append((next_urgency(model, keys_in_scope(model, scope)), name))
+            waiting.append(_Waiting(next_urgency(model, keys_in_scope(model, scope)), name))
         except InputError as error:
             problems.append(str(error))
-    return sorted(waiting, key=lambda node: (node[0] is not None, node[0])), problems
+    return sorted(waiting, key=lambda node: (node.urgency is not None, node.urgency)), problems
 
 
 def _without_rankings(fix: Fix) -> Fix:
@@ -360,16 +369,23 @@ def _is_unexplained(kill: Kill) -> bool:
     return kill.diagnosis.mechanism in {Mechanism.UNKNOWN, Mechanism.KERNEL} and not is_lost
 
 
+class PlannedMove(NamedTuple):
+    """A pod's edits and the plan of its node."""
+
+    plan: PriorityPlan
+    move: Move
+
+
 class MoveRow(NamedTuple):
     """Edits of a pod, or of all pods of a workload, with the plans of their nodes; numbers begin with 1."""
 
     number: int
-    moves: tuple[tuple[PriorityPlan, Move], ...]
+    moves: tuple[PlannedMove, ...]
 
     @property
     def move(self) -> Move:
         """The first move, of the highest priority on its node."""
-        return self.moves[0][1]
+        return self.moves[0].move
 
     @property
     def solves(self) -> list[Inversion]:
@@ -378,7 +394,7 @@ class MoveRow(NamedTuple):
 
     def on_node(self, plan: PriorityPlan) -> list[Move]:
         """Return the moves of pods on a node."""
-        return [move for own, move in self.moves if own is plan]
+        return [planned.move for planned in self.moves if planned.plan is plan]
 
     @property
     def tightest(self) -> tuple[PriorityPlan, int]:
@@ -406,12 +422,12 @@ class PriorityPlans:
     @property
     def rows(self) -> list[MoveRow]:
         """All moves, numbered, highest priority first; moves of a workload share a number."""
-        rows = dict[object, list[tuple[PriorityPlan, Move]]]()
+        rows = dict[object, list[PlannedMove]]()
         for plan in self.plans:
             for move in plan.moves:
-                rows.setdefault(move.workload or id(move), []).append((plan, move))
-        ordered = sorted(rows.values(), key=lambda some: -priority_of(some[0][1].pod))
-        return [MoveRow(number, tuple(some)) for number, some in enumerate(ordered, start=1)]
+                rows.setdefault(move.workload or id(move), []).append(PlannedMove(plan, move))
+        ordered = sorted(rows.values(), key=lambda moves: -priority_of(moves[0].move.pod))
+        return [MoveRow(number, tuple(moves)) for number, moves in enumerate(ordered, start=1)]
 
 
 def plans_of_nodes(snapshot: Snapshot, nodes: Sequence[str], scope: Scope) -> PriorityPlans:

@@ -45,6 +45,7 @@ class Victim(NamedTuple):
     qos: QosClass
     oom_score: int | None
     others: int
+    """Other pods of rank 1."""
     rival: PodKey | None = None
     """Dies instead unless one process of the victim is large enough."""
 
@@ -61,6 +62,7 @@ class NodeRow:
     victim: Victim | None
     """Pod that the kernel kills first."""
     death: NextDeath | None
+    """Nearest death by any killer."""
     bad_conditions: tuple[str, ...] | None
     eviction: int | None
     """Hard threshold of memory.available; None also if there is none."""
@@ -68,11 +70,14 @@ class NodeRow:
     soft_eviction: int | None
     to_soft_eviction: int | None
     configured: bool
+    """Whether the kubelet's configuration is known."""
     windows: bool = False
     psi: PsiData = NO_PSI
     """Pressure of memory, `some`."""
     whole: int | None = None
+    """Usage of the whole node."""
     own: int | None = None
+    """Usage outside pods."""
     is_bound: bool = False
     """Whether the distances to eviction are upper bounds."""
 
@@ -276,7 +281,9 @@ class GroupRow(Generic[KeyT]):
     pods: int
     classes: tuple[tuple[QosClass, int], ...]
     worst: PodRow
+    """First pod in kill order."""
     victims: int
+    """Next victims of their nodes."""
     at_risk: int
     memory: int | None
     request: int | None
@@ -371,8 +378,11 @@ class ClusterRow:
     nodes: int | None = None
     ready: int | None = None
     worst: NodeRow | None = None
+    """First node with a bad condition, else the fullest."""
     next_death_node: NodeRow | None = None
+    """Node of the nearest death."""
     kills: int | None = None
+    """Kills of the last day."""
     taken: datetime | None = None
     error: QosError | None = None
     """Why the data is not newer."""

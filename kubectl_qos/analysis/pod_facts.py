@@ -41,13 +41,16 @@ class PodFacts(msgspec.Struct, frozen=True):
     """All pods of `nodes`."""
     nodes: Sequence[str]
     replicas: Sequence[PodRow]
+    """Rows of a workload's pods, or of the pod."""
     usage: PodUsage | None
     pressure: Mapping[str, Pressure]
     """Known memory pressure of `pod` and `node`."""
     tmpfs: Mapping[str, int]
+    """Bytes in memory-backed volumes."""
     resize: Effects | None
     """Effects still pending from an unfinished resize."""
     events: Mapping[str, Mapping[str, int]]
+    """Counts of memory.events by container."""
     score: ScoreParts | None
     state: NodeState | None
     """State of its node, None if that is unknown."""

@@ -76,6 +76,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     """Lower bound of the score without usage; orders rows."""
     ended: bool
     memory: int | None
+    """Working set."""
     rss: int | None
     swap: int | None
     request: int | None
@@ -90,6 +91,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     eviction_rank: int | None = None
     """None also for critical pods."""
     desired: tuple[int | None, int | None] = (None, None)
+    """Request and limit of the spec during a resize."""
     worst: str = ""
     """Container that decides the rank and is killed."""
     frees: int | None = None

@@ -16,6 +16,7 @@ from kubectl_qos.k8s.usage import NO_HISTORY, ContainerKey, History, PodKey, Pod
 from kubectl_qos.qos.qos_class import QosClass, qos_class
 
 MOST: Final = 32
+"""Samples kept per pod."""
 WINDOW_SECONDS: Final = 1800
 """Time in seconds over which growth is measured."""
 STEADY: Final = 0.02

@@ -27,6 +27,7 @@ class Words(NamedTuple):
     first: Mapping[str, str] = MappingProxyType({})
     """Whom a daemon takes first, by the variant of its order."""
     dies: str = "dies"
+    """What happens to its victim."""
 
 
 OWN_LIMIT: Final = "own limit"

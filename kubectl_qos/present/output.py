@@ -161,6 +161,7 @@ class Column(msgspec.Struct, Generic[RowT], frozen=True):
     width: int
     """What the UI reserves at least, in cells."""
     cell: Callable[[RowT, datetime], str]
+    """What people read."""
     value: Callable[[RowT], Any]
     """What JSON and CSV have."""
     sort_key: Callable[[RowT], Any]
@@ -168,6 +169,7 @@ class Column(msgspec.Struct, Generic[RowT], frozen=True):
     help: str
     type: ColumnType = WORDS
     choices: tuple[str, ...] = ()
+    """The only possible words."""
     names: tuple[str, ...] = ()
     """Other names in flags and filters."""
     wide: int = 0

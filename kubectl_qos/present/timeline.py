@@ -37,6 +37,7 @@ class Span(NamedTuple):
     style: str = ""
     """A token of the UI: `mine` is the pod asked about, `danger` the next death of a node in danger."""
     victim: PodKey | None = None
+    """The pod that it is about."""
 
 
 Line = tuple[Span, ...]
