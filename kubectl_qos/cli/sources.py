@@ -396,10 +396,9 @@ def _parse_overrides(options: SourceOptions) -> NodeOverrides:
     """Return the facts about nodes in the flags. Raises UsageError."""
     from kubectl_qos.k8s.snapshot import NodeOverrides
 
-    overrides = NodeOverrides(settings=parse_settings(options))
-    if options.node_memory is None:
-        return overrides
-    return overrides._replace(memory_bytes=parse_size(options.node_memory, "--node-memory", "16Gi"))
+    size = options.node_memory
+    memory_bytes = parse_size(size, "--node-memory", "16Gi") if size is not None else None
+    return NodeOverrides(memory_bytes, parse_settings(options))
 
 
 def parse_size(text: str, flag: str, example: str) -> int:

@@ -104,7 +104,7 @@ class Usage(NamedTuple):
 NO_USAGE: Final = Usage({})
 
 
-class NodeOverrides(NamedTuple):
+class NodeOverrides(msgspec.Struct, frozen=True):
     """Given facts about nodes: the memory of unknown ones, and settings of all."""
 
     memory_bytes: int | None = None
