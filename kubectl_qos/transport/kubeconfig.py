@@ -387,14 +387,23 @@ _Cluster = TypedDict(
 )
 
 
+class _Variable(TypedDict, total=False):
+    name: _Text
+    value: _Text
+
+
 class _Exec(TypedDict, total=False):
     command: _Text
     args: _Texts
-    env: list[dict[str, _Text] | None] | None
+    env: list[_Variable | None] | None
     apiVersion: _Text
     installHint: _Text
     interactiveMode: _Text
     provideClusterInfo: _Flag
+
+
+class _AuthProvider(TypedDict, total=False):
+    name: _Text
 
 
 _User = TypedDict(
@@ -412,7 +421,7 @@ _User = TypedDict(
         "as-uid": _Text,
         "as-groups": _Texts,
         "as-user-extra": dict[str, _Texts] | None,
-        "auth-provider": dict[str, Any] | None,
+        "auth-provider": _AuthProvider | None,
         "exec": _Exec | None,
     },
     total=False,
@@ -425,10 +434,18 @@ class _Context(TypedDict, total=False):
     namespace: _Text
 
 
-class _Named(TypedDict, total=False):
+class _NamedCluster(TypedDict, total=False):
     name: _Text
     cluster: _Cluster | None
+
+
+class _NamedUser(TypedDict, total=False):
+    name: _Text
     user: _User | None
+
+
+class _NamedContext(TypedDict, total=False):
+    name: _Text
     context: _Context | None
 
 
@@ -437,9 +454,9 @@ _Config = TypedDict(
     {
         "kind": _Text,
         "apiVersion": _Text,
-        "clusters": list[_Named | None] | None,
-        "users": list[_Named | None] | None,
-        "contexts": list[_Named | None] | None,
+        "clusters": list[_NamedCluster | None] | None,
+        "users": list[_NamedUser | None] | None,
+        "contexts": list[_NamedContext | None] | None,
         "current-context": _Text,
     },
     total=False,

@@ -144,6 +144,9 @@ BROKEN = {
         "users[1].user.as-user-extra[...] must be a list, not a string"
     ),
     "users: [{user: {exec: {args: [true]}}}]": "users[0].user.exec.args[0] must be a string, not a boolean",
+    "users: [{user: {auth-provider: {name: [], config: 7}}}]": (
+        "users[0].user.auth-provider.name must be a string, not a list"
+    ),
     "clusters: [{cluster: {insecure-skip-tls-verify: 'true'}}]": (
         "clusters[0].cluster.insecure-skip-tls-verify must be a boolean, not a string"
     ),
@@ -155,6 +158,17 @@ BROKEN = {
 def test_a_broken_file(tmp_path: Path, text: str) -> None:
     path = with_text(tmp_path / "config", text)
     assert str(refused(path)) == f'error loading config file "{path}": {BROKEN[text]}'
+
+
+def test_keys_that_belong_elsewhere_may_have_any_type(tmp_path: Path) -> None:
+    """As for kubectl, which ignores them."""
+    config = kubeconfig(SERVER, user={"exec": {"command": "x", "env": [{"name": "A", "of": [7]}]}})
+    config["clusters"][0] |= {"user": "me", "context": ["a"]}
+    config["users"][0] |= {"cluster": SERVER, "context": 7}
+    config["contexts"][0] |= {"cluster": "test-cluster", "user": ["me"]}
+    path = write(tmp_path / "config", config)
+    assert target(path).cluster == {"server": SERVER}
+    assert target(path).user["exec"]["env"][0]["name"] == "A"
 
 
 @pytest.mark.parametrize("data", ["!!", "YWJjZA", "YWJj_-_-", "é"])
