@@ -59,9 +59,14 @@ class Branch:
 Span: TypeAlias = Leaf | Branch
 
 
-def _spans(text: str) -> Span | None:
+_NOT_YAML: Final = re.compile(r"\\.|[^\n\r -~]")
+"""What YAML may refuse in JSON: escapes such as those of surrogates, tabs, control characters."""
+
+
+def _spans(text: str, *, is_json: bool) -> Span | None:
     import yaml
 
+    readable = _NOT_YAML.sub(lambda match: " " * len(match[0]), text) if is_json else text
     open_branches: list[tuple[Branch, list[Leaf | None]]] = []
     root: Span | None = None
 
@@ -79,14 +84,16 @@ def _spans(text: str) -> Span | None:
             branch.entries.append((keys[-1], span))
 
     event: Any
-    for event in yaml.parse(text, Loader=yaml_loader()):
+    for event in yaml.parse(readable, Loader=yaml_loader()):
         start, end = event.start_mark.index, event.end_mark.index
         properties = _PROPERTIES.match(text, start, end)
         value_start = properties.end() if properties is not None else start
         if isinstance(event, yaml.ScalarEvent):
             style = event.style or ""
             quote = style if style in _QUOTES else ""
-            add(Leaf(value_start, end, event.value, quote, block=style in _BLOCKS))
+            is_whole = text.startswith(readable[start:end], start)
+            value = event.value if is_whole else json.loads(text[start:end])
+            add(Leaf(value_start, end, value, quote, block=style in _BLOCKS))
         elif isinstance(event, yaml.AliasEvent):
             add(Leaf(start, end, alias=True))
         elif isinstance(event, yaml.CollectionStartEvent):
@@ -135,8 +142,7 @@ def patch_document(content: bytes, document: FileDocument, wanted: Any) -> bytes
             end = document.begin + len(document.text.encode())
             return content[: document.begin] + text.encode() + content[end:]
         try:
-            # JSON is YAML, but for tabs, of which none is in a text.
-            spans = _spans(text.replace("\t", " ") if document.is_json else text)
+            spans = _spans(text, is_json=document.is_json)
             before, text = text, _TextChange(text, document.is_json).change(spans, value, wanted)
             if text == before:
                 break

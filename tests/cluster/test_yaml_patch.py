@@ -208,6 +208,16 @@ def test_json_keeps_its_indentation(indent: int | str | None, resources: dict[st
         assert changed(text, wanted) == json.dumps(wanted, indent=indent, ensure_ascii=False) + "\n"
 
 
+@pytest.mark.parametrize("odd", ["\\ud83d\\ude00", "\\\\ud83d", '\\"', "\x7f", "\x85", "\uffff", "\u2028"])
+def test_json_may_have_what_yaml_refuses(odd: str) -> None:
+    text = """{"spec": {"containers": [{
+\t"name": "a",
+\t"x%s": "%s",
+\t"resources": {"limits": {"x%s": 1}}}]}}""".replace("%s", odd)
+    limits = {json.loads(f'"x{odd}"'): 2}
+    assert changed(text, with_resources(text, {"limits": limits})) == text.replace(": 1", ": 2")
+
+
 def test_compact_json_stays_compact() -> None:
     text = '{"spec":{"containers":[{"name":"a","resources":{"limits":{"memory":"1Gi"}}}]}}'
     wanted = with_resources(text, {"limits": {"memory": "2Gi", "cpu": "1"}, "requests": {"cpu": "1"}})
