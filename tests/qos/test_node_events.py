@@ -1,5 +1,6 @@
 """Kills of which only events are left: of a node, or by controllers about a pod."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -129,8 +130,9 @@ def test_a_controller_says_that_the_kernel_killed_in_a_pod(reason: str, message:
     what = {"reason": reason, "message": message, "lastTimestamp": AT}
     involved = {"kind": "Pod", "name": "web-0", "namespace": "batch", "uid": "uid-web-0"}
     event = convert({"involvedObject": involved, **what}, Event)
-    for pods in ((), (pod("web-0"),)):
-        (kill,) = kills_of(event, pods=pods)
+    of_node = [node_event(reason, f"{message}id-web-0")] if "node:" in message else []
+    for said, pods in product((event, *of_node), ((), (pod("web-0"),))):
+        (kill,) = kills_of(said, pods=pods)
         assert (kill.pod, kill.container, kill.time) == ("web-0", container, AT)
         assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (Mechanism.KERNEL, Confidence.LIKELY)
         assert f"event {reason} of Pod/web-0: {message}" in text_of(kill)

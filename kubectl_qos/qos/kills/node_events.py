@@ -27,6 +27,8 @@ SERVICES: Final = frozenset(
     {"containerd", "crio", "dockerd", "k3s-agent", "k3s-server", "kubelet", "kubelite", "systemd-journal"}
 )
 """Processes that run on the node itself."""
+_OF_POD: Final = re.compile(r"\bpod:(\S+) namespace:(\S+)(?: uuid:(\S+))?")
+"""How the node-problem-detector of Alibaba Cloud (ACK) names the pod of an event of its node."""
 _LONGEST_NAME: Final = 15
 """Maximum length of a process name; longer names are truncated."""
 
@@ -34,9 +36,10 @@ _LONGEST_NAME: Final = 15
 def without_second_hand(events: Iterable[Event]) -> tuple[Event, ...]:
     """Drop a kubelet's SystemOOM about a process whose kill another event has in the kernel's own words.
 
-    A kubelet that does not know the words of a newer kernel takes a kill at a limit for one of the node.
+    A kubelet that does not know the words of a newer kernel takes a kill at a limit for one of the node. An
+    event of a node that names a pod becomes one of the pod.
     """
-    events = tuple(events)
+    events = tuple(map(_of_pod, events))
     kernels = {_node_and_pid(event, _OF_KERNEL) for event in events if event.reason in OOM_KILLING}
     kernels -= {None}
     return tuple(
@@ -44,6 +47,14 @@ def without_second_hand(events: Iterable[Event]) -> tuple[Event, ...]:
         for event in events
         if event.reason != "SystemOOM" or _node_and_pid(event, _VICTIM) not in kernels
     )
+
+
+def _of_pod(event: Event) -> Event:
+    match = _OF_POD.search(event.message) if event.reason in OOM_KILLING and event.is_of_node else None
+    if match is None:
+        return event
+    pod = {"kind": "Pod", "name": match[1], "namespace": match[2], "uid": match[3] or ""}
+    return structs.replace(event, involved_object=structs.replace(event.involved_object, **pod))
 
 
 def _node_and_pid(event: Event, form: re.Pattern[str]) -> tuple[str, str] | None:
