@@ -52,7 +52,10 @@ _WORDS: Final = (
 _ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d{1,10} +\d")
 _UNFILTERED: Final = re.compile(r" *(?:Call Trace:|Hardware name: |R\w\w: |</?TASK>)")
 """Lines that nobody searches a log for."""
-_MARKS: Final = ("invoked oom-killer", "memory: usage", "oom-kill:", "illed process", "oom_reaper: ")
+_MARKS: Final = (
+    *("invoked oom-killer", "memory: usage", "oom-kill:", "memory: Kill process"),
+    *("illed process", "oom_reaper: "),
+)
 """In the order in which a kernel writes them."""
 _FOREIGN: Final = re.compile(r" [\w@.-]{1,64}\[\d{1,10}\]: ", re.ASCII)
 """A line of another program, whose rest a terminal may have broken off."""
@@ -484,8 +487,8 @@ _OTHER_FORMATS: Final = (
     ),
     (
         re.compile(r".*(?i:eviction[_ ]manager)"),
-        "a log of the kubelet, whose evictions are in the statuses and events of pods as well",
-        "kubectl get pods,events -A -o json > FILE, and kubectl qos kills -f FILE",
+        "a log of the kubelet, which has evictions",
+        "give it with -f; kubectl get pods,events -A -o json > FILE says more",
     ),
     (
         re.compile(f".*(?:{'|'.join(sign for killer in KILLERS for sign in killer.log.signs)})"),

@@ -275,7 +275,8 @@ def _of_this_name(name: str, *, is_of_sandbox: bool) -> Iterator[str]:
         )
     if RUNTIME_INIT.match(name) is not None:
         yield (
-            f"{escape(name)} is the container runtime, starting a container or a command in one (exec, probe)"
+            f"{escape(name)} is the container runtime, starting a container, which then does not start, or a"
+            " command in one (exec, probe)"
         )
 
 

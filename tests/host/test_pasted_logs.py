@@ -685,6 +685,16 @@ def test_a_report_that_begins_behind_the_end_of_another_is_not_the_newest_line_f
     assert [killed.pid for killed in kill.report.victims] == [4711]
 
 
+def test_a_later_line_of_another_program_with_an_earlier_time_turns_no_log_around() -> None:
+    old = (
+        OLD_KILLED.replace("Memory cgroup out", "Out"),
+        "Killed process 4711 (leaky) total-vm:2kB, anon-rss:1kB",
+    )
+    lines = [f"Nov 20 12:00:08 n1 kernel: {message}" for message in old]
+    kill = kill_of([*lines, "Nov 20 12:00:07 n1 systemd[1]: leaky.service: Main process exited, code=killed"])
+    assert kill.diagnosis.mechanism == "node"
+
+
 def test_a_row_of_another_table() -> None:
     other = "[   1500]     0  1500    60000     4000     3500      500         0   300000      200    -999 x"
     for place in (11, 12):
@@ -1004,7 +1014,10 @@ def test_what_the_name_of_a_victim_shows() -> None:
     swapoff = text_of(kill_of([line.replace("leaky", "swapoff") for line in LINES]))
     assert "swapoff is always killed first, as it fills the memory with what is in swap" in swapoff
     runtime = text_of(kill_of([line.replace("leaky", "runc:[2:INIT]") for line in LINES]))
-    assert "runc:[2:INIT] is the container runtime, starting a container or a command in one" in runtime
+    assert (
+        "runc:[2:INIT] is the container runtime, starting a container, which then does not start" in runtime
+    )
+    assert "kept running" not in runtime
     sandbox = OLD_KILLED.replace("leaky", "pause")
     for lines in ([sandbox], [sandbox, "Killed process 4711 (pause) total-vm:9kB, anon-rss:4kB"]):
         text = text_of(kill_of(lines))

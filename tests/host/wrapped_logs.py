@@ -322,7 +322,7 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     ),
     "evictions of a kubelet": (
         b'I1120 21:22:40.43 7 eviction_manager.go:405] "Eviction manager: pods ranked" pods=["a/b"]\n',
-        "a log of the kubelet, whose evictions are in the statuses and events of pods as well",
+        "a log of the kubelet, which has evictions",
     ),
     "the journal of a unit": (
         b"Nov 20 21:22:40 node1 kubelet[77]: Out of memory: Killed process 7 (x) total-vm:1kB\n",
