@@ -18,6 +18,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import NODE_MEMORY_REASONS
 from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER, UNKNOWN_EXIT
 from kubectl_qos.k8s.quantity import Quantity
+from kubectl_qos.qos.kills.evidence import REFUSED
 from kubectl_qos.qos.restart import oom_at_start
 from kubectl_qos.yaml_loader import read_yaml
 
@@ -47,8 +48,14 @@ _LEFT_OUT: Final = re.compile(
 _COMMAND: Final = re.compile(
     r"\bdescribe (?P<kind>po|no)(?:d|de)?s?[ /](?:-\S+ (?:[\w.-]+ )?)*(?P<name>[a-z0-9][\w.-]*+)(?!=)"
 )
-_OLD_WORDS: Final = (("Last Termination State:", "Last State:"), ("OOM Killed", "OOMKilled"))
-"""Of kubectl and the kubelet before 1.2, and of the documentation."""
+_OTHER_WORDS: Final = (
+    (re.compile("Last Termination State:"), "Last State:"),
+    (re.compile("OOM Killed"), "OOMKilled"),
+    (re.compile(r"\bcontainer_(?=(?:reason|message)\b)"), ""),
+    (re.compile(r"\bcontainer_name\b"), "io.kubernetes.container.name"),
+    (re.compile(r"\bcontainer oom (?=[\da-f]{64}\b)"), "OOMKilled: true, id: "),
+)
+"""Of kubectl and the kubelet before 1.2, the documentation, Airflow and `docker events`."""
 _FLUSH_LEFT: Final = re.compile(r"^(?=(?:Type|----|Normal|Warning) +\S)", re.MULTILINE)
 """The rows of events that have lost their indent."""
 _ONE_SPACE: Final = re.compile(
@@ -61,7 +68,7 @@ _TOP_ONE_SPACE: Final = re.compile(
 """The same of kubectl top."""
 _END_WORD: Final = re.compile(r"\b(?:[eE]xitCode|Evicted|Preempting|OutOfmemory)\b")
 _OF_RUNTIME: Final = re.compile(
-    r'\bio\.kubernetes\.(container\.name|pod\.\w{3,9})"?: ?"?([^"\s,]{1,253})'
+    r'\bio\.kubernetes\.(container\.name|pod\.\w{3,9})"?[:=] ?"?([^"\s,)]{1,253})'
     r'|\b([iI]d)"?: ?"?([\da-f]{64})\b'
 )
 """What `crictl inspect` and `docker inspect` say of a container's pod and of its ID, in JSON or YAML."""
@@ -73,7 +80,7 @@ _SECOND_LINE: Final = re.compile(r"(?<=or sacrifice child)\n *(?=Killed process 
 _LOW: Final = re.compile(
     r"The node was low on resource: [\w-]+\.(?: Threshold quantity: \S+, available: \S+\.)?"
     r"(?: Container \S+ was using \S+, "
-    r"(?:which exceeds its request of \S+\.|request is \S+, has larger consumption of [\w-]+\.))*"
+    r"(?:which exceeds its request of \d[\w.]*|request is \S+, has larger consumption of [\w-]+\.?))*"
 )
 """What a kubelet says of a pod that it evicts: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
 _LOGGED: Final = re.compile(
@@ -82,6 +89,7 @@ _LOGGED: Final = re.compile(
 """The lines of a kubelet's log about an eviction: eviction_manager.go (synchronize, waitForPodsCleanup)."""
 _SAID: Final = (
     ("Evicted", _LOW),
+    ("Evicted", re.compile(r"The node had condition: \[\w+\]")),
     ("Preempting", re.compile("Preempted in order to admit critical pod")),
     ("OutOfmemory", re.compile(r"Node didn't have enough resource: memory(?:, \w+: \d+)*")),
 )
@@ -115,7 +123,7 @@ _TITLES: Final = (
     {"NAME", "MEMORY(BYTES)"},
 )
 """The headings of events, conditions, the pods of a node, of any pods, and of kubectl top."""
-_LISTED: Final = frozenset({"OOMKilled", "Init:OOMKilled", "Evicted", "OutOfmemory"})
+_LISTED: Final = re.compile(rf"(?:Init:)?OOMKilled|Evicted|Preempting|{REFUSED}")
 _OF_POD: Final = frozenset({"Containers", "Init Containers", "State", "Last State", "Node"})
 _OBJECT: Final = "Object"
 """Stands for the kind of what a text describes without any field of a pod or a node."""
@@ -164,8 +172,8 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
     text = "\n".join(line.rstrip() for line in _LEFT_OUT.sub("", whole).expandtabs().splitlines())
     text = _ONE_SPACE.sub(lambda row: "  ".join(filter(None, row.groups())), _FLUSH_LEFT.sub("  ", text))
     text = _TOP_ONE_SPACE.sub(lambda row: row[0].replace(" ", "  "), text)
-    for old, new in _OLD_WORDS:
-        text = text.replace(old, new)
+    for form, words in _OTHER_WORDS:
+        text = form.sub(words, text)
     return (_printed(whole, text) if _TEXT.search(text) is not None else []) or _alone(text)
 
 
@@ -228,7 +236,7 @@ def _evicted_alone(text: str) -> Iterator[dict[str, Any]]:
     """Yield the pods of a text that has only what their kubelet said as it evicted them."""
     metadata = {"name": _UNKNOWN_NAME, **dict(_NAMED.findall(text)[::-1])}
     for resource, namespace, name in _LOGGED.findall(text):
-        yield _evicted({"namespace": namespace, "name": name}, f"The node was low on resource: {resource}.")
+        yield _evicted({"namespace": namespace, "name": name}, f"low on resource: {resource}")
     said = dict.fromkeys((why, match[0]) for why, form in _SAID for match in form.finditer(text))
     for reason, message in said:
         yield _evicted(metadata, message, reason)
@@ -261,7 +269,7 @@ def _end(text: str) -> dict[str, Any] | None:
         (re.sub("^exit.*", "exitcode", name.lower()), value.strip("."))
         for name, value in _END_FIELD.findall(text)[::-1]
     )
-    fields = {name: value for name, value in pairs if value != "null"}
+    fields = {name: value for name, value in pairs if value not in {"null", "None"}}
     code, reason = _number(fields.get("exitcode", "")), fields.get("reason", "Error")
     reason = "OOMKilled" if fields.get("oomkilled") in _COUNTED else reason
     if code is None and reason != "OOMKilled":
@@ -288,7 +296,7 @@ def _objects(
         yield _described_event(fields)
         return
     rows = [*_rows(fields["Events"].lines if {"Name", "Events"} & fields.keys() else fields.lines)]
-    listed = [row for row in rows if row.get("STATUS") in _LISTED and "READY" in row]
+    listed = [row for row in rows if _LISTED.fullmatch(row.get("STATUS", "")) and "READY" in row]
     listed = [row for row in listed if row.get("NAME", "") not in described]
     only = listed[0] if len(listed) == 1 else {}
     own = next((row for row in listed if row["NAME"] == name), only)

@@ -101,7 +101,7 @@ def _excess(details: Details) -> str:
     priority = f" ({escape(str(details['priority']))})" if details["priority"] is not None else ""
     order = f"pods above their requests are evicted first, whatever their size, then by priority{priority}"
     if above is None:
-        return f"{order}; kubelets before 1.13 do not say what it used"
+        return f"{order}; what it used is not said here (kubelets before 1.13 never say it)"
     if not above:
         return f"none of its containers was above its request: {order}"
     users = [(f"container {escape(name)}", *sizes, "") for name, sizes in above.items()]

@@ -382,8 +382,12 @@ DESCRIBED: Final = "Name:   web-0\nStatus:  Failed\nReason:  Evicted\nMessage: "
         ('involvedObject: {\nname: "web-0",\napiVersion: "v1",\n},\nmessage: "' + EXCESS + ' ",', "web-0"),
         (DESCRIBED + broken("requ"), "web-0"),
         (DESCRIBED + broken("request "), "web-0"),
+        (re.sub(r", request is.*", ", which exceeds its request of 128Mi", EXCESS), "<unknown>"),
     ],
-    ids=["alone", "of yq", "of a status", "of an event", "broken in a word", "broken between words"],
+    ids=[
+        *("alone", "of yq", "of a status", "of an event", "broken in a word", "broken between words"),
+        "without its full stop",
+    ],
 )
 def test_what_the_kubelet_says_of_an_eviction_is_enough(text: str, name: str) -> None:
     (kill,) = kills(text)
@@ -548,8 +552,12 @@ def test_what_is_left_of_what_a_runtime_says() -> None:
             "NAME        READY   STATUS       RESTARTS  AGE\n<unknown>   0/1     OutOfmemory  0         7s",
             Mechanism.REJECTION,
         ),
+        ("web  Evicted  n1  Pod The node had condition: [DiskPressure].", Mechanism.REJECTION),
     ],
-    ids=["of Spark", "of docker", "a refusal", "the status of a refusal", "a refusal in a list"],
+    ids=[
+        *("of Spark", "of docker", "a refusal", "the status of a refusal", "a refusal in a list"),
+        "a refusal under pressure",
+    ],
 )
 def test_what_a_kubelet_or_a_runtime_said_alone(text: str, mechanism: Mechanism) -> None:
     (kill,) = kills(text)
@@ -573,8 +581,20 @@ def test_what_a_kubelet_or_a_runtime_said_alone(text: str, mechanism: Mechanism)
         ),
         ("app_1 exited with code 137", ("", "<unknown>"), "Error"),
         ("3f9a   app:1   Exited (137) 5 minutes ago   app_1", ("", "<unknown>"), "Error"),
+        (
+            "Task t1 failed in pod shop/t1-9. reason: None, container_name: base, container_reason: OOMKilled,"
+            " exit_code: 137",
+            ("shop", "t1-9"),
+            "OOMKilled",
+        ),
+        (
+            f"container oom {'7f' * 32} (image=a:1, io.kubernetes.pod.name=t1, io.kubernetes.pod.namespace=shop)\n"
+            f"container die {'7f' * 32} (exitCode=137, image=a:1)",
+            ("shop", "t1"),
+            "OOMKilled",
+        ),
     ],
-    ids=["a sentence", "Python", "docker compose", "docker ps"],
+    ids=["a sentence", "Python", "docker compose", "docker ps", "Airflow", "docker events"],
 )
 def test_an_end_in_the_words_of_other_programs(text: str, where: tuple[str, str], how: str) -> None:
     (kill,) = kills(text)
@@ -631,6 +651,7 @@ def test_a_kubelet_logs_an_eviction() -> None:
     )
     (kill,) = kills("\n".join(lines))
     assert (kill.namespace, kill.pod, kill.diagnosis.mechanism) == ("db", "pg-0", "kubelet eviction")
+    assert "what it used is not said here" in " ".join(" ".join(detail_lines(kill)).split())
 
 
 def test_usage_whose_columns_are_one_space_apart() -> None:
@@ -846,6 +867,19 @@ def test_a_list_of_pods(prefix: str) -> None:
         assert len({kill.pod for kill in both}) == len(both) == 3
     one_space = (re.sub(" +", " ", line) for line in lines)
     assert [kill.pod for kill in kills("\n".join(one_space))] == [kill.pod for kill in killed]
+
+
+def test_a_list_of_pods_that_their_kubelet_refused_or_ended() -> None:
+    reasons = ("Preempting", "OutOfcpu", "UnexpectedAdmissionError", "TopologyAffinityError", "Unknown")
+    rows = "\n".join(f"{reason.lower()}   0/1   {reason}   0   3h" for reason in reasons)
+    assert {
+        kill.pod: kill.diagnosis.mechanism for kill in kills(f"NAME  READY  STATUS  RESTARTS  AGE\n{rows}")
+    } == {
+        "preempting": Mechanism.PREEMPTION,
+        **dict.fromkeys(
+            ("outofcpu", "unexpectedadmissionerror", "topologyaffinityerror"), Mechanism.REJECTION
+        ),
+    }
 
 
 def test_a_reason_without_its_exit_code() -> None:

@@ -426,7 +426,7 @@ BY = "by the working set, which includes page cache in use"
         (STORAGE_LIMIT, "", ("held more than its ephemeral-storage limits together, 1Gi", FULL)),
         (CONTAINER_LIMIT, "", ("container app wrote more than its ephemeral-storage limit of 2Gi", FULL)),
         (EVICTED, "", (f"none of its containers was above its request: {ORDER}",)),
-        (OLD_MEMORY, "", (f"{ORDER}; kubelets before 1.13 do not say what it used",)),
+        (OLD_MEMORY, "", (f"{ORDER}; what it used is not said here (kubelets before 1.13 never say it)",)),
         (
             PIDS + USED.format("a", 900, 0),
             "",

@@ -31,7 +31,7 @@ from kubectl_qos.k8s.objects import (
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.cgroup.names import PathLevel, container_of_unit, path_level, pod_cgroup
 from kubectl_qos.qos.killers import BY_ID, BY_RANK, EVICTING, Killer, Mechanism
-from kubectl_qos.qos.kills.report import AT_LEVEL, Constraint, OomReport, seconds_between
+from kubectl_qos.qos.kills.report import RUNTIME_INIT, AT_LEVEL, Constraint, OomReport, seconds_between
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import FIRST_PROCESS_GONE, OOM_AT_START, oom_at_start
@@ -207,7 +207,7 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
     if report.group_kill:
         is_own = report.group_kill == report.cgroup
         yield Evidence(Fact.GROUP, {"path": report.group_kill, "is_own": is_own})
-    elif report.is_of_sandbox:
+    elif report.is_of_sandbox or (victim is not None and RUNTIME_INIT.match(victim.comm)):
         pass
     elif report.is_alone and may_be_in_container:
         older = report.oldest if pod_cgroup(report.oom_memcg) is not None else None
@@ -245,8 +245,11 @@ _REFUSALS: Final = {
     Fact.REFUSED_BY_REQUESTS: re.compile(r"didn't have enough resource: (?!pods)"),
 }
 """Why a kubelet refuses a pod: eviction_manager.go Admit, and lifecycle/predicate.go for its requests."""
-_OUT_OF: Final = "OutOf"
-"""How the reasons of refused pods begin: pkg/kubelet/lifecycle/predicate.go, as OutOfmemory."""
+REFUSED: Final = r"OutOf[\w./-]+|\w+(?:Admission|Affinity|Alignment)Error"
+"""Reasons of refused pods: pkg/kubelet/lifecycle/predicate.go (OutOfmemory), lifecycle/handlers.go, and the
+managers of CPUs, memory and devices in pkg/kubelet/cm.
+"""
+_REFUSED: Final = re.compile(REFUSED)
 _CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
 _SHUTDOWN: Final = re.compile(r"imminent node shutdown|^Node is shutting")
 MESSAGE_PATTERNS: Final = (
@@ -300,7 +303,7 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
     kubelet_events = [event for event in events if is_end(event)]
     evidence, messages, times = [], [], [event.last for event in kubelet_events]
     has_ended = status.reason in {EVICTED, PREEMPTING}
-    is_refused = status.reason.startswith(_OUT_OF) or _REJECTED.search(status.message) is not None
+    is_refused = bool(_REFUSED.fullmatch(status.reason) or _REJECTED.search(status.message))
     if has_ended or is_refused or _SHUTDOWN.search(status.message):
         evidence.append(Evidence(Fact.POD_ENDED, {"reason": status.reason, "message": status.message}))
         messages.append(status.message)
@@ -338,7 +341,7 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
 
 def is_end(event: Event) -> bool:
     """Return whether a kubelet says in an event that it ended a pod, or refused it."""
-    return event.reason in {EVICTED, PREEMPTING} or event.reason.startswith(_OUT_OF)
+    return event.reason in {EVICTED, PREEMPTING} or _REFUSED.fullmatch(event.reason) is not None
 
 
 def stop_of_pod(pod: Pod) -> Evidence | None:
@@ -369,13 +372,13 @@ def _kubelet_mechanism(
         return Mechanism(EVICTING.id) if resource == MEMORY else Mechanism.OTHER_EVICTION
     if own is not None:
         return Mechanism.VOLUME_LIMIT if own["volume"] else Mechanism.STORAGE_LIMIT
-    if pod.status.reason.startswith(_OUT_OF) or any(map(_REJECTED.search, messages)):
+    if _REFUSED.fullmatch(pod.status.reason) or any(map(_REJECTED.search, messages)):
         return Mechanism.REJECTION
     return Mechanism.UNKNOWN_EVICTION if pod.status.reason == EVICTED and not any(messages) else None
 
 
 def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -> Evidence:
-    """Return the containers' usage above requests, None if a kubelet before 1.13 does not say so.
+    """Return the containers' usage above requests, None if no whole message of a kubelet since 1.13 is known.
 
     Nothing requests inodes and process IDs.
     """
@@ -388,7 +391,8 @@ def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -
         priority = f"of PriorityClass {pod.spec.priority_class_name}"
     elif priority is None and pod.containers:
         priority = 0  # It stays unknown for a pod that only events name.
-    usage, is_all = above or (None if is_old else {}), bool(of_pod or (names and names <= above.keys()))
+    is_said = not is_old and any("node was low" in message for message in messages)
+    usage, is_all = above or ({} if is_said else None), bool(of_pod or (names and names <= above.keys()))
     details = {"resource": resource, "above": usage, "is_all": is_all, "priority": priority}
     return Evidence(Fact.EXCESS, details)
 
