@@ -356,7 +356,8 @@ def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
             if len(values) < len(names):
                 names = [name for name in names if name not in _MAY_BE_EMPTY]
             if len(values) == len(names):
-                yield dict(zip(names, values, strict=True))
+                row = dict(zip(names, values, strict=True))
+                yield row | {"NAME": row["NAME"].removeprefix("pod/")} if "NAME" in row else row
         elif not titles:
             yield from _row_without_titles(line.strip())
 

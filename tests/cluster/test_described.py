@@ -566,6 +566,16 @@ def test_what_a_kubelet_or_a_runtime_said_alone(text: str, mechanism: Mechanism)
     assert kill.reason in {"", "CannotStartContainerError"}
 
 
+AIRFLOW: Final = (
+    "Task t1 failed in pod shop/t1-9. reason: None, container_name: base, container_reason: OOMKilled,"
+    " exit_code: 137"
+)
+DOCKER_EVENTS: Final = (
+    f"container oom {'7f' * 32} (io.kubernetes.pod.name=t1, io.kubernetes.pod.namespace=shop)\n"
+    f"container die {'7f' * 32} (exitCode=137, image=a:1)"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "where", "how"),
     [
@@ -581,18 +591,8 @@ def test_what_a_kubelet_or_a_runtime_said_alone(text: str, mechanism: Mechanism)
         ),
         ("app_1 exited with code 137", ("", "<unknown>"), "Error"),
         ("3f9a   app:1   Exited (137) 5 minutes ago   app_1", ("", "<unknown>"), "Error"),
-        (
-            "Task t1 failed in pod shop/t1-9. reason: None, container_name: base, container_reason: OOMKilled,"
-            " exit_code: 137",
-            ("shop", "t1-9"),
-            "OOMKilled",
-        ),
-        (
-            f"container oom {'7f' * 32} (image=a:1, io.kubernetes.pod.name=t1, io.kubernetes.pod.namespace=shop)\n"
-            f"container die {'7f' * 32} (exitCode=137, image=a:1)",
-            ("shop", "t1"),
-            "OOMKilled",
-        ),
+        (AIRFLOW, ("shop", "t1-9"), "OOMKilled"),
+        (DOCKER_EVENTS, ("shop", "t1"), "OOMKilled"),
     ],
     ids=["a sentence", "Python", "docker compose", "docker ps", "Airflow", "docker events"],
 )
@@ -853,6 +853,8 @@ def test_a_list_of_pods(prefix: str) -> None:
         "api-1": (Mechanism.KERNEL, None),
         "web-0": (Mechanism.UNKNOWN_EVICTION, None),
     }
+    of_all = kills("\n".join(re.sub("^shop {8}", "shop        pod/", line) for line in lines))
+    assert [kill.pod for kill in of_all] == [kill.pod for kill in killed]
     assert "it ended with OOMKilled; its exit code is unknown" in " ".join(detail_lines(killed[0]))
     evicted = (
         f"kubectl get pods\n{lines[0]}\n{lines[3]}\n\nkubectl describe pods web-0\n**Message: {EXCESS}**"

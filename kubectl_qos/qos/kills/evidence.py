@@ -31,7 +31,7 @@ from kubectl_qos.k8s.objects import (
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.cgroup.names import PathLevel, container_of_unit, path_level, pod_cgroup
 from kubectl_qos.qos.killers import BY_ID, BY_RANK, EVICTING, Killer, Mechanism
-from kubectl_qos.qos.kills.report import RUNTIME_INIT, AT_LEVEL, Constraint, OomReport, seconds_between
+from kubectl_qos.qos.kills.report import AT_LEVEL, RUNTIME_INIT, Constraint, OomReport, seconds_between
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import FIRST_PROCESS_GONE, OOM_AT_START, oom_at_start
