@@ -7,6 +7,7 @@ list. Not here: which deaths there are, and their words (next_death.py).
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, pairwise, repeat
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.deaths import DeathRow, Deaths
@@ -89,7 +90,7 @@ def timeline(
     now = _now_cell(growth)
     heads = head.split("\n")
     room = width - len(heads[0]) - _length(now[0])
-    deaths = sorted(deaths, key=lambda death: death.distance_bytes)
+    deaths = sorted(deaths, key=attrgetter("distance_bytes"))
     next_place = [place for place, death in enumerate(deaths) if death is nearest]
     of_node = [place for place, death in enumerate(deaths) if death.killer.is_node_wide]
     # Killers of the whole node come before the limit of all pods.
@@ -103,16 +104,19 @@ def timeline(
     for_names = []
     for name in _NAMES:
         cells = {place: _cell(deaths[place], styles(deaths[place]), name) for place in candidates}
+        widths = {place: max(map(_length, cell)) + _GAP for place, cell in cells.items()}
         chosen: list[int] = []
         for place in candidates:
             wanted = sorted([*chosen, place])
-            needed = sum(max(map(_length, cells[place])) + _GAP for place in wanted) - _GAP
+            needed = sum([widths[place] for place in wanted]) - _GAP
             if needed + sum(_length(_folded(gap)[0]) for gap in _gaps(wanted)) <= room or not chosen:
                 chosen = wanted
-        for_names.append((chosen, cells))
-    shown, cells = max(for_names, key=lambda choice: len({*of_node} & {*choice[0]}))
+        for_names.append((chosen, cells, widths))
+        if {*of_node} <= {*chosen}:
+            break
+    shown, cells, widths = max(for_names, key=lambda choice: len({*of_node} & {*choice[0]}))
     gaps = _gaps(shown)
-    wide = [max(map(_length, cells[place])) + _GAP for place in shown]
+    wide = [widths[place] for place in shown]
     spare = (room - sum(wide) - sum(_length(_folded(gap)[0]) for gap in gaps)) // max(len(shown), 1)
     stretch = max(min(spare, 8), 0)
     beside = (Span(heading.ljust(len(heads[0])), "title") for heading in chain(heads, repeat("")))

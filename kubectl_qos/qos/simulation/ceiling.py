@@ -89,7 +89,7 @@ class Ceiling(NamedTuple):
     @property
     def distance_bytes(self) -> int:
         """Bytes of growth until the killer acts at the latest; negative if due."""
-        distance = self.latest_bytes - self.used_bytes
+        distance = (self.bound_bytes if self.at_bytes is None else self.at_bytes) - self.used_bytes
         return min(distance, 0) if self.due is Due.NOW else distance
 
 

@@ -265,36 +265,45 @@ def _rate(growth: Growth, scope: CeilingScope, key: PodKey, container: str = "")
         return growth.node
     if scope is CeilingScope.POD:
         return growth.pods.get(key, 0.0)
-    return growth.containers.get((key, container), 0.0)
+    return growth.containers.get((key, container), 0.0) if growth.containers else 0.0
 
 
 def _most_urgent(
     run: Run, reached: Iterable[tuple[Ceiling, Sequence[int]]], *, contests: bool = False
 ) -> list[NextDeath]:
-    if run.timeline.state.is_unmeasured:
+    state, reached, by_urgency = run.timeline.state, list(reached), attrgetter("urgency")
+    if state.is_unmeasured:
         return []
-    at_ceilings = (_death_at(run, ceiling, alone, contests=contests) for ceiling, alone in reached)
-    deaths = list(filter(None, at_ceilings))
-    wide = [death for death in deaths if death.killer.is_node_wide]
-    for index, death in enumerate(deaths):
-        if death.killer.is_node_wide:
-            # Memory of pods fills the node too, so what is nearer is reached first.
-            farther = (other.fullness for other in wide if other.distance_bytes >= death.distance_bytes)
-            deaths[index] = death._replace(beyond=max(farther))
-    deaths.sort(key=attrgetter("urgency"))
-    pairs = ((death, _earlier(death, deaths)) for death in deaths)
-    return [death if earlier is None else death._replace(earlier=earlier) for death, earlier in pairs]
+    growth = tuple(
+        ContainerGrowth(alone[0], state.containers[alone[0]].used_bytes + max(ceiling.distance_bytes, 0))
+        for ceiling, alone in reached
+        if len(alone) == 1
+    )
+    # At a pod's limit other pods do not matter, so all grow in one run.
+    grown = Run(state, Scenario(growth=growth)) if growth else run
+    grown.timeline.finish()
+    own, wide = list[NextDeath](), list[NextDeath]()
+    for ceiling, alone in reached:
+        death = _death_at(run, ceiling, grown if len(alone) == 1 else run, contests=contests)
+        if death is not None:
+            (wide if ceiling.scope.is_wide else own).append(death)
+    for index, death in enumerate(wide):
+        # Memory of pods fills the node too, so what is nearer is reached first.
+        farther = (other.fullness for other in wide if other.distance_bytes >= death.distance_bytes)
+        wide[index] = death._replace(beyond=max(farther))
+    wide.sort(key=by_urgency)
+    pairs = ((death, _earlier(death, wide)) for death in wide)
+    wide = [death if earlier is None else death._replace(earlier=earlier) for death, earlier in pairs]
+    return sorted([*own, *wide], key=by_urgency)
 
 
 def _earlier(death: NextDeath, deaths: Sequence[NextDeath]) -> NextDeath | None:
-    """Return a death that may come before this one: by an unknown order, or in a race with the kubelet."""
-    if not death.killer.is_node_wide:
-        return None
+    """Return a death on the node that may come before: by an unknown order, or in a race with the kubelet."""
     unforeseen = next((other for other in deaths if not other.has_victim), death)
     if unforeseen.urgency < death.urgency:
         return unforeseen
-    of_node = (other for other in deaths if other.killer.is_node_wide and other.has_victim)
-    return next((other for other in of_node if _race(death, other) or _race(other, death)), None)
+    races = (other for other in deaths if other.has_victim and (_race(death, other) or _race(other, death)))
+    return next(races, None)
 
 
 def _race(eviction: NextDeath, kill: NextDeath) -> bool:
@@ -321,26 +330,24 @@ def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple
     containers always end them before. Ceilings of unmeasured containers are not reached.
     """
     state, members = run.timeline.state, run.timeline.pod_containers
-    pods = {index for index, pod in enumerate(state.pods) if keys is None or pod.key in keys}
-    containers = {index for pod in pods for index in members[pod]}
-    ceilings = [
-        ceiling
-        for ceiling in chain.from_iterable(run.ceilings.values())
-        if ceiling.owner < 0 or ceiling.owner in (pods if ceiling.scope is CeilingScope.POD else containers)
-    ]
-    nearest = sorted(((ceiling.distance_bytes, ceiling) for ceiling in ceilings), key=itemgetter(0))
+    unmeasured, of_containers = state.use.unmeasured, CeilingScope.CONTAINER
+    ceilings = list(chain.from_iterable(run.ceilings.values()))
+    if keys is not None:
+        pods = {index for index, pod in enumerate(state.pods) if pod.key in keys}
+        owners = {CeilingScope.POD: pods, of_containers: {index for pod in pods for index in members[pod]}}
+        ceilings = [at for at in ceilings if at.owner < 0 or at.owner in owners[at.scope]]
+    nearest = sorted([(ceiling.distance_bytes, ceiling) for ceiling in ceilings], key=itemgetter(0))
     to_container, to_pod, of_node = dict[int, int](), dict[int, int](), set[object]()
     for distance, ceiling in nearest:
-        if ceiling.owner >= 0 and state.use.unmeasured.isdisjoint(_bounded(run, ceiling)):
-            distances = to_pod if ceiling.scope is CeilingScope.POD else to_container
-            distances[ceiling.owner] = distance
+        if ceiling.owner >= 0 and (not unmeasured or unmeasured.isdisjoint(_bounded(run, ceiling))):
+            (to_container if ceiling.scope is of_containers else to_pod)[ceiling.owner] = distance
     for distance, ceiling in nearest:
         owner, alone = ceiling.owner, list[int]()
         if owner < 0:
             kind = ceiling.killer, ceiling.is_soft
             is_reached = kind not in of_node
             of_node.add(kind)
-        elif ceiling.scope is CeilingScope.CONTAINER:
+        elif ceiling.scope is of_containers:
             to_limit_of_pod = to_pod.get(state.containers[owner].pod_index, inf)
             is_reached = owner in to_container and distance < to_limit_of_pod
         elif owner in to_pod:
@@ -388,104 +395,91 @@ def _bounded(run: Run, ceiling: Ceiling) -> Sequence[int]:
     )
 
 
-def _death_at(run: Run, ceiling: Ceiling, alone: Sequence[int], *, contests: bool) -> NextDeath | None:
-    """Return the death at a ceiling, None if there is no victim."""
-    state, scope, owner, distance = run.timeline.state, ceiling.scope, ceiling.owner, ceiling.distance_bytes
-    more_bytes, then = max(distance, 0), run
-    chooses = scope.is_wide or len(_bounded(run, ceiling)) > 1
-    if chooses:
-        key = state.pods[owner].key if scope is CeilingScope.POD else ("", "")
-        at_death = _state_at_death(state, scope, key, more_bytes)
-        if at_death is not state:
-            then = Run(at_death, Scenario())
-        elif len(alone) == 1 and more_bytes:
-            to_bytes = state.containers[alone[0]].used_bytes + more_bytes
-            then = Run(state, Scenario(growth=(ContainerGrowth(alone[0], to_bytes),)))
-            then.timeline.finish()
-    order = then.order(ceiling.killer)
-    if chooses:
-        choice = then.choose(ceiling.killer, owner)
-    else:
-        (only,) = _bounded(run, ceiling)
-        choice = Choice(None if only in run.timeline.immune else only)
+def _death_at(run: Run, ceiling: Ceiling, then: Run, *, contests: bool) -> NextDeath | None:
+    """Return the death at a ceiling, None without a victim; in `then` its container has grown to it alone."""
+    timeline, scope, owner, bounded = run.timeline, ceiling.scope, ceiling.owner, _bounded(run, ceiling)
+    if len(bounded) == 1:
+        return _death(run, run, ceiling, Choice(bounded[0])) if bounded[0] not in timeline.immune else None
+    state, more_bytes = timeline.state, max(ceiling.distance_bytes, 0)
+    key = state.pods[owner].key if scope is CeilingScope.POD else ("", "")
+    at_death = _state_at_death(state, scope, key, more_bytes)
+    if at_death is not state:
+        then = Run(at_death, Scenario())
+    order, choice = then.order(ceiling.killer), then.choose(ceiling.killer, owner)
     if order is not None and choice.victim is None:
         return None
-    death = _death(then, ceiling, choice)
-    if scope is CeilingScope.POD:
-        death = death._replace(used_bytes=run.timeline.pod_working_set(owner))
-    if contests and chooses and order is not None:
-        room = more_bytes if then is run else 0
-        unknown = {state.pod_for(state.containers[index]).key for index in run.timeline.state.use.unmeasured}
-        # A container that its own limit, or its pod's, ends within that growth is no rival.
-        own = (ceiling for ceiling in chain.from_iterable(run.ceilings.values()) if not ceiling.scope.is_wide)
-        near = (ceiling for ceiling in own if max(ceiling.distance_bytes, 0) < room)
-        ended = set(chain.from_iterable(_bounded(run, ceiling) for ceiling in near))
-        growing = order.growing(owner, room, ended)
-        death = death._replace(growing=tuple(other for other in growing if other.key not in unknown))
-    is_bound = scope.is_wide and (
-        ceiling.at_bytes is None
-        or death.killer.is_upper_bound(state.own_bytes, is_measured=not run.timeline.state.use.unmeasured)
-    )
-    return death._replace(
-        is_upper_bound=is_bound,
+    death = _death(run, then, ceiling, choice)
+    if not contests or order is None:
+        return death
+    room = more_bytes if then is run else 0
+    unknown = {state.pod_for(state.containers[index]).key for index in state.use.unmeasured}
+    # A container that its own limit, or its pod's, ends within that growth is no rival.
+    own = (ceiling for ceiling in chain.from_iterable(run.ceilings.values()) if not ceiling.scope.is_wide)
+    near = (ceiling for ceiling in own if max(ceiling.distance_bytes, 0) < room)
+    ended = set(chain.from_iterable(_bounded(run, ceiling) for ceiling in near))
+    growing = order.growing(owner, room, ended)
+    return death._replace(growing=tuple(other for other in growing if other.key not in unknown))
+
+
+def _death(run: Run, then: Run, ceiling: Ceiling, choice: Choice) -> NextDeath:
+    """Return the death of a victim that is chosen in `then`; `run` is the present."""
+    state, timeline, scope, victim = then.timeline.state, then.timeline, ceiling.scope, choice.victim
+    growth, killer = state.growth, BY_ID[ceiling.killer]
+    distance, latest = ceiling.distance_bytes, ceiling.latest_bytes
+    key, container, qos, frees_bytes = ("", ""), "", None, None
+    limit_bytes, grace, is_own, precedent = None, None, False, None
+    used_bytes = run.timeline.pod_working_set(ceiling.owner) if scope is CeilingScope.POD else None
+    if isinstance(victim, NodeProcess):
+        key, frees_bytes = ("", victim.name), victim.used_bytes
+    elif victim is not None and killer.ends_whole_pods:
+        pod, grace = state.pods[victim], ceiling.grace_seconds
+        key, qos = pod.key, pod.qos
+        if not state.lacks_usage(key):
+            level = timeline.usage_of(timeline.pod_containers[victim])
+            frees_bytes = level.available_bytes if killer.evicts else level.free_bytes
+    elif victim is not None:
+        dying = state.containers[victim]
+        pod = state.pods[dying.pod_index]
+        key, container, qos = pod.key, dying.name, pod.qos
+        if dying.has_usage:
+            (frees_bytes,) = timeline.usages((victim,))
+        if scope is CeilingScope.CONTAINER:
+            is_own, limit_bytes, used_bytes = True, dying.limit_bytes, dying.working_set_bytes
+        elif scope is CeilingScope.POD:
+            limit_bytes = pod.limit_bytes
+            # Of a pod with one container, both limits are the same.
+            is_own = [state.containers[index].limit_bytes for index in _bounded(run, ceiling)] == [
+                limit_bytes
+            ]
+        if not scope.is_wide and dying.was_killed:
+            precedent = Precedent.KILLED
+        elif is_own and growth.peaks and growth.peaks.get((key, container), 0) >= PEAK_SHARE * latest:
+            precedent = Precedent.PEAK
+    death = NextDeath(
+        mechanism=ceiling.killer,
+        distance_bytes=distance,
+        key=key,
+        container=container,
+        qos=qos,
+        frees_bytes=frees_bytes,
+        limit_bytes=limit_bytes,
+        used_bytes=used_bytes,
+        grace_seconds=grace,
+        tied=choice.tied,
+        is_own=is_own,
+        is_upper_bound=scope.is_wide
+        and (
+            ceiling.at_bytes is None
+            or killer.is_upper_bound(state.own_bytes, is_measured=not state.use.unmeasured)
+        ),
         # What samples show needs no report.
         due=ceiling.due if distance >= 0 else Due.NO,
-        ceiling_bytes=ceiling.latest_bytes,
-        seconds=seconds_until(death, state.growth),
-        precedent=_precedent(state, death, ceiling, choice.victim),
-    )
-
-
-def _death(run: Run, ceiling: Ceiling, choice: Choice) -> NextDeath:
-    state, mechanism, more_bytes = run.timeline.state, ceiling.killer, ceiling.distance_bytes
-    victim, tied = choice.victim, choice.tied
-    if victim is None:
-        return NextDeath(mechanism, more_bytes, ("", ""), "", None, None)
-    if isinstance(victim, NodeProcess):
-        return NextDeath(mechanism, more_bytes, ("", victim.name), "", None, victim.used_bytes, tied=tied)
-    killer = BY_ID[mechanism]
-    if killer.ends_whole_pods:
-        pod = state.pods[victim]
-        level = run.timeline.usage_of(run.timeline.pod_containers[victim])
-        freed = level.available_bytes if killer.evicts else level.free_bytes
-        grace = ceiling.grace_seconds
-        frees_bytes = None if state.lacks_usage(pod.key) else freed
-        return NextDeath(mechanism, more_bytes, pod.key, "", pod.qos, frees_bytes, grace_seconds=grace)
-    container = state.containers[victim]
-    pod = state.pods[container.pod_index]
-    is_own, limit_bytes, used_bytes = ceiling.scope is CeilingScope.CONTAINER, None, None
-    if is_own:
-        limit_bytes, used_bytes = container.limit_bytes, container.working_set_bytes
-    elif ceiling.scope is CeilingScope.POD:
-        limit_bytes = pod.limit_bytes
-        # Of a pod with one container, both limits are the same.
-        members = run.timeline.pod_containers[ceiling.owner]
-        is_own = [state.containers[index].limit_bytes for index in members] == [limit_bytes]
-    return NextDeath(
-        mechanism,
-        more_bytes,
-        pod.key,
-        container.name,
-        pod.qos,
-        run.timeline.usage_of([victim]).free_bytes if container.has_usage else None,
-        limit_bytes,
-        used_bytes,
-        tied=tied,
-        is_own=is_own,
         rival=choice.rival,
+        ceiling_bytes=latest,
+        precedent=precedent,
     )
-
-
-def _precedent(
-    state: NodeState, death: NextDeath, ceiling: Ceiling, victim: int | NodeProcess | None
-) -> Precedent | None:
-    """Return evidence that an own limit is reached: a kill since it was set, or a sampled peak."""
-    if ceiling.scope.is_wide:
-        return None
-    if isinstance(victim, int) and state.containers[victim].was_killed:
-        return Precedent.KILLED
-    peak = state.growth.peaks.get((death.key, death.container), 0)
-    return Precedent.PEAK if death.is_own and peak >= PEAK_SHARE * ceiling.latest_bytes else None
+    seconds = seconds_until(death, growth)
+    return death if seconds is None else death._replace(seconds=seconds)
 
 
 def _victim_instead(death: NextDeath, victim: Contender, frees_bytes: int) -> NextDeath:
