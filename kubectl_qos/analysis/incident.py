@@ -133,6 +133,8 @@ class Incident:
     """Evidence that would make deaths certain."""
     notes: tuple[str, ...] = ()
     """Missing or assumed data."""
+    unread: tuple[str, ...] = ()
+    """What could not be read, in sentences."""
     most_fixes: int | None = None
     """Limit of fixes for several nodes; None: no limit."""
 

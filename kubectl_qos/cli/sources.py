@@ -40,8 +40,8 @@ class ResolvedSource(NamedTuple):
     scope: Scope
     notes: tuple[str, ...] = ()
     """What is wrong with the files."""
-    unreadable: bool = False
-    """A document could not be read."""
+    unread: tuple[str, ...] = ()
+    """Those of `notes` about what could not be read, which were printed before anything else."""
     failed: bool = False
     """A document could not be read, or a server would refuse one."""
     has_namespace_flag: bool = False
@@ -58,9 +58,14 @@ class ResolvedSource(NamedTuple):
         names = {name if kind == "Pod" else None for kind, name in references}
         return self.scope if None in names or not names else self.named(*filter(None, names))
 
+    @property
+    def later_notes(self) -> list[str]:
+        """Return the notes that were not printed yet."""
+        return [note for note in self.notes if note not in self.unread]
+
     def print_notes(self) -> int:
-        """Print what is wrong with the files and return the exit code."""
-        output.notes(self.notes)
+        """Print what else is wrong with the files and return the exit code."""
+        output.notes(self.later_notes)
         return EXIT_ERROR if self.failed else 0
 
 
@@ -70,6 +75,7 @@ class SourceNeeds(NamedTuple):
     write_settings: UserSettings | None = None
     """Settings that may forbid changes; None if the command makes none."""
     progress: bool = True
+    """Print progress, and at once what could not be read."""
     only_ranking: bool = False
     """Read neither uids nor kubelets' configurations."""
     ids: Ids = "all"
@@ -108,7 +114,9 @@ def resolve_source(
     elif options.has_files:
         files = _files(options, overrides, needs)
         scope, failed = build_scope(options, files, names), bool(files.problems) or files.is_refused
-        return ResolvedSource(files, scope, files.notes, bool(files.problems), failed, has_flag)
+        unread = files.unread if needs.progress else ()
+        output.notes(unread)
+        return ResolvedSource(files, scope, files.notes, unread, failed, has_flag)
     else:
         from kubectl_qos.analysis.trends import Trends
         from kubectl_qos.cluster.kube_api import UsageChoice

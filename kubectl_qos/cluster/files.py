@@ -55,6 +55,7 @@ _WHOSE_CONFIGZ: Final = (
     "Warning: the configuration of a kubelet (configz) counts only if the files have one node and one"
     " configuration: it does not name its node"
 )
+_LEFT_OUT: Final = "Warning: the answer leaves out what could not be read"
 _MOST_NAMES: Final = 3
 _WANTED: Final = "give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json"
 _THEIR_PODS: Final = "a controller creates their pods: add the output of kubectl get pods -A -o json"
@@ -123,6 +124,14 @@ class FileSource(Source):
         return bool(self._parsed.refused)
 
     @property
+    def unread(self) -> tuple[str, ...]:
+        """Return why documents could not be read, and what that means; none if objects are kept."""
+        if self._keeps or not self.problems:
+            return ()
+        errors = (f"error: {sentence}" for sentence in _first_problems(self.problems))
+        return (*errors, _LEFT_OUT)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Return what is wrong with the files, as kubectl marks it, with file and line."""
         parsed = self._parsed
@@ -132,7 +141,7 @@ class FileSource(Source):
             for problem in parsed.problems:
                 errors += [f"error: {problem}", *([f"hint: {problem.hint}"] if problem.hint else [])]
         else:
-            errors = [f"error: {sentence}" for sentence in _first_problems(parsed.problems)]
+            errors = [*self.unread]
             left = f"ignored, without pods: {_counted(parsed.ignored)}" if parsed.ignored else ""
         return (
             *errors,

@@ -38,11 +38,12 @@ LATER: Final = (
 )
 
 
-def nothing_sentence(namespace: str | None, pods: Collection[str] = ()) -> str:
-    """Say that nothing was killed, of these pods or at all."""
+def nothing_sentence(namespace: str | None, pods: Collection[str] = (), *, of_part: bool = False) -> str:
+    """Say that nothing was killed, of these pods or at all; `of_part` if not everything could be read."""
     of = f" of {first_few(sorted(pods))}" if pods else ""
     where = f" in {escape(namespace)} namespace." if namespace else ""
-    return f"No OOM kills or evictions{of} found{where}"
+    read = " in what could be read" if of_part else ""
+    return f"No OOM kills or evictions{of} found{read}{where}"
 
 
 def other_causes(snapshot: Snapshot, events: Iterable[Event], before: Kill | None = None) -> Iterator[str]:

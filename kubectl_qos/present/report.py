@@ -75,6 +75,8 @@ def blocks(incident: Incident, version: str) -> Iterator[Block]:
     at, since, window = "as of" if incident.snapshot.at else "written at", incident.since, "all known deaths"
     if since is not None:
         window = f"the {duration(round((incident.now - since).total_seconds()))} since {clock(since)}"
+    if incident.unread:
+        window += " in what could be read"
     labels = f", pods with {escape(incident.scope.selector_text)}" if incident.scope.selector_text else ""
     where = f"From {escape(incident.source)}{labels}, {at} {clock(incident.now)} by kubectl-qos {version}"
     yield Paragraph(f"{where}, covering {window}.")
@@ -101,9 +103,13 @@ def blocks(incident: Incident, version: str) -> Iterator[Block]:
 def summary(incident: Incident) -> Iterator[str]:
     """Yield what happened, in sentences with counts."""
     kills, about = incident.kills, incident.about
+    unread = [escape(note.removeprefix("error: ")) for note in incident.unread if note.startswith("error: ")]
+    if unread:
+        yield f"This page leaves out what could not be read: {'; '.join(unread)}."
     if not kills:
         namespace = about.name if about.kind == "Namespace" else None
-        yield f"{of_kills.nothing_sentence(namespace).rstrip('.')}."
+        nothing = of_kills.nothing_sentence(namespace, of_part=bool(incident.unread))
+        yield f"{nothing.rstrip('.')}."
     else:
         counted = Counter(map(of_kills.mechanism_sentence, kills)).most_common()
         by = ", ".join(f"{number} {mechanism}" for mechanism, number in counted)
@@ -386,4 +392,5 @@ def _facts(incident: Incident) -> Iterator[str]:
         yield usage_sentence(usage, incident.now, snapshot.history)
     coming, fixes = incident.coming
     of_deaths = notes(coming) if coming.rows else ()
-    yield from dict.fromkeys((*incident.notes, *of_deaths, *fix_sentences.basis_notes(fixes)))
+    later = (note for note in incident.notes if note not in incident.unread)
+    yield from dict.fromkeys((*later, *of_deaths, *fix_sentences.basis_notes(fixes)))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Final
 
 import yaml
 
+from kubectl_qos.cli.options import SourceOptions
+from kubectl_qos.cli.sources import resolve_source
 from tests.end_to_end.command import Run
 from tests.end_to_end.golden_text import assert_as_kept
 
@@ -73,6 +77,33 @@ def test_a_text_without_requests_needs_them(run: Run) -> None:
         error = run(command, "-f", "ended.txt").err
         assert "no pods whose requests are known" in error
         assert "kubectl qos kills takes a status alone too" in error
+
+
+UNREAD: Final = """\
+error: cut.json: not valid JSON: Input data was truncated
+Warning: the answer leaves out what could not be read
+"""
+
+
+def test_what_could_not_be_read_is_said_before_anything_else(run: Run) -> None:
+    (run.home / "cut.json").write_text('{"kind": "List", "items": [')
+    node = {"kind": "Node", "metadata": {"name": "n"}, "status": {"capacity": {"memory": "8Gi"}}}
+    (run.home / "node.yaml").write_text(yaml.safe_dump(node))
+    files = ("-f", "node.yaml", "-f", "cut.json")
+    of_node = ["top", "nodes"], ["simulate", "node/n"], ["tree", "node/n"], ["host"], ["report", "node/n"]
+    for words in (["next"], ["fix"], ["top"], ["kills"], ["explain", "pod/a"], *of_node):
+        done = run(*words, *files)
+        assert (done.err.startswith(UNREAD), done.err.count("cut.json: not valid")) == (True, 1), words
+        assert done.code == (0 if words == ["host"] else 1)
+    options = SourceOptions(files=(str(run.home / "node.yaml"), str(run.home / "cut.json")))
+    with redirect_stderr(StringIO()) as stderr:
+        resolve_source(options)
+    assert "cut.json: not valid" in stderr.getvalue(), "also before anything is printed on stdout"
+    assert "No OOM kills or evictions found in what could be read\n" in run("kills", *files).err
+    page = run("report", *files).out
+    assert "covering all known deaths in what could be read.\n" in page
+    assert "\nThis page leaves out what could not be read: cut.json: not valid JSON: Input data was" in page
+    assert "truncated. No OOM kills or evictions found in what could be read.\n" in page
 
 
 def test_the_hint_for_pods_without_a_node_leads_on(run: Run) -> None:

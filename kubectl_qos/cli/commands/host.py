@@ -154,7 +154,7 @@ def _read_names(options: Options) -> tuple[dict[str, PodNames], list[str]]:
             raise
         return {}, [f"pods have no names: {error}"]
     pods = (pod for pods in snapshot.by_node().values() for pod in pods)
-    return pod_names_by_uid(pods), [*resolved.notes]
+    return pod_names_by_uid(pods), resolved.later_notes
 
 
 def pod_names_by_uid(pods: Iterable[Pod]) -> dict[str, PodNames]:

@@ -139,7 +139,7 @@ def run(options: Options) -> int:
     else:
         if kills or not missing:
             _print(kills, facts, options.format, in_detail=in_detail)
-        output.notes(notes)
+        output.notes(note for note in notes if note not in facts.resolved.unread)
     for error in missing:
         output.print_error(error)
     return EXIT_ERROR if facts.resolved.failed or missing else 0
@@ -149,7 +149,6 @@ def _view(options: Options) -> TableView[Kill]:
     """Return the deaths of one of several clusters."""
     from kubectl_qos.cli.tables import TableView
     from kubectl_qos.present.kill_columns import HIDDEN_FIRST, columns
-    from kubectl_qos.present.kills import nothing_sentence
     from kubectl_qos.present.values.incidents import kill_values
     from kubectl_qos.qos.kills.analyze import newest_first
 
@@ -162,7 +161,7 @@ def _view(options: Options) -> TableView[Kill]:
         notes=(*source_notes(facts, logs), *doubt_notes(kills)),
         key=lambda kill: kill,
         reference=lambda kill: kill.pod,
-        nothing=nothing_sentence(facts.scope.namespace, facts.scope.names),
+        nothing=_nothing(facts),
         missing=tuple(missing),
         order=newest_first,
         values=kill_values,
@@ -366,13 +365,20 @@ def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
         yield f"{doubt}: add kernel logs of {first_few(sorted(nodes))} (--kernel-log)"
 
 
+def _nothing(facts: KillFacts) -> str:
+    from kubectl_qos.present.kills import nothing_sentence
+
+    scope = facts.scope
+    return nothing_sentence(scope.namespace, scope.names, of_part=bool(facts.resolved.unread))
+
+
 def _print(kills: Sequence[Kill], facts: KillFacts, format_: TableFormat, *, in_detail: bool) -> None:
     from kubectl_qos.present.kill_columns import HIDDEN_FIRST, columns
-    from kubectl_qos.present.kills import detail_lines, nothing_sentence, other_causes
+    from kubectl_qos.present.kills import detail_lines, other_causes
     from kubectl_qos.present.output import fitted_table
 
     if not kills:
-        output.note(nothing_sentence(facts.scope.namespace, facts.scope.names))
+        output.note(_nothing(facts))
         output.notes(other_causes(facts.snapshot, facts.event_list.events, facts.last_before))
         return
     is_wide = format_.output == "wide"

@@ -138,6 +138,7 @@ def run(options: Options) -> int:
             past=_past(source),
             missing_evidence=tuple(kills_command.doubt_notes(kills)),
             notes=tuple(kills_command.source_notes(facts, logs)),
+            unread=resolved.unread,
             most_fixes=MOST_FIXES if options.output in {None, "markdown", "html"} else None,
         )
         _print(incident, options.output)

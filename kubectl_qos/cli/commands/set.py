@@ -173,7 +173,7 @@ def _set(options: Options) -> tuple[bool, bool]:
     if shell is None and options.by == "template":
         _, pod = set_edits.declared(pod, resolved)
     changes = change(set_edits.PlannedEdits(pod, edits, snapshot, resolved, request), shell, options)
-    return changes, resolved.unreadable
+    return changes, bool(resolved.unread)
 
 
 def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Options) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_output, add_switch
-from kubectl_qos.cli.sources import open_connection, resolve_source
+from kubectl_qos.cli.sources import SourceNeeds, open_connection, resolve_source
 from kubectl_qos.errors import EXIT_ERROR, ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.releases import SUPPORTED_MINORS, Release
 from kubectl_qos.present.format import count, escape
@@ -93,7 +93,7 @@ def _read(source: SourceOptions) -> _Versions:
     server: Mapping[str, Any] = {}
     try:
         if not source.is_cluster:
-            resolved = resolve_source(source)
+            resolved = resolve_source(source, SourceNeeds(progress=False))
             software = Counter(map(NodeSoftware.from_node, resolved.source.snapshot(Scope()).nodes.values()))
             return _Versions(software=software, problems=resolved.notes if resolved.failed else ())
         timeout = source.connection.request_timeout or TIMEOUT

@@ -86,7 +86,7 @@ class Names:
         return next((pod for pod in pods if (pod.kind, pod.name) == (kind, name)), None)
 
     def _read_files(self) -> tuple[Snapshot, Scope]:
-        from kubectl_qos.cli.sources import resolve_source
+        from kubectl_qos.cli.sources import SourceNeeds, resolve_source
         from kubectl_qos.cluster.inputs import STANDARD_INPUT, is_url
         from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
@@ -94,7 +94,7 @@ class Names:
         if STANDARD_INPUT in files or self.options.kustomize is not None or any(map(is_url, files)):
             # Stdin is the shell's, and nothing is built or fetched for a key.
             return Snapshot(), Scope()
-        resolved = resolve_source(self.options.without_usage())
+        resolved = resolve_source(self.options.without_usage(), SourceNeeds(progress=False))
         return resolved.source.snapshot(Scope()), resolved.scope
 
     def _list_from_server(self, kind: str, node: str | None) -> list[NamedObject]:
