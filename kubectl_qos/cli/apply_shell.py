@@ -77,10 +77,11 @@ def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
     assert strategy is not None
     words = {StrategyKind.IN_PLACE: "in place", StrategyKind.TEMPLATE: "through its owner's template"}
     if kind is not None and strategy.kind is not kind:
-        titles = ", ".join(map(present.strategy_title, state.strategies))
-        raise InputError(
-            f"{reference(state.pod)} cannot be changed {words[kind]}", hint=f"possible: {titles}"
+        titles = ", ".join(
+            present.strategy_title(strategy) for strategy in state.strategies if strategy.is_possible
         )
+        hint = titles and f"possible: {titles}"
+        raise InputError(f"{reference(state.pod)} cannot be changed {words[kind]}", hint)
     if strategy.request is None:
         how = words.get(strategy.kind, "from here")
         raise InputError(

@@ -417,7 +417,7 @@ def _strategy_kind(pod: Pod, before: Prediction, resize_refused: Sequence[Refusa
         return StrategyKind.TEMPLATE
     if before.static or before.mirror:
         return StrategyKind.NEVER
-    return StrategyKind.RECREATE if resize_refused else StrategyKind.IN_PLACE
+    return StrategyKind.RECREATE if resize_refused or pod.is_terminal else StrategyKind.IN_PLACE
 
 
 def as_recreated(pod: Pod) -> Pod:

@@ -5,6 +5,7 @@ Not here: the effects of a change (preview.py), findings (findings.py), sending 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -17,6 +18,8 @@ from kubectl_qos.k8s.objects import Json, Pod, nested
 from kubectl_qos.k8s.quantity import ZERO
 from kubectl_qos.k8s.quota import QuotaPod, ResourceQuota, charges, matches, quota_usage
 from kubectl_qos.k8s.releases import Change, Release
+
+RECREATE_JOB: Final = "delete and recreate the job"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +129,8 @@ def _through_template(
     if reason or template is None:
         return Strategy(StrategyKind.TEMPLATE, None, reason or "it has no pod template")
     if has_fixed_template(template, preview.before.setup.release):
-        fixed = f"the template of {name} is immutable: delete and recreate the job"
-        return Strategy(StrategyKind.NEVER, None, fixed)
+        kind = StrategyKind.TEMPLATE if preview.before.pod.kind == "Pod" else StrategyKind.NEVER
+        return Strategy(kind, None, f"the template of {name} is immutable: {RECREATE_JOB}")
     own = own_edits(template, edits)
     injected = dict.fromkeys(edit.owner for edit in edits if edit not in own)
     needed = [] if injected else effective_edits(template, edits)

@@ -22,7 +22,7 @@ from kubectl_qos.edit.history import Entry, EntryState, ValueConflict
 from kubectl_qos.edit.preview import Effects, Preview, StrategyKind
 from kubectl_qos.edit.server_response import ServerRefusal
 from kubectl_qos.edit.status import ContainerOutcome, Progress, Stage, Trial, TrialCondition
-from kubectl_qos.edit.strategy import Strategy, revert_obstacle
+from kubectl_qos.edit.strategy import RECREATE_JOB, Strategy, revert_obstacle
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import class_change, edits_text, later_sentence, rank_change, value_name
 from kubectl_qos.present.findings import answer_sentence
@@ -52,7 +52,8 @@ def strategy_name(kind: StrategyKind) -> str:
 def strategy_effect(strategy: Strategy) -> str:
     """Say what a strategy does besides the change, or why it is impossible."""
     if not strategy.is_possible:
-        return f"not possible: {escape(strategy.reason)}"
+        is_titled = strategy.kind is StrategyKind.NEVER
+        return f"{'' if is_titled else 'not possible: '}{escape(strategy.reason)}"
     effect = "save the manifest, then delete and recreate the pod; nothing is sent"
     if strategy.kind is StrategyKind.IN_PLACE:
         names = ", ".join(map(escape, strategy.restarts))
@@ -136,6 +137,8 @@ def alternative(state: Apply, *, in_set: bool = False) -> str:
         return f"change its owner: {command}{'' if template.pods != 0 else f'; then {delete}'}"
     if template is not None and template.is_done:
         return f"{template.reason}; to get them in a new pod: {delete}"
+    if template is not None and template.reason.endswith(RECREATE_JOB):
+        return f"{RECREATE_JOB} with these values" if state.strategy is not template else ""
     if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
         return ""
     command = "" if in_set else f"kubectl qos set pod/{state.pod.name}{where} {values} "

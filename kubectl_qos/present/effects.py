@@ -288,6 +288,7 @@ def _how_to_apply(preview: Preview, workload: Json) -> Section:
     elif kind is StrategyKind.RECREATE:
         refusals = (escape(str(refusal)) for refusal in preview.resize_refusals)
         lines += [f"in place, the server would answer: {refusal}" for refusal in refusals]
+        lines += ["not in place: the pod has ended"] if preview.before.pod.is_terminal else []
         lines += _stays_guaranteed(preview)
         lines += [f"not in place: {escape(obstacle)}" for obstacle in loop_obstacles(preview)]
     elif kind is StrategyKind.TEMPLATE:
@@ -351,7 +352,8 @@ def _owner(preview: Preview) -> Iterator[str]:
     kind, _, name = find_workload(preview.before.pod)
     if kind not in {preview.before.pod.kind, STATIC}:
         owner = f"{escape(kind.lower())}/{escape(name)}"
-        yield f"new pods of {owner} get the old values, unless its template changes too"
+        but = ": a job's template is immutable" if kind == "Job" else ", unless its template changes too"
+        yield f"new pods of {owner} get the old values{but}"
 
 
 def comparison_subject(comparison: Comparison, overrides: Iterable[NodeOverride]) -> str:

@@ -158,9 +158,13 @@ def test_a_job_is_not_changed() -> None:
     (strategy,) = found(raw)
     assert (strategy.kind, strategy.request) == (StrategyKind.NEVER, None)
     assert strategy.reason == "the template of job/once is immutable: delete and recreate the job"
-    in_place, never = found(raw_pod("Job/once"), owners=(owner_of("Job", "once"),))
+    in_place, template = found(raw_pod("Job/once"), owners=(owner_of("Job", "once"),))
     assert in_place.request is not None
-    assert never.kind is StrategyKind.NEVER
+    assert (template.kind, template.request, template.reason) == (
+        StrategyKind.TEMPLATE,
+        None,
+        strategy.reason,
+    )
     cron = (owner_of("Job", "once", owner="CronJob/often"), owner_of("CronJob", "often"))
     _, template = found(raw_pod("Job/once"), owners=cron)
     assert template.request is not None

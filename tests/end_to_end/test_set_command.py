@@ -95,6 +95,38 @@ def test_a_recorded_deployment(run: Run, live: Live) -> None:
     assert {request.method for request in server.requests} == {"GET"}
 
 
+OWNER = "change its owner: kubectl qos set deployment/web -n team-a"
+
+
+@pytest.mark.parametrize(
+    ("about", "hint"),
+    [
+        ("pod/crunch-x2k9f --limits memory=400Mi", "delete and recreate the job with these values"),
+        ("pod/etl-28930-9xw2c --limits memory=400Mi", "delete and recreate the job with these values"),
+        ("pod/web-5d4f8c-8szcd --class burstable", f"{OWNER} -c c --limits cpu-, or add --by template"),
+    ],
+)
+def test_a_preview_has_the_hint_of_the_refusal(run: Run, about: str, hint: str) -> None:
+    """A new Guaranteed pod, a job's pod and an ended one must be recreated: --yes does not apply that."""
+    shown, refused = (run("set", "--demo", *about.split(), *yes) for yes in ([], ["--yes"]))
+    assert (shown.code, refused.code) == (0, 1)
+    assert "\n  How to apply: the pod must be recreated\n" in shown.out
+    assert shown.err == f"nothing is changed: --yes cannot apply it: {hint}\n"
+    assert refused.err.endswith(f"\nhint: {hint}\n")
+    assert "impossible" not in refused.out
+
+
+def test_a_preview_names_the_flag_that_the_change_needs(run: Run) -> None:
+    about = ("set", "--demo", "pod/db-0", "--limits", "cpu=5", "-c", "a", "--requests", "cpu=5")
+    assert "nothing is changed: --yes --force applies it to the demo\n" in run(*about).err
+    assert "or add --force to apply it anyway\n" in run(*about, "--yes").err
+
+
+def test_a_strategy_that_is_not_possible_is_no_remedy(run: Run) -> None:
+    about = ("set", "--demo", "pod/crunch-x2k9f", "--limits", "memory=400Mi", "--yes", "--by", "template")
+    assert run(*about).err.endswith("the template of job/crunch is immutable: delete and recreate the job\n")
+
+
 def test_the_least_request_with_which_a_pod_outlives_another(run: Run) -> None:
     api = ("set", "--demo", "pod/api-7d9c5b6f8-x2mzq")
     found = run(*api, "--outlive", "pod/notebook-0", "-o", "patch")

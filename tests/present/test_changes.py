@@ -59,7 +59,7 @@ def test_every_way_says_what_it_does_or_why_it_is_none() -> None:
         f"in place                containers app, {SHOWN} restart",
         "through deployment/web  3 pods are replaced; slowly",
         "as a manifest           save the manifest, then delete and recreate the pod; nothing is sent",
-        f"impossible              not possible: no {SHOWN}",
+        f"impossible              no {SHOWN}",
     ]
     assert strategy_lines([]) == []
 

@@ -205,10 +205,25 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
         _write(effects, planned_edits, options)
     elif effects.edits and shell is None and options.output is None:
         if options.source.demo:
-            output.note("nothing is changed: --yes applies it to the demo")
+            output.note(f"nothing is changed: {_refusal(planned, resolved, options)}")
         elif resolved.source.report is not None:
             output.note(f"nothing is changed: {resolved.source.title} is the past")
     return bool(effects.edits)
+
+
+def _refusal(planned: Apply, resolved: sources.ResolvedSource, options: Options) -> str:
+    """Say that --yes applies the change to the demo, or what to do instead."""
+    from kubectl_qos.cli.apply_shell import check_strategy
+    from kubectl_qos.present.changes import is_put_off
+
+    state, _ = planned.begin(resolved.source.related(planned.pod))
+    try:
+        check_strategy(state, options.strategy)
+    except InputError as error:
+        return f"--yes cannot apply it{f': {error.hint}' if error.hint else ''}"
+    assert state.strategy is not None
+    is_forced = is_put_off(state.preview, state.strategy)
+    return f"--yes{' --force' if is_forced else ''} applies it to the demo"
 
 
 def _scope(
