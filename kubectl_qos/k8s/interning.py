@@ -25,8 +25,9 @@ from kubectl_qos.k8s.objects import (
 
 T = TypeVar("T")
 
-MOST_PARTS: Final = 200_000
-"""With more parts than this all are forgotten, which frees those of deleted pods."""
+MOST_PARTS: Final = 10_000
+"""With more parts than this all are forgotten: those of deleted pods, and of pods that all differ, which
+take more memory than the pods. Lists are in order of names, so pods of a workload still share theirs."""
 _CONDITIONS: Final = frozenset({DISRUPTION_TARGET, RESIZE_PENDING, RESIZE_IN_PROGRESS})
 """The conditions of pods that are read; all have times, so that no two pods share the others."""
 

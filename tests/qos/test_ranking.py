@@ -10,6 +10,7 @@ from kubectl_qos.k8s.interning import Interner
 from kubectl_qos.k8s.kubelet import Node
 from kubectl_qos.k8s.objects import Annotations, Pod, ResourceRequirements, convert, resource_list
 from kubectl_qos.k8s.releases import Release
+from kubectl_qos.qos import ranking as of_nodes
 from kubectl_qos.qos.ranking import RISKS, WORDS, Flag, Profiles, Ranking, Risk, rank_node, risk
 from tests.cluster.cluster_objects import recorded_pods
 
@@ -75,6 +76,16 @@ def test_the_same_spec_is_computed_once() -> None:
     raw = {"spec": {"containers": [{"resources": {"requests": {"memory": "1Gi"}}}], "resources": of_the_pod}}
     first, second = (profiles.profile_for(sharing.pod(convert(raw, Pod))) for _ in range(2))
     assert first is second
+
+
+def test_of_pods_that_all_differ_few_profiles_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_nodes, "MOST_PROFILES", 2)
+    profiles = Profiles(CAPACITY, Release.of("1.36"))
+    pods = [convert({"spec": {"containers": [{"name": name}]}}, Pod) for name in "abc"]
+    kept = [profiles.profile_for(pod) for pod in pods[:2]]
+    assert [profiles.profile_for(pod) for pod in pods[:2]] == kept
+    profiles.profile_for(pods[2])
+    assert profiles.profile_for(pods[0]) is not kept[0]
 
 
 @pytest.mark.parametrize(
