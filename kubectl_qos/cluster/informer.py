@@ -77,6 +77,10 @@ class Store:
                 self._changed.wait(_WAIT_SECONDS)
             return self._version
 
+    def is_version(self, version: int) -> bool:
+        """Return whether nothing has changed since this version."""
+        return self._version <= version
+
     def snapshot(self) -> Snapshot:
         """Return everything at this moment."""
         with self._changed:
@@ -396,6 +400,10 @@ class Informer:
     def silent_seconds(self) -> float:
         """Return the seconds since the server was last heard from."""
         return self._store.silent_seconds()
+
+    def is_current(self) -> bool:
+        """Return whether nothing has changed since the last update."""
+        return self._store.is_version(self._seen)
 
     def refresh(self) -> None:
         """Read usage now, and end every wait for a retry."""

@@ -83,6 +83,10 @@ class UpdateStream(Protocol):
         """Return the seconds since the source was heard from."""
         return 0.0
 
+    def is_current(self) -> bool:
+        """Return whether nothing has changed since the last update."""
+        return True
+
     def refresh(self) -> None:
         """Read now what is read at intervals, and retry now what failed."""
 

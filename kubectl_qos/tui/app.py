@@ -227,7 +227,8 @@ class QosApp(Shell):
         self.show_title()
 
     def show_title(self) -> None:
-        title, past, state = self.source.title, self.source.past, freshness(self.view_model, self.status)
+        title, past = self.source.title, self.source.past
+        state = freshness(self.view_model, self.status, self._follower.behind_seconds())
         if past is not None:
             title, state = past.context, f"-- {past_words(past)} --  {state}"
         words = title_words(title, self.view_model, self.source.now(), readonly=self.readonly)

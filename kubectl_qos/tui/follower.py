@@ -38,7 +38,7 @@ _SWITCH_SECONDS: Final = 0.0005
 _YOUNG: Final = 20_000
 """New objects per garbage collection. Painting makes thousands, and keeps few."""
 _REST_PER_WORK: Final = 3
-"""The thread rests this many times as long as it worked: keys are answered meanwhile."""
+"""The thread rests this many times as long as it computed: keys are answered meanwhile."""
 
 FindPod = Callable[[Snapshot], Pod]
 """Finds the pod that the command line names. Raises QosError if there is none."""
@@ -93,8 +93,8 @@ class Follower:
         self._stream: UpdateStream | None = None
         self._view_model: ViewModel | None = None
         self._requested = threading.Event()
-        self._paused = False
-        self._closed = False
+        self._is_working = self._paused = self._closed = False
+        self._shown_at = self._current_at = time.monotonic()
 
     def start(self) -> None:
         """Start the thread. While it works it must hand over soon when a key is pressed."""
@@ -111,6 +111,13 @@ class Follower:
     def health(self) -> Health:
         """Return the health of the source now, also while an update is computed."""
         return self._stream.health() if self._stream is not None else LIVE
+
+    def behind_seconds(self) -> float:
+        """Return the age of what is shown, 0 if nothing newer has come; to be called every second or so."""
+        now = time.monotonic()
+        if self._stream is None or (self._stream.is_current() and not self._is_working):
+            self._current_at = now
+        return now - max(self._current_at, self._shown_at)
 
     def end_rest(self) -> None:
         """Compute what is new at once, unless paused."""
@@ -141,7 +148,8 @@ class Follower:
                 return
             if update is None:
                 return
-            began = time.monotonic()
+            # On a busy machine this thread may wait for a core ten times as long as it computes.
+            began, taken_at, self._is_working = time.thread_time(), time.monotonic(), True
             self._requested.clear()
             if update.snapshot is not None:
                 update = structs.replace(update, snapshot=self._trends.taken(update.snapshot))
@@ -159,8 +167,9 @@ class Follower:
                     gc.freeze()
                 self._view_model = message.view_model
             self._post(message)
+            self._shown_at, self._is_working = taken_at, False
             # More pods are shown when there are many more, but the last ones at once.
-            self._rest(time.monotonic() - began if update.arrived is None else 0.0)
+            self._rest(time.thread_time() - began if update.arrived is None else 0.0)
 
     def _rest(self, worked_seconds: float) -> None:
         self._requested.wait(max(BATCH_SECONDS, _REST_PER_WORK * worked_seconds))

@@ -28,6 +28,8 @@ from kubectl_qos.tui.view_model import ViewModel, living_pods, oldest_usage
 
 _BAR: Final = 6
 _DAY: Final = 86_400
+_BEHIND_SECONDS: Final = 5
+"""What is shown may be that old before the title says so."""
 _LATELY: Final = 300
 _TITLE: Final = 40
 """Longer contexts or paths are cut to this many cells, so that the counts after them fit."""
@@ -268,8 +270,8 @@ def title_words(
     return words
 
 
-def freshness(view_model: ViewModel | None, status: FollowStatus) -> str:
-    """Return whether the view model is up to date: live, paused, stale and until when, or read once."""
+def freshness(view_model: ViewModel | None, status: FollowStatus, behind_seconds: float = 0.0) -> str:
+    """Return whether the view model is up to date: live, paused, stale and since when, or read once."""
     health = status.health
     if health.error is not None:
         seconds = math.ceil(health.retry_at - time.monotonic())
@@ -283,7 +285,9 @@ def freshness(view_model: ViewModel | None, status: FollowStatus) -> str:
         return "loading …"
     if not status.is_live:
         return "not live"
-    return "paused" if status.paused else "live"
+    if status.paused:
+        return "paused"
+    return f"live, {behind_seconds:.0f} s behind" if behind_seconds >= _BEHIND_SECONDS else "live"
 
 
 def past_words(past: PastTime) -> str:

@@ -5,12 +5,15 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
-from kubectl_qos.cluster.source import LIVE, StaticStream, Update
+from kubectl_qos.cluster.source import LIVE, StaticStream, Update, UpdateStream
 from kubectl_qos.errors import ApiError, InputError, QosError, ServerUnreachable
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.tui import follower as following
 from kubectl_qos.tui.follower import Follower, Updated, UpdateFailed, message_for_update
 from tests.tui.sources import ScriptedSource, demo, pod_named
 
@@ -159,3 +162,32 @@ def test_nothing_new_is_read_while_paused_unless_it_is_requested() -> None:
     follower._run()
     assert counts == [1, 2, 3, 3, 4, 4, 5, 5, 6, 7]
     assert all(isinstance(message, Updated) for message in posted)
+
+
+def test_what_is_shown_is_as_old_as_its_snapshot_once_there_is_something_newer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, ages = SimpleNamespace(seconds=0.0, is_current=True), list[float]()
+    clock = SimpleNamespace(monotonic=lambda: now.seconds, thread_time=lambda: 0.0)
+    monkeypatch.setattr(following, "time", clock)
+    monkeypatch.setattr(UpdateStream, "is_current", lambda _: now.is_current)
+
+    def look(seconds: float = 0.0) -> None:
+        now.seconds += seconds
+        ages.append(follower.behind_seconds())
+
+    def change() -> None:
+        look()
+        now.is_current = False
+        look(2)
+
+    def end() -> None:
+        look()
+        follower.close()
+
+    source, pump = ScriptedSource(demo()), SimpleNamespace(post_message=lambda _: None)
+    source.every_seconds = 0
+    follower = Follower(pump, source, Scope(), Trends(), lambda _: look(7))  # type: ignore[arg-type]
+    follower._requested = Rests(change, end)
+    follower._run()
+    assert ages == [7, 0, 2, 2 + 7, 7], "while computing, after it, with news, computing, shown late"

@@ -322,7 +322,8 @@ def test_the_title_has_counts_versions_and_age(view_model: ViewModel) -> None:
 
 def test_freshness(view_model: ViewModel) -> None:
     assert freshness(None, FollowStatus(is_live=True, loading=True)) == "loading …"
-    assert freshness(view_model, FollowStatus(is_live=True)) == "live"
+    assert freshness(view_model, FollowStatus(is_live=True), 4.9) == "live"
+    assert freshness(view_model, FollowStatus(is_live=True), 12.3) == "live, 12 s behind"
     assert freshness(view_model, FollowStatus(is_live=True, paused=True)) == "paused"
     assert freshness(view_model, FollowStatus(is_live=False)) == "not live"
     stale = Health(QosError("x"), DEMO_TIME)
