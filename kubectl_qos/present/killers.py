@@ -139,11 +139,11 @@ WORDS: Final[Mapping[str, Words]] = {
         "killed by the kernel at a memory limit; the log does not say which (the line that names it is"
         " missing or cut)"
     ),
-    Mechanism.KERNEL: Words("killed by the kernel, either at a limit or on a full node"),
+    Mechanism.KERNEL: Words("killed by the kernel at a limit or on a full node"),
     Mechanism.PANIC: Words(
         "nothing was killed: the kernel panicked as memory ran out, and the machine went down"
     ),
-    Mechanism.SYSRQ: Words("killed by the kernel's OOM killer, on request (SysRq f): memory had not run out"),
+    Mechanism.SYSRQ: Words("killed by the kernel on request (SysRq f): memory had not run out"),
     Mechanism.UNKNOWN: Words("killed for an unknown reason"),
 }
 

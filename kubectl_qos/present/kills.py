@@ -182,7 +182,8 @@ def is_outside_pods(kill: Kill) -> bool:
 
 def mechanism_sentence(kill: Kill) -> str:
     """Say what killed, and at a limit if it was not for memory alone."""
-    killer, report, text = kill.diagnosis.killer, kill.report, WORDS[kill.diagnosis.mechanism].killed
+    mechanism, killer, report = kill.diagnosis.mechanism, kill.diagnosis.killer, kill.report
+    text = WORDS[mechanism].killed
     is_uncounted = any(evidence.fact is Fact.NOT_COUNTED for evidence in kill.diagnosis.evidence)
     changes = [
         (kill.is_own, " the pod limit (", f" its {OWN_LIMIT} ("),
@@ -191,13 +192,14 @@ def mechanism_sentence(kill: Kill) -> str:
     if report is not None:
         full, qos = report.memory.full or ("memory",), class_of_path(report.oom_memcg)
         is_manual = report.outcome is Outcome.PANIC and bool(report.is_manual)
+        is_of_guest = mechanism is Mechanism.CGROUP_LIMIT and report.constraint is Constraint.NONE
         of_pods = f"of all {qos.value} pods together" if qos else "of all pods"
         changes += [
             (full[0] != "memory", "memory limit", f"limit of {full[0]}"),
             (report.outcome is Outcome.NOBODY, "killed by the kernel", _NOBODY),
             (is_manual, "as memory ran out", "on request (SysRq f)"),
             (not report.line, _OF_LOG, "the event does not say which"),
-            (report.is_of_guest and report.constraint is Constraint.NONE, text, _BY_GUEST),
+            (is_of_guest, text, _BY_GUEST),
             (bool(report.oom_memcg), _OF_ANY_PODS, of_pods),
         ]
     for is_so, old, new in changes:
@@ -210,7 +212,7 @@ def mechanism_sentence(kill: Kill) -> str:
     return text
 
 
-_NOBODY: Final = "nothing was killed, because no process may be,"
+_NOBODY: Final = "nothing was killed, as no process may be,"
 _BY_GUEST: Final = (
     "killed by the kernel of its pod's virtual machine (Kata), which ran out of memory: it has the sum of its"
     " containers' limits, and Kata's default_memory"

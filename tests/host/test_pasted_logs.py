@@ -40,6 +40,7 @@ KILLED = (
 )
 OLD_KILLED = "Memory cgroup out of memory: Kill process 4711 (leaky) score 1894 or sacrifice child"
 OUT = "Out of memory: Killed process 7 (a) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB"
+NOBODY = "Out of memory and no killable processes..."
 V1 = f"/kubepods/burstable/pod{UID}"
 MESSAGES = [
     "leaky invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=990",
@@ -250,7 +251,7 @@ def test_the_victim_without_the_line_that_kills_it() -> None:
     )
     kill = kill_of([reaper])
     assert kill.diagnosis.mechanism is Mechanism.KERNEL
-    assert "killed by the kernel, either at a limit or on a full node" in text_of(kill)
+    assert "killed by the kernel at a limit or on a full node" in text_of(kill)
     assert len(kills_of([*LINES, reaper])) == 1
     broken = kill_of(LINES[:6])
     assert "killed a process that the log does not name" in text_of(broken)
@@ -971,6 +972,8 @@ def test_the_virtual_machine_of_a_pod_is_no_node() -> None:
     kill = kill_of(lines)
     assert kill.diagnosis.mechanism is Mechanism.CGROUP_LIMIT
     assert "by the kernel of its pod's virtual machine (Kata), which ran out of memory" in text_of(kill)
+    by_hand = text_of(kill_of([line.replace("order=0", "order=-1") for line in lines]))
+    assert "killed by the kernel on request (SysRq f): memory had not run out" in by_hand
 
 
 def test_a_page_fault_that_failed_says_nothing_about_the_memory_of_the_node() -> None:
@@ -993,14 +996,16 @@ def test_a_page_fault_that_failed_says_nothing_about_the_memory_of_the_node() ->
 
 def test_an_oom_without_a_victim() -> None:
     head = MESSAGES[0].replace("leaky", "runc:[2:INIT]")
-    kill = kill_of([head, *MESSAGES[3:6], "Out of memory and no killable processes..."])
+    kill = kill_of([head, *MESSAGES[3:6], NOBODY])
     assert kill.diagnosis.mechanism is Mechanism.START_LIMIT
     assert (
         f"the kernel found no process that it may kill: CONSTRAINT_MEMCG, the limit of 128Mi of {SLICE}"
         in (text_of(kill))
     )
-    other = text_of(kill_of([*MESSAGES[:6], "Out of memory and no killable processes..."]))
-    assert "nothing was killed, because no process may be, at the pod limit (the pod's memory limit)" in other
+    other = text_of(kill_of([*MESSAGES[:6], NOBODY]))
+    assert "nothing was killed, as no process may be, at the pod limit (the pod's memory limit)" in other
+    by_hand = text_of(kill_of([MESSAGES[0].replace("order=0", "order=-1"), NOBODY]))
+    assert "nothing was killed, as no process may be, on request (SysRq f): memory had not run out" in by_hand
     why = "Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled"
     panic = kill_of([*MESSAGES[:3], "Mem-Info:", why])
     text = text_of(panic)
