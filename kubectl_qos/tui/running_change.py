@@ -352,7 +352,7 @@ def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]
         first, *more = words.dry_run_lines(accepted.request, accepted.stored, accepted.warnings)
         return [TextLine(f"  {first}", "answer"), *(TextLine(f"  {line}", "changed") for line in more)]
     apply, dry_run = keys.first("apply.apply"), keys.first("apply.dry_run")
-    next_keys = f"  {apply} applies it, after a dry run and a confirmation; {dry_run} sends only the dry run"
+    next_keys = f"  {apply} applies it, after a dry run and a confirmation; {dry_run} only dry-runs it"
     return [TextLine(next_keys, "muted"), *_expected_lines(state)]
 
 
