@@ -86,7 +86,7 @@ def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
         how = words.get(strategy.kind, "from here")
         raise InputError(
             f"{reference(state.pod)} cannot be changed {how}: {strategy.reason or 'by hand only'}",
-            hint=present.alternative(state, in_set=True),
+            hint=present.alternative(state, may_add_by=kind is None),
         )
 
 

@@ -40,7 +40,13 @@ from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
-from kubectl_qos.present.changes import commit_message, diff_lines, kept_lines, write_back_lines
+from kubectl_qos.present.changes import (
+    commit_message,
+    diff_lines,
+    kept_lines,
+    recreate_hint,
+    write_back_lines,
+)
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
 from kubectl_qos.present.list_notes import capacity_sentence, missing_sentence
@@ -56,7 +62,7 @@ if TYPE_CHECKING:
 
 
 class EditRequest(NamedTuple):
-    """What the flags ask for, whatever the pod: amounts, and at most one goal."""
+    """What the flags of `set` ask for, whatever the pod: amounts, and at most one goal; of `fix` nothing."""
 
     amounts: tuple[tuple[Side, Amount], ...]
     patterns: tuple[str, ...]
@@ -68,6 +74,11 @@ class EditRequest(NamedTuple):
     def has_goal(self) -> bool:
         """Return True if the edits have to be searched for."""
         return self.target is not None or self.kill_rank is not None
+
+    @property
+    def is_of_set(self) -> bool:
+        """Return whether `set` runs, whose flags may be suggested."""
+        return bool(self.amounts) or self.has_goal
 
 
 class PlannedEdits(NamedTuple):
@@ -429,11 +440,11 @@ def _beyond_every_node(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
             yield f"no node can hold it: requests {resource} {request}, at most {most} is allocatable"
 
 
-def check_possible(effects: Preview, others: Sequence[str], options: SetOptions) -> None:
+def check_possible(effects: Preview, others: Sequence[str], options: SetOptions, *, is_set: bool) -> None:
     """Raise InputError if the change, which was shown, cannot be made.
 
     The manifest of an object that cannot be changed may be written: the object can be recreated from it.
-    `others` are the refusals that the preview does not show.
+    `others` are the refusals that the preview does not show; `is_set`: the flags of `set` may be suggested.
     """
     name = reference(effects.before.pod)
     writes = options.writes or options.output == KUSTOMIZE
@@ -457,9 +468,10 @@ def check_possible(effects: Preview, others: Sequence[str], options: SetOptions)
     if effects.strategy_kind is StrategyKind.IN_PLACE and effects.outcome.answer is ResizeStatus.INFEASIBLE:
         raise InputError(f"{name}: the kubelet {answer_sentence(effects.outcome)}")
     if effects.strategy_kind is StrategyKind.RECREATE and options.output == "patch":
+        hint = "save the output of -o manifest, then delete and recreate the pod"
         raise InputError(
             f"{name}: the server refuses this patch",
-            hint="save the output of -o manifest, then delete and recreate the pod",
+            hint=hint if is_set else recreate_hint(effects.before.pod, effects.edits),
         )
 
 

@@ -1,9 +1,10 @@
 """Changes as text for the command line and the terminal UI; text of servers is escaped."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import unified_diff
+from itertools import chain, repeat
 from typing import Final
 from urllib.parse import urlencode
 
@@ -122,18 +123,17 @@ def is_put_off(preview: Preview, strategy: Strategy) -> bool:
     return strategy.kind is StrategyKind.IN_PLACE and not preview.is_carried_out
 
 
-def alternative(state: Apply, *, in_set: bool = False) -> str:
-    """Say what to do if a pod cannot be changed in place; `in_set`: suggest flags, as `set` is running."""
+def alternative(state: Apply, *, may_add_by: bool = False) -> str:
+    """Say what to do if a pod cannot be changed in place; `may_add_by`: suggest a flag of `set` too."""
     where = f" -n {state.pod.namespace}" if state.pod.namespace else ""
     delete = f"kubectl delete pod {state.pod.name}{where}"
     templates = (strategy for strategy in state.strategies if strategy.kind is StrategyKind.TEMPLATE)
     template = next(templates, None)
     request = template.request if template is not None else None
-    flags = as_flags(request.edits if request is not None else state.edits)
-    values = flags[0] if len(flags) == 1 else "…"
     if template is not None and request is not None:
-        command = f"kubectl qos set {request.reference}{where} {values}"
-        command += ", or add --by template" if in_set else ""
+        flags = as_flags(request.edits)
+        command = f"kubectl qos set {request.reference}{where} {flags[0] if len(flags) == 1 else '…'}"
+        command += ", or add --by template" if may_add_by else ""
         return f"change its owner: {command}{'' if template.pods != 0 else f'; then {delete}'}"
     if template is not None and template.is_done:
         return f"{template.reason}; to get them in a new pod: {delete}"
@@ -141,8 +141,16 @@ def alternative(state: Apply, *, in_set: bool = False) -> str:
         return f"{RECREATE_JOB} with these values" if state.strategy is not template else ""
     if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
         return ""
-    command = "" if in_set else f"kubectl qos set pod/{state.pod.name}{where} {values} "
-    return f"save the output of {command}-o manifest, then delete and recreate the pod"
+    return recreate_hint(state.pod, state.edits)
+
+
+def recreate_hint(pod: Pod, edits: Sequence[Edit]) -> str:
+    """Say how to recreate a pod with other values: a command for each container, connected by pipes."""
+    where = f" -n {pod.namespace}" if pod.namespace else ""
+    targets = chain([f"pod/{pod.name}{where}"], repeat("-f -"))
+    flags = zip(targets, as_flags(edits), strict=False)
+    commands = [f"kubectl qos set {target} {values} -o manifest" for target, values in flags]
+    return f"save the output of {' | '.join(commands)}, then delete and recreate the pod"
 
 
 def unreverted_line(state: Apply) -> str:

@@ -17,6 +17,7 @@ from tests.end_to_end.changing import Cluster, settle
 from tests.end_to_end.command import Done, Run
 
 MORE = ("--limits", "memory=256Mi", "--yes")
+MANIFEST = "kubectl qos set pod/alone -n shop -c app --limits memory=256Mi -o manifest"
 
 
 class Stage(Cluster):
@@ -328,19 +329,33 @@ def test_an_old_kubelet_does_not_end_a_loop_in_place(run: Run, stage: Stage) -> 
         " of the pod's cgroup only while the container runs, so it would be killed again"
     )
     for name, hint in {
-        "alone": "save the output of -o manifest, then delete and recreate the pod",
+        "alone": f"save the output of {MANIFEST}, then delete and recreate the pod",
         "owned": "kubectl qos set deployment/web -n shop -c app --limits memory=256Mi, or add --by template",
     }.items():
         done = run("set", f"pod/{name}", *MORE)
         assert (done.code, last(done)) == (1, f"error: pod/{name} cannot be changed in place: {why}")
         assert hint in done.err
+    for more in (["--yes"], ["-o", "patch"]):
+        assert MANIFEST in run("fix", "pod/alone", "--apply", "1", *more).err
     assert stage.sent() == []
+    assert "memory: 256Mi" in run(*MANIFEST.split()[2:]).out
     done = run("set", "pod/owned", *MORE, "--by", "template")
     assert (done.code, stage.sent()) == (0, ["dry run", "write"]), done.err
     stage.objects.mutate(stage.objects.find("Deployment", "web"))
     done = run("set", "pod/owned", *MORE)
     assert "the template of deployment/web already has these values; to get them in a new pod: " in done.err
     assert "kubectl delete pod owned -n shop" in done.err
+
+
+def test_a_hint_has_a_command_for_each_container(run: Run, stage: Stage) -> None:
+    (container,) = stage.objects.find("Pod", "best")["spec"]["containers"]
+    stage.objects.set("Pod", "best", spec={"containers": [container, {**container, "name": "b"}]})
+    done = run("set", "pod/best", "--requests", "memory=1Gi", "--yes")
+    (hint,) = re.findall("output of (.+), then delete and recreate the pod", done.err)
+    out = ""
+    for command in hint.split(" | "):
+        out = run(*command.split()[2:], given=out).out
+    assert out.count("memory: 1Gi") == 2
 
 
 def test_where_nothing_is_replaced_the_pod_is_deleted_after_the_template_is_changed(

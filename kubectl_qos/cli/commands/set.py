@@ -194,7 +194,7 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
     resolved.print_notes()
     if effects.edits:
         others = set_edits.refusals_in_files(effects, resolved, snapshot) if shell is None else ()
-        set_edits.check_possible(effects, others, options)
+        set_edits.check_possible(effects, others, options, is_set=request.is_of_set)
         if shell is not None:
             _apply(shell, planned, options)
     elif shell is not None:
