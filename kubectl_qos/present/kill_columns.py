@@ -1,5 +1,6 @@
 """The columns of kills, for the command line and the UI."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
@@ -16,9 +17,10 @@ from kubectl_qos.qos.kills.choice import VictimChoice
 HIDDEN_FIRST: Final = ("freed", "score", "sure", "container")
 
 
-def columns(*, wide: bool) -> tuple[Column[Kill], ...]:
-    """Return the columns of the table, with `wide` all of them."""
-    return tuple(column for column in _COLUMNS if wide or column.is_default)
+def columns(kills: Iterable[Kill], *, wide: bool) -> tuple[Column[Kill], ...]:
+    """Return the columns of the table, with `wide` all of them; VICTIM if a process is all that is known."""
+    needed = {"victim" for kill in kills if kill.pod in {"", UNKNOWN} and _victim_text(kill) != UNKNOWN}
+    return tuple(column for column in _COLUMNS if wide or column.is_default or column.key in needed)
 
 
 def aged_columns() -> tuple[Column[Kill], ...]:

@@ -146,6 +146,12 @@ def test_a_certain_kill_of_an_unknown_pod_is_no_doubt() -> None:
     assert [*doubt_notes(kills)] == [doubt]
 
 
+def test_the_process_that_died_is_named_where_its_pod_is_unknown(run: Run, dump: Path) -> None:
+    (run.home / "oom.log").write_text("Out of memory: Killed process 7 (leaky) total-vm:1kB, anon-rss:1kB")
+    done = run("kills", "-f", dump, "--kernel-log", "oom.log")
+    assert [columns(done.lines[row])[-1] for row in (0, -1)] == ["VICTIM", "leaky/7"]
+
+
 def test_a_log_of_a_node_that_was_not_read_is_named_with_those_that_were() -> None:
     nodes = {name: convert(node_object(name), NodeObject) for name in ("n1", "n2")}
     facts = KillFacts(DEMO, Snapshot(nodes=nodes), EventList(()), Scope(), datetime.now(UTC), ())

@@ -156,7 +156,7 @@ def _view(options: Options) -> TableView[Kill]:
     return TableView(
         kind="Kill",
         rows=kills,
-        columns=columns(wide=options.format.output == "wide"),
+        columns=columns(kills, wide=options.format.output == "wide"),
         hidden_first=HIDDEN_FIRST,
         notes=(*source_notes(facts, logs), *doubt_notes(kills)),
         key=lambda kill: kill,
@@ -384,7 +384,7 @@ def _print(kills: Sequence[Kill], facts: KillFacts, format_: TableFormat, *, in_
     is_wide = format_.output == "wide"
     if format_.output is not None or not in_detail:
         width = output.terminal_width() if not is_wide else None
-        shown = columns(wide=is_wide)
+        shown = columns(kills, wide=is_wide)
         output.print_lines(fitted_table(kills, shown, width, (), HIDDEN_FIRST, headers=format_.headers))
     if in_detail:
         for number, kill in enumerate(kills):
