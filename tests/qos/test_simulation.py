@@ -336,6 +336,18 @@ def test_a_container_meets_its_own_limit_first() -> None:
     assert not found.is_reached
 
 
+def test_the_score_of_a_kill_is_that_of_the_largest_process() -> None:
+    """The others of the container are freed with it, and do not count."""
+    largest = container(900, 200)
+    several = structs.replace(largest, used_bytes=300 * MIB, beside_bytes=100 * MIB)
+    alone, among = (
+        simulate(node_state([("a", one), ("b", container(0, 10))]), _to(1, 900)).steps[0]
+        for one in (largest, several)
+    )
+    assert (among.key[1], among.freed.free_bytes) == ("a", 300 * MIB)
+    assert among.score == alone.score
+
+
 def test_growth_up_to_the_limit_is_no_kill() -> None:
     at = node_state([("a", container(900, 50, 100))], limits={"a": 100 * MIB})
     found = simulate(at, Scenario(growth=(ContainerGrowth(0, 100 * MIB),)))
