@@ -24,7 +24,6 @@ from kubectl_qos.cluster.documents import (
     plain_documents,
 )
 from kubectl_qos.cluster.inputs import (
-    GZIP,
     KUSTOMIZATIONS,
     PACKED,
     STANDARD_INPUT,
@@ -43,6 +42,7 @@ from kubectl_qos.k8s.selectors import DisruptionBudget
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.qos.process_order import with_largest
+from kubectl_qos.unpacking import packed_by
 
 if TYPE_CHECKING:
     from kubectl_qos.edit.edits import Edit, FileEdit
@@ -59,7 +59,7 @@ _LEFT_OUT: Final = "Warning: the answer leaves out what could not be read"
 _MOST_NAMES: Final = 3
 _WANTED: Final = "give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json"
 _THEIR_PODS: Final = "a controller creates their pods: add the output of kubectl get pods -A -o json"
-_PACKED: Final = ".gz files of a folder are skipped, each needs its own -f"
+_PACKED: Final = "packed files of a folder are skipped, each needs its own -f"
 _PATCHES: Final = "patches of kustomizations are skipped (kubectl qos check -k DIR checks them)"
 T = TypeVar("T", Pod, NodeObject)
 
@@ -422,7 +422,7 @@ def replace_manifest(path: Path, content: bytes, name: str) -> None:
     """Write a manifest that was read. Raises InputError with its `name` if it cannot be written."""
     file = path.resolve()
     try:
-        if is_utf16(before := file.read_bytes()) or before.startswith(GZIP):
+        if is_utf16(before := file.read_bytes()) or packed_by(before):
             raise InputError(f"{name}: only plain UTF-8 is written", hint="save the file as UTF-8")
         if not file.stat().st_mode & _WRITABLE or not os.access(file, os.W_OK):
             raise InputError(f"{name}: the file is read-only", hint="allow writing to it: chmod u+w")

@@ -1,5 +1,6 @@
 """The bytes behind -f and -k: files, folders, standard input, https URLs and kustomizations."""
 
+import io
 import re
 import time
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
@@ -10,10 +11,10 @@ from typing import Any, Final
 
 from kubectl_qos.check.settings import FILE_NAME
 from kubectl_qos.errors import InputError, UsageError, without_secrets
+from kubectl_qos.unpacking import packed_by, unpacked
 
 EXTENSIONS: Final = (".json", ".yaml", ".yml")
-PACKED: Final = tuple(f"{extension}.gz" for extension in EXTENSIONS)
-GZIP: Final = b"\x1f\x8b"
+PACKED: Final = tuple(f"{extension}.{by}" for extension in EXTENSIONS for by in ("gz", "xz", "zst"))
 MAX_UNPACKED_BYTES: Final = 1 << 30
 BUNDLES: Final = (".tar.gz", ".tgz")
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -71,7 +72,9 @@ def read_path(
         hint = "" if recursive else "-R looks into the folders below it too"
         raise InputError(
             f'the folder "{path}" holds no {", ".join(EXTENSIONS)} files',
-            hint=f"each of its {len(packed)} .gz files needs its own -f: -f {packed[0]}" if packed else hint,
+            hint=f"each of its {len(packed)} packed files needs its own -f: -f {packed[0]}"
+            if packed
+            else hint,
         )
     skipped = left_out(files)
     for file in files:
@@ -111,20 +114,18 @@ def is_utf16(content: bytes) -> bool:
 
 
 def _read_bytes(path: Path) -> bytes:
-    """Return the bytes of a file, unpacked if it is gzipped, as UTF-8 if it is UTF-16."""
+    """Return the bytes of a file, unpacked if it is packed, as UTF-8 if it is UTF-16."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    if content.startswith(GZIP) and not path.name.endswith(BUNDLES):
-        import gzip
-        import zlib
-
+    by = packed_by(content)
+    if by and not path.name.endswith(BUNDLES):
+        packed, broken = unpacked(io.BytesIO(content), by)
         try:
-            with gzip.open(path) as packed:
-                content = packed.read(MAX_UNPACKED_BYTES + 1)
-        except (OSError, EOFError, zlib.error):
-            raise InputError(f"{path}: damaged: gzip cannot unpack it") from None
+            content = packed.read(MAX_UNPACKED_BYTES + 1)
+        except (OSError, EOFError, broken):
+            raise InputError(f"{path}: damaged: {by} cannot unpack it") from None
         if len(content) > MAX_UNPACKED_BYTES:
             raise InputError(f"{path}: more than {MAX_UNPACKED_BYTES >> 30} GiB unpacked")
     with suppress(UnicodeDecodeError):

@@ -9,14 +9,10 @@ Formats: util-linux dmesg(1), systemd journalctl(1) -o and JOURNAL_EXPORT_FORMAT
 
 import codecs
 import csv
-import gzip
 import html
 import io
-import lzma
 import quopri
 import re
-import sys
-import zlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import chain, islice, tee
@@ -27,6 +23,7 @@ import msgspec
 from kubectl_qos.errors import InputError
 from kubectl_qos.host.log_lines import MONTH, entry_message, parse_line, without_year
 from kubectl_qos.qos.cgroup.names import CUT
+from kubectl_qos.unpacking import packed_by, unpacked
 
 LONGEST: Final = 65_536
 """Longer lines are cut; no kernel and no journal writes them."""
@@ -74,18 +71,8 @@ def _peek(content: Any) -> bytes:
 
 def _decompressed(stream: io.BufferedReader) -> tuple[Any, type[Exception]]:
     """Return the content, and the error that a broken one raises."""
-    head = _peek(stream)
-    if head.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=stream), zlib.error
-    if head.startswith(b"\xfd7zXZ\0"):
-        return lzma.LZMAFile(stream), lzma.LZMAError
-    if head.startswith(b"\x28\xb5\x2f\xfd"):
-        if sys.version_info >= (3, 14):
-            from compression import zstd
-        else:
-            from backports import zstd
-        return zstd.ZstdFile(stream), zstd.ZstdError
-    return stream, OSError
+    by = packed_by(_peek(stream))
+    return unpacked(stream, by) if by else (stream, OSError)
 
 
 def _encoding(head: bytes) -> str:

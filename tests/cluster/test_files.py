@@ -280,12 +280,14 @@ def test_packed_files_of_a_folder_are_named_and_not_read(tmp_path: Path) -> None
     """Dumps of a node are often several of the same pods."""
     for name in "abcd":
         (tmp_path / f"{name}.json.gz").write_bytes(gzip.compress(json.dumps(pod("good")).encode()))
-    assert refusal(tmp_path).hint == f"each of its 4 .gz files needs its own -f: -f {tmp_path}/a.json.gz"
+    assert refusal(tmp_path).hint == f"each of its 4 packed files needs its own -f: -f {tmp_path}/a.json.gz"
     (tmp_path / "a.json").write_text(json.dumps(pod("plain")))
     source = FileSource([str(tmp_path)])
     assert names(source.snapshot(Scope())) == ["plain"]
     first = ", ".join(f"{tmp_path}/{name}.json.gz" for name in "abc")
-    assert source.notes == (f".gz files of a folder are skipped, each needs its own -f: {first} and 1 more",)
+    assert source.notes == (
+        f"packed files of a folder are skipped, each needs its own -f: {first} and 1 more",
+    )
     packed = f"{tmp_path}/a.json.gz"
     assert names(FileSource([packed], keep_objects=True, any_files=[packed]).snapshot(Scope())) == ["good"]
 

@@ -1,6 +1,8 @@
 """What -f and -k name: URLs within limits and only over https, and what kubectl kustomize builds."""
 
 import gzip
+import lzma
+import sys
 from collections.abc import Callable, Iterator
 from itertools import repeat
 from pathlib import Path
@@ -15,6 +17,11 @@ from tests.cluster.certificates import Authority
 from tests.cluster.https_server import Answer, HttpsServer, Request
 from tests.cluster.kubectl import needs_kubectl
 from tests.end_to_end.command import Run
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 POD = b"kind: Pod\napiVersion: v1\nmetadata: {name: far}\nspec: {containers: [{name: a, image: x}]}\n"
 
@@ -81,13 +88,20 @@ def test_the_user_of_a_url_is_not_sent_where_it_redirects(serve: Serve) -> None:
     assert "authorization" not in redirected.headers
 
 
-def test_what_gzip_has_packed_is_unpacked(run: Run) -> None:
-    (run.home / "pod.json.gz").write_bytes(gzip.compress(POD))
-    (run.home / "cut.gz").write_bytes(gzip.compress(POD)[:40])
-    assert run("top", "-f", "pod.json.gz", "-o", "name").out == "pod/far\n"
-    assert run("top", "-f", "cut.gz").err == "error: cut.gz: damaged: gzip cannot unpack it\n"
-    written = run("set", "-f", "pod.json.gz", "--limits", "memory=1Gi", "--write")
+@pytest.mark.parametrize(
+    ("by", "pack"), [("gzip", gzip.compress), ("xz", lzma.compress), ("zstd", zstd.compress)]
+)
+def test_what_is_packed_is_unpacked(
+    run: Run, monkeypatch: pytest.MonkeyPatch, by: str, pack: Callable[[bytes], bytes]
+) -> None:
+    (run.home / "pod.json.packed").write_bytes(pack(POD))
+    (run.home / "cut").write_bytes(pack(POD)[:40])
+    assert run("top", "-f", "pod.json.packed", "-o", "name").out == "pod/far\n"
+    assert run("top", "-f", "cut").err == f"error: cut: damaged: {by} cannot unpack it\n"
+    written = run("set", "-f", "pod.json.packed", "--limits", "memory=1Gi", "--write")
     assert "only plain UTF-8 is written" in written.err
+    monkeypatch.setattr(inputs, "MAX_UNPACKED_BYTES", 9)
+    assert "more than 0 GiB unpacked" in run("top", "-f", "pod.json.packed").err
 
 
 def test_plain_http_is_refused_before_anything_is_sent() -> None:
