@@ -420,7 +420,9 @@ class _LogReader:
     def _take(self, record: LogRecord) -> Iterator[OomReport]:
         reaped = REAPED.match(record.message)
         if reaped is not None and any(
-            report.add_reaped(record, int(reaped["pid"])) for report in reversed(self._open)
+            report.add_reaped(record, int(reaped["pid"]), comm)
+            for comm in ("", reaped["comm"])
+            for report in reversed(self._open)
         ):
             return
         of_unit = OF_UNIT.match(record.message)

@@ -319,7 +319,9 @@ _FACILITY: Final = r"kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpr
 
 _TAG: Final = r"(?:(?<= [+-]\d{4} )[\w.*-]{1,253}: (?=\{\"))?"
 """What fluentd writes before a record, if it prints that."""
-_WRAPPER: Final = r"(?:stdout|stderr) [FP]|\{(?:\w{1,64}=\"(?:[^\"\\]|\\.)*\"(?:, ?)?)*\}"
+_WRAPPER: Final = (
+    r"(?:stdout|stderr) [FP]|\d\d:\d\d:\d\d(?= kernel: )|\{(?:\w{1,64}=\"(?:[^\"\\]|\\.)*\"(?:, ?)?)*\}"
+)
 _TITLE: Final = (
     r"\[ ?[A-Za-z][\w :-]{0,40}\](?= (?:(?:Memory cgroup out|Out) of memory|oom-kill|oom_reaper):)"
 )

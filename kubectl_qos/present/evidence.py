@@ -295,7 +295,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         + ("its container" if details["is_in_container"] else "if it was in a container, that")
         + " kept running, and no status shows the kill, unless this was its main process"
         + (
-            f"; {escape(str(details['command']))} ({details['pid']}), which is older, kept running"
+            f"; {escape(str(details['command']))} ({details['pid']}), which is older, was not killed"
             if "pid" in details
             else ""
         )

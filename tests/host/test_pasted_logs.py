@@ -20,7 +20,7 @@ from kubectl_qos.qos.cgroup.names import pod_cgroup
 from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.choice import Unranked, VictimChoice, explain_choice, memory_users
-from kubectl_qos.qos.kills.report import OomReport
+from kubectl_qos.qos.kills.report import Killed, OomReport
 from kubectl_qos.qos.oom_score import Kernel
 from kubectl_qos.qos.reason import Confidence
 from tests.host.broken_reports import MARKS, NOW
@@ -174,6 +174,19 @@ def test_what_a_person_writes_before_the_words_of_the_kernel() -> None:
     assert kill.cgroup == "", "no unit is called scope"
 
 
+def test_a_person_leaves_the_clock_of_lines() -> None:
+    words = (*SUMMARY.split(",task_memcg"), KILLED)
+    lines = (MESSAGES[0], words[0] + ",", KILLED.partition(" total")[0])
+    rests = ("", "task_memcg" + words[1], KILLED.partition("(leaky) ")[2])
+    texts = [
+        f"12:00:07 kernel: {line}\n                 {rest}" for line, rest in zip(lines, rests, strict=True)
+    ]
+    kill = kill_of("\n".join(texts).split("\n"))
+    assert (kill.diagnosis.mechanism, kill.container_id) == ("pod limit", ID)
+    assert kill.report is not None
+    assert kill.report.victims[0].anon_rss_kb == 100000
+
+
 @pytest.mark.parametrize(
     ("text", "time"),
     [
@@ -261,6 +274,21 @@ def test_a_limit_that_a_kernel_of_2019_calls_none() -> None:
     lines = [line.replace("CONSTRAINT_MEMCG", "CONSTRAINT_NONE") for line in LINES]
     assert report_of(lines) == report_of(LINES)
     assert kill_of(lines[-2:]).diagnosis.mechanism == "pod limit"
+
+
+def test_the_reaper_names_the_victim_of_a_report_whose_own_line_was_suppressed() -> None:
+    """The kernel limits the lines of a kill, not those of the reaper."""
+    reaper = "oom_reaper: reaped process {}, now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB"
+    lines = [*LINES[:-2], f"[ 8526.100000] {reaper.format('4711 (leaky)')}"]
+    kill = kill_of(lines)
+    assert (kill.diagnosis.mechanism, kill.container_id) == ("pod limit", "")
+    assert kill.report is not None
+    assert (kill.report.victims, choice_of(kill.report).chosen.place) == ((Killed(4711, "leaky"),), 1)
+    others = "4711 (other)", "51 (leaky)"
+    assert [len(kills_of([*lines[:-1], f"[ 8526.1] {reaper.format(other)}"])) for other in others] == [2, 2]
+    assert len(kills_of([*LINES, f"[ 8526.1] {reaper.format('4650 (main)')}"])) == 2, "it has its victim"
+    nobody = "[ 8523.302000] Out of memory and no killable processes..."
+    assert len(kills_of([*lines[:-1], nobody, lines[-1]])) == 2
 
 
 def test_other_processes_that_the_reaper_names_are_other_victims() -> None:
@@ -1134,7 +1162,7 @@ def test_an_oom_score_adj_of_its_own() -> None:
 def test_whether_the_container_went_on() -> None:
     text = text_of(kills_of([*LINES, AFTER])[0])
     assert "only this process was killed" in text
-    assert "main (4650), which is older, kept running" in text
+    assert "main (4650), which is older, was not killed" in text
     assert "kept running, and no status shows the kill, unless this was its main process" in text
     assert "only this process" not in text_of(kill_of(LINES)), "a line about the group may follow"
     assert "no line shows that the rest of its container was killed too (memory.oom.group)" in text_of(
@@ -1200,6 +1228,9 @@ def test_a_page_of_16_ki() -> None:
     assert report_of(small).page_bytes == 16384, "50000 pages are 800000kB"
     zones = "Node 0 DMA: 3*16kB (U) 1*32kB (U) = 80kB"
     assert report_of([LINES[0], f"[ 8523.300050] {zones}", *LINES[9:]]).page_bytes == 16384
+    for page_kb, no_limit in ((4, "988"), (16, "976"), (64, "928")):
+        swap = LINES[4].replace("limit 0kB", f"limit 9007199254740{no_limit}kB")
+        assert report_of([*LINES[:4], swap, *LINES[5:-1]]).page_bytes == page_kb << 10
     tables = rows(*((pid, 50, 990, "a") for pid in range(1, 10)), killed=1)
     assert report_of(tables).page_bytes == 4096
     assert report_of([line.replace("     4096 ", "    49152 ") for line in tables]).page_bytes == 16384

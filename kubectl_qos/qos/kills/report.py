@@ -23,8 +23,8 @@ from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 from kubectl_qos.qos.reason import Confidence
 
 DEFAULT_PAGE_BYTES: Final = 4096
-_PAGE_SIZES: Final = (4096, 16384, 65536)
-"""Page sizes: x86 and most arm64, some arm64, arm64 and ppc64le with large pages."""
+PAGE_SIZES: Final = (4096, 16384, 65536)
+"""Page sizes: x86 and most arm64, some arm64 and loongarch64, arm64 and ppc64le with large pages."""
 _MANY_TABLES: Final = 8
 """Page tables are whole pages: with fewer processes, sizes may be multiples by chance."""
 _SAME_SECONDS: Final = 60.0
@@ -375,7 +375,7 @@ class OomReport:
         by_id = (task for task in self.tasks if killed.pid in {task.pid, task.tgid})
         size = killed.total_vm_kb
         alike = [
-            task for task in self.tasks if any(task.total_vm * page >> 10 == size for page in _PAGE_SIZES)
+            task for task in self.tasks if any(task.total_vm * page >> 10 == size for page in PAGE_SIZES)
         ]
         return next(by_id, alike[0] if len(alike) == 1 else None)
 
@@ -391,11 +391,11 @@ class OomReport:
             for kib, pages in ((killed.total_vm_kb, task.total_vm), (killed.rss_kb, task.rss)):
                 if kib and pages:
                     measured = kib * 1024 / pages
-                    return min(_PAGE_SIZES, key=lambda page: abs(page - measured))
+                    return min(PAGE_SIZES, key=lambda page: abs(page - measured))
         tables = [task.pgtables_bytes for task in self.tasks if task.pgtables_bytes]
         is_large = len(tables) >= _MANY_TABLES
         return next(
-            (page for page in _PAGE_SIZES[:0:-1] if is_large and not any(size % page for size in tables)),
+            (page for page in PAGE_SIZES[:0:-1] if is_large and not any(size % page for size in tables)),
             DEFAULT_PAGE_BYTES,
         )
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from kubectl_qos.k8s.quantity import MAX_INT64
 from kubectl_qos.qos.cgroup.names import CUT, pod_cgroup
-from kubectl_qos.qos.kills.report import MemoryState, OomTask
+from kubectl_qos.qos.kills.report import PAGE_SIZES, MemoryState, OomTask
 from kubectl_qos.qos.logs.record import BREAK
 
 _INLINE: Final = re.compile(r"\b([a-z_]{3,20}):(\d{1,18})KB", re.ASCII)
@@ -29,6 +29,8 @@ _KINDS: Final = {
     "swap": "swap_kb",
 }
 """Statistics of cgroup v2 and v1; those of v1 with `total_` include cgroups below."""
+_NO_LIMIT_KB: Final = 1 << 53
+"""A counter without a limit has one page less (PAGE_COUNTER_MAX in include/linux/page_counter.h)."""
 _KERNEL_KINDS: Final = ("kernel_stack", "pagetables", "sec_pagetables", "percpu", "sock", "slab")
 _LARGEST_KERNEL_KINDS: Final = frozenset({"kernel_stack", "pagetables", "slab"})
 _COUNTERS: Final = {"memory": "", "memory+swap": "memsw_"}
@@ -82,6 +84,9 @@ class MemoryLines:
         if f"{name}usage_kb" in self._counters:
             return False
         self._counters |= {f"{name}usage_kb": int(usage), f"{name}limit_kb": int(limit)}
+        page_kb = _NO_LIMIT_KB - int(limit)
+        if page_kb << 10 in PAGE_SIZES:
+            self._machine.setdefault("page_kb", page_kb)
         return True
 
     @property
@@ -164,7 +169,7 @@ class MemoryLines:
         """Return the values of all lines."""
         pages, present = self._machine.get("ram_pages", 0), sum(size for _, _, size in self._zones.values())
         is_short = None  # The log may lack some zones.
-        if self._zones and present in {pages * kib for kib in (4, 16, 64)}:
+        if self._zones and present in {pages * size >> 10 for size in PAGE_SIZES}:
             is_short = any(free <= high for free, high, _ in self._zones.values())
         return MemoryState(**self._counters, **self._kinds(), **self._machine, is_short=is_short)
 

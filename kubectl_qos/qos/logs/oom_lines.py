@@ -170,10 +170,19 @@ class ReportBuilder:
             self._set(uptime=record.uptime)
         return True
 
-    def add_reaped(self, record: LogRecord, pid: int) -> bool:
-        """Add a process that the reaper has freed, if it is one of the victims; else return False."""
-        if not self._is_followed_by(record) or pid not in {victim.pid for victim in self._dead}:
+    def add_reaped(self, record: LogRecord, pid: int, comm: str = "") -> bool:
+        """Add a process that the reaper has freed, if it is one of the victims; else return False.
+
+        With its name, it may be a process of the table whose own line the log lacks: the kernel limits them.
+        """
+        if not self._is_followed_by(record):
             return False
+        if pid not in {victim.pid for victim in self._dead}:
+            is_open = not self._dead and self._report.outcome is Outcome.KILLED
+            if not is_open or (pid, comm) not in {(task.pid, task.name) for task in self._table.tasks}:
+                return False
+            self._victims.append(Killed(pid, comm))
+            self._part = ReportPart.KILLED
         self._reaped.append(pid)
         self.note_continuation()
         return True
