@@ -48,14 +48,16 @@ _LEFT_OUT: Final = re.compile(
 _COMMAND: Final = re.compile(
     r"\bdescribe (?P<kind>po|no)(?:d|de)?s?[ /](?:-\S+ (?:[\w.-]+ )?)*(?P<name>[a-z0-9][\w.-]*+)(?!=)"
 )
-_OTHER_WORDS: Final = (
+_OTHER_WORDS: Final[tuple[tuple[re.Pattern[str], Any], ...]] = (
     (re.compile("Last Termination State:"), "Last State:"),
     (re.compile("OOM Killed"), "OOMKilled"),
     (re.compile(r"\bcontainer_(?=(?:reason|message)\b)"), ""),
     (re.compile(r"\bcontainer_name\b"), "io.kubernetes.container.name"),
     (re.compile(r"\bcontainer oom (?=[\da-f]{64}\b)"), "OOMKilled: true, id: "),
+    (re.compile(r"(?<=[a-z])_([a-z])(?=[a-z_]*[\"'] ?:)"), lambda match: match[1].upper()),
+    (re.compile(r"(?<=\d{4}-\d\d-\d\d) (?=[\d:.]{8,15}\+00:00\b)"), "T"),
 )
-"""Of kubectl and the kubelet before 1.2, the documentation, Airflow and `docker events`."""
+"""Of kubectl and the kubelet before 1.2, the documentation, Airflow, `docker events` and clients in Python."""
 _FLUSH_LEFT: Final = re.compile(r"^(?=(?:Type|----|Normal|Warning) +\S)", re.MULTILINE)
 """The rows of events that have lost their indent."""
 _ONE_SPACE: Final = re.compile(

@@ -6,7 +6,7 @@ from typing import Any, Final
 from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
 from kubectl_qos.present.format import count, escape, in_mi
-from kubectl_qos.qos.cgroup.names import CUT, container_of_unit, pod_cgroup
+from kubectl_qos.qos.cgroup.names import CUT, class_of_path, container_of_unit, pod_cgroup
 from kubectl_qos.qos.killers import BY_ID
 from kubectl_qos.qos.kills.evidence import BY_KUBELET, OOM_KILLED, SIGKILLED, WAITING, Evidence, Fact
 
@@ -191,7 +191,7 @@ def _daemon(details: Details) -> str:
     whose = f"{names or ('all processes' if whom else 'a process that the log does not name')}{whom}"
     ends = f"; the container ends as Error with exit code {code}, not as OOMKilled: the kernel counts no kill"
     cgroup = details["cgroup"] or ""
-    is_of_host = bool(cgroup) and pod_cgroup(cgroup) is None and not container_of_unit(cgroup)
+    is_of_host = bool(cgroup) and class_of_path(cgroup) is None and not container_of_unit(cgroup)
     text = f"{details['daemon']} killed {whose}{why} ({title}line {details['line']})"
     return text if is_of_host else text + ends
 

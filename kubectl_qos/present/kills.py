@@ -176,7 +176,7 @@ def subject(kill: Kill) -> str:
 
 def is_outside_pods(kill: Kill) -> bool:
     """Return whether the cgroup is known and belongs to no pod; a path that is cut may belong to one."""
-    is_known = bool(kill.cgroup) and not kill.cgroup.endswith(CUT)
+    is_known = bool(kill.cgroup) and not (kill.cgroup.endswith(CUT) or kill.cgroup.startswith((".", CUT)))
     return is_known and not (kill.pod_uid or kill.container_id) and class_of_path(kill.cgroup) is None
 
 

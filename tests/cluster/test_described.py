@@ -530,6 +530,15 @@ REFUSED: Final = (
 )
 
 
+def test_a_status_as_a_client_in_python_prints_it() -> None:
+    end = {"exit_code": 137, "finished_at": "2026-11-20 12:00:00+00:00", "reason": "OOMKilled"}
+    container = {"name": "build", "last_state": {"terminated": None}, "state": {"terminated": end}}
+    (kill,) = kills(
+        json.dumps({"container_statuses": [container], "phase": "Failed", "qos_class": "Burstable"})
+    )
+    assert (kill.container, kill.time, kill.reason) == ("build", "2026-11-20T12:00:00+00:00", "OOMKilled")
+
+
 def test_what_is_left_of_what_a_runtime_says() -> None:
     (kill,) = kills('{\n"state": "CONTAINER_EXITED",\n"reason": "OOMKilled",\n}')
     assert (kill.exit_code, kill.reason, kill.diagnosis.mechanism) == (None, "OOMKilled", Mechanism.KERNEL)

@@ -70,6 +70,12 @@ def test_forms_of_talos(form: str) -> None:
         assert kill_of(lines).diagnosis.mechanism == "Talos"
     plain = [f"[talos] Sending SIGKILL to cgroup .../kubepods/besteffort/pod{UID}"]
     assert kill_of([f"user: warning: [2026-01-12T20:27:31Z]: {plain[0]}"]).pod_uid == UID
+    for path in (".../besteffort/pode37f8fd9-...", "…/besteffort/kube-proxy..."):
+        text = text_of(kill_of([f'[talos] Sending SIGKILL to cgroup {{"cgroup": "{path}"}}']))
+        assert text.startswith("a BestEffort pod (the log has only part of its uid)")
+        assert "the container ends as Error" in text
+    left_out = kill_of(['[talos] Sending SIGKILL to cgroup {"cgroup": ".../app.service"}'])
+    assert "a process in an unknown cgroup" in text_of(left_out)
 
 
 def test_a_talos_log_without_lines_of_the_kernel_is_understood(tmp_path: Path) -> None:

@@ -162,7 +162,9 @@ _SCOPE: Final = re.compile(
     r"(?:(?P<runtime>cri-containerd|crio|docker|libpod)-)?(?:conmon-)?(?P<id>[0-9a-f]{12,128})(?:\.scope)?"
 )
 _UID: Final = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
-_OF_CLASS: Final = re.compile(r"kubepods(?:\.slice)?(?:/kubepods)?[-/](?P<qos>burstable|besteffort)?")
+_OF_CLASS: Final = re.compile(
+    r"(?:kubepods(?:\.slice)?(?:/kubepods)?[-/]|^(?:\.{2,}|…)/(?=burst|beste))(?P<qos>burstable|besteffort)?"
+)
 _CLASS: Final = re.compile(
     r"/(?:[^/]*-)?kubepods-(?:burstable|besteffort)\.slice$|/kubepods/(?:burstable|besteffort)$"
 )
@@ -205,7 +207,7 @@ def is_uid(text: str) -> bool:
 
 
 def class_of_path(path: str) -> QosClass | None:
-    """Return the class of the pod in a path, which may be truncated before the UID; None outside pods."""
+    """Return the class of the pod in a path, which may lack its beginning and its UID; None outside pods."""
     match = _OF_CLASS.search(path)
     return (
         _QOS[match["qos"]] if match is not None and (match["qos"] or "pod" in path[match.end() :]) else None
