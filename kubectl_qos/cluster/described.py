@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import NODE_MEMORY_REASONS
-from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER, UNKNOWN_EXIT
+from kubectl_qos.k8s.objects import SIGNALLED, UNKNOWN_CONTAINER, UNKNOWN_EXIT
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.qos.kills.evidence import REFUSED
 from kubectl_qos.qos.restart import oom_at_start
@@ -52,12 +52,13 @@ _OTHER_WORDS: Final[tuple[tuple[re.Pattern[str], Any], ...]] = (
     (re.compile("Last Termination State:"), "Last State:"),
     (re.compile("OOM Killed"), "OOMKilled"),
     (re.compile(r"\bcontainer_(?=(?:reason|message)\b)"), ""),
-    (re.compile(r"\bcontainer_name\b"), "io.kubernetes.container.name"),
+    (re.compile(r"\bcontainer[_ ]name(?=:)"), "io.kubernetes.container.name"),
+    (re.compile(r"\bcontainer finished at(?=:)"), "finishedAt"),
     (re.compile(r"\bcontainer oom (?=[\da-f]{64}\b)"), "OOMKilled: true, id: "),
     (re.compile(r"(?<=[a-z])_([a-z])(?=[a-z_]*[\"'] ?:)"), lambda match: match[1].upper()),
     (re.compile(r"(?<=\d{4}-\d\d-\d\d) (?=[\d:.]{8,15}\+00:00\b)"), "T"),
 )
-"""Of kubectl and the kubelet before 1.2, the documentation, Airflow, `docker events` and clients in Python."""
+"""Of kubectl and the kubelet before 1.2, the documentation, Airflow, Spark, `docker events` and Python."""
 _FLUSH_LEFT: Final = re.compile(r"^(?=(?:Type|----|Normal|Warning) +\S)", re.MULTILINE)
 """The rows of events that have lost their indent."""
 _ONE_SPACE: Final = re.compile(
@@ -108,6 +109,11 @@ _END_FIELD: Final = re.compile(
 _COUNTED: Final = frozenset({"true", "exit"})
 """What follows `OOMKilled` of docker, and of Argo: `OOMKilled (exit code 137)`."""
 _SIGKILLED: Final = 137
+_OF_PROCESS: Final = re.compile(
+    r"\bsignal[ =:]*-?(?:9|SIGKILL)\b|\b(?:sent|Negsignal\.)\W?SIGKILL\b|\b(?:code|status):? -9\b"
+    r"|: line \d+: +\d+ Killed\b|\bKilled signal terminated program\b"
+)
+"""What nginx, uWSGI, Gunicorn, Celery, npm, Airflow, shells and gcc say of a process that SIGKILL ended."""
 _ERROR: Final = re.compile(r"\b\w*Error\b|$")
 _NAMED: Final = re.compile(r"\b(name|namespace): ?\"?([a-z0-9][\w.-]*)\b(?!:)")
 _TITLE: Final = re.compile(r"\S+(?: \S+)*")
@@ -258,6 +264,8 @@ def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
     whole = _end(text) if not ends else None
     if whole is not None and (whole["reason"] == "OOMKilled" or whole["exitCode"] == _SIGKILLED):
         ends = [("state", whole)]
+    if not ends and _OF_PROCESS.search(text) is not None:
+        ends = [("state", {"reason": SIGNALLED, "exitCode": UNKNOWN_EXIT, "signal": 9})]
     for where, end in ends:
         state = "lastState" if where.lower().startswith("last") else "state"
         status = {"name": names.get("container.name", UNKNOWN_CONTAINER), state: {"terminated": end}}

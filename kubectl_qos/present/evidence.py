@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from kubectl_qos.edit.status import low_limit_sentence
-from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY
+from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY, SIGNALLED
 from kubectl_qos.present.format import count, escape, in_mi
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, container_of_unit, pod_cgroup
 from kubectl_qos.qos.killers import BY_ID
@@ -33,6 +33,11 @@ def _ended(details: Details) -> str:
     if details["state"] == WAITING:
         return f"it could not be started: {reason}"
     code, child = details["exit_code"], ""
+    if reason == SIGNALLED:
+        return (
+            "a program says that SIGKILL ended one of its processes. At a limit the kernel kills the largest:"
+            " if the container's main process lives on, no status shows that. Others send SIGKILL too"
+        )
     if code is None:
         return f"{subject} ended with {reason}; its exit code is unknown"
     if (details["reason"], code) == ("Unknown", 255):

@@ -579,6 +579,10 @@ AIRFLOW: Final = (
     "Task t1 failed in pod shop/t1-9. reason: None, container_name: base, container_reason: OOMKilled,"
     " exit_code: 137"
 )
+SPARK: Final = (
+    "container name: executor\n container finished at: 2026-11-20T12:00:00Z\n exit code: 137\n"
+    " termination reason: OOMKilled"
+)
 DOCKER_EVENTS: Final = (
     f"container oom {'7f' * 32} (io.kubernetes.pod.name=t1, io.kubernetes.pod.namespace=shop)\n"
     f"container die {'7f' * 32} (exitCode=137, image=a:1)"
@@ -601,13 +605,38 @@ DOCKER_EVENTS: Final = (
         ("app_1 exited with code 137", ("", "<unknown>"), "Error"),
         ("3f9a   app:1   Exited (137) 5 minutes ago   app_1", ("", "<unknown>"), "Error"),
         (AIRFLOW, ("shop", "t1-9"), "OOMKilled"),
+        (SPARK, ("", "<unknown>"), "OOMKilled"),
         (DOCKER_EVENTS, ("shop", "t1"), "OOMKilled"),
     ],
-    ids=["a sentence", "Python", "docker compose", "docker ps", "Airflow", "docker events"],
+    ids=["a sentence", "Python", "docker compose", "docker ps", "Airflow", "Spark", "docker events"],
 )
 def test_an_end_in_the_words_of_other_programs(text: str, where: tuple[str, str], how: str) -> None:
     (kill,) = kills(text)
     assert ((kill.namespace, kill.pod), kill.exit_code, kill.reason) == (where, 137, how)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026/11/20 12:00:07 [alert] 1#0: worker process 31 exited on signal 9",
+        "DAMN ! worker 1 (pid: 9) died, killed by signal 9 :( trying respawn ...",
+        "[1] [ERROR] Worker (pid:27) was sent SIGKILL! Perhaps out of memory?",
+        "WorkerLostError: Worker exited prematurely: signal 9 (SIGKILL) Job: 3.",
+        "npm ERR! code ELIFECYCLE\nnpm ERR! signal SIGKILL",
+        "INFO - Task exited with return code Negsignal.SIGKILL",
+        "Process exited with return code -9",
+        "/app/run.sh: line 10:    93 Killed                  python run.py",
+        "c++: fatal error: Killed signal terminated program cc1plus",
+    ],
+)
+def test_a_program_says_that_sigkill_ended_a_process(text: str) -> None:
+    (kill,) = kills(text)
+    assert (kill.exit_code, kill.diagnosis.mechanism) == (None, Mechanism.UNKNOWN)
+    assert kill.diagnosis.confidence is Confidence.POSSIBLE
+    said = " ".join(" ".join(detail_lines(kill)).split())
+    assert "a program says that SIGKILL ended one of its processes" in said
+    assert "no OOM kill" not in said, "nobody has counted"
+    assert "exit code 137 and OOMKilled" in " ".join(detail_lines(kills(f"{text}\n{STATE}")[0]))
 
 
 def test_a_list_of_pods_in_which_nothing_ended_hides_no_eviction() -> None:

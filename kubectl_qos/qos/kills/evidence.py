@@ -543,7 +543,7 @@ def diagnosis_without_kernel(
         return Diagnosis(Mechanism.KERNEL, Confidence.LIKELY, tuple(evidence), needs)
     evidence += limits.evidence()
     mechanism, confidence, more = _mechanism_by_events(time, context, is_oom_killed=is_oom_killed)
-    if confidence is Confidence.POSSIBLE and not is_oom_killed:
+    if confidence is Confidence.POSSIBLE and not is_oom_killed and end.exit_code == SIGKILLED:
         evidence.append(Evidence(Fact.NOT_COUNTED))
     return Diagnosis(mechanism, confidence, (*evidence, *more), needs)
 
