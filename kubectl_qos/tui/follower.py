@@ -39,6 +39,8 @@ _YOUNG: Final = 20_000
 """New objects per garbage collection. Painting makes thousands, and keeps few."""
 _REST_PER_WORK: Final = 3
 """The thread rests this many times as long as it computed: keys are answered meanwhile."""
+_MOST_REST_SECONDS: Final = 5.0
+"""But no longer: with 50,000 pods what is shown would be half a minute old."""
 
 FindPod = Callable[[Snapshot], Pod]
 """Finds the pod that the command line names. Raises QosError if there is none."""
@@ -172,7 +174,8 @@ class Follower:
             self._rest(time.thread_time() - began if update.arrived is None else 0.0)
 
     def _rest(self, worked_seconds: float) -> None:
-        self._requested.wait(max(BATCH_SECONDS, _REST_PER_WORK * worked_seconds))
+        rest = min(_REST_PER_WORK * worked_seconds, _MOST_REST_SECONDS)
+        self._requested.wait(max(BATCH_SECONDS, rest))
         while self._paused and not self._closed and not self._requested.is_set():
             self._requested.wait()
 

@@ -125,8 +125,10 @@ class Rests(threading.Event):
     def __init__(self, *actions: Callable[[], None]) -> None:
         super().__init__()
         self._actions = list(actions)
+        self.seconds = list[float | None]()
 
     def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout)
         self._actions.pop(0)()
         assert timeout is not None or self.is_set(), "it would wait for ever"
         return self.is_set()
@@ -164,11 +166,11 @@ def test_nothing_new_is_read_while_paused_unless_it_is_requested() -> None:
     assert all(isinstance(message, Updated) for message in posted)
 
 
-def test_what_is_shown_is_as_old_as_its_snapshot_once_there_is_something_newer(
+def test_what_is_shown_is_as_old_as_its_snapshot_and_renewed_soon_after_long_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now, ages = SimpleNamespace(seconds=0.0, is_current=True), list[float]()
-    clock = SimpleNamespace(monotonic=lambda: now.seconds, thread_time=lambda: 0.0)
+    clock = SimpleNamespace(monotonic=lambda: now.seconds, thread_time=lambda: now.seconds)
     monkeypatch.setattr(following, "time", clock)
     monkeypatch.setattr(UpdateStream, "is_current", lambda _: now.is_current)
 
@@ -188,6 +190,7 @@ def test_what_is_shown_is_as_old_as_its_snapshot_once_there_is_something_newer(
     source, pump = ScriptedSource(demo()), SimpleNamespace(post_message=lambda _: None)
     source.every_seconds = 0
     follower = Follower(pump, source, Scope(), Trends(), lambda _: look(7))  # type: ignore[arg-type]
-    follower._requested = Rests(change, end)
+    follower._requested = rests = Rests(change, end)
     follower._run()
+    assert rests.seconds == [5, 5], "not three times the 7 seconds"
     assert ages == [7, 0, 2, 2 + 7, 7], "while computing, after it, with news, computing, shown late"
