@@ -160,7 +160,9 @@ class Store:
                 usage = {**before, **usage}
             # With the keys of the pods: those of samples are other texts, 130 bytes for each pod.
             shared = {key: usage[key] for pods in self._pods.values() for key in pods if key in usage}
-            self._usage = new._replace(by_pod={**shared, **usage})
+            by_pod, before_this = {**shared, **usage}, self._usage.by_pod
+            # A source that measures more rarely than it is read brings nothing new: nothing is ranked again.
+            self._usage = new._replace(by_pod=before_this if by_pod == before_this else by_pod)
             self.note("usage", missing)
 
     def set_kubelets(self, kubelets: Mapping[str, Kubelet]) -> None:

@@ -165,3 +165,19 @@ def test_a_first_list_that_arrives_after_a_failure_is_no_error() -> None:
     store.out_of_sync(PODS, QosError("connection refused"), 9.0)
     store.arrive([], Arrived(0, None, 0))
     assert store.health() is LIVE
+
+
+def test_the_same_usage_again_is_the_same_object() -> None:
+    store = new_store()
+    pods = [_decoder.decode(raw) for raw in alike(1)]
+    store.replace_pods(pods)
+
+    def usage_of(pod: Pod, *amounts: int) -> Usage:
+        return Usage({pod.key: PodUsage(("app",), amounts)})
+
+    seen = []
+    for amount in (1, 1, 2):
+        store.set_usage(usage_of(pods[0], amount))
+        seen.append(store.snapshot().usage)
+    assert seen[0] is seen[1]
+    assert seen[1] is not seen[2]
