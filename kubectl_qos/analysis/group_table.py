@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from operator import is_
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from kubectl_qos.analysis.pod_table import PodRow, is_at_risk, kill_order
+from kubectl_qos.analysis.pod_table import FILTER_TEXT, PodRow, is_at_risk, kill_order
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.allocation import running_pod
 from kubectl_qos.k8s.events import EventList
@@ -92,10 +92,7 @@ class NodeRow:
         """Words of its bad conditions."""
         return self.bad_conditions or ()
 
-    @property
-    def words(self) -> str:
-        """Filter text, in lower case."""
-        return " ".join((*self.own_words, *self.common_words)).casefold()
+    words = FILTER_TEXT
 
     def used(self, qos: QosClass) -> int | None:
         """Return the usage of the pods of a class, in bytes."""
@@ -305,10 +302,7 @@ class GroupRow(Generic[KeyT]):
         """Classes of its pods."""
         return tuple(qos.value for qos, _ in self.classes)
 
-    @property
-    def words(self) -> str:
-        """Filter text, in lower case."""
-        return " ".join((*self.own_words, *self.common_words)).casefold()
+    words = FILTER_TEXT
 
 
 def namespace_rows(rows: Iterable[PodRow]) -> list[GroupRow[str]]:
@@ -400,10 +394,7 @@ class ClusterRow:
     common_words = ()
     """Words that several rows share: none."""
 
-    @property
-    def words(self) -> str:
-        """Filter text, in lower case."""
-        return " ".join(self.own_words).casefold()
+    words = FILTER_TEXT
 
 
 def cluster_row(

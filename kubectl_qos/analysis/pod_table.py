@@ -43,6 +43,9 @@ from kubectl_qos.qos.restart import is_of_earlier_run
 
 T = TypeVar("T")
 
+FILTER_TEXT: Final = property(lambda row: " ".join((*row.own_words, *row.common_words)).casefold())
+"""The text of a row that a filter searches, in lower case; for typed tuples no attribute may be one."""
+
 
 class PastUsage(msgspec.Struct, frozen=True, gc=False):
     """Metrics history of a pod: bytes, bytes per second, and seconds; None: unknown."""

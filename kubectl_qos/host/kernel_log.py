@@ -53,8 +53,12 @@ _ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d{1,10} +\d")
 _UNFILTERED: Final = re.compile(r" *(?:Call Trace:|Hardware name: |R\w\w: |</?TASK>)")
 """Lines that nobody searches a log for."""
 _MARKS: Final = (
-    *("invoked oom-killer", "memory: usage", "oom-kill:", "memory: Kill process"),
-    *("illed process", "oom_reaper: "),
+    "invoked oom-killer",
+    "memory: usage",
+    "oom-kill:",
+    ": Kill ",
+    "illed process",
+    "oom_reaper:",
 )
 """In the order in which a kernel writes them."""
 _FOREIGN: Final = re.compile(r" [\w@.-]{1,64}\[\d{1,10}\]: ", re.ASCII)

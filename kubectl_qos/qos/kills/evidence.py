@@ -236,10 +236,7 @@ _OWN_STORAGE: Final = re.compile(
     r"|(?P<pod>Pod) ephemeral local storage usage exceeds the total limit of containers (?P<total>\d\w*)"
     r'|(?P<volume>Usage of EmptyDir volume) "(?P<mount>[^"]*)" exceeds the limit "(?P<size>[^"]*)"'
 )
-_REJECTED: Final = re.compile(
-    r"The node had condition|didn't have enough resource|\[memorymanager\]|^Pod was rejected"
-    r"|^Resources cannot be allocated with Topology|^SMT Alignment Error"
-)
+_REJECTED: Final = re.compile(r"The node had condition|didn't have enough resource|^Pod was rejected")
 _REFUSALS: Final = {
     Fact.REFUSED_BEST_EFFORT: re.compile(r"had condition: \[MemoryPressure\]"),
     Fact.REFUSED_BY_REQUESTS: re.compile(r"didn't have enough resource: (?!pods)"),
