@@ -31,10 +31,14 @@ BUDGETS_NOT_READ: Final = "PodDisruptionBudgets are read only from manifests (-f
 
 
 def simulation_lines(
-    node_state: NodeState, simulation: Simulation, width: int | None = None
+    node_state: NodeState,
+    simulation: Simulation,
+    next_death: NextDeath | None = None,
+    width: int | None = None,
 ) -> Iterator[str]:
     """Yield the node, what happens there, and the outcome, with tables that fit into a terminal."""
     yield simulation_subject(node_state)
+    yield question(node_state, simulation.scenario, simulation, next_death)
     for rows, columns in ((victim_rows(simulation), STEP_COLUMNS), (reach_rows(simulation), REACH_COLUMNS)):
         if rows:
             yield ""
@@ -308,7 +312,7 @@ STEP_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
 )
 REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("by", lambda row: killer_name(_reach(row).mechanism, is_own=_reach(row).is_own), width=4),
-    column("more", lambda row: _reach(row).more_bytes, type=BYTES, width=4),
+    column("more", lambda row: _reach(row).more_bytes, type=BYTES, header="NODE_MORE", width=4),
     column(
         "growth", lambda row: _reach(row).factor, type=NUMBER, width=4, cell=lambda row: _percent(_reach(row))
     ),

@@ -125,7 +125,7 @@ def node_statements(snapshot: Snapshot, name: str) -> Iterator[Claim]:
     state = build_node_state([running_pod(pod, setup.release) for pod in pods], setup, snapshot.usage)
     for eviction, what in ((False, "rank"), (True, "eviction")):
         lines = simulation_lines(state, simulate(state, Scenario(free_bytes=1, eviction=eviction)))
-        for step in list(table_rows(list(lines)[2:]))[:1]:
+        for step in list(table_rows(list(lines)[3:]))[:1]:
             namespace, _, pod = step["VICTIM"].partition("/")
             if step["BY"] == ("eviction" if eviction else "node") and (namespace, pod) in snapshot.usage:
                 yield Claim(("pod", namespace, pod), what, "1", f"simulate: {step}")

@@ -58,6 +58,10 @@ def test_a_line_that_is_cut_keeps_the_distance_and_what_is_due_holds_in_the_past
     assert foretold(own) == "shop/api:c dies next: own limit 75%, +100Mi, killed there before"
     only_fullest = own._replace(precedent=None)
     assert foretold(only_fullest) == "shop/api:c dies next if it grows: own limit 75%, +100Mi"
+    far_node = DEATH._replace(ceiling_bytes=400 * MIB, used_bytes=30 * MIB)
+    assert (
+        foretold(far_node) == "shop/api:c dies next unless another pod grows first: kernel: node full, +100Mi"
+    )
     bound = own._replace(is_upper_bound=True, precedent=None)
     assert foretold(bound, is_first=False) == "shop/api:c dies at +100Mi at most: own limit 75%"
     assert how(own) == "own limit 75%, +100Mi, killed there before"

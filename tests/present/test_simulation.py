@@ -20,7 +20,7 @@ from kubectl_qos.present.values.incidents import simulation_values
 from kubectl_qos.qos.eviction import Thresholds
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
-from kubectl_qos.qos.simulation.next_death import next_deaths
+from kubectl_qos.qos.simulation.next_death import first_deaths, next_deaths
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, SimulatedContainer
 from tests.qos.test_simulation import GIB, MIB, container, node_state
 
@@ -102,7 +102,17 @@ def test_the_table_and_ties() -> None:
         "its pods use 600Mi of 1Gi, the node itself 1Mi"
     )
     nothing = simulate(at, Scenario())
-    assert list(simulation_lines(at, nothing)) == [simulation_subject(at), "", simulation_summary(nothing)]
+    shown = [simulation_subject(at), "nothing grows", "", simulation_summary(nothing)]
+    assert list(simulation_lines(at, nothing)) == shown
+
+
+def test_the_first_victim_of_a_scenario_is_not_taken_for_the_next_death() -> None:
+    at = node_state([("a", container(900, 500)), ("b", container(900, 100, 110))])
+    dies = first_deaths(at)[0]
+    shown = [*simulation_lines(at, simulate(at, Scenario(free_bytes=GIB)), dies)]
+    assert shown[1] == "free 1Gi (not the next death, which is x/b:c, own limit 91%, +10Mi)"
+    shown = [*simulation_lines(at, simulate(at, Scenario(until_oom=True)), dies)]
+    assert shown[1] == "all containers grow by the same share of their usage"
 
 
 def test_of_the_own_limits_of_a_container_the_nearer_one_has_a_row() -> None:

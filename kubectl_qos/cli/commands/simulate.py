@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from kubectl_qos.k8s.objects import Pod
     from kubectl_qos.qos.simulation.ceiling import Scenario
     from kubectl_qos.qos.simulation.engine import Simulation
+    from kubectl_qos.qos.simulation.next_death import NextDeath
     from kubectl_qos.qos.simulation.node_state import NodeState
 
 DESCRIPTION: Final = (
     "Simulate kills by the kernel and evictions by the kubelet on a node: the victims in order, the memory"
-    " that each frees, and the important pods among them. Nothing is changed anywhere."
+    " that each frees, and the important pods among them. NODE_MORE is how much more the whole node uses"
+    " when a mechanism acts, not its victim alone. Nothing is changed anywhere."
 )
 EXAMPLES: Final = """\
 examples:
@@ -114,6 +116,7 @@ class _Outcome(NamedTuple):
 
 def run(options: Options) -> int:
     """Print what happens; exit code 1 if a document could not be read. Raises QosError."""
+    from kubectl_qos.analysis.deaths import deaths_on_nodes
     from kubectl_qos.edit.compare import with_manifests
     from kubectl_qos.k8s.selectors import Selector
     from kubectl_qos.k8s.snapshot import Scope
@@ -147,6 +150,7 @@ def run(options: Options) -> int:
 
     with resources.with_unreadable(snapshot):
         now = simulated(pods)
+        deaths = deaths_on_nodes(snapshot, [name], only_next=True)
     then = None
     if changes is not None:
         changed = with_manifests(pods, changes)
@@ -157,7 +161,8 @@ def run(options: Options) -> int:
             )
         then = simulated(changed.pods)
         problems += tuple(f"{resources.reference(pod)} has no pod on {name}" for pod in changed.unused)
-    _print(now, then, options.output, snapshot.at)
+    next_death = next((row.death for row in deaths.rows), None)
+    _print(now, then, next_death, options.output, snapshot.at)
     if options.output in {None, "wide"}:
         from kubectl_qos.present.list_notes import missing_sentence, old_usage_notes
         from kubectl_qos.present.simulation import BUDGETS_NOT_READ, simulation_notes
@@ -253,7 +258,9 @@ def _simulate(
     return _Outcome(state, simulate(state, scenario))
 
 
-def _print(now: _Outcome, then: _Outcome | None, format_: str | None, at: str) -> None:
+def _print(
+    now: _Outcome, then: _Outcome | None, next_death: NextDeath | None, format_: str | None, at: str
+) -> None:
     from kubectl_qos.present import simulation as present
 
     if format_ not in {None, "wide"}:
@@ -269,7 +276,7 @@ def _print(now: _Outcome, then: _Outcome | None, format_: str | None, at: str) -
     is_wide = format_ == "wide"
     width, show = (None, output.print_lines) if is_wide else (output.terminal_width(), output.print_prose)
     if then is None:
-        show(present.simulation_lines(*now, width=width))
+        show(present.simulation_lines(*now, next_death, width))
     else:
         lines = list(present.what_if_lines(now.simulation, then.simulation, width))
         show([present.simulation_subject(now.state), *(["", *lines] if lines else []), ""])

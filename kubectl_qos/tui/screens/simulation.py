@@ -28,6 +28,7 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.list_notes import missing_sentence, no_usage_reason
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import Simulation, simulate
+from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 from kubectl_qos.tui.actions import BindingGroup
 from kubectl_qos.tui.screens.base import Built, QosScreen
@@ -321,8 +322,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         shown, node_state = self._shown, self._node_state
         words = ""
         if shown is not None and node_state is not None:
-            deaths = () if self._is_low else self._view_model.known_deaths(self._node)
-            next_death = next(iter(deaths), None)
+            next_death = None if self._is_low else self._next_death
             words = present.question(node_state, *shown, next_death)
         line = self.query_one("#question", Static)
         line.update(Content(words))
@@ -334,6 +334,10 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         else:
             text = present.simulation_summary(shown[1]) if shown is not None else "Simulating …"
             outcome.update(Content(text))
+
+    @property
+    def _next_death(self) -> NextDeath | None:
+        return next(iter(self._view_model.known_deaths(self._node)), None)
 
     def notes_now(self) -> list[str]:
         notes = [missing_sentence(missing) for missing in self._view_model.snapshot.missing]
@@ -431,5 +435,5 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         if self._shown is None or self._node_state is None:
             self.qos.warn("there is no simulation to copy")
             return
-        lines = present.simulation_lines(self._node_state, self._shown[1])
+        lines = present.simulation_lines(self._node_state, self._shown[1], self._next_death)
         self.qos.copy("\n".join([*lines, *self.notes_now()]) + "\n", "the simulation")
