@@ -90,7 +90,8 @@ def print_document(
         if name.endswith("-file"):
             template = _read_template(template, columns=name.startswith("custom"))
         if not template and name.startswith("jsonpath"):
-            raise UsageError("template format specified but no template given")
+            hint = "-o jsonpath='{.items[*].pod}'; -o json shows the fields"
+            raise UsageError("template format specified but no template given", hint)
         document = with_metadata(document)
         if name.startswith("jsonpath"):
             text = render_jsonpath(template, document)
@@ -170,6 +171,16 @@ def terminal_width() -> int | None:
 def is_interactive() -> bool:
     """Return True if a person can answer: stdin and stderr are a terminal."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def is_piped() -> bool:
+    """Return True if standard input has a text that was not read yet: `< file`, or a pipe."""
+    with suppress(AttributeError, ImportError, OSError, ValueError):
+        from fcntl import ioctl
+        from termios import FIONREAD
+
+        return not sys.stdin.isatty() and any(ioctl(sys.stdin.fileno(), FIONREAD, bytes(4)))
+    return False
 
 
 def prompt(question: str) -> str:

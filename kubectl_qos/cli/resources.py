@@ -105,8 +105,8 @@ def _parse_reference(word: str, name: str, *, any_kind: bool, nodes: bool) -> Re
         hint = "use pod, deployment, statefulset, daemonset, replicaset, job or cronjob"
         hint += f"; a pod of namespace {word} is pod/{name} -n {word}" if name else ""
         if kind == "Node":
-            hint = f"kubectl qos next node/{name} says who dies there; fix, tree and report take nodes too"
-            raise UsageError(f"node/{name} is no pod or workload", hint)
+            hint = f"who dies there: kubectl qos next node/{name}; fix, tree and report take nodes too"
+            raise UsageError(f"a pod or workload is needed, not a node: node/{name}", hint)
         raise UsageError(f'the server doesn\'t have a resource type "{word}" with pods', hint)
     if not name:
         raise UsageError(_NO_NAME)

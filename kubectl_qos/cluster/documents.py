@@ -349,7 +349,8 @@ class ParsedObjects:
             for document in _yaml_documents(content, name, self.problems.append):
                 if document.value is not None:
                     self._add_document(document.value, document.location)
-            for problem in self.problems[before:] if _OF_OBJECT.search(content) is None else ():
+            is_manifest = _OF_OBJECT.search(content) is not None or name.endswith((".yaml", ".yml"))
+            for problem in self.problems[before:] if not is_manifest else ():
                 problem.hint = problem.hint or _NO_OBJECTS
 
     def _add_json_document(self, content: memoryview, location: DocumentLocation) -> None:

@@ -351,7 +351,8 @@ class FileSource(Source):
             parsed.drop_replaced()
         parsed.admit()
         if parsed.skipped:
-            self.skipped[f"documents without apiVersion and kind are skipped: {parsed.skipped}"] = None
+            what = "documents without apiVersion and kind, so no objects, are skipped"
+            self.skipped[f"{what}: {parsed.skipped}"] = None
         objects = parsed.pods or parsed.nodes or parsed.events or parsed.partial_pods
         if self._keeps or objects or (self._may_be_empty and not parsed.problems):
             return parsed

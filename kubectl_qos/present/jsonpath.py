@@ -122,7 +122,8 @@ def _numbers(value: Any) -> Any:
 def render_columns(spec: str, document: Any, *, headers: bool = True) -> str:
     """Render a spec such as `POD:.pod`: a row for each item. Raises InputError or UsageError."""
     if not spec:
-        raise UsageError("custom-columns format specified but no custom columns given")
+        hint = "-o custom-columns=POD:.pod; -o json shows the fields"
+        raise UsageError("custom-columns format specified but no custom columns given", hint)
     names, paths = [], []
     for column in spec.split(","):
         name, colon, path = column.partition(":")

@@ -351,7 +351,8 @@ def killer_label(death: NextDeath, *, with_fullness: bool = True) -> str:
     """Return the killer where there is little room: without what is said of an eviction that is due."""
     by = killer_name(death.mechanism, is_own=death.is_own)
     swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
-    full = f" {100 * death.fullness:.0f}%" if death.limit_bytes and with_fullness else ""
+    share = f"{100 * death.fullness:.0f}%" if death.fullness >= 0.005 else "<1%"  # just restarted
+    full = f" {share}" if death.limit_bytes and with_fullness else ""
     grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
     return f"{by}{swap}{full}{grace}"
 

@@ -312,7 +312,7 @@ STEP_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
 )
 REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
     column("by", lambda row: killer_name(_reach(row).mechanism, is_own=_reach(row).is_own), width=4),
-    column("more", lambda row: _reach(row).more_bytes, type=BYTES, header="NODE_MORE", width=4),
+    column("more", lambda row: _reach(row).more_bytes, type=BYTES, header="NODE+", width=4),
     column(
         "growth", lambda row: _reach(row).factor, type=NUMBER, width=4, cell=lambda row: _percent(_reach(row))
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Final
 
 import pytest
 import yaml
@@ -162,6 +163,9 @@ def test_pods_are_compared_on_nodes_of_one_size(run: Run) -> None:
     assert found == [True, False]
 
 
+SKIPPED: Final = "documents without apiVersion and kind, so no objects, are skipped: 1\n"
+
+
 def test_the_settings_of_a_folder_are_no_manifest(run: Run) -> None:
     (run.home / "web.yaml").write_text(BARE)
     settle(run, "rules: {QOS006: off}\n")
@@ -170,8 +174,10 @@ def test_the_settings_of_a_folder_are_no_manifest(run: Run) -> None:
     assert (done.code, done.out, done.err) == (
         0,
         "",
-        "documents without apiVersion and kind are skipped: 1\nnothing found in 1 object\n",
+        f"{SKIPPED}nothing found in 1 object\n",
     )
+    done = run("check", "package.json")
+    assert (done.code, done.err) == (0, f"nothing found in 0 objects\n{SKIPPED}"), "the last line says why"
 
 
 @pytest.mark.parametrize(

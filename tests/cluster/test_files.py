@@ -585,7 +585,7 @@ def test_a_folder_may_hold_what_is_no_object(tmp_path: Path, monkeypatch: pytest
     charts, patches, others = source.skipped
     assert charts.endswith("skipped (helm template DIR | kubectl qos check - checks them): charts/a")
     assert patches.endswith("skipped (kubectl qos check -k DIR checks them): deploy/web")
-    assert others == "documents without apiVersion and kind are skipped: 7"
+    assert others == "documents without apiVersion and kind, so no objects, are skipped: 7"
     assert not source.problems
     named = FileSource([*FOLDER], keep_objects=True)
     assert len({one.place[0] for one in named.problems}) == 10

@@ -48,6 +48,16 @@ def test_a_log_from_a_pipe_and_whose_it_is(run: Run, dump: Path) -> None:
     assert [columns(line)[5] for line in done.lines[1:]] == ["certain"] * 5
 
 
+def test_a_log_that_no_flag_reads_has_a_hint(run: Run, dump: Path) -> None:
+    (run.home / "oom.log").write_text("\n".join(recorded_log("global-A")))
+    for word in ("oom.log", "./oom.log", "/no/oom.log"):
+        hint = f"error: {word} is a file, not a pod\nhint: kubectl qos kills --kernel-log {word}\n"
+        assert run("kills", "-f", dump, word).err == hint
+    unread = "standard input is not read: --kernel-log - reads a kernel log from it\n"
+    assert run("kills", "-f", dump, given="a log").err.startswith(unread)
+    assert unread not in run("kills", "-f", dump).err
+
+
 FULL = "kernel: node full"
 ROWS = f"""\
 TIME                   NAMESPACE   POD           CONTAINER   {"BY":<17}   SURE      OOM_SCORE   FREED   NODE

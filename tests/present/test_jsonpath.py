@@ -115,8 +115,8 @@ def test_templates_come_from_files(tmp_path: Path) -> None:
     [
         (["--template", "{{.kind}}"], "--template without -o is a Go template, which is not supported"),
         (["-o", "go-template={{.kind}}"], "Go templates are not supported"),
-        (["-o", "custom-columns"], "custom-columns format specified but no custom columns given"),
-        (["-o", "jsonpath"], "template format specified but no template given"),
+        (["-o", "custom-columns"], "given\nhint: -o custom-columns=POD:.pod; "),
+        (["-o", "jsonpath"], "given\nhint: -o jsonpath='{.items[*].pod}'; "),
         (["-o", "jsonpath={.kind"], "error: error parsing jsonpath {.kind, unclosed action"),
         (["-o", "jsonpath={.items[?(@.pod=]}"], "unexpected token '='"),
     ],

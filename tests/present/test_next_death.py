@@ -65,6 +65,7 @@ def test_a_line_that_is_cut_keeps_the_distance_and_what_is_due_holds_in_the_past
     bound = own._replace(is_upper_bound=True, precedent=None)
     assert foretold(bound, is_first=False) == "shop/api:c dies at +100Mi at most: own limit 75%"
     assert how(own) == "own limit 75%, +100Mi, killed there before"
+    assert how(own._replace(distance_bytes=399 * MIB)).startswith("own limit <1%, +399Mi"), "just restarted"
     due = own._replace(distance_bytes=0, precedent=None)
     assert foretold(due, "worker-2") == "shop/api:c on worker-2 dies at any moment: own limit 100%"
 

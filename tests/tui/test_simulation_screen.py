@@ -157,7 +157,7 @@ async def test_what_is_shown_is_what_the_command_says() -> None:
         await pilot.keys("shift+right", "c")
         lines = pilot.app.clipboard.splitlines()
         assert lines[0] == "node worker-2, kubelet 1.36: its pods use 14.8Gi of 16Gi"
-        assert lines[3].split()[4:6] == [API, "c"]
+        assert lines[4].split()[4:6] == [API, "c"]
         assert lines[-1].startswith("killed containers do not restart here")
         # A victim is explained and back leads here.
         await pilot.keys("g", "home", "shift+right")

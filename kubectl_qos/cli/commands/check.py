@@ -394,7 +394,9 @@ def _print(
         output.print_document(finding_list_values(report, notes, clusters), format_)
     else:
         output.print_lines(printers[format_ or "text"](report))
-    output.notes([*notes, present.summary(report)])
+    lines = [*notes, present.summary(report)]
+    # Why there is nothing to check is the last line.
+    output.notes(sorted(lines, key=lambda line: not report.subjects and "skipped" in line))
 
 
 def _print_policies(settings: CheckSettings, release: str | None) -> None:

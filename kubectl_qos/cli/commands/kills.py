@@ -110,6 +110,7 @@ def add_death_flags(parser: argparse.ArgumentParser, since_help: str) -> None:
 
 def run(options: Options) -> int:
     """Print the deaths; exit code 1 if a document could not be read or a named object was not found."""
+    _refuse_logs(options)
     if options.source.is_fleet:
         from kubectl_qos.cli import tables
 
@@ -178,6 +179,15 @@ def _read(options: Options) -> tuple[list[Kill], KillFacts, list[ApiError], list
     kills, facts = find_shown(facts, logs, references, source, options.since_seconds)
     missing = find_missing(references, facts, kills)
     return kills, facts, missing, logs
+
+
+def _refuse_logs(options: Options) -> None:
+    """Raise UsageError for a file in place of a pod, and print that standard input is not read."""
+    for word in options.target:
+        if word.startswith(("/", ".", "~")) or Path(word).is_file():
+            raise UsageError(f"{word} is a file, not a pod", hint=f"kubectl qos kills --kernel-log {word}")
+    if not options.kernel_logs and "-" not in options.source.files and output.is_piped():
+        output.note("standard input is not read: --kernel-log - reads a kernel log from it")
 
 
 def _named(options: Options) -> list[resources.Reference]:

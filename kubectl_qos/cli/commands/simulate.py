@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION: Final = (
     "Simulate kills by the kernel and evictions by the kubelet on a node: the victims in order, the memory"
-    " that each frees, and the important pods among them. NODE_MORE is how much more the whole node uses"
+    " that each frees, and the important pods among them. NODE+ is how much more the whole node uses"
     " when a mechanism acts, not its victim alone. Nothing is changed anywhere."
 )
 EXAMPLES: Final = """\
@@ -179,11 +179,12 @@ def _parse_node(words: Sequence[str]) -> str:
         raise UsageError("which node?", hint="kubectl qos simulate node/worker-1 --free 4Gi")
     name = resources.parse_node(words)
     if name is None:
-        first = resources.parse_references(words, hinted="node")[0]
-        hint = "write node/worker-1"
+        first = resources.parse_references(words)[0]
+        hint = "write node/NAME"
         if first.kind == "Pod":
-            hint += f" --grow {first}=+1Gi: that makes it grow on its node"
-        raise UsageError("only a node can be simulated", hint)
+            hint = f"to let it grow on its node: kubectl qos simulate node/NAME --grow {first}=+1Gi"
+            hint += f"; for a node write node/{first.name}" if "/" not in words[0] else ""
+        raise UsageError(f"only a node can be simulated, not {first}", hint)
     return name
 
 

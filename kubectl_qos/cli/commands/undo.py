@@ -73,6 +73,8 @@ def run(options: Options) -> int:
         raise UsageError("-o is the format of --list")
     from kubectl_qos.cli.apply_shell import ApplyShell, resolve_cluster
 
+    if not entries:
+        raise InputError("nothing to undo: no changes are recorded on this machine")
     named = None if options.id is None else _entry_with(options.id, entries)
     resolved, settings = resolve_cluster(options.source, options.apply)
     entry = _find_entry(entries, named, resolved.source.title)
