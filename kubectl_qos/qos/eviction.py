@@ -37,7 +37,7 @@ _ANY_CAPACITY: Final = 1 << 40
 def eviction_ranks(
     pods: Sequence[Pod], working_sets: Sequence[int | None], requests: Sequence[Quantity]
 ) -> list[int]:
-    """Return the place of each pod, 1 is evicted first; pods that compare equal share one.
+    """Return the eviction rank of each pod: 1 is evicted first, equal pods share a rank.
 
     Usage over request comes first, then lower priority, then the larger excess. `working_sets` are bytes,
     None if the kubelet has no stats; `requests` are each pod's `eviction_request`, which changed in 1.34.
@@ -76,8 +76,8 @@ def eviction_key(priority: int, over_request: int | None) -> EvictionKey:
 def lacks_stats(pod: Pod) -> bool:
     """Return whether the kubelet has no stats of the pod, because no container runs, and may evict it.
 
-    Such a pod is evicted before all others, and frees nothing. A manifest has no phase yet, and a running
-    pod may lack container statuses here.
+    Such a pod is evicted before all others, and frees nothing. Manifests, which have no phase, and running
+    pods without container statuses are not such pods.
     Source: pkg/kubelet/eviction/helpers.go (exceedMemoryRequests), stats/cri_stats_provider.go (skips pods
     without a running container).
     """
@@ -120,17 +120,17 @@ def evictable_capacity(setup: NodeSetup) -> int | None:
 
 
 class Due(Enum):
-    """Whether the kubelet evicts now according to the node's status, whatever samples show."""
+    """Whether the node's status shows that the kubelet evicts now."""
 
     NO = "no"
     NOW = "now"
     MAYBE = "maybe"
-    """The node reports pressure, but a newer sample shows enough memory: the condition outlasts it."""
+    """The node reports pressure, but a newer sample shows enough memory: the condition may be out of date."""
 
 
-WITNESS_SECONDS: Final = 60
-"""A sample with little memory left overrules a shortage only after this time: an eviction takes up to 40
-seconds, and what it frees is soon in use again."""
+_SHORTAGE_SECONDS: Final = 60
+"""How long a shortage lasts although samples show a little free memory: an eviction takes up to 40 seconds,
+and pods soon use what it frees."""
 
 
 def is_short(left_bytes: int, capacity_bytes: int) -> bool:
@@ -142,10 +142,10 @@ def eviction_due(setup: NodeSetup, pods: Iterable[tuple[Pod, PodUsage | None]], 
     """Return whether the kubelet evicts now, according to the node, its pods and their usage.
 
     The kubelet reports MemoryPressure from the first shortage until some time after the last one
-    (evictionPressureTransitionPeriod, by default 5 minutes). So a sample of the whole node that is newer than
-    the report means that the pressure is over. Events of the node, and conditions of evicted pods, show a
-    shortage earlier, until the kubelet reports that memory suffices. An evicted pod that has ended since the
-    sample has freed what it used then.
+    (evictionPressureTransitionPeriod, by default 5 minutes). So a newer sample of the whole node with enough
+    free memory means that the pressure may be over. Events of the node, and conditions of evicted pods, show
+    a shortage before the node reports it, and count until the node reports its end. An evicted pod that has
+    ended since the sample no longer uses what the sample shows.
     Source: pkg/kubelet/eviction/eviction_manager.go (synchronize), helpers.go (nodeConditionsObservedSince).
     """
     node, used_bytes, newest, evicted_at, freed_at = setup.node, 0, "", list[str](), list[str]()
@@ -172,10 +172,10 @@ def eviction_due(setup: NodeSetup, pods: Iterable[tuple[Pod, PodUsage | None]], 
         left = min((distance for distance in distances if distance is not None), default=0)
         has_room = whole is not None and not is_short(left, node.memory_capacity_bytes or 0)
         freed = max(filter(None, map(parse_time, freed_at)), default=None)
-        short, fresh = parse_time(node.short_at) or since or last, timedelta(seconds=WITNESS_SECONDS)
-        if has_room and freed is not None and max(sampled, short) <= freed <= sampled + fresh:
+        short, lasting = parse_time(node.short_at) or since or last, timedelta(seconds=_SHORTAGE_SECONDS)
+        if has_room and freed is not None and max(sampled, short) <= freed <= sampled + lasting:
             return Due.MAYBE if node.reports_pressure else Due.NO
-        if sampled <= last + timedelta(seconds=0 if has_room else WITNESS_SECONDS):
+        if sampled <= last + (timedelta() if has_room else lasting):
             return Due.NOW
     if not node.reports_pressure:
         return Due.NO
@@ -311,7 +311,7 @@ def schedulable_bytes(node: Node) -> int | None:
 
 
 def _requests_and_limits(row: RankedPod, release: Release) -> tuple[int, int]:
-    """Return requests and limits in bytes; partial limits count too."""
+    """Return requests and limits in bytes; limits count even if some containers have none."""
     profile, pod = row.profile, row.pod
     if is_resizing(pod):
         pod, count = desired_pod(pod), admission_count(release)
@@ -329,7 +329,7 @@ class Thresholds(NamedTuple):
     node_bytes: int | None
     kubepods_bytes: int | None
     reclaim_bytes: int
-    """What the kubelet frees in addition (minimum reclaim)."""
+    """How much more than the threshold the kubelet frees (minimum reclaim)."""
     hugepages_bytes: int = 0
     """Subtracted from available memory (1.37 and later)."""
     soft_bytes: int | None = None
@@ -340,7 +340,7 @@ class Thresholds(NamedTuple):
 def thresholds_on(setup: NodeSetup, capacity: int, kubepods: int | None) -> Thresholds:
     """Return the hard thresholds of both signals, memory.available and allocatableMemory.available.
 
-    The second signal copies both from the first; percentages are of its own capacity.
+    The second signal has the threshold of the first; percentages are of its own capacity.
     Source: pkg/kubelet/eviction/helpers.go (ParseThresholdConfig, addAllocatableThresholds).
     """
     kubelet = setup.kubelet

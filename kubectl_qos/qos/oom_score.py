@@ -62,8 +62,8 @@ def least_request(adj: int, capacity: int) -> int:
 class AdjSteps(msgspec.Struct, frozen=True):
     """An oom_score_adj with the steps to it. Memory in bytes.
 
-    `raw` is the formula's result before the sidecar rule and the clamps (None if no formula applies);
-    `sidecar_floor` is the value of the least protected app container if it decided.
+    `raw` is the formula's result before the sidecar rule and the clamps, None if no formula applies.
+    `sidecar_floor` is the oom_score_adj of the least protected app container, if it lowered the value.
     """
 
     adj: int
@@ -79,7 +79,7 @@ class AdjSteps(msgspec.Struct, frozen=True):
 class PodAdj:
     """oom_score_adj of the containers of one pod.
 
-    `fixed` is the value of every container if memory does not matter; None for Burstable.
+    `fixed` is the value of every container, None for Burstable pods, where it depends on memory requests.
     """
 
     __slots__ = ("_allocated", "_capacity", "_floor", "_pod", "_release", "_share", "fixed")
@@ -146,7 +146,7 @@ class PodAdj:
                 if not memory.is_zero:
                     claimed = aggregate_requests(pod, release).get(MEMORY, ZERO).value()
                     count = len(pod.containers) + len(pod.init_containers)
-                    # Without any the real code panics.
+                    # Without containers the kubelet panics.
                     self._share = truncating_div(wrap(memory.value() - claimed), count) if count else 0
         return self._share
 
@@ -194,7 +194,7 @@ def adj_reason(steps: AdjSteps, runtime_adj: int | None) -> Reason:
     applied = restrict_adj(steps.adj, runtime_adj)
     if applied != steps.adj:
         children.append(Reason(Rule.ADJ_RESTRICTED, applied, {"raw": steps.adj}))
-    inputs: dict[str, object] = {}
+    inputs = dict[str, object]()
     if steps.rule is Rule.ADJ_BURSTABLE:
         inputs = {"request": steps.request, "share": share, "capacity": steps.capacity, "raw": steps.raw}
     return Reason(steps.rule, steps.adj, inputs, tuple(children))

@@ -165,7 +165,7 @@ def _predict(pod: Pod, setup: NodeSetup, limit: Quantity | None = None) -> Predi
     stated = desired_pod(pod)  # A resize under way may leave requests and limits unequal.
     qos, computed = qos_class(pod, setup.release), computed_class(stated, setup.release)
     totals = pod_totals(pod, qos, setup, limit)
-    uid = names.pod_uid(pod)  # which a manifest lacks
+    uid = names.pod_uid(pod)  # "" for a manifest
     path = names.literal(names.pod_name(uid or "UID", qos, setup.kubelet), setup.kubelet.cgroup_driver)
     path = path if uid else path.replace("podUID", f"pod{NO_UID}")
     settings = pod_settings(pod, qos, totals, setup)
@@ -254,7 +254,7 @@ _WINDOWS_INPUTS = frozenset({"memory_capacity_bytes", "kubelet_version", "evicti
 
 
 def assumptions(setup: NodeSetup) -> Iterator[Assumption]:
-    """Yield the inputs that were neither measured nor configured, and other facts of a profile."""
+    """Yield the inputs that were neither measured nor configured, and facts with a `basis`."""
     node, kubelet, release = setup.node, setup.kubelet, setup.release
     for facts, inputs in ((node, _NODE_INPUTS), (kubelet, _KUBELET_INPUTS)):
         for name in dict.fromkeys((*inputs.split(), *facts.basis)):

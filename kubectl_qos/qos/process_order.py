@@ -27,9 +27,9 @@ IDLE_SCORE: Final = 600
 class HostProcess(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A process that has memory of its own, as /proc shows it.
 
-    `score` is /proc/PID/oom_score, None where it could not be read; `cgroup` the path in the hierarchy that
-    counts memory; `admin` whether it has CAP_SYS_ADMIN, which counts before 4.17; `borrows` whether it was
-    created by vfork and uses the memory of its parent, so that the kernel skips it.
+    `score` is /proc/PID/oom_score, None if it could not be read. `cgroup` is the path in the hierarchy that
+    counts memory. `admin`: it has CAP_SYS_ADMIN, which counts before 4.17. `borrows`: vfork created it, so it
+    uses its parent's memory and the kernel skips it.
     """
 
     pid: int
@@ -59,11 +59,11 @@ class PodNames(msgspec.Struct, frozen=True, kw_only=True):
 class HostView(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", tag=True):
     """A node's processes, memory, and memory cgroups.
 
-    `processes` are those that have memory, in the order of their ids; `is_whole` is whether they are the
-    node's and not those of a PID namespace, `denied` how many may not be read, `is_hidden` whether the reader
-    may not see those of other users. `meminfo` and `page_size` are in bytes; `cgroups` has the memory
-    files of each cgroup with processes and of its parents, `cgroup_version` is 0 if no hierarchy counts
-    memory. `time` is RFC 3339, `names` are those of pods, by UID, if requested.
+    `processes` have memory of their own, and are sorted by id. `is_whole`: they are all of the node's, not
+    only those of a PID namespace. `denied` counts processes that may not be read. `is_hidden`: processes of
+    other users are hidden. `meminfo` and `page_size` are in bytes. `cgroups` has the memory files of each
+    cgroup with processes and of its parents; `cgroup_version` is 0 if no hierarchy counts memory. `time` is
+    RFC 3339; `names` has pods by UID, if requested.
     """
 
     processes: tuple[HostProcess, ...]

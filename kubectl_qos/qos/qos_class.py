@@ -24,7 +24,7 @@ class QosClass(StrEnum):
 
 
 SPEC_RESOURCES: Final = "spec.resources"
-"""Owner of the pod-level resources in steps to a class."""
+"""`ClassStep.owner` of pod-level resources."""
 
 _BY_NAME: Final = {qos.value: qos for qos in QosClass}
 _COUNTED: Final = (CPU, MEMORY)
@@ -89,7 +89,7 @@ def _decide(resources: Iterable[ResourceRequirements], *, limits_may_be_missing:
 
 
 def class_reason(pod: Pod, computed: QosClass, release: Release) -> Reason:
-    """Return the class and the reasons: what each container lacks for Guaranteed, and a stored class.
+    """Explain the class: what each container lacks for Guaranteed, and a stored class that wins.
 
     `computed` is the class of the spec.
     """
@@ -158,7 +158,7 @@ class ClassStep(NamedTuple):
 
 
 def steps_to(pod: Pod, target: QosClass, release: Release) -> list[ClassStep]:
-    """Return the changes with which a defaulted pod gets the target class.
+    """Return the changes that give a defaulted pod the target class.
 
     Guaranteed needs equal requests and limits for cpu and memory in every container: a missing limit becomes
     the request, a different request becomes the limit, and if both are missing, a value has to be chosen.
@@ -185,7 +185,7 @@ def steps_to(pod: Pod, target: QosClass, release: Release) -> list[ClassStep]:
 
 
 def steps_by_class(pod: Pod, release: Release) -> dict[QosClass, list[ClassStep]]:
-    """Return the changes to each other class; what a LimitRange has set comes back if it is removed."""
+    """Return the changes to each class. None lead to BestEffort if a LimitRange sets removed values again."""
     steps = {target: steps_to(pod, target, release) for target in QosClass}
     if pod.annotations.limit_ranger:
         steps[QosClass.BEST_EFFORT] = []

@@ -46,7 +46,7 @@ def resize_refusals(old: Pod, new: Pod, release: Release, node: Node | None = No
 
 
 def beyond_node(old: Pod, new: Pod, release: Release, node: Node) -> Iterator[Refusal]:
-    """Yield what admission refuses of a valid resize, after LimitRanges, because of the node."""
+    """Yield why admission refuses a valid resize because of the node; LimitRanges are checked before."""
     available = node.declared_features
     if available is not None and release.has(Change.RESIZE_NEEDS_DECLARED_FEATURES):
         missing = [name for name in _needed_features(old, new, release) if name not in available]
@@ -66,7 +66,7 @@ def beyond_node(old: Pod, new: Pod, release: Release, node: Node) -> Iterator[Re
 
 
 def invalid_resize(old: Pod, new: Pod, release: Release) -> list[Refusal]:
-    """Return what validation refuses, by the old and the new pod."""
+    """Return why validation refuses to change the old pod into the new one."""
     if unavailable := why_unavailable(release):
         return [Refusal("", unavailable)]
     if is_mirror(old) or is_static(old):
@@ -114,10 +114,10 @@ def restarting(old: Pod, new: Pod) -> list[str]:
 
 
 def waiting_containers(pod: Pod) -> set[str]:
-    """Return the containers that do not run now, which the kubelet leaves out of a resize.
+    """Return the containers that do not run now; the kubelet does not resize them.
 
-    They start with the new limits; until kubernetes#140387, the pod's cgroup got only those of running
-    containers (computePodActions).
+    They start with the new limits. Until kubernetes#140387, the limit of the pod's cgroup was the sum of the
+    running containers' limits (computePodActions).
     """
     return {status.name for status in pod.status.every_container if not status.has_processes}
 
@@ -164,8 +164,8 @@ def resize_outcome(
 ) -> ResizeOutcome:
     """Predict the kubelet's answer to an accepted resize.
 
-    `old` is the pod as the node runs it, `fits` how `new` fits beside the other pods (`node_fit`), None if
-    there are none; limits may not go below the pod's `usage`.
+    `old` is the pod as the node runs it, `fits` how `new` fits beside the node's other pods (`node_fit`),
+    None without other pods. The kubelet refuses memory limits below the pod's `usage`.
     """
     if infeasible := _infeasible_reason(old, new, setup):
         return ResizeOutcome(ResizeStatus.INFEASIBLE, infeasible)
@@ -301,8 +301,8 @@ def node_fit(
 ) -> Iterator[NodeFit]:
     """Yield how a pod fits beside others, counted by spec and status (NodeInfo.AddPod of the scheduler).
 
-    What a pod does not request is skipped, before 1.28 only of a pod without any request (fitsRequest in
-    noderesources/fit.go). `counted` keeps the others' requests for the next such call.
+    Resources without a request are not compared; before 1.28 that applied only to pods without any request
+    (fitsRequest in noderesources/fit.go). `counted` caches the others' requests between calls.
     """
     count, counted = admission_count(setup.release), {} if counted is None else counted
     others = [other for other in others if not other.is_terminal]
@@ -330,7 +330,7 @@ def _against_node(pod: Pod, setup: NodeSetup) -> Iterator[tuple[str, int, int]]:
 def _limits_below_usage(old: Pod, new: Pod, release: Release, usage: PodUsage | None) -> Iterator[str]:
     """Yield new memory limits that usage has reached (`validateMemoryResizeAction`, 1.34 and later).
 
-    Containers that restart are dead by then. Of a container too, the kubelet names the usage of the pod.
+    Containers that restart have ended by then. The message about a container also names the pod's usage.
     """
     if usage is None:
         return

@@ -64,7 +64,7 @@ ENOUGH_TO_START: Final = 32 << 20
 
 
 def oom_at_start(message: str, limit: int = 0) -> str:
-    """Return the runtime's words for a memory limit that is too small to start a container, or "".
+    """Return the part of a message that says that the memory limit is too small for a start, or "".
 
     With a `limit` of at most ENOUGH_TO_START bytes, messages about a lost first process count too.
     """
@@ -83,7 +83,7 @@ def stated_limit(pod: Pod, container: str) -> int:
 
 
 class OomLoop(NamedTuple):
-    """A container that waits to restart, with the `reason` or "".
+    """A container that waits to restart; `reason` is its waiting reason or "".
 
     It was OOMKilled, or a runtime could not start it within its memory limit (`never_ran`).
     """
@@ -123,7 +123,7 @@ def is_refused(pod: Pod, container: str) -> bool:
 
 
 def stopped_statuses(pod: Pod, container: str = "") -> list[ContainerStatus]:
-    """Return the statuses of containers, or of one, that have ended now or before; most have not."""
+    """Return the statuses of containers, or of the named one, that have ended before or do not run."""
     return [
         status
         for status in pod.status.every_container
@@ -133,7 +133,7 @@ def stopped_statuses(pod: Pod, container: str = "") -> list[ContainerStatus]:
 
 
 def was_killed_since_resize(pod: Pod, container: str) -> bool:
-    """Return whether the container was OOMKilled since the last resize, that is at its present limit."""
+    """Return whether the container was OOMKilled since the last resize, and so at its present limit."""
     stopped = stopped_statuses(pod, container)
     if stopped and is_refused(pod, container):
         return True

@@ -1045,7 +1045,7 @@ def test_an_oom_without_a_victim() -> None:
 
 def test_what_the_name_of_a_victim_shows() -> None:
     swapoff = text_of(kill_of([line.replace("leaky", "swapoff") for line in LINES]))
-    assert "swapoff is always killed first, as it fills the memory with what is in swap" in swapoff
+    assert "swapoff is always killed first, because it moves what is in swap into memory" in swapoff
     runtime = text_of(kill_of([line.replace("leaky", "runc:[2:INIT]") for line in LINES]))
     assert (
         "runc:[2:INIT] is the container runtime, starting a container, which then does not start" in runtime

@@ -59,7 +59,7 @@ def to_cgroupfs(name: CgroupName) -> str:
 
 
 def parse_systemd(path: str) -> CgroupName:
-    """Parse a slice's path; every `_` becomes `-`, because both are written alike."""
+    """Parse a slice's path; every `_` becomes `-`, because `to_systemd` writes both as `_`."""
     base = posixpath.basename(path.rstrip("/")) or "/"
     return tuple(part.replace("_", "-") for part in base.removesuffix(_SLICE).split("-"))
 
@@ -106,8 +106,8 @@ def pod_name(uid: str, qos: QosClass, kubelet: Kubelet) -> CgroupName:
 def container_path(pod_path: str, container_id: str, kubelet: Kubelet, runtime: str) -> str:
     """Return the container's cgroup below its pod's, as the runtime names it.
 
-    `container_id` is `containerd://<hex>` as in status, or the hex alone; then `runtime` has the scheme, as
-    in nodeInfo.
+    `container_id` is `containerd://<hex>` as in status, or the hex alone; then `runtime`, the
+    containerRuntimeVersion of nodeInfo, has the scheme.
     """
     hex_id = container_id.rpartition("://")[2]
     scheme = (container_id if "://" in container_id else runtime).partition(":")[0]
@@ -150,7 +150,7 @@ class PodCgroup(msgspec.Struct, frozen=True):
 _QOS: Final = {"burstable": QosClass.BURSTABLE, "besteffort": QosClass.BEST_EFFORT, None: QosClass.GUARANTEED}
 _RUNTIMES: Final = {"cri-containerd": "containerd", "crio": "cri-o", "docker": "docker", "libpod": "cri-o"}
 
-# A UID is a UUID or, of a static pod, a hash of 32 digits; any other that a server stored is accepted too.
+# A UID is a UUID, or a hash of 32 digits for a static pod; other UIDs that a server stored are accepted too.
 _SYSTEMD: Final = re.compile(
     r"/(?:[^/]*-)?kubepods(?:-(?P<qos>burstable|besteffort))?-pod(?P<uid>[^/:]+?)\.slice"
     r"(?:(?P<mark>[/:])(?P<rest>.*))?$"
@@ -186,7 +186,7 @@ def pod_cgroup(path: str) -> PodCgroup | None:
         return None
     uid, qos = match["uid"], _QOS[match["qos"]]
     if systemd:
-        uid = uid.replace("_", "-")  # a UID that a server made has no `_` of its own
+        uid = uid.replace("_", "-")  # UIDs have no `_`
     is_mixed = systemd is not None and systemd["mark"] == ":"
     scope = (match["rest"] or "").partition("/")[0]
     container = _SCOPE.fullmatch(scope.replace(":", "-") if is_mixed else scope)
@@ -196,7 +196,7 @@ def pod_cgroup(path: str) -> PodCgroup | None:
 
 
 def container_of_unit(unit: str) -> str:
-    """Return the ID of the container whose scope a runtime of Kubernetes named like this, else ""."""
+    """Return the container ID in the name of a scope of a Kubernetes runtime, else ""."""
     scope = _SCOPE.fullmatch(unit)
     return scope["id"] if scope is not None and scope["runtime"] in {"cri-containerd", "crio"} else ""
 
@@ -215,9 +215,9 @@ def class_of_path(path: str) -> QosClass | None:
 
 
 def path_level(path: str, below: str = "") -> PathLevel:
-    """Return what a cgroup contains; `below` is the path of a process, which reveals levels above pods.
+    """Return what a cgroup contains; `/` is the machine.
 
-    `/` is the machine.
+    `below` is the path of a process: a pod's process shows that the cgroups above it contain pods.
     """
     pod = pod_cgroup(path)
     if pod is not None:

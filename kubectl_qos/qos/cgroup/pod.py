@@ -1,4 +1,4 @@
-"""Cgroups of a pod and its containers: what the kubelet sets or asks of the runtime, with reasons.
+"""Cgroups of a pod and its containers: what the kubelet sets or requests from the runtime, with reasons.
 
 Sources: pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod) and pod_container_manager_linux.go
 (EnsureExists), pkg/kubelet/kuberuntime/kuberuntime_container_linux.go. Values are written once; only an
@@ -212,7 +212,7 @@ def _effective_limit(pod: Pod, container: Container, name: str, release: Release
 
 
 def _throttling_limit(pod: Pod, container: Container, release: Release) -> int:
-    """Return the limit that memory.high counts: until 1.36 only the container's own."""
+    """Return the limit in bytes from which memory.high is computed: until 1.36 only the container's own."""
     if release.has(Change.POD_LEVEL_MEMORY_HIGH):
         return _effective_limit(pod, container, MEMORY, release).value()
     return container.limits.get(MEMORY, ZERO).value()
@@ -310,7 +310,7 @@ _RULES: Final = {
     **dict.fromkeys(("cpu.max", "cpu.cfs_quota_us"), Rule.CPU_QUOTA),
     "cpu.cfs_period_us": Rule.CPU_PERIOD,
     **dict.fromkeys(("memory.max", "memory.limit_in_bytes"), Rule.MEMORY_LIMIT),
-    # In cgroup v1, memory and swap share a limit, memory's without swap.
+    # In cgroup v1, memory and swap share a limit: without swap it is the memory limit.
     MEMORY_SWAP_MAX: Rule.SWAP_SHARE,
     "memory.memsw.limit_in_bytes": Rule.SWAP_NONE,
     MEMORY_HIGH: Rule.MEMORY_HIGH,

@@ -213,8 +213,8 @@ class Directory(msgspec.Struct, frozen=True):
 class CgroupTree(msgspec.Struct, frozen=True):
     """The cgroups of one node.
 
-    `unknown` are files of kubepods with unknown content. `left_out` pods count in the values of kubepods and
-    the classes without being shown.
+    `unknown` are files of kubepods with unknown content. `left_out` pods are not shown, but count in the
+    values of kubepods and the classes.
     """
 
     setup: NodeSetup
@@ -265,7 +265,7 @@ def cgroup_tree(
 
 
 def path_to(pod: Pod, pods: Iterable[Pod], setup: NodeSetup) -> CgroupTree:
-    """Build a tree with only one pod and the directories above it. Raises InputError as above."""
+    """Build a tree with only one pod and the directories above it. Raises as `cgroup_tree`."""
     tree = cgroup_tree(pods, setup, lambda other: other is pod)
     roots = [
         structs.replace(root, children=tuple(child for child in root.children if child.children))
@@ -319,7 +319,7 @@ def _kubepods(pods: Iterable[Pod], setup: NodeSetup) -> tuple[Directory, tuple[s
 
 
 def _pod(prediction: Prediction) -> Directory:
-    """Return a pod with its containers that have not ended (done init containers have)."""
+    """Return a pod with its containers that have not ended, so without completed init containers."""
     pod = prediction.pod
     ended = {status.name for status in pod.status.every_container if status.state and status.state.terminated}
     return Directory(
@@ -366,9 +366,10 @@ def _cores(node: Node) -> int:
 
 
 def _amounts(setup: NodeSetup) -> Totals:
-    """Return the amounts that the kubelet subtracts reservations from.
+    """Return the amounts from which the kubelet subtracts reservations.
 
-    If the reservations are unknown, status.allocatable has the rest of CPU and memory.
+    If the reservations are unknown, CPU and memory are status.allocatable, from which they are already
+    subtracted.
     """
     node, kubelet = setup.node, setup.kubelet
     amounts: Totals = {

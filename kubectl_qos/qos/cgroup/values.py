@@ -1,7 +1,8 @@
 """Content of cgroup files, for v1 and v2: memory with swap, hugepages and MemoryQoS, and CPU.
 
-`CgroupSettings` is what the kubelet sets on its own cgroups, `CriResources` what it asks of the container
-runtime. Names of v1 files begin with their controller. Memory is bytes, CPU quotas and periods microseconds.
+`CgroupSettings` are the kubelet's settings of its own cgroups, `CriResources` its request to the container
+runtime. Names of v1 files begin with their controller. Memory is in bytes, CPU quotas and periods in
+microseconds.
 
 Sources: pkg/kubelet/cm/cgroup_manager_linux.go (toResources) and helpers_linux.go (HugePageLimits),
 pkg/kubelet/kuberuntime/kuberuntime_container_linux.go (generateLinuxContainerResources),
@@ -112,7 +113,7 @@ def shares_to_weight_quadratic(shares: int) -> int:
 def systemd_quota(quota_us: int, period_us: int) -> int:
     """Return the quota after systemd's CPUQuota, which has whole percents (`addCPUQuota`, v0.0.2 and later).
 
-    Both are microseconds: 133 ms of 100 ms becomes 140 ms. Unlimited and unset pass unchanged.
+    Both are microseconds: 13.3 ms in a period of 100 ms become 14 ms. Unlimited and unset stay the same.
     """
     if quota_us <= 0:
         return quota_us
@@ -195,7 +196,7 @@ _SYSTEMD_PROPERTIES: Final = {"cpu.weight", "cpu.max", "memory.max", "memory.low
 
 
 def process_files(resources: CriResources, setup: NodeSetup, *, rounds: bool = False) -> dict[str, str]:
-    """Return files of the cgroup with the processes; `rounds`: systemd writes them."""
+    """Return files of the cgroup with the processes; `rounds`: systemd writes and rounds the CPU quota."""
     node = setup.node
     runtime, page = node.oci_runtime, node.page_size_bytes
     if node.cgroup_version == 1:
@@ -467,8 +468,8 @@ class HighTerms(NamedTuple):
 def high_terms(request: int, limit: int, setup: NodeSetup) -> HighTerms:
     """Return the terms for a request and limit in bytes.
 
-    The base is the request from 1.27 on. Without a limit the upper bound is the node's capacity minus
-    reserved, of which nothing is reserved where that is unknown.
+    The base is the request from 1.27 on. Without a limit the upper bound is the node's capacity minus the
+    reserved memory, which counts as 0 if it is unknown.
     """
     all_pods = setup.node.allocatable_memory_bytes
     if all_pods is None:
@@ -492,8 +493,8 @@ def _memory_high(request: int, limit: int, setup: NodeSetup) -> int | None:
     if not release.has(Change.MEMORY_HIGH_ABOVE_REQUEST):
         high = from_float(float(upper) * factor)
         return high if high > request else None
-    counts_when_absent = release.has(Change.MEMORY_HIGH_NEEDS_FACTOR) and request == 0
-    if request == limit and not counts_when_absent:
+    throttles_without_request = release.has(Change.MEMORY_HIGH_NEEDS_FACTOR) and request == 0
+    if request == limit and not throttles_without_request:
         return None
     middle = float(request) + (float(upper) - float(request)) * float(factor)
     page = node.page_size_bytes

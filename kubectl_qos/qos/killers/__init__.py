@@ -33,11 +33,11 @@ KILLERS: Final[tuple[Killer, ...]] = (
 """All killers. If several ceilings are reached at the same time, the first killer acts."""
 PRECEDENCE: Final = {killer.id: place for place, killer in enumerate(KILLERS)}
 BY_RANK: Final = next(killer for killer in KILLERS if killer.has_ranks)
-"""The killer whose order RANK is."""
+"""The killer whose order is RANK."""
 EVICTING: Final = next(killer for killer in KILLERS if killer.evicts)
 BY_ID: Final[Mapping[str, Killer]] = {killer.id: killer for killer in KILLERS}
 OOM_KILLERS: Final = ("none", *sorted(setting for killer in KILLERS for setting in killer.settings))
-"""The values of userspaceOOMKiller, some with VERSION: who kills before the kernel."""
+"""The values of userspaceOOMKiller, the program that kills before the kernel; some have a VERSION."""
 OOM_KILLERS_TEXT: Final = f"{', '.join(OOM_KILLERS[:-1])} or {OOM_KILLERS[-1]}"
 _OOM_KILLER: Final = re.compile("|".join(OOM_KILLERS).replace("VERSION", r"\d+\.\d+(\.\d+)?"), re.ASCII)
 

@@ -1,9 +1,10 @@
 """Daemons that kill before memory runs out: earlyoom, nohang, systemd-oomd, and Meta's oomd.
 
-earlyoom and nohang kill the process with the highest oom_score, when MemAvailable and free swap are both down
-to 10 % of their totals, nohang to 5 % of memory: with SIGTERM, later with SIGKILL. What they prefer and avoid
-is ignored. The others kill whole cgroups by swap, pressure or reclaim: systemd-oomd below units with
-ManagedOOMSwap or ManagedOOMMemoryPressure, oomd by rules of its own. No API returns any of that.
+earlyoom and nohang kill the process with the highest oom_score, with SIGTERM and later with SIGKILL. They act
+when free swap is down to 10 % of all swap, and MemAvailable to 10 % of memory (nohang: 5 %). Their options to
+prefer or avoid processes are ignored here. The others kill whole cgroups by swap, pressure or reclaim:
+systemd-oomd below units with ManagedOOMSwap or ManagedOOMMemoryPressure, oomd by its own rules. No API
+returns these settings.
 
 Sources: earlyoom(1), its meminfo.c and kill.c (since 1.2); nohang(8), its nohang.conf, find_victim_info and
 implement_corrective_action; systemd-oomd(8), oomd.conf(5), systemd.resource-control(5),
@@ -43,7 +44,7 @@ class Earlyoom(Killer):
     memory_percent: ClassVar[int] = 90
 
     def ceilings(self, state: NodeState) -> Iterator[Ceiling]:
-        """Yield the ceiling, as RAM and swap in use; none if that much swap cannot be used."""
+        """Yield the ceiling, in RAM and swap in use; none if the pods may not use that much swap."""
         swap_bytes = state.swap_bytes * _SWAP_PERCENT // 100
         at_bytes = (state.capacity_bytes * self.memory_percent + state.swap_bytes * _SWAP_PERCENT) // 100
         at_bytes -= state.capacity_bytes - state.regular_bytes

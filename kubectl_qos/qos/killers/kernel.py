@@ -1,4 +1,4 @@
-"""The kernel's OOM killer, at memory limits and on a full node: what has the most points of badness dies.
+"""The kernel's OOM killer, at memory limits and on a full node: it kills whoever has the most badness.
 
 Sources: Linux mm/memcontrol.c (mem_cgroup_out_of_memory), mm/oom_kill.c (out_of_memory, select_bad_process,
 constrained_alloc).
@@ -32,7 +32,7 @@ class BadnessOrder(Order):
         self._orders: dict[int, Sequence[tuple[int, int]]] = {}
 
     def first(self, owner: int) -> Choice:
-        """Return the kernel's victim now, nobody if every process is immune."""
+        """Return the kernel's victim, or NOBODY if every process is immune."""
         candidates = self._in_order(owner)
         of_node = self._memory.node_processes() if self._scope is CeilingScope.NODE else []
         processes = [process for process in of_node if process.adj != OOM_SCORE_ADJ_MIN]
@@ -41,14 +41,14 @@ class BadnessOrder(Order):
         if not candidates and not own:
             return NOBODY
         most = max([*own, *(points for points, _ in candidates[:1])])
-        alike = (place for place, (points, _) in enumerate(candidates) if points < most)
-        tied = next(alike, len(candidates)) + own.count(most) - 1
+        fewer = (place for place, (points, _) in enumerate(candidates) if points < most)
+        tied = next(fewer, len(candidates)) + own.count(most) - 1
         if candidates and candidates[0][0] == most:
             return Choice(candidates[0][1], most, tied, rival=self._rival(candidates))
         return Choice(processes[own.index(most)], most, tied)
 
     def _rival(self, candidates: Sequence[tuple[int, int]]) -> Contender | None:
-        """Return the container with the next most points, if each process of the victim may have fewer."""
+        """Return the second container, if it may beat each single process of the victim."""
         (most, victim), *others = candidates[:2]
         container = self._state.containers[victim]
         if container.processes == 1 or not others:
@@ -84,9 +84,9 @@ class BadnessOrder(Order):
         return [badness(pages, adj, total, kernel) for adj, pages in sizes]
 
     def _in_order(self, owner: int) -> Sequence[tuple[int, int]]:
-        """Return points and index of each container that may die there; most points first, else by index.
+        """Return points and index of each container that may die there: most points first, then by index.
 
-        Points are computed once if nothing grows.
+        If nothing grows, points are computed only once.
         """
         memory, order = self._memory, self._orders.get(owner)
         if order is not None and self._is_still:

@@ -29,11 +29,11 @@ class Contender(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A killer's victim: a process of the node, a container, or a pod if it ends pods; None is nobody.
+    """A killer's victim: a process of the node, or the index of a container (of a pod, if it ends pods).
 
-    Containers and pods are indices. `points` is the victim's badness in pages if that decides, `tied` how
-    many others have equal points. `refused` pods come before it, but may not be ended. The `rival` dies
-    instead unless one process of the victim is large enough.
+    `points` is the victim's badness in pages if that decides, `tied` how many others have equal points.
+    `refused` pods come first in the order, but may not be ended. The `rival` dies instead unless one process
+    of the victim is large enough.
     """
 
     victim: int | NodeProcess | None
@@ -47,7 +47,7 @@ NOBODY: Final = Choice(None)
 
 
 class Candidate(NamedTuple):
-    """A pod with processes: whether its cgroup has a memory.max, and its working set (None: unknown)."""
+    """A pod with processes. `is_limited`: its cgroup has a memory.max. `used_bytes`: None if unknown."""
 
     key: PodKey
     qos: QosClass
@@ -59,22 +59,23 @@ class Order(Protocol):
     """A killer's order of victims, while memory changes."""
 
     def first(self, owner: int) -> Choice:
-        """Return the victim now, if the memory of `owner` has reached the ceiling (-1: of pods or node)."""
+        """Return the victim if the container or pod `owner` is at its limit (-1: all pods, or the node)."""
         ...
 
     def growing(self, owner: int, room_bytes: int, ended: Collection[int]) -> tuple[Contender, ...]:
         """Return who becomes the victim by growing alone, by at most `room_bytes`, nearest first.
 
-        Skip those that a limit of their own has `ended` before.
+        Containers in `ended` are skipped: their own limit ends them before.
         """
         return ()
 
 
 class DaemonLog(NamedTuple):
-    """How a daemon's kills look in logs, as patterns; their groups are in qos/logs/daemon_lines.py.
+    """How a daemon's kills look in logs, as regular expressions; qos/logs/daemon_lines.py reads their groups.
 
-    `programs` or the `mark` in the kernel's log name the daemon. It writes `lines`, each kill twice if
-    `is_twice`, after `details`. `ends`: of whole lines, by how they begin. `signs`: of a log without a kill.
+    `programs` are its names as the sender of a line, `mark` begins its lines in the kernel's log. `lines`
+    report a kill, twice each if `is_twice`; `details` come before them. `ends` match the end of a whole line
+    that begins with one of the texts. `signs` show that a log is the daemon's, even without a kill.
     """
 
     lines: tuple[str, ...] = ()
@@ -89,12 +90,12 @@ class DaemonLog(NamedTuple):
 class Killer(Protocol):
     """A killer of containers or pods for memory.
 
-    `id` is its name in JSON. `scope` is whose memory has to run out, `measures` whose use has to be known:
-    otherwise its distance is an upper bound. `ends_whole_pods`: it ends all containers of a pod, not one.
-    `evicts`: the pod does not restart on this node. `has_ranks`: RANK is its order. `delay_seconds`: how long
-    it may take to notice. `settings`: what userspaceOOMKiller is for this daemon, first without its VERSION;
-    kernel and kubelet have none. `sends_sigterm`: before SIGKILL. In logs the kernel names cgroups of
-    `levels`, and a daemon has a `log`.
+    `id` is its name in JSON. It acts when the memory of `scope` runs out; without the usage of each scope in
+    `measures`, its distance is an upper bound. `ends_whole_pods`: it ends all containers of a pod, not one.
+    `evicts`: the pod does not restart on this node. `has_ranks`: RANK is its order. It acts within
+    `delay_seconds`. `settings` are the values of userspaceOOMKiller for a daemon, the one without VERSION
+    first; kernel and kubelet have none. `sends_sigterm`: before SIGKILL. The kernel's reports name cgroups
+    of `levels`; `log` describes a daemon's reports.
     """
 
     id: ClassVar[str]
@@ -131,7 +132,7 @@ class Killer(Protocol):
         return None
 
     def variant(self, setup: NodeSetup) -> str:
-        """Return which of its orders a node has; present/ has the words."""
+        """Return which of its orders applies to a node, "" for the only one; present/ has the words."""
         return ""
 
     @property

@@ -20,7 +20,7 @@ _RELEASE: Final = re.compile(r"talos(?: \(v|-)(\d+)\.(\d+)(?:\.(\d+))?", re.ASCI
 _SETTING: Final = "talos"
 _KILLS_SINCE: Final = (1, 12, 0)
 _STRICT_SINCE: Final = {12: 9, 13: 4}
-"""First patches of older minors that finish a class before the next one; 1.14 always does."""
+"""Per minor, the first patch that kills all pods of a class before the next class; 1.14 always does."""
 _NEWEST: Final = 1 << 16
 _LINE: Final = r"(?:\[talos\] |(?:[A-Z]{4,5} )?(?=.*runtime\.OOMController))"
 _WEIGHTS: Final = {QosClass.BEST_EFFORT: 2, QosClass.BURSTABLE: 1, QosClass.GUARANTEED: 0}
@@ -81,11 +81,11 @@ class Talos(Killer):
         return TalosOrder(memory, self)
 
     def variant(self, setup: NodeSetup) -> str:
-        """Return which order the release has."""
+        """Return "strict" or ""."""
         return "strict" if self.is_strict(setup) else ""
 
     def is_strict(self, setup: NodeSetup) -> bool:
-        """Return whether the release finishes a class before the next one."""
+        """Return whether the release kills all pods of a class before the next class."""
         release = _release(setup)
         return release >= (1, release[1], _STRICT_SINCE.get(release[1], 0))
 

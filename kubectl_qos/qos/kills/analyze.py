@@ -21,6 +21,7 @@ from kubectl_qos.k8s.objects import ContainerStateTerminated, ObjectMeta, Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Change
 from kubectl_qos.k8s.snapshot import Snapshot
+from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.cgroup.names import container_of_unit, is_uid, pod_cgroup, pod_uid
 from kubectl_qos.qos.killers import BY_ID, BY_RANK, Mechanism
 from kubectl_qos.qos.kills.choice import Unranked, VictimChoice, explain_choice
@@ -64,16 +65,16 @@ NEIGHBOUR_SECONDS: Final = 60.0
 _KILL_SIGNAL: Final = 9
 _CONTAINER: Final = re.compile(r"\bcontainer ['\"](?P<name>[a-z0-9][a-z0-9-]{0,62})['\"]")
 _OLD_KERNELS: Final = ("3.", "4.")
-"""Those whose words for a limit every kubelet knows."""
+"""Kernels whose message for a kill at a limit every kubelet recognizes."""
 
 
 class Kill(msgspec.Struct, frozen=True, kw_only=True):
     """A death: of a container, of a process in a surviving container, or of a host process.
 
-    `pod` is "" for processes outside pods, and for pods of which only the `pod_uid` in the kernel's path is
-    known; `is_unlisted`: the list of pods lacks it. `container` is "" if only its ID is known, or if the
-    whole pod is meant. `is_own`: it was at the limit of a pod with one container. `time` is RFC 3339;
-    estimates come from seconds since boot and other deaths in the same log, or lack the year.
+    `pod` is "" for processes outside pods, and if only the `pod_uid` in the kernel's path is known.
+    `is_unlisted`: the list of pods lacks the pod. `container` is "" if only its ID is known, or if the whole
+    pod died. `is_own`: it was at the limit of a pod with one container. `time` is RFC 3339. Estimated times
+    come from seconds since boot and other deaths in the same log, or from log lines without a year.
     """
 
     diagnosis: Diagnosis
@@ -113,7 +114,7 @@ def find_kills(
     is_included: Callable[[Pod], bool] = lambda _: True,
     outside_pods: bool = True,
 ) -> list[Kill]:
-    """Find the deaths of the included pods, newest first, those of unknown time last.
+    """Find the deaths of the included pods, newest first; deaths of unknown time are last.
 
     `outside_pods` adds kills outside pods, and in deleted pods.
     """
@@ -121,13 +122,13 @@ def find_kills(
 
 
 def is_since(kill: Kill, moment: datetime) -> bool:
-    """Return whether a kill may have been since a moment, also if its time is unknown."""
+    """Return whether a kill was at this moment or later, or its time is unknown."""
     when = parse_time(kill.time)
     return when is None or when >= moment
 
 
 def newest_first(kill: Kill) -> tuple[bool, float, float, str, str, str]:
-    """Return a sort key: newest first, in one second by the clock of the log, unknown times last."""
+    """Return a sort key: newest first, within a second by the times in the log, unknown times last."""
     when, by_log = parse_time(kill.time), 0.0
     if kill.report is not None:
         at, line = parse_time(kill.report.time), kill.report.line if when is not None else 0
@@ -176,7 +177,7 @@ class _Reported:
 
     @property
     def is_vague(self) -> bool:
-        """Return whether it only repeats that the kernel killed, of which a status says more."""
+        """Return whether it only says that the kernel killed something, which a status says better."""
         return bool(self.report.logged_by) and self.report.constraint is None
 
 
@@ -192,7 +193,7 @@ class _KillAnalyzer:
         self._by_container: dict[str, list[_Reported]] = {}
         for report, log in distinct_reports(logs):
             cgroup = pod_cgroup(report.cgroup)
-            # A person may have masked the UID.
+            # A user may have masked the UID.
             is_known = cgroup is not None and (is_uid(cgroup.pod_uid) or cgroup.pod_uid in self._pods)
             ids = "", container_of_unit(report.cgroup)
             if cgroup is not None:
@@ -229,19 +230,24 @@ class _KillAnalyzer:
         return sorted(kills, key=newest_first)
 
     def _gone_pods(self) -> Iterator[Pod]:
-        """Yield pods that a kubelet ended or could not start according to events, and that the list lacks."""
-        listed = {pod.key for pod in self._snapshot.pods}
-        gone = {}
+        """Yield pods that the list lacks, and that a kubelet ended or could not start according to events.
+
+        A StatefulSet creates a pod again under the same name, with another UID.
+        """
+        listed = {pod.key: pod for pod in self._snapshot.pods if pod.kind == "Pod"}
+        gone: dict[PodKey, dict[str, Pod]] = {}
         for event in self._event_list.events:
             involved = event.involved_object
+            key, uid = (involved.namespace, involved.name), involved.uid
             is_of_end = is_end(event) or event.is_pod_oom or bool(oom_at_start(event.message))
-            if is_of_end and involved.kind == "Pod":
-                metadata = ObjectMeta(name=involved.name, namespace=involved.namespace, uid=involved.uid)
-                gone[involved.namespace, involved.name] = Pod(metadata=metadata)
-        return (pod for key, pod in gone.items() if key not in listed)
+            if is_of_end and involved.kind == "Pod" and not (key in listed and is_about(event, listed[key])):
+                metadata = ObjectMeta(name=involved.name, namespace=involved.namespace, uid=uid)
+                gone.setdefault(key, {})[uid] = Pod(metadata=metadata)
+        for pods in gone.values():
+            yield from (pod for uid, pod in pods.items() if uid or len(pods) == 1)
 
     def _with_victim(self, kill: Kill, report: OomReport) -> Kill:
-        """Return the kill with the process that an event of its node names, if the times match."""
+        """Add the process that an event of the node names at the time of the kill."""
         pod, victim = self._pods.get(kill.pod_uid), report.victim
         if kill.report is not None or pod is None or victim is None or victim.adj is None:
             return kill
@@ -276,7 +282,10 @@ class _KillAnalyzer:
         return _kill(pod, diagnosis, time=event.last, container=container, report=report)
 
     def _event_reports(self) -> Iterator[tuple[Event, OomReport]]:
-        """Yield node events about kills; an old kubelet does not know a newer kernel's words for a limit."""
+        """Yield node events about kills, without a constraint where an old kubelet meets a new kernel.
+
+        Such a kubelet takes a kill at a limit for one of a full node.
+        """
         for event, report in event_reports(self._event_list.events):
             setup = self._snapshot.setup(report.node)
             is_old = not setup.release.has(Change.SYSTEM_OOM_IS_OF_NODE)
@@ -307,7 +316,7 @@ class _KillAnalyzer:
                 is_only = len(pod.containers) == 1
                 diagnosis = by_kubelet.container_diagnosis(end, state, is_only=is_only)
                 if len(ended) > 1 and diagnosis.confidence is Confidence.CERTAIN:
-                    continue  # It is one death of the whole pod.
+                    continue  # The whole pod died: one kill, below.
                 yield _death_kill(death, diagnosis, time=death.time or by_kubelet.time)
             elif death.is_sigkill:
                 context = self._context(death, events)
@@ -323,7 +332,7 @@ class _KillAnalyzer:
             yield _kill(pod, diagnosis, time=time, time_is_estimated=time != kubelet.time)
 
     def _by_events(self, pod: Pod, events: Sequence[Event]) -> Iterator[Kill]:
-        """Yield what only events tell: failed starts (of the sandbox), and kills by words of controllers."""
+        """Yield kills that only events report: failed starts, and OOM kills that controllers name."""
         starts = {event.container: event for event in events if oom_at_start(event.message)}
         for container, event in starts.items():
             limits = self._limits(pod, container or next((spec.name for spec in pod.containers), ""))
@@ -341,7 +350,7 @@ class _KillAnalyzer:
             yield _kill(pod, diagnosis, time=event.last, container=container)
 
     def _kernel_kill(self, death: _Death, reports: list[_Reported], kubelet: KubeletKill | None) -> Kill:
-        """Return a death with its last report; earlier reports are about other processes of it."""
+        """Return a death with its last report; earlier reports are about other processes of the container."""
         for reported in reports:
             reported.is_taken = True
         report = reports[-1].report
@@ -406,7 +415,7 @@ class _KillAnalyzer:
         return {"cgroup": report.cgroup, "report": report, "choice": choice}
 
     def _reports_of(self, death: _Death) -> list[_Reported]:
-        """Return the reports of a container's ID, or if the status has none, of the pod and the time."""
+        """Return the reports with the container's ID, else of its pod at that time."""
         if death.container_id in self._by_container:
             return self._by_container[death.container_id]
         uid = pod_uid(death.pod)
@@ -524,7 +533,7 @@ def _deaths(pod: Pod, events: Sequence[Event] = ()) -> Iterator[_Death]:
         of_start = [event for event in events if event.container in names and is_of_start(event.message)]
         messages = [waiting.message if waiting is not None else "", *(event.message for event in of_start)]
         message = next(filter(is_of_start, messages), "")
-        # After a start that failed lastState has it too, except where the runtime keeps no such container.
+        # lastState has a failed start too, unless the runtime deletes the container.
         if waiting is not None and message and not is_named:
             time = max((event.last for event in of_start), default="")
             end = ContainerStateTerminated(reason=waiting.reason, message=message, finished_at=time)
@@ -552,7 +561,7 @@ def _ends_container(report: OomReport) -> bool:
 
 
 def _is_of_time(report: OomReport, time: str) -> bool:
-    """Return whether a report is of about the time of an end; False without a time or a zone."""
+    """Return whether a report is from about the time of an end; False without a time or a zone."""
     if not report.time.endswith("Z"):
         return False
     after = seconds_between(report.time, time)

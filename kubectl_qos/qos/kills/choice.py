@@ -25,7 +25,7 @@ from kubectl_qos.qos.oom_score import (
 
 
 class MemoryUser(msgspec.Struct, frozen=True, rename="camel"):
-    """A process of the report's table, those with the most resident memory first."""
+    """A process of the report's table; processes with the most resident memory come first."""
 
     name: str
     pid: int
@@ -77,17 +77,17 @@ class Unranked(Enum):
     NO_VICTIM = "the log does not say which process was killed"
     NO_TABLE = "the task table is not in the log (vm.oom_dump_tasks is 0, or the log was cut)"
     NO_TOTAL = "the log does not say how much memory oom_score_adj was scaled by"
-    NOT_CHOSEN = "the log does not have the process that was chosen: up to 5.0 a child may be killed instead"
+    NOT_CHOSEN = "the log does not name the process that was chosen: up to 5.0 a child may be killed instead"
     NOT_LISTED = "the victim is not in the task table"
-    SWAPOFF = "swapoff is always killed first, as it fills the memory with what is in swap"
+    SWAPOFF = "swapoff is always killed first, because it moves what is in swap into memory"
     ALLOCATING = "vm.oom_kill_allocating_task is set: the process that triggers the OOM is killed"
 
 
 class ScoredTask(msgspec.Struct, frozen=True):
-    """A process of the table with its points, in pages, by which the kernel chooses.
+    """A process of the table with its points in pages; the kernel chooses the most.
 
-    `place` counts from 1; equal points share one. `points` is None if the log lacks the limit, `score` (in
-    /proc/PID/oom_score) if the machine's memory is unknown.
+    `place` counts from 1; equal points share a place. `points` is None if the log lacks the limit, `score`
+    (in /proc/PID/oom_score) if the machine's memory is unknown.
     """
 
     task: OomTask
@@ -101,8 +101,8 @@ class VictimChoice(msgspec.Struct, frozen=True):
     """The candidates, most points first; `immune` counts processes with -1000.
 
     `chosen` is the kernel's choice; up to 5.0 it may have killed a `child` instead. `total_pages` is None if
-    the chosen one has the most points whatever the limit was. `swap_is_assumed`: only swap in use counts,
-    because the log does not say how much there is. `is_whole`: no process is missing.
+    the log lacks it, but `chosen` has the most points for any total. `swap_is_assumed`: only swap in use
+    counts, because the log does not say how much there is. `is_whole`: no process is missing.
     """
 
     total_pages: int | None
@@ -189,7 +189,7 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
 def first_of_table(report: OomReport) -> OomTask | None:
     """Return the process with the most points by every possible formula and total; None for a tie.
 
-    A sandbox has the fewest: where it is the first, rows are missing.
+    A sandbox has the fewest points: if it comes first, rows are missing.
     """
     rankings = [
         _ranked_tasks(report.tasks, total, None, report.page_bytes, kernel)
@@ -202,7 +202,7 @@ def first_of_table(report: OomReport) -> OomTask | None:
 
 
 def _possible_totals(report: OomReport) -> list[int]:
-    """Return what scales oom_score_adj: if the log lacks it, the smallest and the largest total."""
+    """Return the total that scales oom_score_adj; if the log lacks it, the smallest and largest possible."""
     scale = _total_pages(report)
     largest = max((task.counted_pages(report.page_bytes) for task in report.tasks), default=0)
     return [scale[0]] if scale is not None else [largest, _LARGEST_TOTAL]
@@ -213,7 +213,7 @@ _LARGEST_TOTAL: Final = 1 << 38
 
 
 def _formulas(report: OomReport) -> tuple[Kernel, ...]:
-    """Return the kernel's formula by its release or its words, then the one that its vendor may backport."""
+    """Return the kernel's formula, by its release or its words, then a newer one that vendors backport."""
     kernel = kernel_formula(report.kernel)
     if not report.kernel and report.older_than is not None:
         kernel = Kernel.FLOORED if report.older_than > (4, 16) else Kernel.MINUS_3_PERCENT
@@ -248,11 +248,11 @@ def _machine_pages(report: OomReport) -> int | None:
 
 
 def _total_pages(report: OomReport) -> tuple[int, bool] | None:
-    """Return what scales oom_score_adj (`constrained_alloc`), and whether swap is assumed to be none.
+    """Return the pages that scale oom_score_adj (`constrained_alloc`), and whether their swap is assumed.
 
     A cgroup counts its limit plus the machine's swap that it may use. On cgroup v1, the second counter has
-    memory and swap together. None if the log lacks it: the kernel does not print the sum of some memory
-    nodes, which a cpuset or a policy allows.
+    memory and swap together. None if the log lacks the total: the kernel does not print the sum of the memory
+    nodes that a cpuset or policy allows.
     """
     page, memory = report.page_bytes, report.memory
     if report.constraint is Constraint.NONE:

@@ -56,53 +56,55 @@ STOPPING_SECONDS: Final = 120.0
 class Fact(Enum):
     """A piece of evidence; the names after the colon are those of `Evidence.details`."""
 
-    ENDED = "the status has how it ended: state, exit_code, reason"
-    OOM_AT_START = "the runtime says that memory ran out as it was started, or seems so: words, is_named"
+    ENDED = "how the container ended, by its status: state, exit_code, reason"
+    OOM_AT_START = "memory ran out while the runtime started it (certain if is_named): words, is_named"
     OOM_KILLED = "the runtime counted an OOM kill in the container's cgroup: by any limit, or the node's"
-    INIT_RUNS_AGAIN = "it is an init container that ended with 0, and counts as failed"
-    NOT_COUNTED = "it ended by SIGKILL, in which the runtime counted no OOM kill"
+    INIT_RUNS_AGAIN = "it is an init container that ended with 0 but counts as failed"
+    NOT_COUNTED = "it ended by SIGKILL, and the runtime counted no OOM kill"
     EXIT_IS_MADE_UP = "the kubelet lost sight of the container and filled in 137"
     POD_ENDED = "status.reason of the pod: reason, message"
     DISRUPTED = "the condition DisruptionTarget: reason, message"
-    REFUSED_BEST_EFFORT = "a node with MemoryPressure refused it, as it does BestEffort pods"
-    REFUSED_BY_REQUESTS = "the requests of the pods of its node left no room for its own"
+    REFUSED_BEST_EFFORT = "its node had MemoryPressure and refused all BestEffort pods"
+    REFUSED_BY_REQUESTS = "the requests of other pods on its node left no room for its own"
     EXCESS = "what containers of an evicted pod used above their requests: resource, above, is_all, priority"
-    COMES_BACK = "the pod is a DaemonSet's, which creates it again on the same node"
-    OWN_STORAGE_LIMIT = "a limit of its own for storage was exceeded: of, name, limit, is_memory"
+    COMES_BACK = "its DaemonSet creates the pod again on the same node"
+    OWN_STORAGE_LIMIT = "its own storage limit was exceeded: of, name, limit, is_memory"
     EVENT = "an event: reason, message, object, times"
-    SYSTEM_OOM_OF_LIMIT = "a kubelet of that release on such a kernel says SystemOOM of limits too: release"
-    NO_SYSTEM_OOM = "events of the node go back that far and none is a SystemOOM"
-    NO_EVENTS = "events of that time are not known"
+    SYSTEM_OOM_OF_LIMIT = "this kubelet on this kernel reports kills at limits as SystemOOM too: release"
+    NO_SYSTEM_OOM = "the node's events cover that time, and none is a SystemOOM"
+    NO_EVENTS = "events of that time are unknown"
     BEING_DELETED = "the pod is being deleted"
     OWN_LIMIT = "the container has a memory limit: bytes"
     POD_LIMIT = "its pod has a memory limit: bytes"
-    LOW_POD_LIMIT = "a resize has not raised the pod's limit (kubernetes#138760): limit_bytes, and of what"
-    MEMORY_VOLUME = "volumes of the pod are memory, which outlives a restart: volumes"
-    SAME_LIMIT = "the pod's limit is no larger than the container's, and holds the pause container too"
+    LOW_POD_LIMIT = (
+        "a resize has not raised the pod's limit (kubernetes#138760): limit_bytes, and names of its container"
+    )
+    MEMORY_VOLUME = "volumes of the pod are in memory, and keep it after a restart: volumes"
+    SAME_LIMIT = "the pod's limit includes the pause container, and is no larger than the container's"
     NO_LIMIT = "neither container nor pod has a memory limit"
-    PEAK = "the most memory that a store of metrics has of it, from the minutes before: bytes, title"
-    LIMIT_NOT_SEEN = "that is well below the limit"
-    NODE_PEAK = "the most memory that the store has of its node then: bytes, capacity_bytes"
-    NODE_PRESSURE = "the store has the condition MemoryPressure of its node then"
+    PEAK = "its peak usage in the minutes before, by the metrics history: bytes, title"
+    LIMIT_NOT_SEEN = "its peak is well below the limit"
+    NODE_PEAK = "peak usage of its node then, by the metrics history: bytes, capacity_bytes"
+    NODE_PRESSURE = "its node had MemoryPressure then, by the metrics history"
     OOM_EVENTS = "cAdvisor counted OOM kills in the container: count"
     KERNEL = (
-        "a report of the kernel, or what another program logs of it: outcome, why, constraint, memcg,"
+        "the kernel's report, or another program's log of the kill: outcome, why, constraint, memcg,"
         " limit_bytes, limit_of, pid, command, line, logged_by"
     )
     DAEMON = "a daemon killed it: daemon, cgroup, command, processes, why, line, title"
     ALSO_SIGNALLED = "a daemon sent the process a signal too: daemon"
-    NOT_FULL = "not the memory limit but another was reached: usage_bytes, limit_bytes"
-    ALL_PODS = "the limit is that of all pods: the machine was not full"
+    NOT_FULL = "another limit than memory's was reached: usage_bytes, limit_bytes"
+    ALL_PODS = "the limit of all pods was reached; the machine was not full"
     MIXED_DRIVERS = "kubelet and runtime use different cgroup drivers: runtime"
-    ALONE = "only one process was killed: is_in_container, and pid, command of an older one"
+    ALONE = "only one process was killed: is_in_container, and pid, command of an older one that lives"
     MAYBE_ALONE = "the log does not show whether other processes were killed with it"
     GROUP = "every process of the cgroup was killed with it (memory.oom.group): path, is_own"
-    OTHER_PROCESSES = "more reports of the kernel about this container before: count"
-    WENT_ON = "the container itself went on: a process in it was killed"
+    OTHER_PROCESSES = "the kernel reported earlier kills in this container: count"
+    WENT_ON = "a process was killed, and its container kept running"
     KERNEL_SILENT = "a kernel log covers that time and has no report about the container: title"
-    BY_NAME = "the process that was killed is called as this container or its workload: command"
+    BY_NAME = "the killed process has the name of this container or its workload: command"
     EVENT_VICTIM = "an event of that time names a process: command, adj, range of the container's adj"
-    OF_NODE = "the process that was killed is a service of the node: command"
+    OF_NODE = "the killed process is a service of the node: command"
     NEIGHBOURS = "other containers of the node without a limit were OOMKilled at that time: count"
 
 
@@ -119,7 +121,7 @@ class Need(Enum):
 
     KERNEL_LOG = "the kernel log of its node"
     LOG_OF_THAT_TIME = "a kernel log of its node that goes back to its death"
-    WALL_CLOCK = "a kernel log with wall-clock times, to tell which of its processes died when"
+    WALL_CLOCK = "a kernel log with wall-clock times, which tells when each process died"
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -142,7 +144,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 def ended_evidence(end: ContainerStateTerminated, state: str, limit: int = 0) -> Iterator[Evidence]:
-    """Yield what a status says of a container's end: its field `state` has it, `limit` is in bytes."""
+    """Yield what a status says about a container's end; `state` is the status field, `limit` in bytes."""
     exit_code = end.known_exit_code if state != WAITING else None
     details = {"state": state, "exit_code": exit_code, "reason": end.reason}
     if end.reason == OOM_KILLED and exit_code != SIGKILLED:
@@ -293,8 +295,8 @@ class KubeletKill(msgspec.Struct, frozen=True):
 def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
     """Return how the kubelet ended a pod, or refused it; None if it did neither.
 
-    A pod whose processes end well on SIGTERM gets phase Succeeded and no status.reason: then only the
-    condition (1.26 and later) and the event show it.
+    A pod whose processes exit with 0 on SIGTERM gets phase Succeeded and no status.reason: then only the
+    condition (1.26 and later) and the event show the eviction.
     """
     status = pod.status
     kubelet_events = [event for event in events if is_end(event)]
@@ -342,7 +344,7 @@ def is_end(event: Event) -> bool:
 
 
 def stop_of_pod(pod: Pod) -> Evidence | None:
-    """Return why a whole pod is stopped: its containers have the grace period, then comes SIGKILL."""
+    """Return why a whole pod is stopped: SIGKILL follows after the grace period."""
     status = pod.status
     for condition in status.conditions or ():
         if condition.is_disruption and condition.reason != BY_KUBELET:
@@ -375,9 +377,9 @@ def _kubelet_mechanism(
 
 
 def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -> Evidence:
-    """Return the containers' usage above requests, None if no whole message of a kubelet since 1.13 is known.
+    """Return the containers' usage above requests; `above` is None if no kubelet's whole message has it.
 
-    Nothing requests inodes and process IDs.
+    Inodes and process IDs have no requests.
     """
     matches = [*chain.from_iterable(map(_EXCESS.finditer, messages))]
     of_pod = [match for match in matches if match["of"] == "Pod"]
@@ -408,9 +410,9 @@ UNLIMITED_BYTES: Final = 1 << 62
 
 
 class MemoryLimits(msgspec.Struct, frozen=True):
-    """Memory limits of a container and of its pod's cgroup; `low` is whose limit a resize did not raise.
+    """Memory limits of a container and of its pod's cgroup, in bytes; unknown without the container's spec.
 
-    Unknown for a container with only a status.
+    `low` names the container if a resize did not raise the pod's limit.
     """
 
     own: int | None
@@ -470,7 +472,7 @@ def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
     own, of_pod = map(_memory_limit, (prediction.container(container).cgroup.files, prediction.cgroup.files))
     if container == UNKNOWN_CONTAINER:
         return MemoryLimits(own or stated, None)
-    # The kernel cuts a few bytes to no page at all.
+    # The kernel rounds a limit of less than a page down to 0.
     is_cut = of_pod == 0
     who = {"namespace": pod.namespace, "pod": pod.name, "container": container, "class": pod.status.qos_class}
     low = who if low_pod_limit(pod) is not None else None
@@ -483,7 +485,7 @@ def _memory_limit(files: Mapping[str, str]) -> int | None:
 
 
 def is_near(event: Event, time: str, before: float = NEAR_SECONDS, after: float = NEAR_SECONDS) -> bool:
-    """Return whether an event happened at about that time; a repeated one happened all the while."""
+    """Return whether an event happened at about that time; repeats count from the first to the last."""
     first, last = seconds_between(event.first, time), seconds_between(event.last, time)
     return first is not None and last is not None and last <= before and first >= -after
 
@@ -546,7 +548,7 @@ def diagnosis_without_kernel(
 
 
 def _is_stop(event: Event, container: str, time: str) -> bool:
-    """Return whether the kubelet stopped the container then; texts have its name and no time."""
+    """Return whether the kubelet stopped the container then; an event without a time must name it."""
     if event.reason != "Killing" or event.container not in {"", container}:
         return False
     if not event.last:
@@ -576,7 +578,7 @@ def _mechanism_by_events(
     if limit is not None:
         if is_oom_killed or node_events:
             return limit, Confidence.LIKELY, evidence
-        # If the node may have run out too, nothing speaks for the limit.
+        # Without events the node may have run out of memory instead.
         return limit if is_covered else Mechanism.UNKNOWN, Confidence.POSSIBLE, evidence
     if neighbours:
         evidence.append(Evidence(Fact.NEIGHBOURS, {"count": neighbours}))

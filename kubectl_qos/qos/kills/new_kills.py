@@ -1,4 +1,4 @@
-"""Kills since an earlier snapshot, and what earlier statuses knew of them, for who follows a cluster."""
+"""Kills since an earlier snapshot of a followed cluster, with what earlier statuses said about them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -19,8 +19,8 @@ def kills_since(
 ) -> list[Kill]:
     """Find the deaths that an earlier snapshot did not have, newest first.
 
-    Deaths of pods are known by their status, those of host processes by node events, which are read if memory
-    has been short since then.
+    Deaths in pods show in their status. Deaths of host processes show in node events, which are read only if
+    a node has been short of memory since then.
     """
     ended = _ended_since(before, snapshot)
     nodes = [node for node, time in snapshot.shortages.items() if before.shortages.get(node) != time]
@@ -47,7 +47,7 @@ def kills_since(
 
 
 def without_repeats(older: Iterable[Kill], newer: Sequence[Kill]) -> list[Kill]:
-    """Drop kills outside pods, known by an event of a node, that a newer kill of a pod describes too."""
+    """Drop kills known only by a node event if a newer kill of a pod is the same."""
     return [
         kill
         for kill in older
@@ -58,7 +58,7 @@ def without_repeats(older: Iterable[Kill], newer: Sequence[Kill]) -> list[Kill]:
 
 
 def with_seen(kills: Iterable[Kill], seen: Sequence[Kill]) -> list[Kill]:
-    """Replace kills that only a log still has by the same kills as an earlier status described them."""
+    """Replace kills that only a log still has by the same kills with their earlier status."""
     with_status = [kill for kill in seen if kill.exit_code is not None]
     return [
         kill if kill.exit_code is not None else next(filter(partial(_is_same, kill), with_status), kill)
@@ -83,7 +83,7 @@ def _ended_since(before: Snapshot, snapshot: Snapshot) -> dict[str, float]:
 
 
 def _ends(pod: Pod) -> set[tuple[str, str]]:
-    """Return the ended containers with the time, and whether the whole pod ended."""
+    """Return the ended containers with their times; an ended pod adds ("", its reason)."""
     statuses = pod.status.every_container
     ends = {(status.name, end.finished_at or "") for status in statuses for end in status.ends}
     return ends | {("", pod.status.reason)} if pod.is_terminal else ends

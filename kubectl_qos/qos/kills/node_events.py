@@ -34,10 +34,10 @@ _LONGEST_NAME: Final = 15
 
 
 def without_second_hand(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Drop a kubelet's SystemOOM about a process whose kill another event has in the kernel's own words.
+    """Drop a kubelet's SystemOOM if another event quotes the kernel about the same process.
 
-    A kubelet that does not know the words of a newer kernel takes a kill at a limit for one of the node. An
-    event of a node that names a pod becomes one of the pod.
+    An old kubelet takes a newer kernel's message about a limit for one about a full node. An event of a node
+    that names a pod becomes one of the pod.
     """
     events = tuple(map(_of_pod, events))
     kernels = {_node_and_pid(event, _OF_KERNEL) for event in events if event.reason in OOM_KILLING}
@@ -63,7 +63,7 @@ def _node_and_pid(event: Event, form: re.Pattern[str]) -> tuple[str, str] | None
 
 
 def event_reports(events: Iterable[Event]) -> Iterator[tuple[Event, OomReport]]:
-    """Yield node events about kills, with the report that each repeats."""
+    """Yield node events about kills, each with the kernel's report as far as it quotes it."""
     for event in without_repeats(events):
         first, *others = event.own_message.split("\n")
         record = LogRecord(first, time=event.last, node=event.involved_object.name)
@@ -79,7 +79,7 @@ def event_reports(events: Iterable[Event]) -> Iterator[tuple[Event, OomReport]]:
 
 
 def container_by_name(pods: Iterable[Pod], process: str) -> tuple[Pod, str] | None:
-    """Return the only container with the name of a process, or whose workload has it; else None."""
+    """Return the container that has the name of a process, or whose workload has it; None if several do."""
     matching = [
         (pod, container.name)
         for pod in pods

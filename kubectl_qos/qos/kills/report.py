@@ -26,11 +26,11 @@ DEFAULT_PAGE_BYTES: Final = 4096
 PAGE_SIZES: Final = (4096, 16384, 65536)
 """Page sizes: x86 and most arm64, some arm64 and loongarch64, arm64 and ppc64le with large pages."""
 _MANY_TABLES: Final = 8
-"""Page tables are whole pages: with fewer processes, sizes may be multiples by chance."""
+"""Page tables are whole pages. With fewer processes, their sizes may fit a large page size by chance."""
 _SAME_SECONDS: Final = 60.0
 """Logs round times of lines (`dmesg -H` to minutes), and a log may have only the end of a report."""
 _MOST_ALIKE: Final = 16
-"""How many reports with the same victim are compared with another one."""
+"""With how many earlier reports of the same victim a report is compared."""
 
 
 def seconds_between(earlier: str | None, later: str | None) -> float | None:
@@ -72,7 +72,7 @@ class Invoker(msgspec.Struct, frozen=True):
 
 
 class OomTask(msgspec.Struct, frozen=True):
-    """A row of the task table: a candidate with its sizes in pages.
+    """A row of the task table: a process with its sizes in pages.
 
     Page tables are printed as pages before 4.15 (nr_ptes, nr_pmds), as bytes since then.
     """
@@ -129,8 +129,8 @@ class MemoryState(msgspec.Struct, frozen=True):
     """Counters of the memory that ran out: of a cgroup in KiB, of the machine in pages, swap in KiB.
 
     `swap_*` is memory.swap of cgroup v2, `memsw_*` memory and swap together of v1, `swap_kb` the part in swap
-    by the statistics of v1. `total_swap_kb` is the machine's, `ram_pages` all of its memory, of which
-    `reserved_pages` cannot be allocated. `is_short`: a zone of it was short of memory.
+    by the statistics of v1. `total_swap_kb` and `ram_pages` are the machine's; `reserved_pages` of its RAM
+    cannot be allocated. `is_short`: one of its memory zones was short.
     """
 
     usage_kb: int | None = None
@@ -205,9 +205,9 @@ AT_LEVEL: Final = {
     PathLevel.OTHER: Mechanism.CGROUP_LIMIT,
     **{level: Mechanism(killer.id) for killer in KILLERS for level in killer.levels},
 }
-"""Whose memory ran out, by the kind of cgroup in a report."""
+"""What killed, by the kind of the cgroup that ran out."""
 RUNTIME_INIT: Final = re.compile(r"(?:runc|youki):\[")
-"""Name of a runtime's process before it becomes the container's first."""
+"""Name of a runtime's process before it executes the container's command."""
 _FULL: Final = 0.99
 """A limit counts as reached above this share: others may have freed a little since."""
 NOTHING_PRINTED: Final = MemoryState()
@@ -230,7 +230,7 @@ class OomReport:
     """The allocation wanted 2 ** order pages in a row."""
     constraint: Constraint | None = None
     memory_nodes: str = ""
-    """The NUMA nodes that ran out, as the kernel lists them."""
+    """The NUMA nodes that ran out of memory, as the kernel lists them."""
     oom_memcg: str = ""
     task_memcg: str = ""
     tasks: tuple[OomTask, ...] = ()
@@ -243,38 +243,35 @@ class OomReport:
     group_kill: str = ""
     reaped: tuple[int, ...] = ()
     ended_unit: str = ""
-    """The unit of the victim, of which systemd ended the rest (OOMPolicy)."""
+    """The unit of the victim, if systemd ended the rest of it (OOMPolicy)."""
     took_the_allocating: bool = False
     is_certain: bool = False
     """It has a line that only reports of the OOM killer have."""
     incomplete: bool = False
     """The log lacks its end, or its beginning, which the kernel's rate limit or buffer size cut off."""
     is_alone: bool = False
-    """More lines follow, and none of them kills the rest of the container."""
+    """The log goes on, and no line kills the rest of the container."""
     is_manual: bool | None = None
-    """A person asked for it (SysRq f); None if the log lacks the beginning."""
+    """A user triggered it (SysRq f); None if the log lacks the beginning."""
     is_by_page_fault: bool = False
-    """A page fault failed, perhaps at a limit of kernel memory: up to 5.15 no zone has to be short."""
+    """A page fault failed, perhaps at a limit of kernel memory: up to 5.15 memory may still be free."""
     outcome: Outcome = Outcome.KILLED
     daemon: Mechanism | None = None
-    """The killer, if it is not the kernel; it says `why`, and at most the `names` of the processes.
-
-    A person may have left out the number of a process that the kernel killed too.
-    """
+    """The killer, if it is not the kernel; it says `why`, and at most the `names` of the processes."""
     why: str = ""
     names: tuple[str, ...] = ()
     logged_by: str = ""
-    """The program that repeats what it has learned of the kernel's kill, if the log has only that."""
+    """The program that reports the kernel's kill, if the log lacks the kernel's own report."""
     also_by: Mechanism | None = None
     """The daemon that sent the process a signal too."""
     older_than: tuple[int, int] | None = None
-    """The kernel's release that changed the words of the report."""
+    """The kernel is older than this release, which changed the words of the report."""
     year_is_guessed: bool = False
     line: int = field(default=0, compare=False)
 
     @property
     def is_of_guest(self) -> bool:
-        """Whether it is of the kernel in a virtual machine of Kata, whose sandbox has a long name."""
+        """Whether it is from the kernel of a Kata virtual machine, whose host name is the sandbox's ID."""
         return _SANDBOX.fullmatch(self.node) is not None
 
     @property
@@ -310,10 +307,11 @@ class OomReport:
 
     @property
     def confidence(self) -> Confidence:
-        """Certain, but likely for a kill by hand or by a page fault if its report may be of another.
+        """LIKELY if the report fits another kind of kill too, else CERTAIN.
 
-        Likely is also what another program logs without the victim, and the result of a unit alone: systemd
-        gives the same one after a kill by systemd-oomd.
+        That is so for a kill by SysRq without the beginning of its report, and after a page fault. It is also
+        so for reports of other programs without a victim, and for the result of a unit: systemd gives the
+        same one after a kill by systemd-oomd.
         """
         is_guess = self.is_manual is None and self.mechanism is Mechanism.SYSRQ
         is_guess |= self.is_by_page_fault and self.mechanism == BY_RANK.id
@@ -371,7 +369,7 @@ class OomReport:
         return next((task for task in self.tasks if task.adj != SANDBOX_ADJ), None)
 
     def row(self, killed: Killed) -> OomTask | None:
-        """Return its row in the table; up to 5.2 a thread may be named, with its process's virtual memory."""
+        """Return the row of a killed process; up to 5.2 a thread is found by its process's total_vm."""
         by_id = (task for task in self.tasks if killed.pid in {task.pid, task.tgid})
         size = killed.total_vm_kb
         alike = [
@@ -403,12 +401,12 @@ class OomReport:
 class KernelLog(msgspec.Struct, frozen=True):
     """The reports of a log, oldest first, and the span of wall-clock times that it covers.
 
-    `first` and `last` are RFC 3339, "" if lines have no such times, without a zone if they name none.
-    `left_out` reports were too many to keep. The user named the `node`.
+    `first` and `last` are RFC 3339, "" without such times, and without a zone if the lines have none.
+    `left_out` counts reports that were too many to keep. `node` is the node that the user named.
 
-    `fragments` are lines of reports that end before they name a cause or a victim, `unread` lines with words
-    of a report that are not understood. `is_kernel`: a line says that it is the kernel's. `first_line` is the
-    first that is not empty.
+    `fragments` are line numbers of reports that name neither cause nor victim; `unread` are line numbers with
+    words of a report that cannot be parsed. `is_kernel`: a line says that it is the kernel's. `first_line` is
+    the first that is not empty.
     """
 
     reports: tuple[OomReport, ...]
@@ -458,7 +456,7 @@ def distinct_reports(logs: Iterable[KernelLog]) -> list[tuple[OomReport, KernelL
 
 
 def _without_second_hand(pairs: list[tuple[OomReport, KernelLog]]) -> Iterator[tuple[OomReport, KernelLog]]:
-    """Yield reports without what others log of a kill that a better one has."""
+    """Yield the reports, without other programs' reports of a kill that a better report describes."""
     levels = [_level(report) for report, _ in pairs]
     better_names: list[set[object]] = [set() for _ in range(_LAST_LEVEL + 1)]
     for level, (report, _) in zip(levels, pairs, strict=True):
@@ -474,7 +472,7 @@ def _without_second_hand(pairs: list[tuple[OomReport, KernelLog]]) -> Iterator[t
 
 
 def _level(report: OomReport) -> int:
-    """Return how much less it says than the kernel's own: a process, a path, a container, or nothing."""
+    """Rank what a report says: 0 is the kernel's own, 1 has a victim, 2 a pod, 3 a cgroup, 4 nothing."""
     if not report.logged_by or report.victim is not None:
         return int(bool(report.logged_by))
     return 2 if pod_cgroup(report.cgroup) is not None else _LAST_LEVEL - bool(report.cgroup)
@@ -484,14 +482,14 @@ _LAST_LEVEL: Final = 4
 
 
 def _names(report: OomReport) -> set[object]:
-    """Return what tells the victims of a report and their cgroup from others."""
+    """Return names that identify the victims of a report and their cgroup."""
     pod = pod_cgroup(report.cgroup)
     cgroup = (pod.container_id if pod is not None else container_of_unit(report.cgroup)) or report.cgroup
     return {(killed.pid, killed.comm) for killed in report.processes} | ({cgroup} if cgroup else set())
 
 
 def _is_then(report: OomReport, other: OomReport) -> bool:
-    """Return whether two reports may be of the same moment."""
+    """Return whether two reports may be from the same moment."""
     apart = seconds_between(report.time, other.time)
     return apart is None or abs(apart) < _SAME_SECONDS
 
@@ -509,7 +507,7 @@ def _are_same(pair: tuple[OomReport, KernelLog], twin_pair: tuple[OomReport, Ker
     elif not (report.cgroup + twin.cgroup).endswith(CUT):
         values.append((report.cgroup, twin.cgroup))
     if pod is None:
-        # A pod is on one node only, whatever the lines call that.
+        # A pod is on one node only, even if logs call that node differently.
         values.append((report.node, twin.node))
     if any(a not in {None, ""} and b not in {None, "", a} for a, b in values):
         return False

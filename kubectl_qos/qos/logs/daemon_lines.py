@@ -52,7 +52,7 @@ def is_second_hand(text: str) -> bool:
 
 
 def is_daemon_line(message: str) -> bool:
-    """Return whether a daemon writes such a line, and no kernel."""
+    """Return whether the line is a daemon's, not the kernel's."""
     forms = (*_DETAILS, *(form for _, form in _DAEMON_LINES))
     return any(form.match(message.strip()) is not None for form in forms)
 
@@ -66,7 +66,7 @@ class DaemonKill(ReportBuilder):
 
     @property
     def _is_slow(self) -> bool:
-        """Whether it may have to kill its victim again: earlyoom waits 10 s for its end."""
+        """Whether it may signal its victim again later: earlyoom waits 10 s for its end."""
         return bool(self._victims)
 
     def add_line(self, record: LogRecord) -> bool:
@@ -96,7 +96,7 @@ class DaemonKill(ReportBuilder):
         cgroup = cgroup.removeprefix("/sys/fs/cgroup")
         pid, before = int(fields.get("pid", 0)), self._report
         if self._part == ReportPart.KILLED:
-            # Some say it twice, and earlyoom sends SIGKILL where SIGTERM does not suffice.
+            # Some daemons report a kill twice, and earlyoom sends SIGKILL if SIGTERM was not enough.
             paths = cgroup, before.group_kill
             is_same = all(paths) and max(paths, key=len).endswith(min(paths, key=len))
             is_same = is_same and killer.log.is_twice
@@ -124,12 +124,12 @@ class SecondHandKill(ReportBuilder):
         by, match = next((pair for pair in matches if pair[1] is not None), ("", None))
         if match is None or self._part:
             return False
-        said = _groups(match)
-        if "pid" in said:
-            self._victims.append(Killed(int(said["pid"]), said["comm"]))
-        pod = f"/kubepods/pod{said['uid']}/" if "uid" in said else ""
-        path = f"{pod}cri-containerd-{said['id']}.scope" if "id" in said else said["task"].rstrip("/")
-        self._set(logged_by=by, task_memcg=path, constraint=_CONSTRAINTS.get(said.get("constraint", "")))
+        fields = _groups(match)
+        if "pid" in fields:
+            self._victims.append(Killed(int(fields["pid"]), fields["comm"]))
+        pod = f"/kubepods/pod{fields['uid']}/" if "uid" in fields else ""
+        path = f"{pod}cri-containerd-{fields['id']}.scope" if "id" in fields else fields["task"].rstrip("/")
+        self._set(logged_by=by, task_memcg=path, constraint=_CONSTRAINTS.get(fields.get("constraint", "")))
         self._part = ReportPart.KILLED
         return True
 

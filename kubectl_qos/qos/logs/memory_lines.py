@@ -18,7 +18,7 @@ from kubectl_qos.qos.logs.record import BREAK
 _INLINE: Final = re.compile(r"\b([a-z_]{3,20}):(\d{1,18})KB", re.ASCII)
 _INLINE_WHOLE: Final = re.compile(r"[a-z_]{3,20}:\d{1,18}KB(?: [a-z_]{3,20}:\d{1,18}KB)*", re.ASCII)
 _FIRST: Final = frozenset({"anon", "cache"})
-"""Statistic that comes first."""
+"""The first statistic of a cgroup, on v2 and v1."""
 _KINDS: Final = {
     "anon": "anon_kb",
     "rss": "anon_kb",
@@ -50,9 +50,9 @@ _TABLES: Final = {7 + count: " ".join(_PAGES_OF_TABLES[: count + 1]) for count i
 _LEAST_TABLE_BYTES: Final = 4_096
 _LARGEST_ADJ: Final = 1_000
 _RACE_PAGES: Final = 1_024
-"""How far rss may be from the sum of its kinds: the kernel reads one counter after the other."""
+"""How much rss may differ from the sum of its kinds: the kernel reads the counters one after the other."""
 _UNFLUSHED_KB: Final = 4_096
-"""How far a statistic may be behind another one."""
+"""How much one statistic may be older than another."""
 _INTEGER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
@@ -91,9 +91,9 @@ class MemoryLines:
 
     @property
     def domain(self) -> str:
-        """Cgroup that ran out according to its statistics; if truncated, it may be one below.
+        """Cgroup that ran out according to its statistics; it may be below a truncated path.
 
-        Cgroup v1 has lines for all cgroups below too, and a person may have left out the first.
+        Cgroup v1 has lines for all cgroups below too, and a user may have left out the first.
         """
         if not self._below:
             return self._domain
@@ -112,7 +112,7 @@ class MemoryLines:
                 previous == "counter" if not self._below else self._is_whole and previous == "statistics"
             )
             sizes = _INLINE.findall(inline)
-            # All lines name the same kinds: one with fewer is cut.
+            # All lines name the same kinds: a line with fewer is truncated.
             is_like_others = not self._below or self._statistics.keys() == {name for name, _ in sizes}
             self._is_whole = is_next and is_like_others and _INLINE_WHOLE.fullmatch(inline) is not None
             self._below.append(path)
@@ -150,7 +150,7 @@ class MemoryLines:
     def _kinds(self) -> dict[str, int]:
         if self._below and not self._is_whole:
             return {}
-        # The pages of a file system in memory are pages of files: these lines are of two reports.
+        # file includes shmem: if it is smaller, the lines are from two reports.
         if self._statistics.get("shmem", 0) > self._statistics.get("file", MAX_INT64) + _UNFLUSHED_KB:
             return {}
         totals = {name for name in self._statistics if name.startswith("total_")}
@@ -158,7 +158,7 @@ class MemoryLines:
         kinds = {key: values[name] for name, key in _KINDS.items() if name in values}
         anonymous = [values.get(name) for name in ("inactive_anon", "active_anon", "unevictable", "rss")]
         if self._below and "shmem" not in values and None not in anonymous:
-            # Before 4.10 only the lists of pages tell: tmpfs is on those of anonymous memory.
+            # Before 4.10 shmem follows from the lists of anonymous pages, which include tmpfs.
             inactive, active, locked, own = (size or 0 for size in anonymous)
             kinds["shmem_kb"] = min(max(inactive + active + locked - own, 0), values.get("cache", 0))
         if values.keys() >= _LARGEST_KERNEL_KINDS:

@@ -1,7 +1,7 @@
 """The grammar of a kernel's OOM report: its kinds of lines, and the values in each.
 
-Wording differs between kernels; all forms since 3.10 are parsed. What the lines of one report say together
-is in oom_lines.py.
+Wording differs between kernels; all forms since 3.10 are parsed. oom_lines.py puts the lines of a report
+together.
 Sources: Linux mm/oom_kill.c and mm/memcontrol.c at v3.10, v4.4, v4.19, v5.0, v5.4, v6.1, v6.8 and v6.18;
 systemd's src/core/unit.c (since 247).
 """
@@ -102,7 +102,7 @@ def parse_message(message: str) -> tuple[str, ReportPart, dict[str, Any]] | None
 
 
 def cgroup_path(text: str, *, is_whole: bool = True) -> str:
-    """Return a path, marked as cut if it is truncated or a person left a part out."""
+    """Return a path, with CUT at its end if it is truncated or a user left a part out."""
     left_out = _LEFT_OUT.search(text)
     text, is_whole = text[: left_out.start() if left_out else LONGEST_PATH], is_whole and not left_out
     shown = text.rstrip(f"{CUT}./") if text != "/" else text
@@ -110,7 +110,7 @@ def cgroup_path(text: str, *, is_whole: bool = True) -> str:
 
 
 def constraint_of(why: str | None) -> Constraint | None:
-    """Return what ran out of memory by the words before a victim; None if these do not say it."""
+    """Return what ran out of memory by the words before a victim, None if there are none."""
     if not why:
         return None
     return Constraint.MEMCG if why == _MEMCG_WORDS else Constraint.NONE
@@ -118,7 +118,7 @@ def constraint_of(why: str | None) -> Constraint | None:
 
 def killed_process(pid: int, rest: str) -> Killed:
     """Parse the text after ` (`: the name, which may have any characters, then the numbers."""
-    # The name may look like its end too: the last one counts.
+    # The name may contain what looks like its end: the last match counts.
     end = next(reversed(list(_AFTER_COMM.finditer(rest))), None)
     comm = rest[: end.start()] or CUT if end is not None else rest.rpartition(")")[0] or f"{rest}{CUT}"
     numbers = rest[end.end() :] if end is not None else ""

@@ -43,7 +43,7 @@ class ContainerGrowth(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """What to simulate: at most one of the first four; without any, only evictions that are due.
+    """What to simulate: at most one of the first four. Without them, only evictions that are due happen.
 
     With `eviction`, the kubelet evicts before the kernel kills. With `restarts`, a restarted container uses
     its memory again at once, so its death frees nothing.
@@ -64,7 +64,7 @@ class Ceiling(NamedTuple):
     unknown: the killer then acts at `bound_bytes` at the latest. `by_working_set`: the kubelet's count
     decides, not the kernel's. A soft ceiling must be exceeded for `grace_seconds`.
 
-    `is_polled`: the killer checks periodically, so it also acts without growth; it goes on until
+    `is_polled`: the killer checks periodically, so it also acts without growth, and kills until
     `reclaim_bytes` more are free. `due`: the node reports that the ceiling is reached.
     """
 
@@ -151,10 +151,7 @@ class MemoryTimeline:
         self._polled: dict[str, list[Ceiling]] = {}
 
     def watch(self, ceilings: Iterable[Ceiling]) -> None:
-        """Set the ceilings for `next_hits`.
-
-        A limit that is not hit at this pace is not hit at a slower one either, and nothing gets faster.
-        """
+        """Set the ceilings for `next_hits`, without limits that are never hit: growth only gets slower."""
         for ceiling in ceilings:
             if ceiling.scope is CeilingScope.CONTAINER:
                 rate = self._rate[ceiling.owner]
@@ -166,7 +163,7 @@ class MemoryTimeline:
                 if rate and (ceiling.latest_bytes - ceiling.used_bytes) / rate < self._end:
                     self._pod_ceilings.append(ceiling)
             elif ceiling.is_soft:
-                continue  # How long it has been exceeded is not simulated.
+                continue  # Grace periods are not simulated.
             elif ceiling.is_polled:
                 self._polled.setdefault(ceiling.killer, []).append(ceiling)
             else:
@@ -209,7 +206,7 @@ class MemoryTimeline:
         return [used[index] + int(rate[index] * now) for index in containers]
 
     def usage_of(self, containers: Iterable[int]) -> MemoryLevel:
-        """Return the usage of these containers, by both counts."""
+        """Return the usage of these containers, by the kernel's and by the kubelet's count."""
         grown = [(index, int(self._rate[index] * self.now)) for index in containers]
         used = sum([self._used[index] + more for index, more in grown])
         return MemoryLevel(used, sum([self._working_sets[index] + more for index, more in grown]))
@@ -246,7 +243,7 @@ class MemoryTimeline:
         self._pod_rate[self.state.containers[container].pod_index] -= rate
 
     def evict(self, pod: int) -> None:
-        """End a pod with all its containers, and what they left in memory."""
+        """End a pod with all its containers and its volumes in memory."""
         self._total_used -= self.state.pods[pod].left_bytes
         self._total_working_set -= self.state.pods[pod].left_bytes
         for container in self.pod_containers[pod]:
@@ -334,7 +331,7 @@ def _rates(node_state: NodeState, scenario: Scenario) -> list[int]:
 
 
 def _rates_to_limits(node_state: NodeState) -> list[int]:
-    """Return the growth of each container to its limit; those without one share what their pod's leaves."""
+    """Return each container's growth to its limit; without one, its share of what the pod's limit leaves."""
     containers = node_state.containers
     rates = [max(container.limit_bytes - container.used_bytes, 0) for container in containers]
     for pod, used, members in zip(node_state.pods, node_state.use.pods, node_state.use.members, strict=True):
@@ -348,7 +345,7 @@ def _rates_to_limits(node_state: NodeState) -> list[int]:
 def _difference(used: int, to_bytes: int, what: str) -> int:
     if to_bytes < used:
         raise InputError(
-            f"{what} uses {used >> 20}Mi already, more than what it is to grow to",
+            f"{what} already uses {used >> 20}Mi, more than the size that it is to grow to",
             hint="give a larger size, or how much more: +512Mi",
         )
     return to_bytes - used

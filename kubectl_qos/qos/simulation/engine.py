@@ -33,13 +33,13 @@ from kubectl_qos.qos.simulation.node_state import Importance, ImportanceReason, 
 class SimulationStep(msgspec.Struct, frozen=True, kw_only=True):
     """A container that is killed, or a pod that is evicted or killed whole (no `container`).
 
-    `points` is the victim's badness in pages, `score` its score in /proc: None, like `adj`, if they do not
-    decide. `tied` others have equal points. `freed` is the usage before, by both counts, known if
+    `points` is the victim's badness in pages, `score` its score in /proc; both and `adj` are None if they do
+    not decide. `tied` others have equal points. `freed` is the usage before, by both counts, known if
     `is_measured`; `level` is what is free after the step. The `rival` dies instead unless one process of the
-    victim is that large. `refused` are pods whose eviction was refused before. A process of the node has no
-    class, and its name as key. `restart` is what the kubelet does next; `restarts`: the memory is used again
-    at once. `is_own`: at the limit of the only container. `grown` is the share of all growth so far,
-    from 0 to 1.
+    victim is that large. `refused` are pods whose eviction was refused before. For a process of the node,
+    `qos` is None and `key` has only its name. `restart` is what the kubelet does next; `restarts`: the memory
+    is used again at once. `is_own`: at a limit of the pod's only container. `grown` is the share of all
+    growth so far, from 0 to 1.
     """
 
     mechanism: str
@@ -68,10 +68,10 @@ class SimulationStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(NamedTuple):
-    """Whom a killer has ended: a container, a pod (no `container`) or a process of the node.
+    """What a killer has ended: a container, a pod (no `container`) or a process of the node.
 
-    `freed` is the usage before. `members` are all containers that the killer counts there, `living` those
-    that it ended. `refused` are pods whose eviction was refused before.
+    `freed` is the usage before. `members` are all containers of the victim, `living` those that were ended
+    now. `refused` are pods whose eviction was refused before.
     """
 
     choice: Choice
@@ -88,8 +88,8 @@ class Ended(NamedTuple):
 class MechanismDistance(NamedTuple):
     """Growth until this mechanism acts, if no other acts before, and the pod that it hits.
 
-    An upper bound if the killer's trigger is unknown; the pod is "" if the victim is unknown. `factor` is
-    the usage of every container then, relative to the present.
+    It is an upper bound if the killer's trigger is unknown; the pod is "" if the victim is unknown. `factor`
+    is the usage of every container then, relative to the present.
     """
 
     mechanism: str
@@ -108,7 +108,7 @@ class Unforeseen(NamedTuple):
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """The steps in order, as far as they can be foreseen: an `unforeseen` killer has none.
+    """The steps in order, as far as they can be predicted: the victims of an `unforeseen` killer cannot.
 
     `is_reached`: the goal was met (memory freed, or all growth complete). `refused` are pods that the kubelet
     would not evict. Free memory `is_upper_bound` if some usage is unknown.
@@ -225,7 +225,7 @@ class Run:
                 nearest[hit.mechanism] = hit
         own = sorted((hit for hit in nearest.values() if not hit.is_wide), key=_precedence)
         for hit in own[1:]:
-            if hit.time == own[0].time:  # Of equal limits of a pod and its container one is hit.
+            if hit.time == own[0].time:  # A pod and its container have equal limits: only one is hit.
                 del nearest[hit.mechanism]
         for hit in nearest.values():
             alone = Run(self._state, self._scenario)
@@ -299,7 +299,7 @@ class Run:
         return step
 
     def end(self, mechanism: str, owner: int = -1) -> Ended | None:
-        """Kill or evict as `act` does, without a step: whom a killer ends after others is asked often."""
+        """Kill or evict as `act` does, but do not record a step, which takes longer."""
         killer, timeline = BY_ID[mechanism], self.timeline
         if killer.evicts and self._without_stats:
             # No container of the pod runs: nothing is freed.

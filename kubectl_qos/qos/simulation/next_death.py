@@ -39,7 +39,7 @@ class Urgency(NamedTuple):
     """Sort key of deaths: the smallest is the most urgent."""
 
     seconds: float
-    """Until a death that is due or foreseeable; infinite for others, which go by fullness."""
+    """Until a death that is due or foreseeable; infinite for others, which are sorted by fullness."""
     emptiness: float
     """Minus the share of the ceiling in use."""
     distance_bytes: int
@@ -51,7 +51,7 @@ HORIZON_SECONDS: Final = 1800
 PRECEDENT_POINTS: Final = 0.10
 """A ceiling with precedent counts as fuller by this share."""
 SAMPLE_ERROR: Final = 1 / 400
-"""By how much of a node's memory a death came sooner or later than a sample said, on recorded nodes."""
+"""By what share of a node's memory deaths on recorded nodes came sooner or later than samples predicted."""
 PEAK_SHARE: Final = 0.95
 """A sampled peak above this share of a ceiling has reached it."""
 
@@ -89,13 +89,13 @@ class NextDeath(NamedTuple):
     rival: Contender | None = None
     """Dies instead unless one process of the victim is that large."""
     unless: Contender | None = None
-    """Whose rival the victim is."""
+    """The victim is the rival of this one."""
     growing: tuple[Contender, ...] = ()
     """Each becomes the victim by growing alone."""
     grown_bytes: int | None = None
-    """To what size the victim has to grow alone."""
+    """The size to which the victim has to grow alone."""
     earlier: "NextDeath | None" = None
-    """May come before: its victim is unknown, or the kubelet notices a full node too late."""
+    """A death that may come before: its victim is unknown, or the kubelet notices a full node too late."""
     ceiling_bytes: int = 0
     """Usage at which the killer acts."""
     seconds: float | None = None
@@ -104,7 +104,7 @@ class NextDeath(NamedTuple):
     waits: bool = False
     """The container has to restart before that."""
     beyond: float = 0.0
-    """Of killers of the whole node: the fullness of the fullest that is no nearer, which comes after it."""
+    """For killers of the whole node: the highest fullness of those that come later."""
 
     @property
     def has_victim(self) -> bool:
@@ -118,9 +118,9 @@ class NextDeath(NamedTuple):
 
     @property
     def urgency(self) -> Urgency:
-        """Due and foreseeable deaths first, by the time at which the killer has noticed; then by fullness.
+        """Due and foreseeable deaths first, by the time until the killer has noticed; then by fullness.
 
-        Deaths after others, and of containers that do not run yet, are last.
+        Deaths that follow others, and deaths of containers that do not run yet, are last.
         """
         if self.waits:
             return Urgency(inf, 1.0, self.distance_bytes, 0)
@@ -151,9 +151,9 @@ def next_deaths(state: NodeState, *, contests: bool = False) -> list[NextDeath]:
 
 
 def first_deaths(state: NodeState, by: Collection[Killer] = (), *, contests: bool = False) -> list[NextDeath]:
-    """Return the first of `next_deaths`, and what may be the first by each of these killers.
+    """Return the first of `next_deaths`, and the first by each of these killers, perhaps with others.
 
-    Without known growth, deaths that cannot be among them are not computed.
+    Without known growth, deaths that cannot be the first are not computed.
     """
     run = Run(state, Scenario())
     reached = list(_reached(run))
@@ -176,11 +176,11 @@ def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
 
 
 def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = False) -> list[NextDeath]:
-    """Return the deaths of one pod, or of the first of several: by own limits, and by killers of the node.
+    """Return the deaths of the first of these pods to die, at own limits and by killers of the node.
 
-    Most urgent first. A killer of the node reaches the pod after all victims before it, and after their
-    freed memory is used again; with `contests` also sooner: if the pod grows alone, if processes of the
-    victim before it are small, or if the killer's victim is unknown.
+    Most urgent first. A killer of the node reaches the pod after all victims before it, and after other pods
+    use the memory that they freed. With `contests` also deaths that come sooner: if the pod grows alone, if
+    processes of the victim before it are small, or if the killer's victim is unknown.
     """
     run = Run(state, Scenario())
     nearest = _most_urgent(run, _reached(run, keys), contests=contests)
@@ -192,9 +192,9 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
             deaths += in_turn(state, first, keys)
         grows = next((growing for growing in first.growing if growing.key in keys), None)
         if grows is not None:
-            frees = grows.used_bytes + first.distance_bytes
-            itself = _victim_instead(first, grows, frees)
-            deaths.append(itself._replace(grown_bytes=grows.size_bytes))
+            frees_bytes = grows.used_bytes + first.distance_bytes
+            grown = _victim_instead(first, grows, frees_bytes)
+            deaths.append(grown._replace(grown_bytes=grows.size_bytes))
         rival = first.rival
         if contests and rival is not None and first.qos is not None and rival.key in keys:
             used_bytes, size_bytes = first.frees_bytes or 0, rival.size_bytes
@@ -204,7 +204,7 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
 
 
 def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Iterator[NextDeath]:
-    """Yield when a killer reaches one of these pods, one victim after another."""
+    """Yield the death of the first of these pods that a killer reaches, one victim after another."""
     distance, before = first.distance_bytes, 0
     run = Run(_state_at_death(state, first.killer.scope, first.key, distance), Scenario())
     without_stats = {pod.key for pod in state.without_stats}
@@ -232,8 +232,8 @@ def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Ite
 def seconds_by_victim(snapshot: Snapshot, node: str) -> dict[object, float]:
     """Return the seconds until victims die at the growth in the metrics history.
 
-    A death is in it by (mechanism, pod, container), the earliest of a container by (pod, container), and that
-    of a pod by (pod, ""). Times count from the present usage even if the snapshot has peaks.
+    Keys are (mechanism, pod, container); (pod, container) for the earliest death of a container; (pod, "") of
+    a pod. Times count from the present usage even if the snapshot has peaks.
     """
     history = snapshot.history
     if history.stat:
@@ -245,16 +245,16 @@ def seconds_by_victim(snapshot: Snapshot, node: str) -> dict[object, float]:
         return times
     for death in next_deaths(state) if state.growth.containers else ():
         if death.seconds is not None:
-            of_death = death.mechanism, death.key, death.container
-            for key in ((death.key, ""), (death.key, death.container), of_death):
+            exact = death.mechanism, death.key, death.container
+            for key in ((death.key, ""), (death.key, death.container), exact):
                 times[key] = min(death.seconds, times.get(key, death.seconds))
     return times
 
 
 def seconds_until(death: NextDeath, growth: Growth) -> float | None:
-    """Return when a death comes if growth goes on linearly; None without growth.
+    """Return the time until a death in seconds if growth goes on linearly; None without growth.
 
-    A killer of the node is reached by the node's growth, a limit by its container's or pod's.
+    The growth is that of the node for a killer of the node, else that of the limit's container or pod.
     """
     rate = _rate(growth, death.killer.scope, death.key, death.container)
     return max(death.distance_bytes, 0) / rate + (death.grace_seconds or 0) if rate > 0 else None
@@ -307,7 +307,7 @@ def _earlier(death: NextDeath, deaths: Sequence[NextDeath]) -> NextDeath | None:
 
 
 def _race(eviction: NextDeath, kill: NextDeath) -> bool:
-    """Return whether the kernel may kill before the kubelet evicts, or after, as far as samples tell.
+    """Return whether samples cannot tell if the kubelet evicts or the kernel kills first.
 
     Memory may run out after the threshold, but before the kubelet has noticed; or both are equally near.
     """
@@ -323,11 +323,11 @@ def _race(eviction: NextDeath, kill: NextDeath) -> bool:
 
 
 def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple[Ceiling, Sequence[int]]]:
-    """Yield reachable ceilings, nearest first, with the containers that can reach them alone.
+    """Yield reachable ceilings, nearest first, with the containers that can reach a pod's limit alone.
 
-    These are ceilings of the node and of all its pods, or of the pods with these keys. A container does not
-    reach its limit if the limit of its pod is as near. A pod does not reach its limit if the limits of its
-    containers always end them before. Ceilings of unmeasured containers are not reached.
+    These are ceilings of the node and of its pods, only of pods with these keys if given. A container does
+    not reach its limit if the limit of its pod is as near. A pod does not reach its limit if its containers
+    reach theirs before. Ceilings with unmeasured containers are left out.
     """
     state, members = run.timeline.state, run.timeline.pod_containers
     unmeasured, of_containers = state.use.unmeasured, CeilingScope.CONTAINER
@@ -352,8 +352,8 @@ def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple
             is_reached = owner in to_container and distance < to_limit_of_pod
         elif owner in to_pod:
             alone = [index for index in members[owner] if to_container.get(index, inf) >= distance]
-            of_all = sum(max(to_container[index], 0) for index in members[owner]) if not alone else inf
-            is_reached = of_all > distance
+            together = sum(max(to_container[index], 0) for index in members[owner]) if not alone else inf
+            is_reached = together > distance
         else:
             is_reached = False
         if is_reached:
@@ -363,7 +363,7 @@ def _reached(run: Run, keys: Collection[PodKey] | None = None) -> Iterator[tuple
 def _full_enough(
     run: Run, reached: Sequence[tuple[Ceiling, Sequence[int]]], by: Collection[Killer]
 ) -> list[tuple[Ceiling, Sequence[int]]]:
-    """Drop ceilings too empty for the first death, of all or by these killers, even with precedent."""
+    """Drop ceilings that are too empty, even with precedent, to be the first of all or of these killers."""
     fullest: dict[str, float] = {}
     for ceiling, _ in reached:
         if not run.timeline.immune.issuperset(_bounded(run, ceiling)):
@@ -377,7 +377,7 @@ def _full_enough(
         if ceiling.distance_bytes <= 0
         or ceiling.used_bytes >= (needed[ceiling.killer] - PRECEDENT_POINTS) * ceiling.latest_bytes
     }
-    # Those of the whole node are ordered by one another.
+    # The order of the node's own ceilings depends on all of them (NextDeath.beyond).
     has_wide = any(ceiling.scope.is_wide for ceiling in enough)
     return [
         (ceiling, alone)
@@ -396,7 +396,7 @@ def _bounded(run: Run, ceiling: Ceiling) -> Sequence[int]:
 
 
 def _death_at(run: Run, ceiling: Ceiling, then: Run, *, contests: bool) -> NextDeath | None:
-    """Return the death at a ceiling, None without a victim; in `then` its container has grown to it alone."""
+    """Return the death at a ceiling, None without a victim; in `then` its container alone has grown to it."""
     timeline, scope, owner, bounded = run.timeline, ceiling.scope, ceiling.owner, _bounded(run, ceiling)
     if len(bounded) == 1:
         return _death(run, run, ceiling, Choice(bounded[0])) if bounded[0] not in timeline.immune else None
@@ -413,7 +413,7 @@ def _death_at(run: Run, ceiling: Ceiling, then: Run, *, contests: bool) -> NextD
         return death
     room = more_bytes if then is run else 0
     unknown = {state.pod_for(state.containers[index]).key for index in state.use.unmeasured}
-    # A container that its own limit, or its pod's, ends within that growth is no rival.
+    # A container that reaches its own limit, or its pod's, within that growth is no rival.
     own = (ceiling for ceiling in chain.from_iterable(run.ceilings.values()) if not ceiling.scope.is_wide)
     near = (ceiling for ceiling in own if max(ceiling.distance_bytes, 0) < room)
     ended = set(chain.from_iterable(_bounded(run, ceiling) for ceiling in near))
@@ -447,7 +447,7 @@ def _death(run: Run, then: Run, ceiling: Ceiling, choice: Choice) -> NextDeath:
             is_own, limit_bytes, used_bytes = True, dying.limit_bytes, dying.working_set_bytes
         elif scope is CeilingScope.POD:
             limit_bytes = pod.limit_bytes
-            # Of a pod with one container, both limits are the same.
+            # A pod with one container has the same limit.
             is_own = [state.containers[index].limit_bytes for index in _bounded(run, ceiling)] == [
                 limit_bytes
             ]
@@ -472,7 +472,7 @@ def _death(run: Run, then: Run, ceiling: Ceiling, choice: Choice) -> NextDeath:
             ceiling.at_bytes is None
             or killer.is_upper_bound(state.own_bytes, is_measured=not state.use.unmeasured)
         ),
-        # What samples show needs no report.
+        # If samples show it already, the node's report adds nothing.
         due=ceiling.due if distance >= 0 else Due.NO,
         rival=choice.rival,
         ceiling_bytes=latest,
@@ -489,7 +489,7 @@ def _victim_instead(death: NextDeath, victim: Contender, frees_bytes: int) -> Ne
 
 
 def _state_at_death(state: NodeState, scope: CeilingScope, key: PodKey, more_bytes: int) -> NodeState:
-    """Return the node after known growth by `more_bytes`; a container grows up to its limit."""
+    """Return the node after it has grown by `more_bytes`; containers grow up to their limits."""
     growth, rate = state.growth, _rate(state.growth, scope, key)
     if rate <= 0:
         return state

@@ -80,8 +80,8 @@ NO_RULES: Final = ImportanceRules()
 class SimulatedPod(msgspec.Struct, frozen=True):
     """A pod with processes.
 
-    `limit_bytes` is the memory.max of its own cgroup, 0 without one; `left_bytes` is what containers that
-    ended left there, in volumes.
+    `limit_bytes` is the memory.max of its own cgroup, 0 without one; `left_bytes` are volumes in memory that
+    no running container counts.
     """
 
     pod: Pod
@@ -141,7 +141,7 @@ class NodeProcess(NamedTuple):
 
 
 class AllowedDisruptions(NamedTuple):
-    """How many of these pods a disruption budget allows to be disrupted now."""
+    """A disruption budget: how many of its pods may be disrupted now."""
 
     name: str
     allowed: int
@@ -155,20 +155,20 @@ class Growth(NamedTuple):
     pods: Mapping[PodKey, float] = MappingProxyType({})
     containers: Mapping[ContainerKey, float] = MappingProxyType({})
     starting: frozenset[ContainerKey] = frozenset()
-    """Containers that grow because they start, which is no trend."""
+    """Containers that grow only because they have just started."""
     peaks: Mapping[ContainerKey, int] = MappingProxyType({})
     """Peak usage of containers in the metrics history, in bytes."""
 
 
 NO_GROWTH: Final = Growth()
 START_SECONDS: Final = 300
-"""Growth in this time may be that of a start, unless the container was OOMKilled at this limit before."""
+"""Growth within this time after a start does not count, unless the limit OOMKilled the container before."""
 
 
 def growth_on(snapshot: Snapshot, node: str) -> Growth:
     """Return the growth on a node, from the metrics history or from samples since the program was started.
 
-    Returns none if usage is a statistic of the past, from which present growth leads nowhere.
+    There is none if usage is a statistic of the past, such as a peak.
     """
     pods = [pod for pod in snapshot.by_node().get(node, ()) if not pod.is_terminal]
     seen = snapshot.history.of(pods)
@@ -193,7 +193,7 @@ def growth_on(snapshot: Snapshot, node: str) -> Growth:
 def _starting(pod: Pod, usage: PodUsage | None) -> Iterator[ContainerKey]:
     """Yield containers that had just started when they were sampled, unless they were OOMKilled before.
 
-    A container is as old as its pod, or as the end of its previous run, of which growth says nothing.
+    A container started when its pod was created, or when its previous run ended.
     """
     sampled = parse_time(usage.timestamp) if usage is not None else None
     for status in pod.status.every_container if sampled is not None else ():
@@ -246,7 +246,7 @@ class MemoryUse(NamedTuple):
             pods[pod] += container.used_bytes
             working[pod] += container.working_set_bytes
             swap[pod] += container.swap_bytes
-        # What containers left in memory is the pods', though no container's.
+        # Volumes in memory count for pods, but for no container.
         left = sum([pod.left_bytes for pod in state.pods])
         may_swap, own = min(sum(swap), state.swap_bytes), max((state.own_bytes or 0) - left, 0)
         return cls(
@@ -298,7 +298,7 @@ class NodeState:
     budgets: tuple[AllowedDisruptions, ...] = ()
     growth: Growth = NO_GROWTH
     without_stats: tuple[SimulatedPod, ...] = ()
-    """Pods beside `pods` that the kubelet evicts first, which frees nothing."""
+    """Other pods, which the kubelet evicts first; that frees nothing."""
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -307,7 +307,7 @@ class NodeState:
 
     @property
     def regular_bytes(self) -> int:
-        """RAM that is not set aside for hugepages, which no memory cgroup counts."""
+        """RAM without hugepages, which no memory cgroup counts."""
         return max(self.capacity_bytes - hugepages_bytes(self.setup.node.capacity), 0)
 
     @property
@@ -336,9 +336,9 @@ class NodeState:
         return self.capacity_bytes > 0 and any(container.has_usage for container in self.containers)
 
     def outline(self) -> NodeState:
-        """Return the node with one container, one of known usage if there is any.
+        """Return the node with only one container, if possible of known usage.
 
-        That is all that notes on many nodes need, in a hundredth of the memory.
+        Notes about many nodes need no more, and it takes a hundredth of the memory.
         """
         measured = (container for container in self.containers if container.has_usage)
         container = next(measured, self.containers[0] if self.containers else None)
@@ -352,8 +352,8 @@ class NodeState:
         """Return the state. Raises InputError if the node's capacity is unknown."""
         if not self.capacity_bytes:
             raise InputError(
-                f"the memory capacity of {self.setup.node.name or 'the node'} is unknown:"
-                " when it is full cannot be computed",
+                f"the memory capacity of {self.setup.node.name or 'the node'} is unknown,"
+                " so it cannot be computed when it is full",
                 hint="--node-memory 16Gi assumes one",
             )
         return self
@@ -387,12 +387,12 @@ class NodeState:
         namespaces = sorted({own_namespace for _, own_namespace, _ in matches})
         if len(namespaces) > 1:
             raise InputError(
-                f"pod {pod} is in several namespaces: {', '.join(namespaces)}", hint="-n has its namespace"
+                f"pod {pod} is in several namespaces: {', '.join(namespaces)}", hint="choose one with -n"
             )
         names = [name for *_, name in matches]
         raise InputError(
             f"pod {pod} has several containers: {', '.join(names)}",
-            hint=f"say which one grows: pod/{pod}:{names[0]}=SIZE",
+            hint=f"name the container that grows: pod/{pod}:{names[0]}=SIZE",
         )
 
 
@@ -403,7 +403,7 @@ def state_of_node(
     pods: Iterable[Pod] | None = None,
     profiles: ProfileCache | None = None,
 ) -> NodeState:
-    """Build the state of a node of a snapshot, with allocated resources, or of other `pods` on it.
+    """Build the state of a node of a snapshot with allocated resources; `pods` replaces its pods.
 
     Nodes of a snapshot share `profiles`. Raises InputError for a node that runs Windows.
     """
@@ -429,7 +429,7 @@ def ranked_node_state(
     own_processes: Sequence[NodeProcess] = (),
     built: BuiltPods | None = None,
 ) -> NodeState:
-    """Build the state from a ranking; `built` keeps parts for the next such state.
+    """Build the state from a ranking; `built` caches parts between calls.
 
     Raises InputError for a node that runs Windows.
     """
@@ -468,7 +468,7 @@ def ranked_node_state(
         budgets=tuple(
             AllowedDisruptions(
                 budget.metadata.name,
-                # Nobody has counted the pods of a budget in a manifest, which allows none.
+                # A budget in a manifest has no status: it allows no disruption.
                 budget.status.disruptions_allowed or 0,
                 frozenset(pod.key for pod in simulated if budget.covers(pod.pod)),
             )
@@ -498,7 +498,7 @@ def _without_stats(ranking: Ranking, setup: NodeSetup, rules: ImportanceRules) -
 def _build_parts(
     ranking: Ranking, setup: NodeSetup, rules: ImportanceRules, built: BuiltPods
 ) -> tuple[list[SimulatedPod], list[SimulatedContainer]]:
-    """Return the pods with processes and their containers; take those from `built` that are there."""
+    """Return the pods with processes and their containers, from `built` if they are there."""
     pods: list[SimulatedPod] = []
     containers: list[SimulatedContainer] = []
     for row in ranking.pods:
@@ -527,7 +527,7 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
         name, usage, profile = score.name, score.usage, profiles[score.name]
         if usage is not None and name in stopped and is_of_earlier_run(row.pod, name, sampled_at):
             usage = ContainerUsage(0)
-        # How many processes share its memory at most: 1 if the largest is known, 0 if nothing is.
+        # At most so many processes share its memory: 1 if the largest is known, 0 if the count is unknown.
         processes = row.usage.details.processes if row.usage is not None else 0
         processes = max(processes - len(row.alive) + 1, 1) if processes else 0
         if usage is None or usage.largest_bytes is not None:
@@ -556,7 +556,7 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
 def _swap_bytes(
     row: RankedPod, container: Container, limit: int, usage: ContainerUsage | None, setup: NodeSetup
 ) -> int:
-    """Return how much a container may swap: what is in swap proves that much, also where none is assumed."""
+    """Return how much a container may swap, at least what it has in swap now."""
     total = setup.node.swap_capacity_bytes
     used = usage.swap_bytes or 0 if usage is not None and setup.node.cgroup_version != 1 else 0
     if not total:
@@ -580,7 +580,7 @@ def _build_pod(row: RankedPod, setup: NodeSetup, rules: ImportanceRules) -> Simu
         important.append(ImportanceReason(Importance.STATIC, ""))
     if rules.selector is not None and rules.selector.matches(pod.metadata.labels):
         important.append(ImportanceReason(Importance.LABELS, rules.selector_text))
-    # Without the node's capacity nobody knows which of several containers dies there.
+    # Without the node's capacity, it is unknown which of several containers dies at the pod's limit.
     is_ordered = len(row.alive) == 1 or all(score.adj is not None for score in row.alive)
     limit = row.profile.limit_bytes if setup.kubelet.cgroups_per_qos and is_ordered else 0
     request = row.profile.eviction_request
@@ -588,9 +588,9 @@ def _build_pod(row: RankedPod, setup: NodeSetup, rules: ImportanceRules) -> Simu
 
 
 def _left_bytes(row: RankedPod) -> int:
-    """Return what its cgroup has more than its containers, but no more than its volumes in memory.
+    """Return the pod's usage above that of its containers, at most the size of its volumes in memory.
 
-    The kubelet measures a pod and its containers at different times.
+    The kubelet measures a pod and its containers at different times, so the difference has other causes too.
     """
     if row.usage is None or not row.usage.details.volumes:
         return 0
