@@ -31,7 +31,7 @@ from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 EVERYWHERE: Final = Scope()
 FEW_NODES: Final = 40
-"""With more nodes than this, next deaths are computed only for the nodes shown."""
+"""With more nodes than this, next deaths are computed only for the nodes on the screen."""
 FAR_PERCENT: Final = 80
 """A limit with a lower percentage in use is far, unless there is evidence that it is reached."""
 
@@ -71,7 +71,7 @@ class DeathRow(NamedTuple):
 
     @property
     def is_expected(self) -> bool:
-        """Whether more speaks for it than that its ceiling is the fullest."""
+        """Whether there is more evidence for it than a ceiling that is fuller than others."""
         death = self.death
         is_full = death.fullness * 100 >= FAR_PERCENT or death.distance_bytes <= 0
         return is_full or self.seconds is not None or death.precedent is not None
@@ -97,8 +97,9 @@ class Deaths(NamedTuple):
 class NamedDeaths(NamedTuple):
     """The deaths of several named pods of a node.
 
-    `others` has the nearest death of each further pod, and the one at an own limit that comes before `first`
-    if the pod alone grows. `on_full_node` is of the kernel's victim there if that is another pod.
+    `others` has the nearest death of each other pod, and its death at its own limit if that comes before
+    `first` when the pod grows alone. `on_full_node` is the kernel's kill on a full node, if `first` is not of
+    that pod.
     """
 
     node: str
@@ -143,7 +144,7 @@ def deaths_on_nodes(
         is_whole = len(of_scope) == len(state.pods)
         find_deaths = first_deaths if only_next and is_whole else next_deaths
         waiting = find_deaths(state, contests=True)
-        # A copy has no cached values, which take memory.
+        # A copy drops the cached values, which take memory.
         states[name] = state.outline() if len(nodes) > 1 else replace(state)
         deaths = [death for death in waiting if is_whole or death.key in of_scope or not death.has_victim]
         rows += death_rows(snapshot, name, deaths[:1] if only_next else deaths)
@@ -174,7 +175,7 @@ def deaths_of_named(deaths: Deaths) -> Iterator[NamedDeaths]:
 
 
 def first_deaths_of(snapshot: Snapshot, rows: PodRows) -> dict[str, Sequence[NextDeath]]:
-    """Return the first deaths of these rows' nodes by node; empty if there are many nodes."""
+    """Return the first deaths on each node of these rows; empty if there are many nodes."""
     names, deaths = [name for name in rows.nodes if name], dict[str, Sequence[NextDeath]]()
     for name in names if len(names) <= FEW_NODES else ():
         with suppress(InputError):
@@ -185,7 +186,7 @@ def first_deaths_of(snapshot: Snapshot, rows: PodRows) -> dict[str, Sequence[Nex
 def by_node(
     rows: PodRows, deaths: Mapping[str, Sequence[NextDeath]]
 ) -> Callable[[PodRow], tuple[object, ...]]:
-    """Return a sort key that groups rows by node, the nodes by the urgency of their first death.
+    """Return a sort key that groups rows by node; nodes are sorted by the urgency of their first death.
 
     Nodes without a known death follow, by the score of their first pod. Pods without a node are last.
     """

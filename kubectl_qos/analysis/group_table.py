@@ -125,7 +125,7 @@ def percent(part: int | None, whole: int | None) -> float | None:
 
 
 class OrderBasis(NamedTuple):
-    """Inputs of a node's kill order."""
+    """Inputs to a node's kill order."""
 
     setup: NodeSetup
     basis: Basis
@@ -142,7 +142,7 @@ class CachedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeRows:
-    """Rows, nodes in trouble first, and rows by name for the next snapshot."""
+    """Rows in the order of `worst_node_first`, and rows by name for the next snapshot."""
 
     rows: tuple[NodeRow, ...]
     nodes: Mapping[str, CachedRow] = field(default_factory=dict)
@@ -223,7 +223,7 @@ def ranked_state(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Node
 
 
 def worst_node_first(row: NodeRow) -> tuple[object, ...]:
-    """Return the default sort key: nodes with bad conditions, the fullest, then unknown usage by requests."""
+    """Return the default sort key: nodes with bad conditions first, then by usage; unknown usage is last."""
     used = row.used_percent
     requests = percent(row.memory.requests_bytes, row.allocatable) if used is None else 0
     return not row.bad_conditions, used is None, -(used or 0), -(requests or 0), row.name
@@ -294,7 +294,7 @@ class GroupRow(Generic[KeyT]):
 
     @property
     def request_percent(self) -> float | None:
-        """Memory in use, of the requests."""
+        """Memory in use as a share of the requests."""
         return 100 * self.memory / self.request if self.memory is not None and self.request else None
 
     @property

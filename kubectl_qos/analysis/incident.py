@@ -84,7 +84,8 @@ class Death:
     kill: Kill
     earlier: tuple[Kill, ...]
     rows: tuple[PodRow, ...]
-    """Pods of its node in kill order at `state_time`; today's if it chose among pods and history lacks it."""
+    """Pods of its node in kill order at `state_time`; today's if the killer chose among pods and no history
+    has that time."""
     state_time: str
     """A minute before the death; "" for today."""
     fix: Fix | None
@@ -94,7 +95,7 @@ class Death:
     fix_time: str
     """Time of that state; "" for today."""
     tried: FixList | None
-    """Result of `fix` if it has neither; None if the pod did not run."""
+    """Result of `fix` if there is neither `fix` nor `unfixed`; None if the pod did not run."""
 
     @property
     def row(self) -> PodRow | None:
@@ -150,7 +151,7 @@ class Incident:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Names of its pods and nodes, their neighbours, and the dead."""
+        """Names of its nodes, of all pods on them, and of killed pods."""
         pods = (pod.name for node in self.nodes for pod in self.snapshot.by_node().get(node, ()))
         return frozenset((*self.nodes, *pods, *(kill.pod for kill in self.kills))) - {""}
 
@@ -182,7 +183,7 @@ class Incident:
 
     @cached_property
     def deaths(self) -> tuple[Death, ...]:
-        """The newest deaths; deaths of a container by the same mechanism are one."""
+        """The newest deaths; repeated deaths of a container by the same mechanism are one."""
         groups: dict[object, list[Kill]] = {}
         for kill in self.kills:
             who = (kill.namespace, kill.pod or kill.pod_uid or kill.node, kill.container or kill.cgroup)
@@ -194,7 +195,7 @@ class Incident:
         kill, snapshot, killer = kills[0], self.snapshot, kills[0].diagnosis.killer
         moment = parse_time(kill.time)
         then = self.past(moment - BEFORE) if moment is not None and reads_past else None
-        # Today's status says that it was OOMKilled; a choice among pods depends on the pods of that time.
+        # At its own limit, today's status is enough. A choice among pods depends on the pods of that time.
         states = (snapshot, then) if killer in OWN_LIMITS else (then, snapshot)
         at, fix, unfixed, tried = snapshot, None, None, None
         for state in filter(None, states):
@@ -244,16 +245,16 @@ def _fixes_against(kill: Kill, snapshot: Snapshot) -> FixList | None:
 
 
 def _first_of(fixes: FixList, kill: Kill) -> tuple[Fix | None, Unfixed | None]:
-    """Return the first fix for such a death, or why there is none."""
+    """Return the first fix for a death like this kill, or why there is none."""
     is_own = kill.diagnosis.killer in OWN_LIMITS
 
-    def is_such(death: NextDeath) -> bool:
+    def is_alike(death: NextDeath) -> bool:
         return not is_own or death.container in {"", kill.container}
 
     for fix in fixes.fixes:
-        if is_such(fix.death):
+        if is_alike(fix.death):
             return fix, None
-    return None, next((unfixed for unfixed in fixes.unfixed if is_such(unfixed.death)), None)
+    return None, next((unfixed for unfixed in fixes.unfixed if is_alike(unfixed.death)), None)
 
 
 def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineItem]:
@@ -277,7 +278,7 @@ def _ends(pods: Iterable[Pod], kills: Iterable[Kill]) -> Iterator[TimelineItem]:
 
 
 def _new_pods(pods: Iterable[Pod]) -> Iterator[TimelineItem]:
-    """Yield when the pods of each ReplicaSet began: a rollout, or the first pods of a workload."""
+    """Yield when the first pod of each ReplicaSet was created: a rollout, or a new workload."""
     created: dict[tuple[Workload, str], list[str]] = {}
     for pod in pods:
         for owner in pod.metadata.owner_references or ():

@@ -25,9 +25,10 @@ from kubectl_qos.qos.restart import is_refused, oom_loops, was_killed_since_resi
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 NO_COUNTS: Final[Mapping[str, Any]] = MappingProxyType({})
-_OF_SIGNALS: Final = 128
+_SIGNAL_CODES: Final = 128
 """A shell exits with this plus the number of the signal that ended its child."""
 _NEAR: Final = 0.5
+"""A container that uses less than this share of its limit was rarely killed there before."""
 _MISSED: Final = 0.9
 """If a container was killed at a limit but samples stay below this share of it, they missed the peak."""
 
@@ -65,7 +66,8 @@ def pod_facts(
 ) -> PodFacts:
     """Return the facts of a pod, or of a workload by its template; `sampled` summarizes known usage.
 
-    Ranks and state of the node are those of a `neighbour` on it in the same snapshot.
+    `neighbour` has the facts of another pod on the node in the same snapshot: the ranks and the state of the
+    node are taken from it.
     """
     pods: Sequence[Pod] = [pod]
     if pod.kind != "Pod":
@@ -168,7 +170,7 @@ def limit_in_loop(pod: Pod, status: ContainerStatus, release: Release) -> int:
 def may_hide_kill(status: ContainerStatus) -> bool:
     """Return whether the exit of a restarting container may hide an OOM kill, if it has a limit."""
     code = status.ends[0].exit_code if status.restart_count and status.ends else 0
-    return 0 < code < _OF_SIGNALS and not status.was_oom_killed
+    return 0 < code < _SIGNAL_CODES and not status.was_oom_killed
 
 
 def limit_with_hidden_kill(
@@ -176,7 +178,7 @@ def limit_with_hidden_kill(
 ) -> int:
     """Return the limit in bytes at which a restarting container's exit may hide an OOM kill, else 0.
 
-    Signals do not hide one, and a container that uses less than half of its limit rarely does.
+    Exit codes of signals hide none.
     """
     if not may_hide_kill(status):
         return 0

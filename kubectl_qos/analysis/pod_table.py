@@ -100,7 +100,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     frees: int | None = None
     """Memory freed by that kill."""
     nearest: bool = False
-    """No limit of a pod on its node is fuller."""
+    """No other limit of a pod on its node is fuller."""
     container: str = ""
     windows: bool = False
     psi: PsiData = NO_PSI
@@ -134,7 +134,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def words(self) -> str:
-        """Filter text, in lower case; kept for 150,000 rows it would take 18 MB."""
+        """Filter text, in lower case; not cached, because 150,000 rows would take 18 MB."""
         pod, flags = self.pod, " ".join(self.flags)
         name = f"{pod.metadata.namespace}/{self.name}"
         return f"{name} {pod.spec.node_name} {self.qos.value} {flags} {self.container}".casefold()
@@ -152,7 +152,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankedNode(msgspec.Struct, frozen=True, gc=False):
-    """A node's rows in kill order; all but the last four objects of `made_from` determine the setup."""
+    """A node's rows in kill order, with the objects that they are made from."""
 
     setup: NodeSetup
     basis: Basis
@@ -291,7 +291,7 @@ def _rank_node(
 
 
 def _limit_percent(row: RankedPod) -> tuple[float | None, str]:
-    """Return `limit_percent`; none of a container that was killed near its limit after it was sampled."""
+    """Return `limit_percent`, or None if a container near its limit has ended since it was sampled."""
     percent, container = limit_percent(row)
     if row.usage is None or (percent or 0) < NEAR_LIMIT_PERCENT:
         return percent, container

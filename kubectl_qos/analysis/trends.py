@@ -23,11 +23,11 @@ STEADY: Final = 0.02
 """Relative variation that does not count as growth."""
 LEVEL: Final = 0.25
 _FEW: Final = 6
-"""With this many samples, growth is over if the later half grew by less than LEVEL of the earlier half."""
+"""With at least so many samples, growth is over if the later half grew by less than LEVEL of the earlier."""
 _LASTING: Final = 3
 """Samples over which a node has to grow."""
 TOO_MANY: Final = 20_000
-"""The pods whose times would take too much memory."""
+"""With so many pods, times of samples would take too much memory."""
 _NO_TIMES: Final = array("Q")
 _KIB: Final = 1024
 
@@ -38,7 +38,7 @@ class _Line(NamedTuple):
     samples: array[int]
     """KiB of the pod, newest last."""
     times: array[int]
-    """When they were taken, in seconds; empty among TOO_MANY pods."""
+    """When they were taken, in seconds; empty with TOO_MANY pods."""
     since: array[int]
     """Start point of the growth line."""
     peaks: array[int] | None
@@ -56,11 +56,11 @@ class Trends:
         self._last: Mapping[PodKey, PodUsage] = {}
         self._lines: dict[PodKey, _Line] = {}
         self._nodes: dict[str, list[array[int]]] = {}
-        """Time and KiB used outside pods by node, since that last shrank."""
+        """By node, samples of time and KiB used outside pods, since that usage last shrank."""
         self._classes: dict[str, list[tuple[int, ...]]] = {}
-        """KiB used by the pods of each class by node, newest last: those of a store are in longer steps."""
+        """By node, samples of KiB used by the pods of each class, newest last."""
         self.offers: dict[ContainerKey, int] = {}
-        """Limits in bytes that fixes have offered: while one suffices it is offered again."""
+        """Limits in bytes that fixes have offered; they are offered again while they suffice."""
 
     def add(self, usage: Mapping[PodKey, PodUsage], history: History = NO_HISTORY) -> None:
         """Add samples, and forget pods without usage. The first sample is stored only with the second."""
@@ -99,9 +99,9 @@ class Trends:
             yield name, [*line, now] if line and line[-1][1] <= now[1] else [now]
 
     def _by_class(self, snapshot: Snapshot) -> Iterator[tuple[str, list[tuple[int, ...]]]]:
-        """Yield one more sample of each node, after those of its pods in a store of metrics or those before.
+        """Yield the samples of each node with a new one, after its history or its earlier samples.
 
-        With many nodes none has room for its graph.
+        With many nodes there is no room for graphs, and no samples.
         """
         history, was_stored = snapshot.history, bool(self._history.lines)
         steps = len(next(iter(history.lines.values()), ()))
@@ -142,7 +142,7 @@ class Trends:
         return line.samples if line is not None else ()
 
     def times(self, key: PodKey) -> Sequence[int]:
-        """Return when those samples were taken, in seconds; empty for those of a store, and of many pods."""
+        """Return when these samples were taken, in seconds; empty for metrics history, and with many pods."""
         line = self._lines.get(key)
         return line.times if line is not None and key not in self._history.lines else ()
 

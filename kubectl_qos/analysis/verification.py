@@ -4,7 +4,7 @@ Values are the contents of files, with paths below the cgroup mount. On cgroup v
 their controller, as in predictions. Known read-back quirks are part of the prediction (docs/differences.md),
 so every difference is drift. Values without a prediction are ignored, except leftovers of MemoryQoS, which
 are reported but are not drift. Most causes are found by trial: the pod is predicted again with another
-setting, an older release or its actuated resources, and a match is a likely cause. Not here: reading
+setting, an older release or its actuated resources; what then matches is a likely cause. Not here: reading
 (cluster/exec.py, host/).
 """
 
@@ -121,7 +121,7 @@ def observed_on_node(
 
 
 def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContainer, dict[str, Files]]:
-    """Parse what a process inside a container read: the container, and the visible directories above.
+    """Parse what a process inside a container read; return the container, and the visible directories above.
 
     `sections` are contents of files by absolute path, with `/proc/self/cgroup`; `$$` is the pid of the
     reader. Raises ValueError for invalid numbers.
@@ -129,7 +129,7 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
     own = sections.get("/proc/self/cgroup", "")
     path: str | None = memory_path(own).strip()
     if path in {"", "/"} or (path or "").startswith("/.."):
-        path = None  # It is in a private cgroup namespace.
+        path = None  # The container has a private cgroup namespace.
     scope = container_scope(path) if path else None
     reader = sections.get("$$", "").strip()
     processes = []
@@ -216,7 +216,7 @@ _SETTINGS: Final = (
     "featureGates.MemoryQoS=true memoryReservationPolicy=None",
     *("pageSize=16Ki", "pageSize=64Ki"),
 )
-"""Settings to try, most specific first; those of one text together."""
+"""Settings to try, most specific first; a text with several sets them all."""
 
 _RELEASES_BACK: Final = 4
 _PROTECTION: Final = frozenset({MEMORY_MIN, MEMORY_LOW, MEMORY_HIGH})
@@ -382,7 +382,7 @@ def _with_settings(setup: NodeSetup, texts: tuple[str, ...], release: str | None
 def _setting_cause(
     setup: NodeSetup, texts: tuple[str, ...], confidence: Confidence = Confidence.LIKELY
 ) -> DriftCause:
-    """Return a cause for a setting: the assumed one is wrong, or it was another when the pod was created."""
+    """Return a cause: the assumed value of a setting is wrong, or it has changed since the pod started."""
     keys = [text.partition("=")[0] for text in texts]
     names = ["ociRuntime" if key.startswith("ociRuntime.") else key for key in keys]
     fields = ["feature_gates" if name.startswith(FEATURE_GATES) else FIELDS[name].name for name in names]
@@ -446,7 +446,7 @@ class Verified:
 
     @property
     def multi_process(self) -> dict[str, tuple[ObservedProcess, ...]]:
-        """Processes of containers with several."""
+        """Processes of each container that has several."""
         processes: dict[str, tuple[ObservedProcess, ...]] = {}
         for check in self.checks:
             processes[check.container] = (*processes.get(check.container, ()), *check.processes)
@@ -489,7 +489,7 @@ def verify_levels(
         name = directory.qos.value if directory.qos is not None else label
         cause_of = partial(cause_above, tree.setup, directory)
         checks += _check_files(level, name, computed, directories[path], cause_of)
-    # The kubelet leaves the tree of the other driver behind when the driver is switched.
+    # When the cgroup driver is switched, the kubelet leaves the old tree behind.
     roots = {root.path for root in tree.roots if root.level is CgroupLevel.KUBEPODS}
     for path in ("/kubepods", "/kubepods.slice"):
         if path in directories and roots and roots <= directories.keys() and path not in roots:
@@ -547,7 +547,7 @@ def _check_container(
         yield CheckedValue(CgroupLevel.CONTAINER, container.name, DIRECTORY, computed, measured, drift, cause)
     yield from _check_adj(container, read, causes)
     cause_of = partial(causes.for_file, CgroupLevel.CONTAINER, container.name, inner=read.path is None)
-    # Without its path, it was read in the cgroup of its processes.
+    # Without a path, the values were read in the cgroup of the processes.
     cgroup = container.process_cgroup if read.path is None else container.cgroup
     yield from _check_files(CgroupLevel.CONTAINER, container.name, cgroup.files, read.files, cause_of)
 

@@ -29,10 +29,10 @@ class Place(NamedTuple):
     column: int | None = None
     text: str = ""
     origin: str = ""
-    """The file that something else was built from; `file` is then only a name."""
+    """The source file, if the object was built from others; `file` is then only a name."""
 
     def in_repository(self) -> Place:
-        """Return the place for a service: a file that exists, at line 1 if it was built from others."""
+        """Return a place in a file that exists, for services: line 1 of the origin of built objects."""
         return Place(self.origin, 1, 1, origin=self.origin) if self.origin else self
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Report:
     """The findings with their places; findings of the level `fails` or worse are failures."""
 
     subjects: Sequence[tuple[str, str]]
-    """Objects and their files; for pods of a workload the workload."""
+    """Objects and their files; pods of a workload count as the workload."""
     findings: Sequence[tuple[RuleFinding, Place]]
     waived: Sequence[tuple[RuleFinding, Place, str]] = ()
     fails: Level = Level.ERROR
@@ -86,7 +86,7 @@ def reference(subject: Subject) -> str:
 
 
 def text_lines(report: Report) -> Iterator[str]:
-    """Yield a line for each finding, as compilers do, above the file's if it is no note; then waived ones."""
+    """Yield a line for each finding, as compilers do, and below it the file's line, except for notes."""
     for finding, place, message in grouped(report.findings):
         yield f"{place}: {finding.level}: {reference(finding.subject)}: {message} [{finding.rule.id}]"
         if place.text.strip() and finding.level is not Level.NOTE:
@@ -97,7 +97,7 @@ def text_lines(report: Report) -> Iterator[str]:
 
 
 def waiver_lines(subject: Subject, place: Place) -> Iterator[str]:
-    """Yield what in an object's annotation waives nothing."""
+    """Yield the mistakes in an object's waiver annotation."""
     from kubectl_qos.check.rules import RULES
 
     for mistake in waiver_mistakes(subject.mark(WAIVER_MARK), RULES):
@@ -115,7 +115,7 @@ def unused_line(place: str, exemption: Exemption, today: date) -> str:
 def scope_lines(settings: CheckSettings, subjects: Sequence[Subject], *, is_whole: bool) -> Iterator[str]:
     """Yield what the setting `namespaces` leaves out, and its patterns that match nothing.
 
-    Patterns are only checked if the objects are the whole: they may match others.
+    Patterns are checked only if the subjects are the whole set of objects (`is_whole`).
     """
     own_subjects = [subject for subject in subjects if subject.settings is settings]
     if left_out := sum(not subject.is_selected for subject in own_subjects):
@@ -126,7 +126,7 @@ def scope_lines(settings: CheckSettings, subjects: Sequence[Subject], *, is_whol
 
 
 def summary(report: Report) -> str:
-    """Return how many findings of each level there are, in how many objects, and what has most notes."""
+    """Count the findings of each level, and say how to turn off the rule with the most notes."""
     findings = [finding for finding, *_ in grouped(report.findings)]
     levels = [finding.level for finding in findings]
     rules = Counter(finding.rule.id for finding in findings if finding.level is Level.NOTE)

@@ -40,9 +40,9 @@ from kubectl_qos.qos.resize import ResizeStatus
 def change_section(
     pod: Pod, edits: Sequence[Edit], already: str = "", *, with_flags: bool = False
 ) -> Section:
-    """Show the values that change, of a pod as stored or written; `with_flags` adds the same as flags.
+    """Show the values that change, and with `with_flags` also as flags.
 
-    `already` is the goal that the pod has reached without edits.
+    `already` names the goal that the pod has reached without edits.
     """
     if not edits:
         unfinished = f", but {resize_sentence(pod)}" if is_resizing(pod) else ""
@@ -62,7 +62,7 @@ def value_name(owner: str, side: str, resource: str) -> str:
 
 
 def edits_text(pod: Pod, edits: Sequence[Edit], minimal: Sequence[Edit] = ()) -> str:
-    """Return values before and after in one line; `minimal` are the least ones with the same effect."""
+    """Return values before and after in one line; `minimal` are the smallest edits with the same effect."""
     least = {edit.target: edit.quantity for edit in minimal}
     names: dict[str, list[str]] = {}
     for edit in edits:
@@ -78,7 +78,7 @@ def preview_sections(
 ) -> tuple[Section, ...]:
     """Return class, OOM, rank, cgroup files, room on the node, the server's answer and how to apply.
 
-    `effects` are those on one pod of the workload that the preview is about, `workload` is its object.
+    If the preview is of a workload, `effects` are those on one of its pods, `workload` is its object.
     """
     return (*_effect_sections(effects or preview.effects), *apply_sections(preview, workload))
 
@@ -111,9 +111,9 @@ _MOMENTS: Final = {
 
 
 def moment(when: When, names: Sequence[str] = (), first: When = When.NOW) -> str:
-    """Say when an effect takes place: `now`, `when app restarts` if it is known whose restart counts.
+    """Say when an effect takes place: `now`, or `when app restarts` with the `names` of containers.
 
-    `first` is the step from which on a restart counts.
+    `first` is the step before which a restart does not count.
     """
     if when is not When.RESTART or not names:
         return _MOMENTS[when]
@@ -122,7 +122,7 @@ def moment(when: When, names: Sequence[str] = (), first: When = When.NOW) -> str
 
 
 def effect_moment(effects: Effects, when: When) -> str:
-    """Say when an effect of a change of a pod takes place, with the containers whose restarts count."""
+    """Say when an effect on a pod takes place, with the containers that have to restart first."""
     return moment(when, effects.restarting_later, effects.when)
 
 
@@ -205,7 +205,7 @@ def goal_reached(preview: Preview) -> When:
 
 
 def goal_section(preview: Preview, limits: Iterable[str] = ()) -> Section:
-    """Say when a requested kill rank is reached, how it would be reached at once, and what `limits` it."""
+    """Say when a requested kill rank is reached, how to reach it at once, and what `limits` its use."""
     when = goal_reached(preview)
     if when is When.NEVER:
         return Section("Goal", "not reached", warns=True)

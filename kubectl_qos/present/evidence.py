@@ -41,7 +41,7 @@ def _ended(details: Details) -> str:
     if code is None:
         return f"{subject} ended with {reason}; its exit code is unknown"
     if (details["reason"], code) == ("Unknown", 255):
-        # Of containerd (internal/cri/server/restart.go) for a task that is gone when it starts.
+        # containerd reports this for a task that is gone when it starts (internal/cri/server/restart.go).
         return f"{subject} ended unobserved, as in a restart of its node (exit code 255, Unknown)"
     if details["reason"] == OOM_KILLED and code != SIGKILLED:
         by = {0: "normally", 143: "by SIGTERM, as on a normal stop"}.get(code, "by itself")

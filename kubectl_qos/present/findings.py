@@ -129,7 +129,7 @@ _THEN: Final[Mapping[ResizeStatus, str]] = {
 
 
 def answer_sentence(outcome: ResizeOutcome) -> str:
-    """Return the kubelet's answer to a resize that it does not carry out at once, and what follows."""
+    """Return the kubelet's answer to a resize that it does not carry out at once, and what it does next."""
     return f"answers {outcome.answer.value}: {escape(outcome.message)}; {_THEN[outcome.answer]}"
 
 

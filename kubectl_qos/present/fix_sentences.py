@@ -78,7 +78,7 @@ PRIORITY: Final = (
 
 
 def unmeasured(fixes: FixList) -> str:
-    """Say why nodes without usage are unknown, and what would help; "" if all have usage."""
+    """Say why the usage of nodes is unknown, and what would help; "" if it is known."""
     text = "".join(unmeasured_notes(fixes.snapshot, fixes.states))
     sizes = [state.capacity_bytes for state in fixes.states.values()]
     if text and len(sizes) == 1 and sizes[0]:
@@ -218,7 +218,7 @@ def fix_effect(fix: Fix) -> str:
 
 
 def _delay(death: NextDeath, after: NextDeath | None) -> str:
-    """Return by how much a death is put off; where its distance reads the same, by how many other deaths."""
+    """Return a death's distance before and after; if both read the same, its turn among other deaths."""
     far, turns = in_time(death), turn(death)
     if after is None:
         return f": {far}{turns} {ARROW} never"
@@ -243,15 +243,15 @@ def fix_when(fix: Fix) -> str:
 
 
 def fix_requests(fix: Fix) -> str:
-    """Return what a fix takes of its node's allocatable memory: `unchanged`, `+64Mi of 1.2Gi free`."""
+    """Return how a fix changes the memory requests on its node: `unchanged`, `+64Mi of 1.2Gi free`."""
     pods = fix.node_pods if fix.workload is not None else None
     return requests_text(fix.node_bytes, fix.free_bytes, pods)
 
 
 def requests_text(more_bytes: int, free_bytes: int | None, pods: int | None = None) -> str:
-    """Return what more requests take of a node's free bytes; None is unknown.
+    """Return the change of a node's memory requests, and the free bytes (None: unknown) if it is more.
 
-    `pods` is how many pods of a workload take them together on the node, None for a single pod.
+    `pods` is how many pods of a workload on the node change, None for a single pod.
     """
     if not more_bytes:
         return "unchanged"
@@ -357,9 +357,9 @@ def fix_summary(fix: Fix) -> str:
 
 
 def first_fix(fixes: Fixes | FixList, shown: str = "") -> str:
-    """Return the fix for the death that comes first, or why it has none; "" without deaths.
+    """Return the fix for the first death, or why it has none; "" without deaths.
 
-    `shown` is another death, above which a process of another size would put this pod: the first is named.
+    `shown` is the killer that the reader sees beside it; a first death by another killer is named.
     """
     first = min(fixes.unfixed, key=_urgency, default=None)
     fix = min(fixes.fixes, key=order_of_fixes, default=None)
@@ -372,7 +372,7 @@ def first_fix(fixes: Fixes | FixList, shown: str = "") -> str:
 
 
 def nearer(fixes: Fixes | FixList) -> list[str]:
-    """Explain why the first fix is not against the next death, or return nothing if it is."""
+    """Explain why the next death has no fix; empty if it has one."""
     first = min(fixes.unfixed, key=_urgency, default=None)
     if first is None or not fixes.fixes or _urgency(first) >= fixes.fixes[0].death.urgency:
         return []
@@ -384,7 +384,7 @@ def _urgency(unfixed: Unfixed) -> Urgency:
 
 
 def unfixed_lines(fixes: FixList) -> Iterator[str]:
-    """Yield the deaths without a fix, those whose limits have room last, and how many are left out."""
+    """Yield the deaths without a fix, deaths at limits with headroom last, and how many are left out."""
     listed = sorted(fixes.unfixed, key=_urgency)
     listed.sort(key=lambda unfixed: unfixed.reason is NoFixReason.HAS_ROOM)
     first = nearer(fixes)

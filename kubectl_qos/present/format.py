@@ -24,7 +24,7 @@ def mebibytes(value: int) -> str:
 
 
 def rounded(value: int) -> str:
-    """Return a value that changes all the time: whole Mi rounded down, then Gi or Ti with one decimal."""
+    """Return bytes that change often: whole Mi rounded down, from 1Gi on Gi or Ti with one decimal."""
     if abs(value) < 1 << 30:
         return mebibytes(value)
     return f"{value / (1 << 30):.1f}Gi" if abs(value) < 1 << 40 else f"{value / (1 << 40):.1f}Ti"
@@ -118,7 +118,7 @@ def escape(text: str) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """Cut a name in its middle to `width` cells: names in a cluster begin or end alike."""
+    """Cut a name in its middle to `width` cells: names in a cluster differ at either end."""
     if len(name) <= width or width < 1 or " " in name or not name.isascii():
         return name
     head = width // 2

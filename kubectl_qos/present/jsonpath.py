@@ -1,4 +1,4 @@
-"""`-o jsonpath` and `-o custom-columns` with kubectl's meaning, by a library for the paths themselves.
+"""Render `-o jsonpath` and `-o custom-columns` as kubectl does; a library evaluates the paths.
 
 Source: k8s.io/client-go/util/jsonpath (parser.go, jsonpath.go), k8s.io/kubectl/pkg/cmd/get/customcolumn.go.
 Beyond kubectl, a filter may join comparisons with && and ||. Not here: Go templates.
@@ -69,7 +69,7 @@ def _find(path: str, node: Any) -> list[Any]:
     if rest and rest[0] not in ".[":
         raise UsageError(f"unrecognized identifier {path.strip()}")
     union = _UNION.search(rest)
-    if union is not None:  # of the first key in all nodes, then of the next one
+    if union is not None:  # values of the first key, then of the next one
         keys = union[1].split(",")
         paths = (f"{rest[: union.start()]}[{key}]{rest[union.end() :]}" for key in keys)
         return [match for path in paths for match in _find(path, node)]

@@ -71,7 +71,7 @@ def _place_text(kill: Kill) -> str:
 
 
 def by_text(kill: Kill) -> str:
-    """Return the killer by its name in lists of coming deaths; of a daemon without its assumed trigger."""
+    """Return the killer as lists of next deaths name it; daemons without their assumed trigger."""
     killer, mechanism = kill.diagnosis.killer, kill.diagnosis.mechanism
     is_daemon = killer is not None and killer.is_daemon
     return mechanism.value if is_daemon else killer_name(mechanism, is_own=kill.is_own)

@@ -19,13 +19,13 @@ class Words(NamedTuple):
     by: str = ""
     """The killer in lists of deaths, if that is not its name in JSON."""
     order: str = ""
-    """Whom it chooses among, or which of the node's pods it takes first."""
+    """Among whom it chooses, or which of the node's pods it kills first."""
     note: str = ""
     """An explanation of `by`."""
     acts: str = ""
     """When a daemon kills before the kernel."""
     first: Mapping[str, str] = MappingProxyType({})
-    """Whom a daemon takes first, by the variant of its order."""
+    """Whom a daemon kills first, by the variant of its order."""
     dies: str = "dies"
     """What happens to its victim."""
 

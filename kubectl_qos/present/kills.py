@@ -47,7 +47,7 @@ def nothing_sentence(namespace: str | None, pods: Collection[str] = (), *, of_pa
 
 
 def other_causes(snapshot: Snapshot, events: Iterable[Event], before: Kill | None = None) -> Iterator[str]:
-    """Yield the last kill before, pods removed for another reason, nodes short of memory, where kills are."""
+    """Yield the last earlier kill, pods removed for other reasons, and where kills on short nodes show."""
     if before is not None:
         yield f"the last before that: {subject(before)}, {when(before)}"
     removed: dict[str, list[str]] = {}
@@ -79,7 +79,7 @@ _SHORT: Final = frozenset({"EvictionThresholdMet", "NodeHasInsufficientMemory"})
 
 
 def detail_lines(kill: Kill, width: int = _WIDTH) -> Iterator[str]:
-    """Yield the diagnosis of a kill, its evidence, and why this process; sentences wrap at `width`."""
+    """Yield the diagnosis of a kill, its evidence, and why this process was killed, wrapped at `width`."""
     yield subject(kill)
     yield ""
     diagnosis = kill.diagnosis
@@ -175,13 +175,13 @@ def subject(kill: Kill) -> str:
 
 
 def is_outside_pods(kill: Kill) -> bool:
-    """Return whether the cgroup is known and belongs to no pod; a path that is cut may belong to one."""
+    """Return whether the cgroup is known and belongs to no pod; a truncated path may belong to one."""
     is_known = bool(kill.cgroup) and not (kill.cgroup.endswith(CUT) or kill.cgroup.startswith((".", CUT)))
     return is_known and not (kill.pod_uid or kill.container_id) and class_of_path(kill.cgroup) is None
 
 
 def mechanism_sentence(kill: Kill) -> str:
-    """Say what killed, and at a limit if it was not for memory alone."""
+    """Say what killed, and which limit was reached if it was not that for memory."""
     mechanism, killer, report = kill.diagnosis.mechanism, kill.diagnosis.killer, kill.report
     text = WORDS[mechanism].killed
     is_uncounted = any(evidence.fact is Fact.NOT_COUNTED for evidence in kill.diagnosis.evidence)
@@ -202,8 +202,8 @@ def mechanism_sentence(kill: Kill) -> str:
             (is_of_guest, text, _BY_GUEST),
             (bool(report.oom_memcg), _OF_ANY_PODS, of_pods),
         ]
-    for is_so, old, new in changes:
-        text = text.replace(old, new) if is_so else text
+    for applies, old, new in changes:
+        text = text.replace(old, new) if applies else text
     if report is not None and killer is not None and killer.has_ranks:
         if report.is_manual is None and report.line:
             text += " (or SysRq f: the beginning of the report is missing)"
@@ -234,7 +234,7 @@ def need_sentence(need: Need, node: str) -> str:
 
 
 def victim_sentences(report: OomReport) -> Iterator[str]:
-    """Yield which process the kernel killed, and what triggered that."""
+    """Yield which process the kernel killed, and which process triggered the OOM."""
     victim, named, invoker = report.dead, report.victim, report.invoker
     if victim is not None and named is not None:
         row, page = report.row(victim), report.page_bytes
@@ -255,7 +255,7 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
             yield f"the kernel chose process {report.chosen}: a parent of this one, or one of its threads"
         if victim.is_only_chosen:
             yield "up to kernel 5.0 one of its children may have been killed instead: the log lacks that line"
-        yield from _of_this_name(victim.comm, is_of_sandbox=report.is_of_sandbox)
+        yield from _explain_name(victim.comm, is_of_sandbox=report.is_of_sandbox)
         beside = ", ".join(map(str, adjs_beside_own(report)))
         if beside:
             yield f"it set its own oom_score_adj of {adj}: the others have {beside} from the kubelet"
@@ -271,7 +271,7 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
         yield "the log has only part of the kernel's report: journalctl -k on the node has the rest"
 
 
-def _of_this_name(name: str, *, is_of_sandbox: bool) -> Iterator[str]:
+def _explain_name(name: str, *, is_of_sandbox: bool) -> Iterator[str]:
     if is_of_sandbox:
         yield (
             "pause is the pod's sandbox container and holds hardly any memory; if it ends, the whole pod ends"
@@ -437,7 +437,7 @@ def _reason(choice: VictimChoice) -> str:
 
 
 def _reason_by_adj(report: OomReport, *, is_outside: bool) -> Iterator[str]:
-    """Say what the victim's oom_score_adj, perhaps known by its class, tells if the others are unknown."""
+    """Say what the victim's oom_score_adj means if the other candidates are unknown."""
     victim, qos, whose = report.victim, class_of_path(report.cgroup), "its"
     if victim is None:
         return
@@ -460,7 +460,7 @@ def _reason_by_adj(report: OomReport, *, is_outside: bool) -> Iterator[str]:
 
 
 def _kind_by_adj(adj: int, comm: str, constraint: Constraint | None) -> Iterator[str]:
-    """Say which processes have this oom_score_adj, if no path tells what the victim was."""
+    """Say which processes have this oom_score_adj, if no path shows what the victim was."""
     if adj == oom_score.BEST_EFFORT_ADJ:
         yield "oom_score_adj 1000 means a BestEffort pod, which has no limit, unless the process set it"
     elif adj in {oom_score.GUARANTEED_ADJ, oom_score.SANDBOX_ADJ} and comm != "pause":
@@ -478,7 +478,7 @@ def _kind_by_adj(adj: int, comm: str, constraint: Constraint | None) -> Iterator
 
 
 def _swap_and_shares(report: OomReport) -> Iterator[str]:
-    """Yield what the exhausted memory was used for, and swap."""
+    """Yield what used the memory that ran out, and swap."""
     memory, page = report.memory, report.page_bytes
     kinds = {"anonymous": memory.anon_kb, "files": memory.file_kb, "kernel": memory.of_kernel_kb}
     parts = [f"{what} {in_mi(kib << 10)}" for what, kib in kinds.items() if kib]
@@ -501,7 +501,7 @@ def _swap_and_shares(report: OomReport) -> Iterator[str]:
 
 
 def _node_memory(report: OomReport) -> Iterator[str]:
-    """Say what else of a machine's memory was used up, or why an allocation failed with memory left."""
+    """Say what else used the machine's memory, or why an allocation failed with memory left."""
     memory, total_kb, free_kb = report.memory, report.memory.total_swap_kb, report.memory.free_swap_kb
     whole_kb = (memory.total_ram_pages or 0) * report.page_bytes >> 10
     if memory.huge_kb and memory.huge_kb * _NOTABLE >= whole_kb:
@@ -543,5 +543,5 @@ _SMALL: Final = 1 << 30
 _FULL_SWAP: Final = 0.99
 _UNLIMITED_KB: Final = 1 << 52
 _NOTABLE: Final = 4
-"""Shared memory is mentioned from this fraction of the whole on: a fourth."""
+"""Shared memory and huge pages are mentioned if they are at least a fourth of all memory."""
 _USERS: Final = 3

@@ -57,7 +57,7 @@ def own_memory_phrase(own_bytes: int | None) -> str:
 
 
 def own_memory_notes(own: Mapping[str, int | None], usage: Mapping[PodKey, PodUsage]) -> Iterator[str]:
-    """Name the nodes whose memory outside of pods is unknown, and what would tell it."""
+    """Name the nodes whose memory outside of pods is unknown, and how to get it."""
     unknown = sorted(escape(name) or "the node" for name, own_bytes in own.items() if own_bytes is None)
     if unknown and usage:
         yield (
@@ -100,7 +100,7 @@ def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
 
 
 def eviction_notes(assumed: Mapping[str, int | None]) -> Iterator[str]:
-    """Say that the eviction thresholds of these nodes are defaults; None is a node without one."""
+    """Say that the eviction thresholds of these nodes are assumed; nodes with None have no threshold."""
     thresholds = {name: threshold for name, threshold in assumed.items() if threshold is not None}
     if thresholds:
         of = escape(*thresholds) if len(thresholds) == 1 else count(len(thresholds), "node")
@@ -153,7 +153,7 @@ def unmeasured_notes(snapshot: Snapshot, states: Mapping[str, NodeState]) -> Ite
 
 
 def oom_adj_order(state: NodeState) -> str:
-    """Return the kill order if all use equally much: pods by their worst container."""
+    """Return the kill order if all containers used the same: pods by their highest oom_score_adj."""
     worst: dict[str, int] = {}
     for container in sorted(state.containers, key=lambda container: -container.adj):
         pod = state.pod_for(container).pod
@@ -182,13 +182,13 @@ def _cause(missing: Missing) -> str:
 
 
 def missing_notes(missing: Iterable[Missing], notes: Iterable[str]) -> list[str]:
-    """Say what is missing, unless the other notes give the reason already."""
+    """Say what is missing, unless the other notes already give the reason."""
     text = "\n".join(notes)
     return [missing_sentence(gap) for gap in missing if not gap.why or gap.why not in text]
 
 
 def usage_sentence(sampled: Sampled, now: datetime, history: History = NO_HISTORY) -> str:
-    """Say where MEMORY and RANK come from, and how old that is."""
+    """Say where MEMORY and RANK come from, and how old these samples are."""
     source = f"{sampled.origin}{_ages(sampled, now)}"
     estimate, several = "the kernel counts RSS and swap of each process", ""
     if sampled.with_more_processes:
@@ -206,7 +206,7 @@ def usage_sentence(sampled: Sampled, now: datetime, history: History = NO_HISTOR
 
 
 def old_usage_notes(snapshot: Snapshot, now: datetime) -> Iterator[str]:
-    """Say how old usage is if it is older than a metrics server's, and no statistic of a long time."""
+    """Say how old usage is, if it is older than a metrics server's and no statistic over hours."""
     last = sampled(snapshot.usage) if not snapshot.history.stat else None
     oldest = parse_time(last.oldest) if last is not None else None
     if last is not None and oldest is not None and (now - oldest).total_seconds() > _RECENT_SECONDS:
@@ -214,7 +214,7 @@ def old_usage_notes(snapshot: Snapshot, now: datetime) -> Iterator[str]:
 
 
 def history_note(history: History) -> str:
-    """Say what ETA assumes."""
+    """Say what PEAK and P99 cover, and what ETA assumes."""
     return (
         f"PEAK and P99 are of the last {history.over}; ETA assumes that memory keeps growing at the rate of"
         " GROWTH"

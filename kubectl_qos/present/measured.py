@@ -83,7 +83,7 @@ def _reached_notes(verified: Iterable[Verified]) -> Iterator[str]:
 
 
 def _multi_process_notes(verified: Iterable[Verified]) -> Iterator[str]:
-    """Yield the containers with several processes, which a ranking does not know."""
+    """Yield the containers with several processes, which a ranking counts as one."""
     names = []
     for result in verified:
         for container, processes in result.multi_process.items():

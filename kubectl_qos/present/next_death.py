@@ -1,4 +1,4 @@
-"""The next deaths in words and as a table; timeline.py has the picture of how far away they are."""
+"""The next deaths in words and as a table; timeline.py draws how far away they are."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -113,7 +113,7 @@ def _instead(first: NextDeath, other: NextDeath, alone: NextDeath | None) -> str
 
 
 def _late_kubelet(deaths: Deaths) -> Iterator[str]:
-    """Say that the kernel may kill before the kubelet checks; of a single node, from what growth on."""
+    """Say that the kernel may kill before the kubelet checks; for a single node, from which growth on."""
     of_node = [row.death for row in deaths.rows if row.death.killer.is_node_wide]
     fast = [death for death in of_node if death.killer.evicts and death.seconds is not None]
     if any(death.earlier is not None and death.earlier.killer.is_kernel for death in fast):
@@ -141,13 +141,13 @@ def nothing(deaths: Deaths) -> str:
 
 
 def others_first_text(nodes: Iterable[str]) -> str:
-    """Say that pods are not those which die first on their nodes; empty without such a node."""
+    """Say that other pods die first on these nodes; "" without nodes."""
     names = sorted(escape(name) or "the node" for name in nodes)
     return f"no limit of these pods is near, and on {first_few(names)} others die first" if names else ""
 
 
 def capacity_notes(states: Mapping[str, NodeState]) -> Iterator[str]:
-    """Say of which nodes with pods the memory is unknown, and what is known without it."""
+    """Name nodes with pods whose memory capacity is unknown, and say what is known without it."""
     unsized = (name for name, state in states.items() if state.pods and not state.capacity_bytes)
     names = [escape(name) or "the node" for name in unsized]
     if names:
@@ -238,7 +238,7 @@ def _up(size_bytes: int) -> str:
 
 
 def mechanism_notes(deaths: Iterable[NextDeath]) -> Iterator[str]:
-    """Yield what a killer's limit is, if it is not a pod's, each once."""
+    """Explain limits that belong to no pod, each once."""
     notes = {death.mechanism: WORDS[death.mechanism].note for death in deaths}
     yield from filter(None, notes.values())
 
@@ -326,7 +326,7 @@ def death_condition(death: NextDeath | None, *, names_other: bool = True) -> str
         parts.append(f"if it alone grows to {_up(death.grown_bytes)}")
     if death.unless is not None:
         parts.append(f"unless a process of {_contender(death.unless)} holds {_up(death.unless.size_bytes)}")
-    if death.earlier is not None:  # a line that is cut keeps who kills
+    if death.earlier is not None:  # before the rival: narrow lines are cut at their end
         killer, whom = death.earlier.killer, f" {victim(death.earlier)}" if names_other else ""
         name = WORDS[killer.id].name if killer.is_daemon else f"the {actor(killer)}"
         verb = "evicts" if killer.evicts else "kills"
@@ -348,7 +348,7 @@ def killer_words(death: NextDeath) -> str:
 
 
 def killer_label(death: NextDeath, *, with_fullness: bool = True) -> str:
-    """Return the killer where there is little room: without what is said of an eviction that is due."""
+    """Return the killer in few words: without the remark on a due eviction."""
     by = killer_name(death.mechanism, is_own=death.is_own)
     swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
     share = f"{100 * death.fullness:.0f}%" if death.fullness >= 0.005 else "<1%"  # just restarted
@@ -362,7 +362,7 @@ def _precedent(death: NextDeath) -> str:
 
 
 def racing(death: NextDeath) -> tuple[NextDeath, ...]:
-    """Return a death, with that of the same pod which may come before it; what is nearer is first."""
+    """Return a death, and another one of the same pod that may come before it; the nearer one is first."""
     other = death.earlier
     if other is None or other.key != death.key or not death.has_victim:
         return (death,)
@@ -370,7 +370,7 @@ def racing(death: NextDeath) -> tuple[NextDeath, ...]:
 
 
 def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_else: bool = True) -> str:
-    """Foretell a death in a sentence: who dies, when, by whom, how far away that is, and who else may."""
+    """Predict a death in a sentence: who dies, when, by whom, how far away that is, and who else may die."""
     who = victim(death) if death.has_victim else "an unknown victim"
     where = f" on {escape(node)}" if node else ""
     first, *others = racing(death) if is_first else (death,)
@@ -391,7 +391,7 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
     if not with_else:
         return f"{who}{where} {verb} {when}{by}"
     condition = death_condition(death._replace(earlier=None) if others else death)
-    if others and condition:  # the kubelet asks for none
+    if others and condition:  # an eviction has no condition
         condition = f", the {'former' if death is first else 'latter'}{condition.removeprefix(',')}"
     return f"{who}{where} {verb} {when}{by}{condition}"
 

@@ -60,7 +60,7 @@ def _used_by(qos: QosClass, what: str) -> NodeColumn:
 
 
 def _at_least(of: NodeColumn, is_known: Callable[[NodeRow], bool]) -> NodeColumn:
-    """Make the column of a sum with unknown parts: it then has no value, and its cell a `+`."""
+    """Return a column of sums: a sum with unknown parts has no value, and its cell a `+`."""
 
     def cell(row: NodeRow, now: datetime) -> str:
         text = of.cell(row, now)
@@ -80,7 +80,7 @@ def _no_threshold(row: NodeRow) -> str:
 
 
 def _bounded(of: NodeColumn) -> NodeColumn:
-    """Make the column of a distance, which marks upper bounds."""
+    """Return a column of distances that marks upper bounds."""
 
     def cell(row: NodeRow, now: datetime) -> str:
         return f"{AT_MOST if row.is_bound and (of.value(row) or 0) > 0 else ''}{of.cell(row, now)}"
@@ -406,7 +406,7 @@ def _most_endangered_first(row: GroupRow[Any]) -> list[int]:
 
 
 def _most_overcommitted_first(row: GroupRow[Any]) -> tuple[float, float]:
-    """Order by the share of the requests in use, which without requests has no end."""
+    """Sort by usage as a share of requests; usage without requests comes first."""
     share = inf if row.memory and not row.request else row.request_percent
     return largest_first(share), largest_first(row.memory)
 

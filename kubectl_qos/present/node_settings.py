@@ -1,6 +1,6 @@
 """The keys of `--assume` in words: accepted values, the default, and what each key changes.
 
-Not here: how they are read and applied (k8s/node_overrides.py).
+Not here: parsing and applying them (k8s/node_overrides.py).
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ class NodeSetting(NamedTuple):
 
 
 class _Words(NamedTuple):
-    """`type` and `default` are empty where the key's field has them."""
+    """Words for a key; an empty `type` or `default` is taken from the key's field."""
 
     effect: str
     type: str = ""

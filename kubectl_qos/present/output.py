@@ -310,7 +310,7 @@ class Table(Generic[RowT]):
         heads, self._heads, joined_rows = self._heads, [], []
         for row in chain(heads, cells):
             self._widths = list(map(max, self._widths, map(len, row)))
-            # One text a row takes a fifth of the memory of its cells.
+            # A joined row takes a fifth of the memory of its cells.
             joined_rows.append(SEPARATOR.join(row))
         form = self._gap.join(
             f"{{:{column.align}{width}}}" if width else "{}"
@@ -367,7 +367,10 @@ def fitted_table(
     *,
     headers: bool = True,
 ) -> Iterator[str]:
-    """Yield a table and what it hides, fitted to a given width, if need be with columns `below` each row."""
+    """Yield a table fitted to `width`, and a note on hidden columns.
+
+    If the columns do not fit, those in `below` become paragraphs below each row.
+    """
     if width is None:
         yield from table(rows, columns, headers=headers)
         return
@@ -449,9 +452,9 @@ def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
 _JSON_INDENT: Final = 4
 _NOT_ASCII: Final = "[\x7f-\U0010ffff]"
 _CONTROLS: Final = "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-"""What JSON and YAML leave as it is: controls of terminals, lines and writing direction; lone surrogates.
+"""Characters that JSON and YAML do not escape: controls of terminals, lines and direction; lone surrogates.
 
-Compiling such patterns takes milliseconds: `re` does so, once, when they are first used.
+The patterns are not compiled here, because that takes milliseconds; `re` does so when they are first used.
 """
 
 
@@ -534,7 +537,7 @@ def row_values(row: RowT, columns: Iterable[Column[RowT]]) -> dict[str, Any]:
 def table_values(
     kind: str, rows: Iterable[RowT], columns: Sequence[Column[RowT]], notes: Iterable[str]
 ) -> dict[str, Any]:
-    """Return a table for JSON and YAML: a list of its rows' kind, made one by one, and the notes."""
+    """Return a table for JSON and YAML: the notes, and an iterator over the rows."""
     items = (row_values(row, columns) for row in rows)
     return {"apiVersion": API_VERSION, "kind": f"{kind}List", "items": items, "notes": list(notes)}
 

@@ -49,7 +49,7 @@ class LaneMark(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """An axis of time with a lane for each name. Markdown leaves it to the table that has the same."""
+    """An axis of time with a lane for each name; Markdown leaves it out, as a table has the same data."""
 
     begin: str
     end: str

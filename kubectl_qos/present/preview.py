@@ -35,7 +35,7 @@ def heading(effects: Effects, when: When | None) -> str:
 
 
 class MomentRow(NamedTuple):
-    """A value at present, then at each moment at which something changes; `delta` is of numbers, whole."""
+    """A value at present, then after each step of the change; `delta` is the whole difference of numbers."""
 
     label: str
     cells: tuple[str, ...]
@@ -103,7 +103,7 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
 
 
 def goal_limits(effects: Effects, own_bytes: int | None, growth: Growth = NO_GROWTH) -> Iterator[str]:
-    """Say that a limit of its own kills a pod before its kill rank counts, and how little keeps that rank."""
+    """Say that the pod's own limit kills it before the node is full, and by how little it keeps its rank."""
     later = compare.deaths_at_moments(effects, own_bytes, growth)
     first = next(iter(later[-1].of_pod), None) if later else None
     if first is not None and not first.killer.is_node_wide:
@@ -223,7 +223,7 @@ def cheapest_section(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> Sectio
     if row is None or row.rank is None or pod.kind != "Pod":
         return None
     changes = (_change_line(pod, change) for change in compare.cheapest_changes(pod, snapshot))
-    lines = {line.text: line for line in changes}  # the last one of the same does most
+    lines = {line.text: line for line in changes}  # of equal edits, the last outlives most pods
     return Section("Cheapest changes for a full node", lines=tuple(lines.values())) if lines else None
 
 

@@ -164,7 +164,7 @@ def _whose(inputs: Inputs) -> str:
 
 
 def _cpu_weight(inputs: Inputs, result: object) -> str:
-    """Return the request and its shares, which cpu.shares of cgroup v1 has as they are."""
+    """Return the request with its shares, and the curve that turns them into the weight of cgroup v2."""
     milli, shares = inputs["cpu_milli"], inputs["shares"]
     request = f"cpu request {cpu(milli)}" if milli else "no cpu request"
     if inputs.get("limit_milli"):
@@ -197,7 +197,7 @@ def _memory_limit(inputs: Inputs, result: object) -> str:
 
 
 def _memory_high(inputs: Inputs, _: object) -> str:
-    """Return how the value comes about; a container without a limit counts what all pods may use."""
+    """Return how the value is computed; without a memory limit, the limit of all pods counts."""
     base, upper, factor = inputs["base"], binary(inputs["upper"]), inputs["factor"]
     text = f"{binary(base)} + {factor} × ({upper} - {binary(base)})" if base else f"{factor} × {upper}"
     text = f"MemoryQoS throttles above {text}"
@@ -306,7 +306,7 @@ def pod_subject(prediction: Prediction) -> str:
 def why_lines(prediction: Prediction, row: PodRow, rows: PodRows, *, is_named: bool = False) -> Iterator[str]:
     """Yield a pod's rank, the numbers behind it, and what its flags mean; `rows` include its node's.
 
-    A pod that is named already is not named again.
+    `is_named`: the reader knows the pod's name.
     """
     node = rows.nodes[row.node]
     if row.is_next_victim:

@@ -23,7 +23,7 @@ from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 LIST_BELOW: Final = 62
 """Narrower pictures are a list."""
 _NAMES: Final = (24, 20, 16, 12)
-"""Widths of a victim's name: the first with which the most killers of the whole node fit is taken."""
+"""Widths of a victim's name; the widest is taken with which the most killers of the whole node fit."""
 LISTED: Final = 5
 LINES: Final = 3
 _MOST: Final = 12
@@ -46,7 +46,7 @@ _Cell = tuple[Line, ...]
 
 
 def table_columns(on_nodes: Deaths, width: int | None) -> list[Column[DeathRow]]:
-    """Return the columns of the table, fitted into a width if given, of a single node without NODE."""
+    """Return the columns of the table, fitted into a width if given; a single node has no column NODE."""
     rows, state = on_nodes.rows, on_nodes.state
     shown = [column for column in columns(rows) if state is None or column.key != "node"]
     return shown if width is None else fit_columns(rows, shown, ("frees", "before"), width)
@@ -78,10 +78,10 @@ def timeline(
 ) -> list[Line]:
     """Draw the axis with distances and times, victims, and killers.
 
-    `deaths` begin with the next one; those that do not fit are counted, and killers of the whole node come
-    right after the next death. Below LIST_BELOW cells of `width` it is a list of at most LISTED deaths. The
-    lines of `head` stand before the axis and the lines below. The deaths of `pod` stand out; on a node
-    `in_danger` the next one is a danger.
+    `deaths` begin with the next one. If not all fit, the next death and the killers of the whole node are
+    drawn first, and the others are counted. Below LIST_BELOW cells of `width` it is a list of at most LISTED
+    deaths. The lines of `head` stand before the axis and the lines below. The deaths of `pod` are
+    highlighted, and on a node `in_danger` the next death has the colour of danger.
     """
     nearest = deaths[0] if deaths else None
     styles = partial(_styles, nearest=nearest, pod=pod, in_danger=in_danger)

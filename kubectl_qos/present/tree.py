@@ -50,7 +50,7 @@ def tree_lines(tree: CgroupTree, width: int | None = None) -> list[str]:
 class TreeRow(NamedTuple):
     """A directory, or one of its files with its content. `branch` is what is drawn before the name.
 
-    `names` are that of the row, whole and twice shortened; `content` of a directory says whose it is.
+    `names` are the whole name and two shorter forms; the `content` of a directory names its owner.
     """
 
     directory: Directory
@@ -61,12 +61,12 @@ class TreeRow(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return what identifies the row while others fold."""
+        """Return a key that stays the same when other rows fold."""
         return self.directory.path, self.file
 
     @property
     def meaning(self) -> str:
-        """Return a file's content for people: `2Gi`, `2 CPUs`; "" if it is clear itself."""
+        """Return a file's content for people: `2Gi`, `2 CPUs`; "" if the content is clear."""
         return readable(self.file, self.content) if self.file else ""
 
 
@@ -102,7 +102,7 @@ _NO_LIMIT: Final = 1 << 62
 
 
 def readable(file: str, value: str) -> str:
-    """Return a file's content for people: `2Gi`, `2 CPUs`, `no limit`; "" if it is clear itself."""
+    """Return a file's content for people: `2Gi`, `2 CPUs`, `no limit`; "" if the content is clear."""
     if file.endswith("cpu.max"):
         quota, _, period = value.partition(" ")
         return f"{int(quota) / int(period):g} CPUs" if quota.isdigit() and period.isdigit() else "no limit"

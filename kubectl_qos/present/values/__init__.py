@@ -42,7 +42,7 @@ class Document(Values, frozen=True, kw_only=True, tag_field="kind"):
 
 
 class TimedDocument(Document, frozen=True, kw_only=True):
-    """One that may be about the past, `at` a time; else it has none."""
+    """A document that may be about the past; then `at` is its time."""
 
     at: str | msgspec.UnsetType = msgspec.UNSET
 
@@ -54,7 +54,7 @@ class ListValues(TimedDocument, frozen=True, kw_only=True, tag="List"):
 
 
 class ClusterValues(Values, frozen=True):
-    """A cluster that was asked (--contexts, --all-contexts), and why it did not answer, if it did not."""
+    """A cluster of --contexts or --all-contexts; `error` says why it did not answer."""
 
     cluster: str
     error: str | None
@@ -62,13 +62,13 @@ class ClusterValues(Values, frozen=True):
 
 
 class OfCluster(Values, frozen=True, kw_only=True):
-    """An item that has its cluster, the context, where several were asked."""
+    """An item that has the context of its cluster if there are several."""
 
     cluster: str | msgspec.UnsetType = msgspec.UNSET
 
 
 def copied(to: type[ValuesT], source: object, **others: Any) -> ValuesT:
-    """Return values whose fields are those of an object, but for `others`; an empty text is null."""
+    """Return values with the fields of an object, except `others`; an empty text becomes null."""
     fields = {name: getattr(source, name) for name in to.__annotations__ if name not in others}
     return to(**{name: None if value == "" else value for name, value in fields.items()}, **others)
 
@@ -87,7 +87,7 @@ def as_document(values: Document | Mapping[str, Any], at: str = "") -> dict[str,
 
 
 def streamed_document(values: Document | Mapping[str, Any], at: str = "") -> dict[str, Any]:
-    """Return such values, whose `items` are made one by one: a large cluster has many."""
+    """Return the plain values of a document, with an iterator as `items`: a large cluster has many."""
     if isinstance(values, Mapping):
         items, values = values.get("items"), {**values, "items": ()} if "items" in values else values
     elif (items := getattr(values, "items", None)) is not None:

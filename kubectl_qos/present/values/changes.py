@@ -36,7 +36,7 @@ from kubectl_qos.qos.simulation.next_death import NextDeath
 
 
 class ObjectValues(Values, frozen=True):
-    """Which object, named by its own kind."""
+    """An object by its kind and name."""
 
     kind: str
     namespace: str | None
@@ -45,7 +45,7 @@ class ObjectValues(Values, frozen=True):
 
 
 class EditValues(Values, frozen=True):
-    """One request or limit, as quantities; null is absent. Those of the whole pod have no container."""
+    """One request or limit as quantities; null is absent. `container` is null for the whole pod."""
 
     container: str | None
     side: Side
@@ -55,7 +55,7 @@ class EditValues(Values, frozen=True):
 
 
 class RankValues(Values, frozen=True):
-    """A kill rank before the change, right after it, and once all effects have taken place: when that is."""
+    """A kill rank before the change, right after it, and once all effects have taken place (`when`)."""
 
     before: int | None
     now: int | None
@@ -64,7 +64,7 @@ class RankValues(Values, frozen=True):
 
 
 class EffectsValues(Values, frozen=True, kw_only=True):
-    """The effects on one pod; `when` is that of the class, the path and the eviction rank."""
+    """The effects on one pod; `when` is when its class, path and eviction rank change."""
 
     namespace: str | None
     pod: str
@@ -79,7 +79,7 @@ class EffectsValues(Values, frozen=True, kw_only=True):
 
 
 class SetupValues(Values, frozen=True, kw_only=True):
-    """A node as it is predicted for; thresholds are the kubelet's texts."""
+    """The settings of a node for which pods are predicted; thresholds are written as for the kubelet."""
 
     release: str
     cgroup_driver: str
@@ -111,7 +111,7 @@ class FitValues(Values, frozen=True):
 
 
 class EditFindingValues(Values, frozen=True):
-    """What refuses the change, would revert it, or changes its effect; `subject` is whose finding it is."""
+    """What refuses the change, would revert it, or changes its effect; `subject` does so."""
 
     severity: Severity
     reason: str
@@ -151,9 +151,9 @@ class KubeletAnswer(Values, frozen=True):
 
 
 class GoalValues(Values, frozen=True, kw_only=True):
-    """A kill rank that was asked for: after the pod `outlive`, or at least `rankBelow`.
+    """A requested kill rank: after the pod `outlive`, or at least `rankBelow`.
 
-    `when` says when the pod has it, with `never` where the change is refused or is not carried out.
+    `when` says when the pod has it: `never` if the change is refused or not carried out.
     """
 
     outlive: str | None
@@ -171,8 +171,8 @@ class DeathChange(Values, frozen=True):
 class ReplicasValues(Values, frozen=True, kw_only=True):
     """The pods of a workload that one node runs, once all are recreated.
 
-    `nextDeath` is the nearest on the node, `nextOwnDeath` that of one of these pods. `room` is how many
-    further such pods the node has requests left for, `roomLater` without the old ones; null where unknown.
+    `nextDeath` is the nearest on the node, `nextOwnDeath` the nearest of these pods. By requests, `room` more
+    of the new pods fit on the node, `roomLater` without the old ones; null if unknown.
     """
 
     node: str
@@ -186,11 +186,11 @@ class ReplicasValues(Values, frozen=True, kw_only=True):
 class ChangePreviewValues(Document, frozen=True, kw_only=True, tag="ChangePreview"):
     """What a change does, before it is applied: `set`.
 
-    `refusals` are the server's answers to the values, `strategy` how they would be applied, `kubelet` is null
-    unless that is in place, and `goal` unless a kill rank was asked for. `nodes` are those that run pods of
-    a workload; its `effects` are those on a pod without a node. `patch` is the
-    strategic merge patch, null where nothing changes, and `manifest` the whole object with the change, in a
-    server's answer to `--yes` or `--dry-run=server` as that has it.
+    `refusals` are the server's answers to the values, `strategy` is how they would be applied. `kubelet` is
+    null unless they are applied in place, `goal` unless a kill rank was requested. `nodes` run pods of a
+    workload; the `effects` of a workload are on a pod without a node. `patch` is the strategic merge patch,
+    null if nothing changes. `manifest` is the whole object with the change; with `--yes` or
+    `--dry-run=server` it is the server's answer.
     """
 
     object: ObjectValues
@@ -375,7 +375,7 @@ def edit_values(edit: Edit, before: Quantity | None, after: Quantity | None) -> 
 
 
 def history_values(entries: Iterable[Entry], undone: Mapping[str, Entry]) -> ChangeListValues:
-    """Entries of the change history, and the ids of those that were reverted."""
+    """Return the change history; `undone` has the reverting entries by the ids of the reverted."""
     return ChangeListValues(items=tuple(_entry_values(entry, undone) for entry in entries))
 
 

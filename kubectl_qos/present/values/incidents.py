@@ -1,4 +1,4 @@
-"""Deaths: those that happened, `kills`, those of a full node, `simulate`, and those to come, `next`."""
+"""Deaths that happened (`kills`), that happen as memory fills (`simulate`), and the next ones (`next`)."""
 
 from enum import StrEnum
 from typing import Any, Final
@@ -58,9 +58,10 @@ class Daemon(StrEnum):
 
 
 class ReportValues(Values, frozen=True, kw_only=True):
-    """The report of an OOM by the kernel, or by a `daemon`; `groupKill` is what was killed as a whole.
+    """The report of an OOM by the kernel, or by a `daemon`; `groupKill` is the cgroup that was killed whole.
 
-    At a limit there are the kinds of its memory, and `limitOf`, what it limits; `users` are the largest ones.
+    At a limit, `limitOf` says what it limits, and its memory is split into kinds. `users` are the processes
+    with the most memory.
     """
 
     time: str | None
@@ -97,7 +98,7 @@ class CandidateValues(Values, frozen=True):
 
 
 class ChoiceValues(Values, frozen=True, kw_only=True):
-    """Why this process: the candidates in the kernel's order, or `unranked`, why they are unknown."""
+    """Why this process: the candidates in the kernel's order; `unranked` says why they are unknown."""
 
     unranked: str | None = None
     total_pages: int | None = None
@@ -140,7 +141,7 @@ class KillListValues(TimedDocument, frozen=True, kw_only=True, tag="KillList"):
 
 
 class GrowthValues(Values, frozen=True):
-    """A container that grows, or the node's own processes where there is no pod."""
+    """A container that grows; without a pod, the processes of the node itself."""
 
     namespace: str | None
     pod: str | None
@@ -149,7 +150,7 @@ class GrowthValues(Values, frozen=True):
 
 
 class ScenarioValues(Values, frozen=True, kw_only=True):
-    """What happens on the node, as the flags say it."""
+    """What happens on the node, by the flags."""
 
     free_bytes: int | None
     grow: tuple[GrowthValues, ...]
@@ -172,7 +173,7 @@ class ContenderValues(Values, frozen=True):
 class StepValues(Values, frozen=True, kw_only=True):
     """One kill or eviction: of a pod with its container, or of one of the node's own processes.
 
-    `restarted` is whether the container uses its memory again, `podRestarted` whether all of its pod do.
+    `restarted`: the container uses its memory again. `podRestarted`: all containers of its pod restart.
     """
 
     step: int
@@ -197,7 +198,7 @@ class StepValues(Values, frozen=True, kw_only=True):
 
 
 class ReachValues(Values, frozen=True):
-    """How much more memory until a mechanism kills, and whom, if known; `factor` is of what is used now."""
+    """How much more memory until a mechanism kills, and its victim if known; `factor` is relative to now."""
 
     mechanism: Mechanism
     more_bytes: int
@@ -208,9 +209,9 @@ class ReachValues(Values, frozen=True):
 
 
 class SimulationValues(TimedDocument, frozen=True, kw_only=True, tag="Simulation"):
-    """A node as its memory fills: `simulate`. `reached` is whether the scenario came to its end.
+    """A node as its memory fills: `simulate`. `reached`: the scenario came to its end.
 
-    What is free is an upper bound, if `freeIsUpperBound`, as the usage of some containers is unknown.
+    With `freeIsUpperBound` less may be free, because the usage of some containers is unknown.
     """
 
     node: str
@@ -229,7 +230,7 @@ class SimulationValues(TimedDocument, frozen=True, kw_only=True, tag="Simulation
 
 
 class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="SimulationComparison"):
-    """The same with the pods as they are, and as changed: `simulate --what-if`."""
+    """A simulation with the pods as they are (`now`) and as changed (`then`): `simulate --what-if`."""
 
     now: SimulationValues
     then: SimulationValues
@@ -238,14 +239,14 @@ class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="
 class DeathValues(OfCluster, frozen=True, kw_only=True):
     """A death to come. `distanceBytes` is growth until then, of the container, the pod, all pods or the node.
 
-    With `distanceIsUpperBound` it may be less: what the node itself or some of its pods use is unknown.
-    `limitBytes` is the container's or pod's own limit (memory.max), `usedBytes` how much of it is in use
-    (working set), `before` how many this mechanism ends before;
-    `fullnessPercent` is the part of the ceiling that is in use, at which the killer acts;
-    `etaSeconds` is known where a store of metrics has seen memory grow in a straight line. `rival` dies
-    instead unless one process of the victim holds so much; a rival itself dies `unless` another does. Each of
-    `growing` dies instead once it alone has grown to so much, which is `grownBytes` of a victim. `earlier` is
-    a mechanism that may act before. Without a pod and a process the victim is unknown.
+    With `distanceIsUpperBound` it may be less, because usage of the node itself or of pods is unknown.
+    `limitBytes` is the container's or pod's own limit (memory.max), `usedBytes` its working set. `before` is
+    how many others this mechanism ends first. `fullnessPercent` is the used part of the memory at which the
+    killer acts. `etaSeconds` is known if the metrics history shows steady growth. `rival` dies instead unless
+    one process of the victim holds `sizeBytes`; a victim that is a rival dies `unless` a process of the other
+    does. Each of `growing` dies instead if it alone grows to `sizeBytes`; a victim that has to grow alone
+    dies at `grownBytes`. `earlier` is a mechanism that may act before. Without a pod and a process the victim
+    is unknown.
     """
 
     node: str

@@ -31,7 +31,7 @@ class ReasonValues(Values, frozen=True, kw_only=True):
 
 
 class ClassStepValues(Values, frozen=True):
-    """One change on the way to a class; the container is null for any of them."""
+    """One change on the way to a class; `container` is null if any container will do."""
 
     action: ClassStepKind
     container: str | None
@@ -47,9 +47,9 @@ class CgroupValues(Values, frozen=True):
 
 
 class ContainerValues(Values, frozen=True, kw_only=True):
-    """A container; without the node's memory its oom_score_adj is only known to be in a range.
+    """A container; without the node's memory only a range of its oom_score_adj is known.
 
-    `memoryEvents` are counts of memory.events, `pressure` is its own.
+    `memoryEvents` are counts of memory.events, `pressure` is that of the container's cgroup.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ContainerValues(Values, frozen=True, kw_only=True):
 class ResizeValues(Values, frozen=True, kw_only=True):
     """An unfinished resize: its status in the kubelet's word, and the values in force and desired.
 
-    `containers` and `rank` are the pod now, and once the resize is done and, where needed, restarts followed.
+    `containers` and `rank` compare now with the time after the resize and the restarts that it needs.
     """
 
     status: str
@@ -80,9 +80,9 @@ class ResizeValues(Values, frozen=True, kw_only=True):
 class PodExplanationValues(TimedDocument, frozen=True, kw_only=True, tag="PodExplanation"):
     """A pod, or the pod of a workload's template: `explain`.
 
-    `classSteps` are the steps to each class; `assumed` has the inputs that were neither measured nor
-    configured, `assumedFrom` the facts that speak for some of them. `pressure` is that of the pod and of its
-    node, as far as its kubelet reports it, `tmpfsVolumeBytes` what is in its volumes of medium Memory.
+    `classSteps` are the steps to each class. `assumed` has the inputs that were neither measured nor
+    configured, `assumedFrom` the evidence for some of them. `pressure` has the pod's and its node's, if the
+    kubelet reports them; `tmpfsVolumeBytes` is the usage of volumes with medium Memory.
     """
 
     namespace: str | None
@@ -109,7 +109,7 @@ class PodExplanationValues(TimedDocument, frozen=True, kw_only=True, tag="PodExp
 
 
 class DirectoryValues(Values, frozen=True):
-    """A directory of the tree, parents first, with what is its own; paths are below the mount."""
+    """A directory of the tree with its own files; parents come first, and paths are below the mount."""
 
     path: str
     level: CgroupLevel

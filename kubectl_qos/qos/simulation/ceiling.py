@@ -345,7 +345,7 @@ def _rates_to_limits(node_state: NodeState) -> list[int]:
 def _difference(used: int, to_bytes: int, what: str) -> int:
     if to_bytes < used:
         raise InputError(
-            f"{what} already uses {used >> 20}Mi, more than the size that it is to grow to",
+            f"{what} already uses {used >> 20}Mi, more than the requested size",
             hint="give a larger size, or how much more: +512Mi",
         )
     return to_bytes - used

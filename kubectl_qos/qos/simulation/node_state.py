@@ -353,7 +353,7 @@ class NodeState:
         if not self.capacity_bytes:
             raise InputError(
                 f"the memory capacity of {self.setup.node.name or 'the node'} is unknown,"
-                " so it cannot be computed when it is full",
+                " so a full node cannot be predicted",
                 hint="--node-memory 16Gi assumes one",
             )
         return self
