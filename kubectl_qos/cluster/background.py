@@ -1,6 +1,6 @@
 """Run work in threads, also for several clusters. The threads are daemons, so ctrl-c ends the program.
 
-A wait is cut into pieces: a signal that arrives just before a wait begins would not end it.
+Waits are short and repeated, because a signal that arrives just before a wait does not end it.
 """
 
 import threading
@@ -51,7 +51,7 @@ class Future(Generic[T]):
 
 
 def ahead(items: Iterable[T], *, at_most: int = 1) -> Iterator[T]:
-    """Yield the items; a thread makes up to `at_most` of them in advance. Raises what the iterator raised."""
+    """Yield the items; a thread reads up to `at_most` of them in advance. Raises what the iterator raised."""
     queue: SimpleQueue[tuple[T] | BaseException | None] = SimpleQueue()
     free = threading.Semaphore(at_most)
     stopped = threading.Event()
@@ -122,14 +122,14 @@ def _next(queue: SimpleQueue[T]) -> T:
 
 
 CLUSTERS_AT_ONCE: Final = 4
-"""How many clusters are read at a time: each takes two connections for its lists, and memory for its pods."""
+"""How many clusters are read at a time; each takes two connections for its lists, and memory for its pods."""
 _WILDCARDS: Final = frozenset("*?[")
 
 
 def find_contexts(
     options: ConnectionOptions, patterns: Iterable[str] | None = None
 ) -> Mapping[str, ConnectionOptions]:
-    """Return the contexts that match names and patterns (`prod-*`), in the kubeconfig's order; None is all.
+    """Return the contexts that match names or patterns (`prod-*`), in the kubeconfig's order; None means all.
 
     Raises UsageError for a name or pattern that matches none, QosError if the kubeconfig cannot be used.
     """

@@ -1,8 +1,8 @@
-"""A bundle is one archive with the input of every answer, so that others get the same answers later.
+"""A bundle: one archive with everything that commands read from a cluster, so that others can repeat them.
 
-`bundle.json` has the time, usage, kubelet configurations and kernel logs, `objects.json` a List.
-Objects have only the fields of our own types: no environment, no command, no image, no name of a secret,
-no annotation that is not read. `Redactor` decides which texts and names stay.
+`bundle.json` has the time, usage, kubelet configurations and kernel logs, `objects.json` a List of objects.
+Objects have only the fields of our types: no environment, command, image, name of a secret, or annotation
+that is not used. `Redactor` decides which texts and names stay.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from kubectl_qos.version import __version__
 VERSION: Final = 1
 MAX_BYTES: Final = 16 << 20
 MAX_UNPACKED_BYTES: Final = 64 << 20
-"""Enough for about 40,000 pods. Opening one takes less than 200 MB."""
+"""Enough for about 40,000 pods. To open such a bundle takes less than 200 MB."""
 _MAX_MEMBERS: Final = 16
 _FACTS: Final = "bundle.json"
 _OBJECTS: Final = "objects.json"
 _MOST_WORKLOADS: Final = 100
 _MOST_SECONDS: Final = 20.0
-"""Owners and limits take some requests each: they are read for at most this many workloads, and this long."""
+"""Owners and limits take some requests for each workload, so workloads and time are limited."""
 
 
 class _Strategy(ApiStruct, frozen=True):
@@ -98,11 +98,11 @@ _TYPES: Final[Mapping[str, type[ApiStruct]]] = {
     **{kind.kind: kind.item_type for kind in _AROUND},
     "PodDisruptionBudget": DisruptionBudget,
 }
-"""The kinds that a bundle has beside pods, nodes and events."""
+"""The kinds in a bundle besides pods, nodes and events."""
 
 
 class _PodFacts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The measured usage of a pod: as shown, at present if that differs, and over time."""
+    """The measured usage of a pod: as shown, at present (if different), and over time."""
 
     namespace: str
     name: str
@@ -119,7 +119,7 @@ class _Written(msgspec.Struct, frozen=True):
 
 
 class BundleFacts(_Written, frozen=True, kw_only=True):
-    """bundle.json. With `from_files` the source was no cluster: templates are ranked, and budgets known."""
+    """bundle.json. `from_files`: the source was no cluster, so templates have ranks and budgets are known."""
 
     title: str
     report: ReportScope
@@ -147,7 +147,7 @@ class BundleFacts(_Written, frozen=True, kw_only=True):
 _OF_SNAPSHOT: Final = (
     *("server_version", "at", "pressure", "node_usage", "node_swap", "shortages", "kubelets"),
 )
-"""The facts that are fields of the snapshot, too."""
+"""The facts that have the same names in the snapshot."""
 
 
 class Contents(NamedTuple):
@@ -165,9 +165,9 @@ def collect(
     about: tuple[str, str] = ("Pod", ""),
     since_seconds: int | None = None,
 ) -> Contents:
-    """Read everything that commands need of these pods, their nodes and neighbours. Raises QosError.
+    """Read everything that commands need about these pods, their nodes and neighbours. Raises QosError.
 
-    `about` (kind and name) and `since_seconds` are those of the report.
+    The report is about `about` (kind and name) and the last `since_seconds`.
     """
     plain, taken, events = source.snapshot(scope), source.now(), source.event_list(scope.namespace)
     snapshot = source.with_autoscalers(plain, scope.namespace)
@@ -210,7 +210,7 @@ def _is_in(scope: Scope, namespace: object) -> bool:
 
 
 def _other_objects(source: Source, snapshot: Snapshot, scope: Scope) -> Iterator[tuple[str, ApiStruct]]:
-    """Yield the objects of other kinds that commands read, each once and with the fields that are read."""
+    """Yield the objects of other kinds that commands use, each once, with only the fields that they use."""
     raws = source.raw_objects() if isinstance(source, FileSource) else _around(source, snapshot, scope)
     seen = set()
     for raw in raws:
@@ -252,7 +252,7 @@ _plain = partial(msgspec.to_builtins, enc_hook=str)
 def write_bundle(path: Path, contents: Contents, *, anonymize: bool = False) -> None:
     """Write the archive; equal contents give equal bytes. Raises InputError.
 
-    With `anonymize`, each word in the names of objects is replaced, everywhere by the same one.
+    With `anonymize`, each word in the names of objects has one substitute everywhere.
     """
     facts, objects = _plain(contents.facts), {"apiVersion": "v1", "kind": "List", "items": contents.objects}
     redacted = Redactor(names=anonymize)
@@ -278,7 +278,7 @@ def write_bundle(path: Path, contents: Contents, *, anonymize: bool = False) -> 
 class BundleSource(FileSource):
     """A bundle as a source, at the time when it was made. Raises InputError if it cannot be read.
 
-    Without usage or `configz` nothing is reported missing that a cluster would not have been asked for.
+    Usage and configz that the options turn off are not reported as missing, as with a cluster.
     """
 
     has_manifests = is_from_files = False
@@ -335,7 +335,7 @@ class BundleSource(FileSource):
         return replace(super().with_autoscalers(snapshot, namespace), missing=missing)
 
     def event_list(self, namespace: str | None) -> EventList:
-        """Return the events that a cluster would have listed: those of a namespace, and those of nodes."""
+        """Return the events that a cluster would list for a namespace: its own, and those of nodes."""
         facts, event_list = self._facts, super().event_list(namespace)
 
         def is_requested(event: Event) -> bool:
@@ -414,7 +414,7 @@ _KNOWN_TEXTS: Final = re.compile(
     r"|Scaled (?:up|down) replica set |Taint manager: |PodGC: "
     r"|\S+: preempting to accommodate a higher priority pod$)"
 )
-"""How the messages begin that Kubernetes itself makes of names and numbers."""
+"""Beginnings of messages that Kubernetes composes of names and numbers."""
 
 
 _LABELS: Final = frozenset({"labels", "matchLabels"})
@@ -440,7 +440,7 @@ _VOCABULARY: Final = {
 }
 """The words that stay in messages."""
 _ANNOTATION: Final = re.compile(r"api|file|http|Guaranteed|Burstable|BestEffort|[0-9a-fTZ.:+-]+")
-"""Values of annotations that are not a person's text."""
+"""Values of annotations that are no user's text."""
 _UNCHANGED_WORDS: Final = (
     *("kube", "system", "default", "public", "node", "critical", "cluster", "memory", "container"),
     *("the", "log", "of"),
@@ -452,10 +452,10 @@ _NAME_IN_TEXT: Final = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 
 
 class Redactor:
-    """Removes unknown messages from JSON and, if asked, replaces names.
+    """Removes unknown messages from JSON, and replaces names if `names` is set.
 
-    Each word of a name has a substitute: `web-6c7f-x2k9f` and the label `6c7f` still go together. Messages
-    may have names that come later, so JSON with `names` is passed through twice.
+    Each word of a name has a substitute, so `web-6c7f-x2k9f` still has the word of the label `6c7f`. Messages
+    may have names that appear only later, so with `names` JSON has to be redacted twice.
     """
 
     def __init__(self, *, names: bool) -> None:
@@ -463,14 +463,14 @@ class Redactor:
         self._names: dict[str, str] | None = {} if names else None
 
     def __call__(self, value: Any, key: str = "") -> Any:
-        """Redact a value that is at a key, or in the list there."""
+        """Redact a value with this key, or an item of a list with this key."""
         if isinstance(value, Mapping):
             of_labels = key in _LABELS
             return {
                 self._key(name, key): self(inner, key if of_labels else name) for name, inner in value.items()
             }
         if isinstance(value, list | tuple):
-            # A volume that has only a name may be that of a secret.
+            # A volume with only a name may be a secret's.
             return [
                 self(inner, key)
                 for inner in value

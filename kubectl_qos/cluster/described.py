@@ -1,7 +1,7 @@
-"""Read what kubectl prints for people, and parts of a status, as objects with the fields that these show.
+"""Parse text that kubectl prints for people, and parts of a status, into objects with the fields it shows.
 
-Source: k8s.io/kubectl/pkg/describe/describe.go. The times of events are not read: they count from the time
-of the command.
+Source: k8s.io/kubectl/pkg/describe/describe.go. The times of events are not read, because they count from
+the unknown time of the command.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LEFT_OUT: Final = re.compile(
     r"|(?<=\S)[ \t]+(?:←|<-+|#)[ \t].*$",
     re.MULTILINE,
 )
-"""Marks of a copy, commands, and what a person wrote beside a line."""
+"""Marks of quotations, commands, and remarks beside a line."""
 _COMMAND: Final = re.compile(
     r"\bdescribe (?P<kind>po|no)(?:d|de)?s?[ /](?:-\S+ (?:[\w.-]+ )?)*(?P<name>[a-z0-9][\w.-]*+)(?!=)"
 )
@@ -60,21 +60,21 @@ _OTHER_WORDS: Final[tuple[tuple[re.Pattern[str], Any], ...]] = (
 )
 """Of kubectl and the kubelet before 1.2, the documentation, Airflow, Spark, `docker events` and Python."""
 _FLUSH_LEFT: Final = re.compile(r"^(?=(?:Type|----|Normal|Warning) +\S)", re.MULTILINE)
-"""The rows of events that have lost their indent."""
+"""Rows of events that have lost their indent."""
 _ONE_SPACE: Final = re.compile(
     r"^(?:(\S+) )?(\S+) (READY|\d+/\d+) (\S+) (RESTARTS|\d+)(?: (.*))?$", re.MULTILINE
 )
-"""The rows of pods from a page that shows one space for many."""
+"""Rows of pods from a page that shows several spaces as one."""
 _TOP_ONE_SPACE: Final = re.compile(
     r"^(?:\S+ ){1,3}(?:CPU\(cores\)(?: \S+)+|\d+m(?: \d+%)? \d+[KMGT]i(?: \d+%)?)$", re.MULTILINE
 )
-"""The same of kubectl top."""
+"""Rows of kubectl top from such a page."""
 _END_WORD: Final = re.compile(r"\b(?:[eE]xitCode|Evicted|Preempting|OutOfmemory)\b")
 _OF_RUNTIME: Final = re.compile(
     r'\bio\.kubernetes\.(container\.name|pod\.\w{3,9})"?[:=] ?"?([^"\s,)]{1,253})'
     r'|\b([iI]d)"?: ?"?([\da-f]{64})\b'
 )
-"""What `crictl inspect` and `docker inspect` say of a container's pod and of its ID, in JSON or YAML."""
+"""The pod and ID of a container in the JSON or YAML of `crictl inspect` and `docker inspect`."""
 _IN_PROSE: Final = re.compile(r"\b[Pp]od:? [\"'`]?([a-z0-9-]+)/([a-z0-9][a-z0-9.-]*[a-z0-9])")
 _STATES: Final = frozenset({"state", "lastState"})
 _STATUS_FIELDS: Final = frozenset({"phase", "containerStatuses", "initContainerStatuses"})
@@ -85,12 +85,12 @@ _LOW: Final = re.compile(
     r"(?: Container \S+ was using \S+, "
     r"(?:which exceeds its request of \d[\w.]*|request is \S+, has larger consumption of [\w-]+\.?))*"
 )
-"""What a kubelet says of a pod that it evicts: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
+"""A kubelet's message about a pod that it evicts: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
 _LOGGED: Final = re.compile(
     r'resourceName="([\w-]+)"(?:(?!resourceName=).)*? evicted successfully" pod="([^"/]*)/([^"]*)"'
 )
 """The lines of a kubelet's log about an eviction: eviction_manager.go (synchronize, waitForPodsCleanup)."""
-_SAID: Final = (
+_MESSAGES: Final = (
     ("Evicted", _LOW),
     ("Evicted", re.compile(r"The node had condition: \[\w+\]")),
     ("Preempting", re.compile("Preempted in order to admit critical pod")),
@@ -107,7 +107,7 @@ _END_FIELD: Final = re.compile(
     r"\W{1,4}(?:Time\(time=)?(?=([\w.:+-]{1,64}))"
 )
 _COUNTED: Final = frozenset({"true", "exit"})
-"""What follows `OOMKilled` of docker, and of Argo: `OOMKilled (exit code 137)`."""
+"""What follows `OOMKilled` in texts of docker, and of Argo: `OOMKilled (exit code 137)`."""
 _SIGKILLED: Final = 137
 _OF_PROCESS: Final = re.compile(
     r"\bsignal[ =:]*-?(?:9|SIGKILL)\b|\b(?:sent|Negsignal\.)\W?SIGKILL\b|\b(?:code|status):? -9\b"
@@ -123,9 +123,9 @@ _EVENT_TITLES: Final = (
     ("NAMESPACE", "LASTSEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"),
     ("TYPE", "REASON", "OBJECT", "MESSAGE"),
 )
-"""The headings of describe, get events, and get events -A, and what a person leaves of these."""
+"""The headings of describe, get events, and get events -A; the last may remain in a shortened copy."""
 _MAY_BE_EMPTY: Final = frozenset({"SUBOBJECT", "SUBOBJECTPATH"})
-"""The column of get events -o wide, and of older descriptions, that most events leave empty."""
+"""Names of a column that most events leave empty: of get events -o wide, and of older descriptions."""
 _TITLES: Final = (
     *({"REASON", "MESSAGE"}, {"TYPE", "STATUS"}, {"NAMESPACE", "NAME"}, {"NAME", "READY"}),
     {"NAME", "MEMORY(BYTES)"},
@@ -134,7 +134,7 @@ _TITLES: Final = (
 _LISTED: Final = re.compile(rf"(?:Init:)?OOMKilled|Evicted|Preempting|{REFUSED}")
 _OF_POD: Final = frozenset({"Containers", "Init Containers", "State", "Last State", "Node"})
 _OBJECT: Final = "Object"
-"""Stands for the kind of what a text describes without any field of a pod or a node."""
+"""Kind of a described object whose text has no field of a pod or node."""
 _KINDS: Final = {"po": "Pod", "pod": "Pod", "no": "Node", "node": "Node"}
 
 
@@ -152,14 +152,14 @@ class _Fields(dict[str, "_Fields"]):
             key, _, rest = lines[begin].strip().partition(":")
             self.setdefault(key, _Fields(lines[begin + 1 : end], rest.strip()))
         for key, field in _Fields(lines[: begins[0]]).items() if begins else ():
-            self.setdefault(key, field)  # Of a text that begins within a part.
+            self.setdefault(key, field)  # The text begins in the middle of a part.
 
     def __missing__(self, key: str) -> _Fields:
         return _Fields([])
 
     @property
     def text(self) -> str:
-        """The value with the lines below it: a terminal broke it there, with or without a space."""
+        """The value joined with the lines below it, where a terminal broke it, with or without a space."""
         text = self.value
         for line in self.lines:
             is_between = bool({text.rpartition(" ")[2], line.strip().partition(" ")[0]} & _WORDS_OF_LOW)
@@ -172,9 +172,9 @@ class _Fields(dict[str, "_Fields"]):
 
 
 def described_objects(content: bytes) -> list[dict[str, Any]]:
-    """Return the pods, nodes and events in such a text; an empty list for any other text.
+    """Return the pods, nodes and events in a text of kubectl; an empty list for any other text.
 
-    A pod has no containers if the text does not show what they request.
+    A pod has no containers if the text does not show their requests.
     """
     whole = content.decode(errors="replace")
     text = "\n".join(line.rstrip() for line in _LEFT_OUT.sub("", whole).expandtabs().splitlines())
@@ -182,11 +182,11 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
     text = _TOP_ONE_SPACE.sub(lambda row: row[0].replace(" ", "  "), text)
     for form, words in _OTHER_WORDS:
         text = form.sub(words, text)
-    return (_printed(whole, text) if _TEXT.search(text) is not None else []) or _alone(text)
+    return (_printed(whole, text) if _TEXT.search(text) is not None else []) or _fragments(text)
 
 
 def _printed(whole: str, text: str) -> list[dict[str, Any]]:
-    """Return the objects of a text that kubectl prints; `whole` has its commands too."""
+    """Return the objects of a text that kubectl prints; `whole` also has the commands in it."""
     commands = [(_KINDS[command["kind"]], command["name"]) for command in _COMMAND.finditer(whole)]
     kind, name = commands[0] if commands else ("", _UNKNOWN_NAME)
     node = next((name for kind, name in commands if kind == "Node"), name)
@@ -196,9 +196,9 @@ def _printed(whole: str, text: str) -> list[dict[str, Any]]:
     return [raw for part in fields for raw in _objects(part, kind, name, node, described)]
 
 
-def _alone(text: str) -> list[dict[str, Any]]:
-    """Return what a text tells that has only a part of a status, or what a kubelet or a runtime said."""
-    pod = _pod_alone(text) if _END_WORD.search(text) is not None else None
+def _fragments(text: str) -> list[dict[str, Any]]:
+    """Return the pods of a text that has only a part of a status, or a message of a kubelet or runtime."""
+    pod = _status_fragment(text) if _END_WORD.search(text) is not None else None
     if pod is not None:
         return [pod]
     line = " ".join(text.split())
@@ -207,11 +207,11 @@ def _alone(text: str) -> list[dict[str, Any]]:
         waiting = {"reason": _ERROR.findall(line)[0], "message": start}
         status = {"name": UNKNOWN_CONTAINER, "state": {"waiting": waiting}}
         return [_pod_of_status({"phase": "Pending", "containerStatuses": [status]})]
-    return [*_evicted_alone(line), *_ended_alone(line)]
+    return [*_eviction_messages(line), *_ends(line)]
 
 
-def _pod_alone(text: str) -> dict[str, Any] | None:
-    """Return the pod of a text in YAML or JSON that is its status, or a whole part of one."""
+def _status_fragment(text: str) -> dict[str, Any] | None:
+    """Return the pod of a text in YAML or JSON that is a status, or a complete part of one."""
     import yaml
 
     document = None
@@ -240,13 +240,13 @@ def _pod_of_status(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
 
-def _evicted_alone(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the pods of a text that has only what their kubelet said as it evicted them."""
+def _eviction_messages(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the pods of a text that has only a kubelet's messages about evicting them."""
     metadata = {"name": _UNKNOWN_NAME, **dict(_NAMED.findall(text)[::-1])}
     for resource, namespace, name in _LOGGED.findall(text):
         yield _evicted({"namespace": namespace, "name": name}, f"low on resource: {resource}")
-    said = dict.fromkeys((why, match[0]) for why, form in _SAID for match in form.finditer(text))
-    for reason, message in said:
+    messages = dict.fromkeys((why, match[0]) for why, form in _MESSAGES for match in form.finditer(text))
+    for reason, message in messages:
         yield _evicted(metadata, message, reason)
 
 
@@ -254,8 +254,8 @@ def _evicted(metadata: Mapping[str, str], message: str, reason: str = "Evicted")
     return _pod_of_status({"phase": "Failed", "reason": reason, "message": message}, metadata)
 
 
-def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the pods of a text with parts of their statuses, or with what a runtime says of a container."""
+def _ends(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the pods of a text with parts of their statuses, or with a runtime's output about a container."""
     names = {name or "id": value or id_ for name, value, _, id_ in _OF_RUNTIME.findall(text)[::-1]}
     metadata = {field: names.get(f"pod.{field}", "") for field in ("name", "namespace", "uid")}
     if not metadata["name"]:
@@ -274,7 +274,7 @@ def _ended_alone(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _end(text: str) -> dict[str, Any] | None:
-    """Return how a container ended, None if a text has neither its exit code nor that it was OOMKilled."""
+    """Return how a container ended; None if a text has neither an exit code nor OOMKilled."""
     pairs = (
         (re.sub("^exit.*", "exitcode", name.lower()), value.strip("."))
         for name, value in _END_FIELD.findall(text)[::-1]
@@ -292,7 +292,7 @@ def _with_container(fields: _Fields) -> _Fields:
     """Lift the fields of a container to the top if the lines between are missing in the copied text."""
     for name, field in [*fields.items()]:
         if not {"State", "Last State"}.isdisjoint(field):
-            if field.value or re.fullmatch("[a-z0-9-]+", name) is None:  # What a person wrote above.
+            if field.value or re.fullmatch("[a-z0-9-]+", name) is None:  # A user's remark above the copy.
                 fields.update(field)
             else:
                 fields.setdefault("Containers", _Fields([]))[name] = field
@@ -405,7 +405,7 @@ def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any
 
 
 def _listed_pod(row: Mapping[str, str], message: str) -> dict[str, Any]:
-    """Return a pod as kubectl get pods shows it: of a killed container neither its name nor its exit code."""
+    """Return a pod as kubectl get pods shows it; name and exit code of a killed container are unknown."""
     reason = row["STATUS"].removeprefix("Init:")
     end = {"name": UNKNOWN_CONTAINER, "state": {"terminated": {"reason": reason, "exitCode": UNKNOWN_EXIT}}}
     metadata = {"name": row["NAME"], "namespace": row.get("NAMESPACE", "")}
@@ -433,11 +433,11 @@ def _described_event(fields: _Fields) -> dict[str, Any]:
 
 
 def _conditions(fields: _Fields) -> list[dict[str, str]]:
-    """Return the conditions; of a pod without a node the scheduler's message is in its last event."""
+    """Return the conditions; the message of PodScheduled is that of the scheduler's last event."""
     names = ("TYPE", "STATUS", "REASON", "MESSAGE")
     events = [row for row in _rows(fields["Events"].lines) if row.get("REASON") == "FailedScheduling"]
-    said = {"PodScheduled": events[-1]["MESSAGE"]} if events else {}
-    rows = [{"MESSAGE": said.get(row["TYPE"], ""), **row} for row in _rows(fields["Conditions"].lines)]
+    message = {"PodScheduled": events[-1]["MESSAGE"]} if events else {}
+    rows = [{"MESSAGE": message.get(row["TYPE"], ""), **row} for row in _rows(fields["Conditions"].lines)]
     return [{name.lower(): row.get(name, "") for name in names} for row in rows]
 
 
@@ -454,10 +454,10 @@ def _node(name: str, fields: _Fields) -> dict[str, Any]:
 
 
 def _summed_pod(row: Mapping[str, str], node: str) -> dict[str, Any]:
-    """Return a pod as if it had one container with the sums that its node's description shows.
+    """Return a pod with one container that has the sums in its node's description.
 
-    Pods in kube-system may be critical, which the text does not say: without a process they have no rank.
-    Limits below the requests are not those of all containers, so that the pod has none.
+    Pods in kube-system may be critical, which the text does not say: they get no process, and so no rank.
+    Limits below the requests mean that some containers have no limit, so they are dropped.
     """
     resources: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
     for side, resource in product(resources, ("cpu", "memory")):
@@ -511,7 +511,7 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
 
 
 def _has_resources(container: _Fields) -> bool:
-    """Return whether the text continues after Limits and Requests, or has the last line of both."""
+    """Return whether the text has all of Limits and Requests: their last line, or what follows them."""
     return not {"Environment", "Mounts"}.isdisjoint(container) or "memory" in container["Requests"]
 
 
@@ -519,7 +519,7 @@ def _status(name: str, fields: _Fields) -> dict[str, Any]:
     restarts, container_id = _number(fields["Restart Count"].value), fields["Container ID"].value
     status: dict[str, Any] = {"name": name, "containerID": container_id, "restartCount": restarts or 0}
     for state, title in (("state", "State"), ("lastState", "Last State")):
-        # Where a person has lost the indent, what is below it stands beside it.
+        # Without their indent, the fields of a state are beside it.
         details = fields if fields[title].value and "Exit Code" in fields else fields[title]
         code = _number(details["Exit Code"].value)
         end: dict[str, Any] = {"reason": details["Reason"].value, "message": details["Message"].value}

@@ -59,14 +59,14 @@ from kubectl_qos.yaml_loader import YamlDocument, read_yaml
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _DOCUMENT_START = re.compile(rb"^---(?:[ \t].*)?\r?$", re.MULTILINE)
 _MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s*$)", re.MULTILINE)
-"""Not an object of JSON that a person has cut."""
+"""The beginnings of manifests, but not of a truncated JSON object."""
 _BLANK: Final = re.compile(rb"[ \t\r\n-]*")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _LOG: Final = re.compile(
     rb"invoked oom-killer: |oom-kill:constraint=|out of memory: Kill|\bsystemd-oomd\[|OOM event in container "
     rb"|Got sys oom event|container oom [\da-f]{64}|TaskOOM event |sending SIG\w+ to process "
 )
-"""Lines of the kernel and of others about its kills, as --kernel-log reads them."""
+"""Lines of kernel logs and of other programs about kills, for which there is --kernel-log."""
 _OF_OBJECT: Final = re.compile(rb"\b(?:apiVersion|kind|metadata|spec)\b")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 _START: Final = 4096
@@ -78,7 +78,7 @@ _CONFIGZ: Final = "kubeletconfig"
 _KUBELET_FILE: Final = "KubeletConfiguration"
 _OF_END: Final = re.compile(rb"xitCode|OOMKilled")
 _OF_OBJECTS: Final = b"apiVersion", b"kind", b"nodeName", b"kubeletconfig"
-"""Words of which a file of a folder has one, if it is read; the last are those of a kubelet's answers."""
+"""A file of a folder is read only if it has one of these words; the last two are of kubelets' answers."""
 
 _Json = memoryview | msgspec.Raw
 
@@ -86,7 +86,7 @@ _Json = memoryview | msgspec.Raw
 class DocumentLocation(msgspec.Struct, frozen=True):
     """The place of a document, or of an item of a List in it.
 
-    `number` is 0 if the file has one document, `path` is that of the item, `yaml` is None if lines are
+    `number` is 0 if the file has one document, `path` is the path of the item, `yaml` is None if lines are
     unknown.
     """
 
@@ -137,7 +137,7 @@ class FileDocument(NamedTuple):
     is_json: bool = False
 
     def objects(self) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
-        """Yield every object as plain JSON, each with its index in its List and in the Lists around it."""
+        """Yield every object as plain JSON, after its indexes in the nested Lists, outermost first."""
         yield from _objects(self.value, ())
 
 
@@ -154,7 +154,7 @@ def _objects(value: Any, numbers: tuple[int, ...]) -> Iterator[tuple[tuple[int, 
 
 
 def _described_objects(content: bytes) -> list[dict[str, Any]]:
-    """Return the objects of a text that kubectl prints for people, none of a manifest."""
+    """Return the objects of a text that kubectl prints for people; an empty list for a manifest."""
     if _MANIFEST.search(content) is not None:
         return []
     from kubectl_qos.cluster.described import described_objects
@@ -211,7 +211,7 @@ def _is_json(content: bytes) -> bool:
 def _yaml_documents(
     content: bytes, name: str, on_problem: Callable[[InputError], object]
 ) -> Iterator[FileDocument]:
-    """Yield the documents of a YAML stream; it is split first so that a broken one does not hide others."""
+    """Yield the documents of a YAML stream, which is split first: an invalid one must not hide others."""
     begin, line, number = len(BYTE_ORDER_MARK) if content.startswith(BYTE_ORDER_MARK) else 0, 1, 0
     starts = (match.start() for match in _DOCUMENT_START.finditer(content, begin))
     for end in chain(starts, [len(content)]):
@@ -246,18 +246,18 @@ def _split_json(content: bytes, name: str) -> Iterator[tuple[DocumentLocation, m
 
 
 def _end_of_first(content: memoryview) -> int | None:
-    """Return where the first of several JSON texts ends; None for a single one, and if it is not JSON."""
+    """Return the length of the first of several JSON texts; None for a single text and for invalid JSON."""
     try:
         _raw.decode(content)
     except _NOT_JSON as error:
-        # The error names the second byte of the next text.
+        # The error names the byte after the start of the next text.
         trailing = _TRAILING.search(str(error))
         return int(trailing[1]) - 1 if trailing is not None else None
     return None
 
 
 class ReadObject(NamedTuple):
-    """An object as written, its location, and the pods made of it; a List's item may have the List's kind."""
+    """An object as written, its location, and its pods; `kind` of an item may come from its List."""
 
     kind: str
     raw: Json
@@ -301,16 +301,16 @@ class ParsedObjects:
     warnings: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     generated: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """How many objects have a kind, namespace and generateName."""
+    """Numbers of objects by kind, namespace and generateName."""
     made_by_controllers: Counter[str] = field(default_factory=Counter)
     """Custom resources with requests or limits, but without a pod template, by kind."""
     priorities: dict[str, int] = field(default_factory=dict)
     overheads: dict[str, ResourceList] = field(default_factory=dict)
     replaced: dict[object, str] = field(default_factory=dict)
-    """Names of the objects of which a later one counts, by kind, namespace and name."""
+    """Names of objects that a later object replaces, by kind, namespace and name."""
     interner: Interner = field(default_factory=Interner)
     objects: list[ReadObject] | None = None
-    is_of_folder: bool = False  # some files of a folder are no manifests: these are skipped
+    is_of_folder: bool = False  # files of a folder that are no manifests are skipped
     skipped: int = 0
 
     def add_file(self, content: bytes, name: str) -> None:
@@ -354,7 +354,7 @@ class ParsedObjects:
                 problem.hint = problem.hint or _NO_OBJECTS
 
     def _add_json_document(self, content: memoryview, location: DocumentLocation) -> None:
-        """Read a manifest as YAML, which has lines and duplicate keys, and a dump as fast as possible."""
+        """Read a manifest as YAML, which shows lines and duplicate keys, and a dump by the faster parser."""
         if len(content) <= _LONGEST_MANIFEST and b'"uid"' not in bytes(content):
             with suppress(InputError, *_NOT_JSON):
                 value, yaml = json_value(content), _read_yaml(bytes(content).decode(), location)
@@ -367,7 +367,7 @@ class ParsedObjects:
         for path, line in yaml.duplicates() if yaml is not None else ():
             place = location.at_line(location.line + line)
             self.warnings.append(f'{place}: duplicate field "{path}": the last one counts')
-        # Kustomize knows its own file by the name.
+        # Kustomize recognizes its own file by the name.
         kind = "Kustomization" if PurePath(location.name).name in KUSTOMIZATIONS else ""
         self._add(value, location, kind)
 
@@ -435,7 +435,7 @@ class ParsedObjects:
                 texts.append(f"{location.field(mistake.path)}: {subject}: {mistake.message}")
 
     def _generate_name(self, kind: str, raw: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return an object with a generateName as a server names it, but with a number at the end."""
+        """Return an object with a name made of its generateName and a number."""
         prefix = metadata_text(raw, "generateName")
         if not prefix:
             return raw
@@ -474,18 +474,18 @@ class ParsedObjects:
         elif kind == "HostView" and self.objects is None:
             self.processes += msgspec.convert(raw, HostView).processes
         elif kind == "Event" and raw.get("apiVersion", "v1") == "v1":
-            # Those of events.k8s.io repeat these; a custom resource may have this name too.
+            # Events of events.k8s.io are the same ones; other groups may also have a kind Event.
             self.events.append(convert(raw, Event))
         else:
             pods = pods_from_custom(kind, raw)
-            if not pods and not self._bears_on_pods(kind, raw):
+            if not pods and not self._affects_pods(kind, raw):
                 self.ignored[kind] += 1
                 self.made_by_controllers.update([kind] * is_custom_with_resources(raw))
             return [self._add_pod(pod) for pod in pods]
         return ()
 
-    def _bears_on_pods(self, kind: str, raw: Json) -> bool:
-        """Return whether this does, and keep what the pods of a PriorityClass or RuntimeClass get."""
+    def _affects_pods(self, kind: str, raw: Json) -> bool:
+        """Return whether the object affects pods; keep the values of PriorityClasses and RuntimeClasses."""
         from kubectl_qos.edit.related import RELATED
 
         name, value = metadata_text(raw, "name"), raw.get("value")
@@ -499,7 +499,7 @@ class ParsedObjects:
         return kind in {*RELATED, "PriorityClass", "RuntimeClass"}
 
     def drop_replaced(self) -> None:
-        """Keep the last of several objects with the same kind, namespace and name; note which."""
+        """Keep the last of several objects with the same kind, namespace and name; add a warning."""
         last = dict[object, Pod]()
         for number, pod in enumerate(self.pods):
             name = object_name(pod)
@@ -534,7 +534,7 @@ class ParsedObjects:
 
 
 def _unwrapped(raw: Any) -> Any:
-    """Return the object in a line of `kubectl get -w --output-watch-events -o json` or of an event router."""
+    """Return the object in an event of `kubectl get -w --output-watch-events -o json` or an event router."""
     if not isinstance(raw, Mapping) or "kind" in raw:
         return raw
     watched, routed = raw.get("object"), raw.get("event")
@@ -562,14 +562,14 @@ def _bad_json(error: Exception, content: _Json, location: DocumentLocation) -> I
     if match is None:
         return location.error(f"not valid JSON: {message}")
     line = location.line + bytes(content)[: int(match[1])].count(b"\n")
-    problem = f"{location.name}: line {line}{location.path}: not valid JSON: {message[: match.start()]}"
+    problem = f"{location.name}: line {line}: not valid JSON: {message[: match.start()]}"
     return InputError(problem).at(location.name, line)
 
 
 def _bad_fields(
     location: DocumentLocation, subject: str, raw: Mapping[str, Any], error: Exception
 ) -> Iterator[InputError]:
-    """Yield all unreadable quantities of an object, or the one error in it."""
+    """Yield an error for each invalid quantity of an object, or the only error."""
     problems = [("", str(error), error.hint if isinstance(error, QosError) else "")]
     if isinstance(error, QuantityError) and (quantities := [*_bad_quantities(raw, "")]):
         problems = quantities
@@ -582,7 +582,7 @@ def _bad_fields(
 
 
 def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the path of each quantity that cannot be read, what is wrong, and how it is written."""
+    """Yield the path of each invalid quantity, what is wrong, and how to write it."""
     if isinstance(raw, Mapping):
         for key, value in raw.items():
             inner = f"{path}.{key}" if path else str(key)

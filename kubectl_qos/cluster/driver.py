@@ -1,6 +1,6 @@
-"""The loop that makes a change: execute the commands of the apply state machine, and feed back their results.
+"""The loop of a change: execute the commands of edit/apply_state.py, and pass their results to the next step.
 
-Shells subclass `Driver` and implement run, show and confirm. The steps are in edit/apply_state.py.
+Shells subclass `Driver` and implement run, show_state and confirm.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ from kubectl_qos.k8s.snapshot import Snapshot
 
 
 class Driver(ABC):
-    """One change of a cluster. Only `advance` replaces its `state`; without requests the writer is None."""
+    """One change of a cluster. Only `advance` replaces its `state`; a read-only change has no writer."""
 
     state: Apply
 
@@ -55,7 +55,7 @@ class Driver(ABC):
 
     @abstractmethod
     def confirm(self, dry_run: DryRunResult) -> None:
-        """Ask a person to confirm, and take the answer with `Apply.confirm`."""
+        """Ask the user to confirm, and pass the answer to `Apply.confirm`."""
 
     def advance(self, step: Step) -> None:
         """Go to the next state, show it, and execute its command."""
@@ -80,7 +80,7 @@ class Driver(ABC):
                 self.run(partial(self._read_progress, result), self._checked, pause)
 
     def read_related(self) -> tuple[RelatedObjects, Pod, Preview]:
-        """Read the related objects, for the object and its preview. Raises QosError."""
+        """Read the related objects; return them with the object and preview for which they were read."""
         return self.source.related(self.state.pod), self.state.pod, self.state.preview
 
     def _loaded(self, answer: tuple[RelatedObjects, Pod, Preview] | QosError) -> None:

@@ -89,9 +89,9 @@ class FileSource(Source):
         self.texts: dict[str, bytes] = {}
         """The content of each file, if objects are kept."""
         self.skipped: dict[str, None] = {}
-        """Sentences about what folders have and is not read, and how to check it."""
+        """Sentences about skipped files of folders, and how to check them."""
         self._any_files = any_files
-        """Paths whose documents may be something else than objects, as in a folder."""
+        """Paths whose documents need not be objects, like files of a folder."""
         self._in_folders: set[Path] = set()
         self._keeps = keep_objects
         self._paths = tuple(paths)
@@ -100,14 +100,14 @@ class FileSource(Source):
         self._recursive = recursive
         self._overrides = overrides
         self._piped: dict[str, tuple[str, bytes]] = {}
-        """What cannot be read again: standard input, and pipes as of <(kubectl get …)."""
+        """Content that cannot be read again: standard input, and pipes such as <(kubectl get …)."""
         if STANDARD_INPUT in paths:
             self._piped[STANDARD_INPUT] = "standard input", sys.stdin.buffer.read()
         self._parsed = self._parse()
 
     @property
     def title(self) -> str:
-        """Return the paths, or standard input; a URL without what may be secret."""
+        """Return the paths, or `standard input`; URLs without secrets."""
         paths = (*self._paths, *((self._kustomize,) if self._kustomize is not None else ()))
         return without_secrets(
             ", ".join("standard input" if path == STANDARD_INPUT else path for path in paths)
@@ -133,7 +133,7 @@ class FileSource(Source):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what is wrong with the files, as kubectl marks it, with file and line."""
+        """Return errors and warnings about the files, with file and line, in kubectl's form."""
         parsed = self._parsed
         if self._keeps:
             kinds, errors = _counted(parsed.made_by_controllers), list[str]()
@@ -153,11 +153,11 @@ class FileSource(Source):
         )
 
     def now(self) -> datetime:
-        """Return the present: a dump does not say when it was made."""
+        """Return the present time, because a dump does not say when it was made."""
         return datetime.now(UTC)
 
     def snapshot(self, scope: Scope) -> Snapshot:
-        """Return all objects, those out of scope too."""
+        """Return all objects, also those out of scope."""
         parsed = self._parsed
         return Snapshot(
             pods=tuple(parsed.pods),
@@ -172,7 +172,7 @@ class FileSource(Source):
         ).with_missing_releases(scope)
 
     def _kubelets(self) -> Iterator[tuple[str, Kubelet]]:
-        """Yield the configuration of the only node: `/configz` does not say whose it is."""
+        """Yield the configuration if there is one node: `/configz` does not name its node."""
         nodes, configz = self._parsed.nodes, self._parsed.configz
         if len(nodes) == len(configz) == 1:
             (node,) = nodes.values()
@@ -180,7 +180,7 @@ class FileSource(Source):
             yield node.name, kubelet_from_configz(configz[0], release)
 
     def partial_pods(self) -> Sequence[Pod]:
-        """Return the pods of which a text shows the status alone."""
+        """Return the pods of texts that show only their status."""
         return self._parsed.partial_pods
 
     def find(self, kind: str, namespace: str | None, name: str) -> Pod:
@@ -195,7 +195,7 @@ class FileSource(Source):
         raise ApiError.not_found(with_group(f"{kind.lower()}s", kind), name, hint=hint)
 
     def has(self, resource: str, name: str) -> bool:
-        """Return whether the files have a node, or pods in a namespace; pods without one may be in any."""
+        """Return whether the files have a node, or pods in a namespace; pods without one fit any."""
         if resource == "nodes":
             return name in self._parsed.nodes or any(pod.node_name == name for pod in self._parsed.pods)
         return any(pod.namespace in {name, ""} for pod in self._parsed.pods)
@@ -212,7 +212,7 @@ class FileSource(Source):
         raise InputError(f"node {name} is not in {self.title}")
 
     def events(self, pod: Pod) -> tuple[Event, ...]:
-        """Return the events of a pod; only dumps have some."""
+        """Return the events of a pod; only dumps have events."""
         return in_order(
             event
             for event in self._parsed.events
@@ -232,7 +232,7 @@ class FileSource(Source):
         return related_in_files(self._find_raw(objects, pod), objects, pod.namespace)
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
-        """Add the autoscalers in the files, whatever the namespace."""
+        """Add the autoscalers in the files, of all namespaces."""
         from kubectl_qos.edit.related import AUTOSCALERS, convert_all
 
         return replace(snapshot, autoscalers=convert_all([*self.raw_objects()], AUTOSCALERS))
@@ -293,7 +293,7 @@ class FileSource(Source):
                 problems.append(error.at(without_secrets(name)))
 
     def _left_out(self, files: Sequence[Path]) -> Collection[Path]:
-        """Return which files are no objects: templates of Helm and patches; note them, and the others."""
+        """Return the files that are no objects (Helm charts, patches) or packed; note them as skipped."""
         names: set[Path] = set()
         folders: dict[str, dict[str, None]] = {}
         above = {folder for file in files for folder in file.parents}
@@ -338,7 +338,7 @@ class FileSource(Source):
         return raw
 
     def _parse(self) -> ParsedObjects:
-        """Parse all files. Raises InputError without a pod or node; its notes are more problems."""
+        """Parse all files. Raises InputError if there is no object; its notes have further problems."""
         parsed = ParsedObjects(objects=self.objects if self._keeps else None)
         names = []
         for name, content in self._contents(parsed.problems if self._keeps else None):
@@ -370,7 +370,7 @@ class FileSource(Source):
 
 
 def _named(parsed: ParsedObjects) -> dict[PodKey, PodUsage]:
-    """Return usage with the namespaces and the names of only containers that kubectl top leaves out."""
+    """Add namespaces and the names of single containers to samples of kubectl top, which lacks both."""
     usage, names = dict(parsed.usage), Counter(pod.name for pod in parsed.pods)
     for pod in parsed.pods:
         sample = usage.get(pod.key) or (usage.get(("", pod.name)) if names[pod.name] == 1 else None)
@@ -382,7 +382,7 @@ def _named(parsed: ParsedObjects) -> dict[PodKey, PodUsage]:
 
 
 def _patches(file: Path) -> Iterator[str]:
-    """Yield the files that a kustomization names as patches; none if it cannot be read."""
+    """Yield the files that a kustomization lists as patches; nothing if it cannot be read."""
     content = b""
     with suppress(OSError):
         content = file.read_bytes()

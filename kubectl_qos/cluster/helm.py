@@ -1,8 +1,8 @@
 """Edit the values of Helm charts as files, and build a chart with them.
 
-Nothing is fetched, and `helm template` decides what a template makes of a value. The chart's own values come
-first, then those of its release. Source: helm.sh/helm (pkg/cli/values, MergeValues), argo-cd, util/helm, and
-fluxcd/helm-controller, api/v2 (HelmReleaseSpec).
+Nothing is fetched, and only `helm template` evaluates templates. Values of the release override the chart's
+own. Source: helm.sh/helm (pkg/cli/values, MergeValues), argo-cd, util/helm, and fluxcd/helm-controller,
+api/v2 (HelmReleaseSpec).
 """
 
 import json
@@ -32,7 +32,7 @@ from kubectl_qos.k8s.objects import Json, nested, nested_list
 
 
 class ValuePlace(NamedTuple):
-    """Where values are: a document of a file, and the path to them in it; a mapping or a text."""
+    """The place of values: a document of a file, and the path in it of a mapping, or of a text with YAML."""
 
     path: Path
     number: int = 0
@@ -40,9 +40,9 @@ class ValuePlace(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A chart as it is released, with the places of its values, those applied last first.
+    """A chart as it is released. `places` have its values: the last applied come first, the chart's own last.
 
-    The chart's own values are the last place. `unknown` names values that are elsewhere.
+    `unknown` names values that are not in the tree.
     """
 
     folder: Path
@@ -54,12 +54,12 @@ class Chart(NamedTuple):
 
 
 def chart_alone(folder: Path, release: str, namespace: str) -> Chart:
-    """Return a chart whose release nothing in the tree describes."""
+    """Return a chart whose release is not described in the tree."""
     return Chart(folder, release, namespace, (ValuePlace(folder / "values.yaml"),))
 
 
 class _Release(NamedTuple):
-    """A release that an object describes: `inline` are paths to values in it, `unknown` is elsewhere."""
+    """A release in an object. `inline` are paths to its values there, `unknown` are values elsewhere."""
 
     by: Manager
     folder: Any
@@ -133,9 +133,9 @@ _ABOUT_RESOURCES: Final = re.compile("resources|requests|limits|memory|cpu")
 
 
 def values_read(chart: Path, kind: str, files: Files) -> dict[str, tuple[str, ...]]:
-    """Return the values that templates of this kind read for resources, by the name of the template.
+    """Return the names of values that templates of this kind read for resources, by template.
 
-    The values of subcharts are below their names.
+    The values of a subchart are below its name.
     """
     by_template = {}
     inner = sorted(path.parent for path in chart.glob("charts/*/Chart.yaml"))
@@ -164,9 +164,9 @@ def _value_paths(chart: Chart, kind: str, edit: Edit, files: Files) -> Iterator[
 def changes_in_values(
     chart: Chart, kind: str, files: Files, edit: Edit, *, shared: bool
 ) -> Iterator[TreeEdit]:
-    """Yield the edit at each place that sets the value, those applied last first, then at the other places.
+    """Yield the edit at each place that sets the value, the last applied first, then at the other places.
 
-    Without `shared`, only at the places of its own release.
+    Without `shared`, the chart's own values, which other releases share, are left out.
     """
     places = [place for place in chart.places if shared or place != chart.places[-1]]
     paths = dict.fromkeys(_value_paths(chart, kind, edit, files))

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 PART_BYTES: Final = 1 << 20
 UNDECODABLE: Final = (msgspec.MsgspecError, QuantityError, UnicodeDecodeError, RecursionError)
-"""The errors of decoding an unexpected body, however odd it is."""
+"""All errors that decoding an unexpected body may raise."""
 
 Progress = Callable[[Sequence[Any], Arrived], None]
 """Called with the items of each part of a list, and how much of the list has arrived."""
@@ -52,7 +52,7 @@ _CLOCK_TOLERANCE: Final = timedelta(seconds=5)
 
 
 class RestClient:
-    """Sends GETs to one server, again after its Retry-After. An error is an ApiError in kubectl's words."""
+    """Sends GETs to one server, repeated after Retry-After. Errors are ApiErrors in kubectl's words."""
 
     def __init__(self, connection: Connection, *, retries: bool = True) -> None:
         self._connection = connection
@@ -100,7 +100,7 @@ class RestClient:
             self.request_once("/version", {}, watch_seconds=seconds).drain_conn()
 
     def is_ready(self, seconds: float) -> bool:
-        """Return whether the server says in time that it is ready, or that this user may not ask."""
+        """Return whether the server answers in time that it is ready, or refuses to tell this user."""
         try:
             self.request_once("/readyz", {}, watch_seconds=seconds).drain_conn()
         except QosError as error:
@@ -108,7 +108,7 @@ class RestClient:
         return True
 
     def unreachable(self, error: Exception) -> ServerUnreachable:
-        """Return kubectl's sentence for an answer that broke off."""
+        """Return kubectl's error for an answer that broke off."""
         return unreachable_error(error, self._connection.server)
 
     def _raw_parts(self, response: BaseHTTPResponse) -> Iterator[bytes]:
@@ -152,7 +152,7 @@ def _is_success(response: BaseHTTPResponse) -> bool:
 
 
 def read_api_error(response: BaseHTTPResponse) -> ApiError:
-    """Return the error that a response stands for, by its status alone if its body cannot be read."""
+    """Return the error of a response, only by its status if its body cannot be read."""
     try:
         body = response.read(_MAX_ERROR_BODY_BYTES, decode_content=True)
     except Exception:  # noqa: BLE001 - the status alone says enough
@@ -262,7 +262,7 @@ def status_error(status: bytes) -> ApiError:
 
 
 def retry_after(status: int, headers: Mapping[str, str]) -> float | None:
-    """Return the seconds after which to send the request again; None is never, or too late to wait."""
+    """Return the seconds after which to send the request again; None: never, or after too long a wait."""
     if status != HTTPStatus.TOO_MANY_REQUESTS and status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return None
     text = headers.get("Retry-After", "")
@@ -315,9 +315,10 @@ class Pager(Generic[T]):
     ) -> ListResult[T]:
         """Return the items of all pages: from the watch cache, or with an empty `revision` from etcd.
 
-        A list of any other revision than 0 is at least that new. It comes in one piece, as the watch cache
-        has no pages for it, or from etcd if the watch cache is not that far (504). Pages come again in one
-        piece if their resourceVersion expires (410), as in tools/pager FullListIfExpired.
+        With a `revision` other than 0, the list is at least that new. It comes in one piece, because the
+        watch cache has no pages for it, or from etcd if the watch cache is older (504). If the
+        resourceVersion of pages expires (410), the list is requested again in one piece, as in tools/pager
+        FullListIfExpired.
         """
         parameters = {name: value for name, value in query.items() if value}
         selectors = "".join(f", {name} {value}" for name, value in parameters.items())
@@ -380,7 +381,7 @@ class Pager(Generic[T]):
 
 
 def newest_revision(client: RestClient, path: str) -> str:
-    """Return the current resourceVersion of a list, by etcd."""
+    """Return the current resourceVersion of a list, from etcd."""
     return decode_body(_page, client.whole(path, {"limit": "1"}), path).metadata.resource_version
 
 
@@ -393,7 +394,7 @@ def check_names(items: list[T], what: str) -> list[T]:
 
 
 def _parts(client: RestClient, path: str, query: Mapping[str, str]) -> Iterator[bytes | None]:
-    """Yield the parts of every page, and None after it; the next page is requested as soon as one is read."""
+    """Yield the parts of every page, and None after each page."""
     token = ""
     while True:
         head, tail = b"", b""
@@ -414,8 +415,9 @@ def _parts(client: RestClient, path: str, query: Mapping[str, str]) -> Iterator[
 class PageItems(Generic[T]):
     """Cuts one page into items while it arrives.
 
-    A page is cut where `},{"metadata":` stands between two items and the bytes before it decode. Inside an
-    item they do not, and the next place is tried. A page of another form is decoded at its end, in one piece.
+    A page is cut at `},{"metadata":` between two items. The same bytes may stand inside an item; then the
+    bytes before them do not decode, and a later place is tried. A page of another form is decoded at its end,
+    in one piece.
     """
 
     def __init__(self, decoder: JsonDecoder[list[T]], what: str) -> None:
@@ -450,7 +452,7 @@ class PageItems(Generic[T]):
             return [], page.metadata
         end = rest.rfind(b"]")
         while end >= 0:
-            # The metadata may hold lists too: only after the items' bracket does the rest make an object.
+            # The metadata may have brackets too: only what follows the items' bracket completes an object.
             with suppress(*UNDECODABLE):
                 meta = _page.decode(self._head + b'"items":[]' + rest[end + 1 :]).metadata
                 del rest[end + 1 :]
@@ -488,7 +490,7 @@ _END_BYTES: Final = 4096
 
 
 def _meta(head: bytes, tail: bytes) -> ListMeta:
-    """Return a page's metadata, from its first bytes, or from its last ones if it is written last."""
+    """Return a page's metadata, from its first bytes, or from its last bytes if it comes after the items."""
     before, items, _ = head.partition(b'"items"')
     after = _AFTER_ITEMS.search(tail)
     texts = [before.rstrip().removesuffix(b",") + b"}"] if items and b'"metadata"' in before else []

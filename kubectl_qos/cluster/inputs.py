@@ -51,7 +51,7 @@ def read_path(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each file of a path or URL, without those `left_out` of a folder.
 
-    Packed files of a folder are always left out: they are dumps, often several of the same pods.
+    Packed files of a folder are always left out, because they are dumps, often several of the same pods.
     Raises InputError.
     """
     if is_url(path):
@@ -85,7 +85,7 @@ def read_path(
 def read_kustomization(folder: str) -> bytes:
     """Build a folder or URL by `kubectl kustomize`, or else by `kustomize build`.
 
-    Raises InputError in its words. Git, which fetches for it, asks for no password.
+    Raises InputError with the program's message. Git, which fetches URLs, must not ask for a password.
     """
     import os
     import shutil
@@ -134,9 +134,9 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _read_url(url: str) -> bytes:
-    """Return the body behind an https URL, read as the user in it if it has one. Raises InputError.
+    """Return the body of an https URL, with the URL's user and password if it has them. Raises InputError.
 
-    Redirects may not leave https, and the user is not sent there.
+    Redirects may not leave https, and get no user.
     """
     import base64
     from http.client import HTTPException
@@ -160,7 +160,7 @@ def _read_url(url: str) -> bytes:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        # The library's message repeats a part of the password.
+        # The library's message may have a part of the password.
         hint = "write / as %2F and @ as %40 in a password"
         raise InputError(f'unable to read URL "{url}": it is no valid URL', hint=hint) from None
     end = time.monotonic() + URL_SECONDS

@@ -1,8 +1,8 @@
 """The requests for predictions, usage, versions, completion, events and permissions, as decoded values.
 
-The metrics API has the working sets of all pods in one answer. The kernel counts swap too, which only the
-kubelets' summaries have, through the node proxy: a right to far more than reading (docs/rights.md). They also
-have the number of processes of a pod, and pressure stall information.
+The metrics API returns the working sets of all pods in one answer. Only the kubelets' summaries have swap,
+which the kernel counts, the number of processes of a pod, and pressure stall information. They need the node
+proxy, which allows far more than reading (docs/rights.md).
 
 Permissions are SelfSubjectAccessReviews: k8s.io/api/authorization/v1/types.go.
 """
@@ -62,7 +62,7 @@ from kubectl_qos.transport import logging as log
 from kubectl_qos.transport.client import REVIEWS, Connection
 
 MAX_CONFIGZ_NODES: Final = 8
-"""The configurations of more nodes than this are not read: each takes a request."""
+"""With more nodes, no configurations are read, because each takes a request."""
 REVIEWS_AT_ONCE: Final = 8
 """Fewer than the connections of the pool."""
 
@@ -121,7 +121,7 @@ _table = msgspec.json.Decoder(ServerTable)
 
 
 class KubeApi:
-    """An API server and its watch cache; the pods of lists have these `ids`."""
+    """An API server and its watch cache; `ids` says which ids of listed pods are kept."""
 
     def __init__(self, connection: Connection, *, ids: Ids = "all", retries: bool = True) -> None:
         self.client = RestClient(connection, retries=retries)
@@ -190,12 +190,12 @@ class KubeApi:
         return decode_body(_summary, self.client.whole(path, {}), f"the summary of {node}'s kubelet")
 
     def node_metrics(self) -> Iterator[NodeMetrics]:
-        """List the metrics API's samples of whole nodes, of the version that has those of pods."""
+        """List the metrics API's samples of whole nodes, in the version that `pod_metrics` found."""
         path = f"{_METRICS}/{self._metrics_versions[0]}/nodes"
         return (sample for items, *_ in _node_metrics.stream(self.client, path, {}) for sample in items)
 
     def pod_metrics(self, namespace: str | None = None) -> Iterator[PodMetrics]:
-        """List the samples of the metrics API, of the newest version that the server has; it has no pages."""
+        """List the samples of the metrics API, in the newest version of the server; there are no pages."""
         while True:
             version, *older = self._metrics_versions
             path = list_path("pods", namespace, f"{_METRICS}/{version}")
@@ -235,7 +235,7 @@ class KubeletConfigs:
         return dict(self._by_node)
 
     def read(self, nodes: Mapping[str, NodeObject]) -> None:
-        """Read those of these nodes that were not tried before, unless there are too many."""
+        """Read the configurations of these nodes, each node once; none if there are too many nodes."""
         if len(nodes) > MAX_CONFIGZ_NODES:
             log.log(
                 log.DECISIONS, f"configz is not read: {len(nodes)} nodes are more than {MAX_CONFIGZ_NODES}"
@@ -256,7 +256,7 @@ class KubeletConfigs:
 
 
 def list_path(resource: str, namespace: str | None = None, group: str = "/api/v1") -> str:
-    """Return the path of a list; of all namespaces if none is given."""
+    """Return the path of a list in a namespace, or in all."""
     inside = "" if namespace is None else f"/namespaces/{path_segment(namespace)}"
     return f"{group}{inside}/{resource}"
 
@@ -305,7 +305,7 @@ _events = Pager(Event)
 def read_pod_events(client: RestClient, pod: Pod) -> tuple[Event, ...]:
     """Read the events about a pod and its node's memory, the newest last. Raises QosError.
 
-    The node's are left out if they are late. Source: k8s.io/kubectl/pkg/describe/describe.go (searchEvents).
+    Late events of the node are left out. Source: k8s.io/kubectl/pkg/describe/describe.go (searchEvents).
     """
     of_node: list[Event] = []
     pending = Future(lambda: of_node.extend(_node_events(client, pod.node_name)))
@@ -322,7 +322,7 @@ def read_pod_events(client: RestClient, pod: Pod) -> tuple[Event, ...]:
 
 
 def read_events(client: RestClient, namespace: str | None) -> EventList:
-    """Read all events of a namespace, or of all, and those of nodes; the result names what is missing."""
+    """Read the events of a namespace, or of all, and of nodes; the result says what is missing."""
 
     def listed(what: str, where: str | None, fields: dict[str, str]) -> tuple[list[Event], Missing | None]:
         try:
@@ -346,7 +346,7 @@ def _events_remedy(error: QosError, namespace: str | None) -> str:
 
 
 def _node_events(client: RestClient, name: str) -> list[Event]:
-    """Read a node's events, selected by its name: a kubelet gives no uid of the node, a controller does."""
+    """Read a node's events, selected by its name: a kubelet's events lack the node's uid."""
     fields = {"involvedObject.kind": "Node", "involvedObject.name": name}
     events = _list_events(client, NODE_EVENTS_NAMESPACE, fields) if name else ()
     return [event for event in events if is_of_node_memory(event, name)]
@@ -382,7 +382,7 @@ _review = msgspec.json.Decoder(_Review)
 def review_access(
     connection: Connection, permissions: Iterable[Permission], namespace: str | None
 ) -> dict[Permission, AccessReview]:
-    """Ask the server about each permission; namespaced ones in this namespace, or in all for None.
+    """Ask the server about each permission, in this namespace (None: all) if it is namespaced.
 
     A server that refuses one review refuses all, so the first is sent alone. Raises QosError.
     """
@@ -446,9 +446,9 @@ UsageReader = Callable[[], Usage]
 
 
 class UsageSource(NamedTuple):
-    """Where usage is read: from a cluster's APIs, or elsewhere by a `reader`.
+    """Where usage is read: from a cluster's APIs, or from elsewhere by a `reader`.
 
-    With `shortages` also when memory was last short on nodes, by events: only distances need it.
+    `shortages`: also read from events when memory was last short on nodes, which only distances need.
     """
 
     api: KubeApi
@@ -459,9 +459,9 @@ class UsageSource(NamedTuple):
     def read(
         self, namespace: str | None, nodes: Collection[str], of: Container[PodKey] | None = None
     ) -> Usage:
-        """Read the usage of all pods, as ranks need; of `namespace` if the others' is forbidden.
+        """Read the usage of all pods, which ranks need, or of `namespace` if other namespaces are forbidden.
 
-        With `of`, only the usage of these pods is kept if a source has that of all nodes.
+        With `of`, only these pods are kept from sources that return pods of all nodes.
         """
         api, by_metrics = self.api, self.choice is UsageChoice.METRICS
         if self.choice is UsageChoice.NONE:
@@ -512,7 +512,7 @@ def _from_metrics(api: KubeApi, namespace: str | None, of: Container[PodKey] | N
 
 
 def _with_nodes(api: KubeApi, usage: Usage) -> Usage:
-    """Add the usage of whole nodes; without it distances say that they are upper bounds."""
+    """Add the usage of whole nodes, if it can be read; without it distances are upper bounds."""
     try:
         return usage._replace(by_node=usage_by_node(api.node_metrics()))
     except QosError as error:

@@ -1,6 +1,6 @@
 """Edit kustomizations as files: list their layers, find where a value is set, add a patch.
 
-Nothing is built here: kustomize decides what an edit does. Source:
+Nothing is built here: what an edit does shows when kustomize builds it. Source:
 sigs.k8s.io/kustomize/api/types (Kustomization, Patch), and for the options of Argo CD and Flux
 argo-cd, util/kustomize/kustomize.go (Build), and fluxcd/pkg, kustomize/kustomize_generator.go.
 """
@@ -27,12 +27,12 @@ _RESOURCES: Final = ("resources", "bases", "components")
 _ABSENT: Final = object()
 
 Keys = tuple[str | int, ...]
-"""Where a value is in a document: the keys and indexes that lead to it."""
+"""The path of a value in a document: keys and indexes."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """The files below a folder as first read, with the content that would be written to them."""
+    """The files below a folder: their content when first read, and the content to write."""
 
     root: Path
     follows_links: bool = True
@@ -53,7 +53,7 @@ class Files:
         return path in self.changed or path.exists()
 
     def objects(self, path: Path) -> list[Json]:
-        """Return the objects of a file that can be read, Lists as their items."""
+        """Return the objects of a file that can be read; Lists are replaced by their items."""
         return list(_parse(self.read(path), self.name(path)))
 
     def with_content(self, path: Path, content: bytes) -> Files:
@@ -63,7 +63,7 @@ class Files:
         return replace(self, changed={**self.changed, path: content})
 
     def name(self, path: Path) -> str:
-        """Return the name of a file or folder for a person."""
+        """Return the name of a file or folder for messages."""
         return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else str(path)
 
 
@@ -74,10 +74,10 @@ def _parse(content: bytes, name: str) -> tuple[Json, ...]:
 
 
 class Layer(NamedTuple):
-    """A kustomization: its file and value, and the manifests and patches that it lists.
+    """A kustomization: its file and value, and the manifests and patches that it lists, last applied first.
 
-    Those applied last come first. Patches have their entry in the list, which may select objects. `fetches`
-    is True if it lists what is not a file of the tree.
+    `patches` have the entries of their files in the list, which may select objects. `fetches`: it lists
+    something that is no file of the tree.
     """
 
     folder: Path
@@ -89,7 +89,7 @@ class Layer(NamedTuple):
 
 
 def layers(folder: Path, files: Files, above: tuple[Path, ...] = ()) -> list[Layer]:
-    """Return the kustomization of a folder and all that it reads, the last applied first, if there is one."""
+    """Return the kustomization of a folder and those that it reads, last applied first; [] without one."""
     file = next(((folder / name).resolve() for name in KUSTOMIZATIONS if (folder / name).is_file()), None)
     if file is None or folder in above or not file.is_relative_to(files.root):
         return []
@@ -117,7 +117,7 @@ def layers(folder: Path, files: Files, above: tuple[Path, ...] = ()) -> list[Lay
 
 
 def _listed(value: Json) -> Iterator[tuple[str, Any, str]]:
-    """Yield the key of each list of a kustomization, with each item and its path."""
+    """Yield key, item and path for each path in the lists of a kustomization, last applied first."""
     for key, items in reversed([*value.items()]):
         for item in reversed(items if isinstance(items, list) else []):
             path = item if isinstance(item, str) else nested(item).get("path")
@@ -126,23 +126,23 @@ def _listed(value: Json) -> Iterator[tuple[str, Any, str]]:
 
 
 class Target(NamedTuple):
-    """An object as it is built: decoded (for workloads the pod of the template), and as plain JSON."""
+    """A built object: as a pod (for workloads that of the template), and as plain JSON."""
 
     pod: Pod
     raw: Json
 
     @property
     def name(self) -> str:
-        """Return kind and name, with what kustomize adds to it."""
+        """Return kind and name, with kustomize's prefix and suffix."""
         return f"{self.pod.kind.lower()}/{object_name(self.pod)}"
 
     def may_come_from(self, raw: Json) -> bool:
-        """Return whether a manifest may become it: names get prefixes and suffixes."""
+        """Return whether a manifest may become this object: kustomize adds prefixes and suffixes to names."""
         name = metadata_text(raw, "name")
         return raw.get("kind") == self.pod.kind and bool(name) and name in object_name(self.pod)
 
     def may_be_selected_by(self, item: Any) -> bool:
-        """Return whether an entry of a list of patches may select it, by the name pattern in its target."""
+        """Return whether the target of an entry in a list of patches may select this object by its name."""
         try:
             return bool(re.search(str(nested(item, "target").get("name") or ""), object_name(self.pod)))
         except re.error:
@@ -150,7 +150,7 @@ class Target(NamedTuple):
 
 
 class TreeEdit(NamedTuple):
-    """One way to make an edit: where, and the files with it, or why it cannot be made there."""
+    """One way to make an edit: the place, and the edited files or why it cannot be made there."""
 
     where: str
     files: Files | InputError
@@ -161,8 +161,8 @@ def changes_in(
 ) -> list[TreeEdit]:
     """Return the edit at each document and patch of a file that sets the value, the last first.
 
-    With `add`, at each that has the container. `item` is the file's entry in a list of patches: if that has a
-    target, the object in the file may have any name.
+    With `add`, at each document and patch that has the container. `item` is the file's entry in a list of
+    patches: if it has a target, the object in the file may have any name.
     """
     changes = list(_edited(files.read(path), files.name(path), item, target, edit, add=add))
     return [
@@ -219,12 +219,12 @@ def _values(raw: Any, target: Target, edit: Edit, *, add: bool) -> Iterator[Any]
     keys = _value_keys(raw, target.pod, edit)
     if keys is not None and (has_value_at(raw, keys) or (add and value_at(raw, spec_path(target.pod)))):
         yield edit_object(raw, target.pod, [edit])
-        if edit.quantity is None:  # Without the patch, what a manifest sets is still there.
+        if edit.quantity is None:  # A patch that removes a value has to set it to null.
             yield with_value_at(raw, keys, None)
 
 
 def _operations(patch: list[Any], keys: Keys, edit: Edit) -> Iterator[Any]:
-    """Yield the operations with another value in one whose path is that of the value, or of a parent."""
+    """Yield the operations with one changed: its path is that of the value, or of a parent."""
     for number, operation in reversed(list(enumerate(patch))):
         pointer = str(nested(operation).get("path") or "").split("/")[1:]
         steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer]
@@ -241,7 +241,7 @@ def _operations(patch: list[Any], keys: Keys, edit: Edit) -> Iterator[Any]:
 
 
 def _value_keys(raw: Any, pod: Pod, edit: Edit) -> Keys | None:
-    """Return the path of a value in an object or a patch of it, None if that has no such container."""
+    """Return the path of a value in an object or in a patch; None if it lacks the container."""
     keys: Keys = spec_path(pod)
     inner: Keys = ("resources", edit.side.value, edit.resource)
     if edit.owner == POD_LEVEL:
@@ -258,8 +258,8 @@ def changes_with_patch(
 ) -> Iterator[TreeEdit]:
     """Yield the edit in a new patch file in the first layer, with each name that the object may have there.
 
-    Kustomize finds the object by its present name, and by those in manifests and earlier layers. A merge puts
-    the containers of a patch first, so it names those before the one that it changes.
+    Kustomize finds the object by its present name, and by its names in manifests and earlier layers. A merge
+    puts the containers of a patch first, so the patch also names the containers before the changed one.
     """
     own, pod = chain[0], target.pod
     path = own.folder / f"qos-{target.name.replace('/', '-')}.yaml"
@@ -286,7 +286,7 @@ def changes_with_patch(
 
 
 def _with_value(path: Path, files: Files, value: Any) -> Files | InputError:
-    """Return the files with another value of the only document in one, which may be new."""
+    """Return the files with another value of a file's only document; the file may be new."""
     import yaml
 
     content: bytes | InputError = yaml.safe_dump(value, sort_keys=False).encode()
@@ -315,7 +315,7 @@ def has_value_at(value: Any, keys: Keys) -> bool:
 
 
 def with_value_at(value: Any, keys: Keys, new: Any) -> Any:
-    """Return a copy with another value at a path; missing mappings are made."""
+    """Return a copy with another value at a path; missing mappings are created."""
     if not keys:
         return new
     step, rest = keys[0], keys[1:]
@@ -326,7 +326,7 @@ def with_value_at(value: Any, keys: Keys, new: Any) -> Any:
 
 
 def options_in(raw: Json) -> Iterator[tuple[str, Json]]:
-    """Yield each folder that an Argo CD Application or a Flux Kustomization names, and what it adds there."""
+    """Yield each folder that an Argo CD Application or a Flux Kustomization names, and its options."""
     version, spec = str(raw.get("apiVersion") or ""), nested(raw, "spec")
     if raw.get("kind") == "Kustomization" and version.startswith("kustomize.toolkit.fluxcd.io/"):
         yield str(spec.get("path") or "."), {**spec, "namespace": spec.get("targetNamespace")}
@@ -337,7 +337,7 @@ def options_in(raw: Json) -> Iterator[tuple[str, Json]]:
 
 
 def with_options(value: Json, options: Json) -> Json:
-    """Return a kustomization with those options, as Argo CD and Flux put them into its file."""
+    """Return a kustomization with the options that Argo CD and Flux add to its file."""
     other = {key: options[key] for key in ("namePrefix", "nameSuffix", "namespace") if options.get(key)}
     added = {
         key: [*(value.get(key) or ()), *options[key]] for key in ("components", "patches") if options.get(key)

@@ -26,17 +26,17 @@ from kubectl_qos.k8s.managers import Manager, ManagerKind
 from kubectl_qos.k8s.objects import Json, Pod, nested
 
 Into = Literal["base", "overlay"]
-"""Where edits go: where the value is set, though others share it, or only into what the folder itself has."""
+"""Where edits go: `base`: where the value is set, though others share it; `overlay`: only into the folder."""
 _LEFT_OUT: Final = (".git", "node_modules", "__pycache__")
 _NO_EFFECT: Final = "its manifests and patches do not set the value"
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedSource:
-    """A unit of deployment: a folder with a kustomization, a chart, or a plain manifest.
+    """A unit of deployment: a folder with a kustomization, a Helm `chart`, or a plain manifest.
 
-    `by` is the Argo CD or Flux object that names the folder, in `file`, with this `number` among those of the
-    file. Objects without a namespace get `namespace`. It may be a Helm `chart`.
+    `by` is the Argo CD or Flux object that names the folder: number `number` of those in `file`. Objects
+    without a namespace get `namespace`.
     """
 
     path: Path
@@ -47,7 +47,7 @@ class DeployedSource:
     chart: Chart | None = None
 
     def reads(self, files: Files) -> set[Path]:
-        """Return the files that it is built from, without those of generators and without templates."""
+        """Return the files from which it is built, without files of generators and templates."""
         if self.chart is not None:
             return {place.path for place in self.chart.places}
         chain = kustomize.layers(self.path, files)
@@ -56,10 +56,7 @@ class DeployedSource:
 
 
 class WorkingTree:
-    """The manifests of a folder, which may itself build the object, and of its Git repository.
-
-    Raises InputError if it is not a folder.
-    """
+    """The manifests of a folder and of its Git repository. Raises InputError if it is not a folder."""
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder).resolve()
@@ -95,8 +92,8 @@ class WorkingTree:
         """Make edits in the source of an object; a workload is given as the pod of its template.
 
         `managers` are the managers that the object names. Without `into`, an edit goes where the value is
-        set, unless that changes other folders. Of `raised` edits those are left out where the source has
-        more. Raises QosError, and then nothing is written.
+        set, unless that changes other folders. Edits in `raised` are left out if the source has more already.
+        Raises QosError, and then nothing is written.
         """
         source, target, before = self._find(pod, managers)
         needed = effective_edits(target.pod, edits)
@@ -130,7 +127,7 @@ class WorkingTree:
         )
 
     def _find_root(self) -> Path:
-        """Return the Git repository, or else the folder above all that the folder's kustomization reads."""
+        """Return the Git repository, or else the common parent of all files that the kustomization reads."""
         for above in (self._folder, *self._folder.parents):
             if (above / ".git").exists():
                 return above
@@ -170,7 +167,7 @@ class WorkingTree:
                     yield DeployedSource(place, by, path, number, default)
 
     def _find(self, pod: Pod, managers: Collection[Manager]) -> tuple[DeployedSource, Target, list[Json]]:
-        """Return the source of an object, the object in it, and all objects it builds. Raises InputError."""
+        """Return an object's source, the built object, and all objects of the source. Raises InputError."""
         what, problems = Target(pod, {}), []
         matches: list[tuple[DeployedSource, Target, list[Json]]] = []
         for source in self._candidates(pod, managers):
@@ -188,7 +185,7 @@ class WorkingTree:
             raise InputError(f"{what.name} is in {len(matches)} places: {places}", hint)
         if problems:
             raise problems[0]
-        # Templates of charts that cannot be built here.
+        # Point to templates of charts that cannot be built here.
         read = [item for chart in self._charts for item in values_read(chart, pod.kind, self._files).items()]
         hint = "; ".join(
             f"{name} is a Helm template: look for {', '.join(values)} in the chart's values"
@@ -200,7 +197,7 @@ class WorkingTree:
         )
 
     def _alone(self, pod: Pod, managers: Collection[Manager]) -> Iterator[DeployedSource]:
-        """If there is helm, yield the charts that nothing in the tree names, as the release of the object."""
+        """If there is helm, yield the charts that no object of the tree names, as the pod's release."""
         releases = (by.name.rpartition("/")[2] for by in managers if by.kind is ManagerKind.HELM)
         release = next(releases, "") or dict(pod.metadata.labels or ()).get("app.kubernetes.io/instance")
         named = {source.path for source in self._named}
@@ -209,7 +206,7 @@ class WorkingTree:
                 yield DeployedSource(path, chart=chart_alone(path, release or path.name, pod.namespace))
 
     def _candidates(self, pod: Pod, managers: Collection[Manager]) -> list[DeployedSource]:
-        """Return the sources that may deploy the object: those its manager names, or else all roots."""
+        """Return the sources that may deploy the object: those that its managers name, or else all."""
         names = {(by.kind, name) for by in managers for name in (by.name, by.name.rpartition("_")[2])}
         sources = [item for item in self._named if item.by and (item.by.kind, item.by.name) in names]
         if not sources:
@@ -231,7 +228,7 @@ class WorkingTree:
         return [*built, *map(DeployedSource, sorted(plain))]
 
     def _may_have(self, source: DeployedSource, target: Target) -> bool:
-        """Return whether its manifests may have such an object; what it fetches may."""
+        """Return whether the source may have such an object, in its manifests or in what it fetches."""
         if source.chart is not None:
             return bool(values_read(source.path, target.pod.kind, self._files))
         files, kind, chain = self._files, target.pod.kind.encode(), kustomize.layers(source.path, self._files)
@@ -287,9 +284,9 @@ class WorkingTree:
         files: Files,
         into: Into | None,
     ) -> tuple[str, Files]:
-        """Return the first change to the last edit after which the build differs by all edits and no more."""
+        """Return the first place for the last edit with which the build differs by exactly all edits."""
         reasons: dict[str, int] = {}
-        """The reasons against changes, by how little they say: the least is shown."""
+        """Reasons against places; the one with the smallest number says most, and is shown."""
         for where, changed in _changes(source, target, edits[-1], files, into):
             if isinstance(changed, InputError):
                 reasons[str(changed)] = 0
@@ -313,7 +310,7 @@ class WorkingTree:
         )
 
     def _others(self, source: DeployedSource, files: Files) -> Iterator[tuple[Path, str]]:
-        """Yield the other folders that would change and what of them, or why that is unknown."""
+        """Yield the other folders that would change, with their changed objects or why these are unknown."""
         for other in {(source.path, source.chart): source for source in (*self._tops, *self._named)}.values():
             folders = {layer.folder for layer in kustomize.layers(other.path, files)}
             if other == source or source.path in folders or not files.changed.keys() & other.reads(files):
@@ -351,7 +348,7 @@ class WorkingTree:
 def _changes(
     source: DeployedSource, target: Target, edit: Edit, files: Files, into: Into | None
 ) -> Iterator[TreeEdit]:
-    """Yield the edit at each place that sets the value, the last applied first, then at other places."""
+    """Yield the edit at each place that sets the value, last applied first, then at other places."""
     if source.chart is not None:
         kind = target.pod.kind
         yield from changes_in_values(source.chart, kind, files, edit, shared=into != "overlay")
@@ -377,7 +374,7 @@ def _all_objects(content: bytes) -> list[Json]:
 
 
 def _matching(objects: Sequence[Json], pod: Pod, default: str) -> Iterator[Target]:
-    """Yield the objects of this kind, name and namespace; one without a namespace may be in any."""
+    """Yield the objects of this kind, name and namespace; objects without a namespace fit every one."""
     for raw in objects:
         namespace = metadata_text(raw, "namespace") or default
         is_named = raw.get("kind") == pod.kind and metadata_text(raw, "name") == object_name(pod)
@@ -386,7 +383,7 @@ def _matching(objects: Sequence[Json], pod: Pod, default: str) -> Iterator[Targe
 
 
 def _decode(raw: Json, pod: Pod) -> Pod:
-    """Return the pod of an object as it is built. Raises InputError."""
+    """Return the pod of a built object. Raises InputError."""
     try:
         if isinstance(pod, CustomWorkload):
             return next(workload for workload in pods_from_custom(pod.kind, raw) if workload.path == pod.path)
@@ -399,7 +396,7 @@ def _decode(raw: Json, pod: Pod) -> Pod:
 
 
 def _disprove(before: Sequence[Json], after: Sequence[Json], target: Target, edits: Sequence[Edit]) -> str:
-    """Return what a change does beside the edits, or why they are missing; empty if it is the edits alone."""
+    """Return "" if a change does exactly the edits, else what is missing or changes too."""
     pairs = [(old, new) for old, new in zip(before, after, strict=False) if old != new]
     changed = next((new for old, new in pairs if old is target.raw), target.raw)
     if effective_edits(_decode(changed, target.pod), edits):

@@ -1,7 +1,7 @@
 """The only module that changes a cluster: a dry run, then the same request once, recorded before and after.
 
-Nothing is sent twice. If it is unknown whether a write was done, the object is read once, and the result is
-reported. edit/edits.py makes the requests.
+Nothing is sent twice. If it is unknown whether a write was done, the object is read once to find out.
+edit/edits.py makes the requests.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
 _MAX_BYTES: Final = 16 << 20
-"""More than any object: etcd takes 1.5 MiB."""
+"""Larger than any object: etcd's limit is 1.5 MiB."""
 _object = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -62,7 +62,7 @@ class Writer:
         return self._connection.server
 
     def dry_run(self, request: PatchRequest) -> DryRunResult:
-        """Return what the server would make of a request, tried on the object as it is now.
+        """Return the server's answer to a dry run of a request on the present object.
 
         Raises ConflictError if the object or its values have changed, ApiError if the server refuses, and
         QosError if it did more than a dry run.
@@ -87,8 +87,8 @@ class Writer:
     def apply(self, dry_run_result: DryRunResult, history: HistoryStore, *, undoes: str = "") -> ApplyResult:
         """Send the request of a dry run, once; the server takes it only if the object is still the same.
 
-        Raises UnknownOutcome if it may have happened. Nothing was changed after an ApiError (refused), a
-        ConflictError (changed since the dry run) or another QosError (not sent).
+        Raises UnknownOutcome if it is unknown whether it was done. Nothing was changed after an ApiError
+        (refused), a ConflictError (changed since the dry run) or another QosError (not sent).
         """
         request = dry_run_result.request
         entry = self._new_entry(request, undoes)
@@ -148,7 +148,7 @@ class Writer:
             raise
 
     def _pending_pods(self, request: PatchRequest, workload: Json) -> list[Pod]:
-        """Return the pods of a workload that do not run yet, as far as they may be listed."""
+        """Return the Pending pods of a workload; [] if they may not be listed."""
         scope = scope_of_pods(decode_pod(request.kind, workload), Scope(request.namespace))
         try:
             return self._api.pods(
@@ -262,7 +262,7 @@ def _decode_answer(request: PatchRequest, body: bytes, what: str) -> Json:
 
 
 def _may_have_been_done(error: QosError) -> bool:
-    """Return whether a write may have been done: a server or proxy that fails or hangs may have done it."""
+    """Return whether a write may have been done although the server or a proxy failed or hung."""
     if isinstance(error, ServerUnreachable):
         return error.may_have_arrived
     return isinstance(error, ApiError) and (

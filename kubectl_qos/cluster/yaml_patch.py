@@ -40,7 +40,7 @@ class Leaf:
 
 @dataclass(slots=True)
 class Branch:
-    """A mapping or sequence, in brackets if `flow`; keys are None in sequences, and if alias or complex."""
+    """A mapping or sequence, in brackets if `flow`; keys are None in sequences, and for aliases."""
 
     start: int
     end: int
@@ -49,7 +49,7 @@ class Branch:
     entries: list[tuple[Leaf | None, Span]] = field(default_factory=list)
 
     def entry(self, key: str) -> tuple[Leaf, Span] | None:
-        """Return the entry of a key as it is written here; the last one counts if it is there twice."""
+        """Return the entry of a key, the last one if there are several."""
         for leaf, value in reversed(self.entries):
             if leaf is not None and leaf.value == key:
                 return leaf, value
@@ -60,7 +60,7 @@ Span: TypeAlias = Leaf | Branch
 
 
 _NOT_YAML: Final = re.compile(r"\\.|[^\n\r -~]")
-"""What YAML may refuse in JSON: escapes such as those of surrogates, tabs, control characters."""
+"""Parts of JSON that YAML may refuse: escapes such as those of surrogates, tabs, control characters."""
 
 
 def _spans(text: str, *, is_json: bool) -> Span | None:
@@ -113,7 +113,7 @@ _PLAIN: Final = re.compile(
     r"\d+(?:\.\d+)?(?:m|k|n|u|[KMGTPE]i|[MGTPE])"
     r"|(?!(?:true|false|null|yes|off)$)[a-z]{3,}[A-Za-z]*(?:[-./][A-Za-z0-9]+)*"
 )
-"""Quantities with a suffix, and names of resources and keys: every YAML parser takes them for text."""
+"""Quantities with a suffix, and names of resources and keys, which every YAML parser reads as text."""
 
 
 def patch_object(
