@@ -35,10 +35,11 @@ DRY_RUN_AGAIN: Final = "review it and repeat the dry run"
 
 @dataclass(frozen=True, slots=True)
 class DryRunResult:
-    """A request that the server has accepted in a dry run; only `Writer.dry_run` makes one.
+    """A request that the server has accepted in a dry run; only `Writer.dry_run` returns one.
 
-    `request` has the version of the object that it was tried on. `raw` is the whole object as the server
-    would store it, `stored` the values at the request's targets; admission and defaulting may change them.
+    `request` has the resourceVersion of the object on which it was tried. `raw` is the whole object as the
+    server would store it, `stored` the values at the request's targets, which admission and defaulting may
+    have changed.
     """
 
     request: PatchRequest
@@ -49,9 +50,9 @@ class DryRunResult:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """A change that was made: its entry in the change history, and the object as the server answered.
+    """A change that was made: its entry in the change history, and the object in the server's answer.
 
-    `trial` is its state before it was sent.
+    `trial` is the state of the containers before the change was sent.
     """
 
     entry: Entry
@@ -69,7 +70,7 @@ class ConflictError(QosError):
 
 
 class UnknownOutcome(QosError):
-    """The change may have been made; the message says what was seen since, `entry` is in the history."""
+    """The change may have been made. The message says what was seen since; `entry` is in the history."""
 
     def __init__(self, message: str, entry: Entry) -> None:
         super().__init__(message, "check the object first; nothing is sent again")
@@ -82,17 +83,17 @@ class Phase(Enum):
     LOADING = auto()
     """The related objects are read."""
     READY = auto()
-    """A strategy can be chosen; a dry run may have been accepted or refused, an earlier request too."""
+    """A strategy can be chosen; the server may have accepted or refused a dry run or an earlier request."""
     DRY_RUN = auto()
     """The server tries the request."""
     CONFIRM = auto()
-    """A person has to say yes."""
+    """The user has to confirm."""
     SENDING = auto()
     """The request was sent; no answer yet."""
     FOLLOWING = auto()
     """The server has the change; the object is checked until it has settled."""
     SETTLED = auto()
-    """Nothing follows: the change has settled, or nobody waits for it any more."""
+    """Nothing follows: the change has settled, or the user has stopped waiting."""
 
 
 class Blocked(Enum):
@@ -107,7 +108,7 @@ class Blocked(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Read the related objects; with `Apply.keeps_mine` the object itself too."""
+    """Read the related objects; with `Apply.keeps_mine` also the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Show what will be changed, and let a person say yes or no."""
+    """Show what will be changed, and let the user say yes or no."""
 
     dry_run: DryRunResult
 
@@ -156,23 +157,23 @@ class Apply:
     """The state of one change.
 
     Attributes:
-        pod: the object to change; of a workload the pod of its template.
-        undoes: the id of the history entry that the change reverts, else empty.
+        pod: the object to change; for a workload the pod of its template.
+        undoes: the id of the history entry that the change reverts, else "".
         conflicts: values that someone else has changed since that entry.
-        read_only: why nothing may be sent, None where it may.
-        usage: what the object uses, and `history` what a store of metrics has of its containers.
-        wanted: the kind of strategy that is chosen at first, if it is among them.
-        plan: how it is watched once it is sent, None where it is not on `trial`.
+        read_only: why nothing may be sent, else None.
+        usage: the memory usage of the object; `history` has the metrics history of its containers.
+        wanted: the kind of strategy to choose at first, if there is one.
+        plan: the plan of a change on `trial`, else None.
         related: None before they are read.
         strategies: the possible ones first; empty before the related objects are read.
         chosen: the index of the chosen strategy.
         confirms_next: whether the confirmation follows an accepted dry run at once.
-        accepted: the dry run that the server has accepted, of the chosen strategy.
+        accepted: the accepted dry run of the chosen strategy.
         keeps_mine: whether the same change is tried again on the object as it is now.
         seen: the stages so far, each once.
-        seconds: how long after the request was sent it was checked last.
-        checks: how often the object was checked; `failed_checks` is how many failed since one succeeded.
-        error: what went wrong last.
+        seconds: the time of the last check after the request was sent.
+        checks: the number of checks; `failed_checks` counts those that failed since the last success.
+        error: the last error.
     """
 
     pod: Pod
@@ -224,7 +225,7 @@ class Apply:
 
     @property
     def is_loaded(self) -> bool:
-        """Return whether the strategies are those of the object as it was read last."""
+        """Return whether the strategies belong to the object as it was read last."""
         return bool(self.strategies) and self.phase is not Phase.LOADING
 
     @property
@@ -241,7 +242,7 @@ class Apply:
 
     @property
     def has_conflict(self) -> bool:
-        """Return whether someone else has changed the same values, so that a person has to decide."""
+        """Return whether someone else has changed the same values, so that the user has to decide."""
         return isinstance(self.error, ConflictError)
 
     @property
@@ -261,7 +262,7 @@ class Apply:
 
     @property
     def reverts(self) -> bool:
-        """Return whether something was seen for which the plan reverts the change."""
+        """Return whether the plan reverts the change because of what was seen."""
         is_seen = self.plan is not None and not set(self.plan.undo_if).isdisjoint(self.trial.seen)
         return is_seen and not self.is_undone
 
@@ -279,7 +280,7 @@ class Apply:
     def loaded(
         self, related: RelatedObjects | QosError, pod: Pod | None = None, preview: Preview | None = None
     ) -> Step:
-        """Take the related objects, or why they could not be read; `pod` is the object if it is another."""
+        """Take the related objects, or the error; `pod` is the object if it was read again."""
         if self.phase is not Phase.LOADING:
             return self, None
         pod, preview = pod or self.pod, preview or self.preview
@@ -303,7 +304,7 @@ class Apply:
         return state.dry_run() if self.keeps_mine else (state, None)
 
     def choose(self, index: int) -> Step:
-        """Choose the next or a previous strategy, and drop the server's answers about the old one."""
+        """Choose a strategy, and drop the server's answers about the old one."""
         if self.phase not in {Phase.READY, Phase.DRY_RUN} or not self.strategies:
             return self, None
         index %= len(self.strategies)
@@ -318,7 +319,7 @@ class Apply:
         return replace(self._without_answers(), phase=Phase.DRY_RUN), DryRun(self.request)
 
     def apply(self) -> Step:
-        """Ask for confirmation, after a dry run unless one was accepted."""
+        """Ask for confirmation, after a dry run if none was accepted yet."""
         if self.phase is Phase.READY and self.accepted is not None and self.blocked is None:
             return replace(self, phase=Phase.CONFIRM), Confirm(self.accepted)
         state, command = self.dry_run()
@@ -335,7 +336,7 @@ class Apply:
         return state.apply() if self.confirms_next else (state, None)
 
     def confirm(self, *, yes: bool) -> Step:
-        """Take a person's answer. Only a yes sends anything."""
+        """Take the user's answer; only yes sends anything."""
         if self.phase is not Phase.CONFIRM or self.accepted is None:
             return self, None
         if not yes:
@@ -353,9 +354,9 @@ class Apply:
         return state, Check(answer, 0.0)
 
     def checked(self, answer: Progress | QosError, seconds: float = 0, changed: Snapshot = _NO_PODS) -> Step:
-        """Take the progress, these seconds after the request was sent, or why it could not be read.
+        """Take the progress, these seconds after the request was sent, or the error.
 
-        A change on trial is checked on after it is done, with the pods that it has `changed`.
+        A change on trial is checked even after it is done, with the pods that it has `changed`.
         """
         if self.phase is not Phase.FOLLOWING or self.result is None:
             return self, None
@@ -366,7 +367,7 @@ class Apply:
         else:
             seen = self.seen if answer == self.progress else (*self.seen, Seen(int(seconds), answer))
             if self.progress is not None and self.progress.waits_for_usage and answer.waits_for_usage:
-                # The kubelet tries every few seconds, and each refusal has another usage.
+                # The kubelet retries every few seconds, and names the present usage each time.
                 seen = (*self.seen[:-1], Seen(self.seen[-1].seconds, answer))
             state = replace(state, error=None, failed_checks=0, seen=seen)
             if self.plan is not None:
@@ -388,7 +389,7 @@ class Apply:
         return replace(self._without_answers(), phase=Phase.LOADING, keeps_mine=True), Load()
 
     def leave(self) -> Step:
-        """Stop waiting; only the answer to a request that was sent is still taken."""
+        """Stop waiting, unless a request was sent and not answered yet."""
         if self.phase is Phase.SENDING:
             return self, None
         return replace(self, phase=Phase.SETTLED), None

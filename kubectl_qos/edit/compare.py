@@ -47,8 +47,8 @@ from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, NodeState, 
 class Comparison:
     """One node before and after: its pods, and the cgroups above them.
 
-    `node_files` are those of kubepods, the classes and the reserved cgroups, which depend on every pod of the
-    node. `refusals` are the kubelet's own words if it would not start with the new configuration.
+    `node_files` are the files of kubepods, the classes and the reserved cgroups, which depend on every pod of
+    the node. `refusals` are the kubelet's messages if it would not start with the new configuration.
     """
 
     before: NodeSetup
@@ -67,7 +67,7 @@ class Comparison:
         return after and not before
 
     def of(self, pod: Pod) -> Effects:
-        """Return the effects on one pod; files may have workloads of one name and several kinds."""
+        """Return the effects on one pod; workloads in files may have the same name and another kind."""
         namesakes = (effects for effects in self.pods if effects.before.pod.metadata == pod.metadata)
         return next(effects for effects in namesakes if effects.before.pod.kind == pod.kind)
 
@@ -77,7 +77,7 @@ def compare(
 ) -> Comparison:
     """Compare the pods of a node as it is with the node as it would be (see k8s/node_overrides.py).
 
-    `pods` are every known pod of the node, as stored or written. Their usage is assumed to stay.
+    `pods` are all known pods of the node, as stored or written. Their usage is assumed to stay the same.
     """
     pods = list(pods)
     runtimes = {setup.node.runtime.partition(":")[0] for setup in (before, after)}
@@ -86,7 +86,7 @@ def compare(
     ranking_before = rank_node([prediction.pod for prediction in old], before.node, before.release, usage)
     ranking_after = rank_node([prediction.pod for prediction in new], after.node, after.release, usage)
     old_refusals = _refusals(before)
-    # Those above the pods, matched by level and class: drivers name directories.
+    # Cgroups above the pods are matched by level and class, because drivers name directories differently.
     old_tree, new_tree = (_above_pods(cgroup_tree(pods, setup, lambda _: False)) for setup in (before, after))
     node_files: list[FileChange] = []
     for key in {**old_tree, **new_tree}:
@@ -106,7 +106,7 @@ def _refusals(setup: NodeSetup) -> list[str]:
 
 
 def _without_ids(pod: Pod) -> Pod:
-    """Drop the containers' ids: another runtime recreates them with ids that are unknown yet."""
+    """Drop the containers' ids, because another runtime recreates the containers."""
     status = pod.status
     for name in ("container_statuses", "init_container_statuses", "ephemeral_container_statuses"):
         statuses: tuple[ContainerStatus, ...] = getattr(status, name) or ()
@@ -137,9 +137,9 @@ class WhatIf(NamedTuple):
 def with_manifests(pods: Iterable[Pod], changes: Sequence[Pod]) -> WhatIf:
     """Change each pod by the manifest of its own name or by the template of its workload.
 
-    A manifest without a namespace matches in any. A pod keeps its name, node and statuses, and so its usage;
-    its class is computed again. The number of a PriorityClass that only a server knows is kept with the
-    class, and is 0 for another class.
+    A manifest without a namespace matches in any namespace. A pod keeps its name, node and statuses, and so
+    its usage; its class is computed again. The pod keeps its priority if the PriorityClass stays the same;
+    the priority of another class, which only a server knows, counts as 0.
     """
     used: set[int] = set()
     result = []
@@ -189,13 +189,13 @@ class NodeReplicas:
     """The deaths of these pods, the nearest first."""
     own_deaths_after: tuple[NextDeath, ...]
     room: int | None
-    """How many further pods with the edits the node has requests left for, None if unknown."""
+    """How many more pods with the edits fit on the node by requests, None if unknown."""
     room_later: int | None
-    """The same once the old pods are gone."""
+    """The same without the old pods."""
 
     @property
     def first(self) -> Effects:
-        """Return the effects on the pod that dies next, as far as that is known."""
+        """Return the effects on the pod that dies next, or on the first pod if that is unknown."""
         next_key = next((death.key for death in self.own_deaths_before), None)
         return next((pod for pod in self.effects if pod.before.pod.key == next_key), self.effects[0])
 
@@ -234,7 +234,7 @@ def with_admitted_values(workload: Pod, pods: Iterable[Pod]) -> Pod:
 
 
 def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tuple[NodeReplicas, ...]:
-    """Return what edits of a workload do to its pods, by node; the node where one dies next comes first."""
+    """Return the effects of a workload's edits on its pods by node, the node with the next death first."""
     by_node: dict[str, list[Pod]] = {}
     for pod in replicas_of(workload, snapshot.pods):
         by_node.setdefault(pod.node_name, []).append(pod)
@@ -303,7 +303,7 @@ def _room(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> int | None:
 
 
 _OTHERS: Final = (1, 4)
-"""Offsets in the kill order of the pods that a change is offered to outlive."""
+"""Offsets in the kill order of the pods for which a change is offered that outlives them."""
 
 
 def moments(effects: Effects) -> tuple[When, ...]:
@@ -337,7 +337,7 @@ class LadderRow(NamedTuple):
     when: When | None = None
     """When the changed pod gets this rank."""
     is_last: bool = True
-    """Final rank of its pod."""
+    """Whether this is the final rank of its pod."""
     skipped: int = 0
     """Pods omitted above this line."""
     used: int | None = None

@@ -1,4 +1,4 @@
-"""Edits of requests and limits: the edited pod, and the same as flags, as a request, and as a manifest."""
+"""Edits of requests and limits, and their forms: the edited pod, flags, a request, and a manifest."""
 
 import copy
 import re
@@ -108,7 +108,7 @@ def apply_edits(pod: Pod, edits: Iterable[Edit]) -> Pod:
 
 
 def effective_edits(pod: Pod, edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """Return the edits that change something, even if only the spelling; the last one of a target counts."""
+    """Return the edits that change a value or its spelling; the last edit of a target counts."""
     last = {edit.target: edit for edit in edits}.values()
     return tuple(edit for edit in last if str(current_value(pod, *edit.target)) != str(edit.quantity))
 
@@ -152,7 +152,7 @@ def _find_container(pod: Pod, name: str) -> Container:
 
 
 class Amount(NamedTuple):
-    """A value of one resource, for any of the selected containers: None removes it, `+1Gi` adds to it."""
+    """A value of one resource for the selected containers. None removes it; `is_more` adds to it (`+1Gi`)."""
 
     resource: str
     quantity: Quantity | None
@@ -271,7 +271,7 @@ class PatchRequest(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     uid: str
-    """With `resource_version`: the object that was read, so that no other of its name is changed."""
+    """With `resource_version`: identifies the object that was read, so that no other one is changed."""
     resource_version: str
     subresource: str
     """`resize` for a change in place, else empty."""
@@ -330,7 +330,7 @@ class WriteBack(msgspec.Struct, frozen=True):
     """The source is a kustomization."""
     files: tuple[FileEdit, ...] = ()
     kept: tuple[Edit, ...] = ()
-    """Edits that are left out: the source has more."""
+    """Edits that are left out, because the source has more."""
 
 
 def build_request(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit], *, in_place: bool) -> PatchRequest:
@@ -384,9 +384,8 @@ def build_patch(pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
 def kustomize_patch(pod: Pod, edits: Iterable[Edit], namespace: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the entry in the `patches` of a kustomization, and the patch file.
 
-    The target has the namespace that the object declares in its file: a kustomization sets its own only
-    after patches. A merge puts the containers of a patch first, so the patch names all of them. Errors are
-    those of `build_patch`.
+    The target has the namespace in the object's file: a kustomization sets its own only after patches. A
+    merge puts the containers of a patch first, so the patch names all of them. Raises as `build_patch`.
     """
     edits = tuple(edits)
     patch = build_patch(pod, edits)
@@ -410,8 +409,7 @@ def kustomize_patch(pod: Pod, edits: Iterable[Edit], namespace: str) -> tuple[di
 def build_manifest(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
     """Return the edited object without the fields that only a server sets.
 
-    The node of a stored pod is left out too: the scheduler will choose again. Arguments and errors are those
-    of `edit_object`.
+    The node of a stored pod is left out too: the scheduler will choose again. Raises as `edit_object`.
     """
     manifest = edit_object(raw, pod, edits)
     manifest.pop("status", None)
@@ -427,7 +425,7 @@ def build_manifest(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> d
 def edit_object(raw: Mapping[str, Any], pod: Pod, edits: Iterable[Edit]) -> dict[str, Any]:
     """Return the edited object, all else unchanged. Raises InputError if a container is missing.
 
-    `raw` is the object as the file or the server has it, `pod` the same decoded, for workloads its template.
+    `raw` is the object in the file or on the server, `pod` the decoded one (for workloads their template).
     """
     result = copy.deepcopy(dict(raw))
     spec: Any = result

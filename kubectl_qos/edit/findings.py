@@ -1,4 +1,4 @@
-"""Findings: what refuses a change, would revert it, or makes it do something else. present/ has the words."""
+"""Findings: what refuses a change, would revert it, or changes its effect. present/ has the words."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ from kubectl_qos.qos.resize import waiting_containers
 
 
 class Severity(StrEnum):
-    """How serious a finding is: the server refuses, it accepts with side effects, or good to know."""
+    """How serious a finding is: the change is refused, has side effects, or is fine."""
 
     REFUSAL = "refusal"
     WARNING = "warning"
@@ -49,7 +49,7 @@ class Severity(StrEnum):
 
 
 class FindingCode(StrEnum):
-    """What a finding is about; present/findings.py knows the facts of each."""
+    """What a finding is about; present/findings.py has the facts of each."""
 
     INVALID = "invalid"
     IMMUTABLE = "immutable"
@@ -91,7 +91,7 @@ class Finding:
     """The sentence of the server or the kubelet, or empty."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     in_preview: bool = False
-    """The preview shows the same already."""
+    """The preview already shows this."""
 
 
 def _warning(subject: str, code: FindingCode, **facts: Any) -> Finding:
@@ -115,7 +115,7 @@ def find_findings(
     """Return the findings on a change that is applied with a strategy, the most serious first.
 
     `preview` is of a pod, or of a workload under its own kind. `usage` is the pod's memory; None if it is
-    unknown, or the object is a workload. `seen` is what a store of metrics has of both.
+    unknown, or the object is a workload. `seen` is the metrics history by container.
     """
     if not preview.edits:
         return ()
@@ -168,7 +168,7 @@ def _change_pod(
 
 
 def _change_template(preview: Preview, related: RelatedObjects, target: ChangedObject) -> Iterator[Finding]:
-    """Find what refuses or changes the new pods: the server only validates the template itself."""
+    """Yield what refuses or changes the new pods: the server validates only the template."""
     setup = preview.before.setup
     refusals = pod_refusals(target.new, setup.release)
     yield from _invalid(preview, refusals, refusals)
@@ -179,7 +179,7 @@ def _change_template(preview: Preview, related: RelatedObjects, target: ChangedO
 
 
 def _invalid(preview: Preview, refusals: Iterable[Refusal], of_pod: Iterable[Refusal]) -> Iterator[Finding]:
-    """Yield what the server refuses; findings that are not `of_pod` are about changing it in place."""
+    """Yield what the server refuses; refusals that are not in `of_pod` refuse only a change in place."""
     shown = {str(refusal) for refusal in (*preview.refusals, *preview.resize_refusals)}
     invalid = set(map(str, of_pod))
     for text in dict.fromkeys(map(str, refusals)):
@@ -196,7 +196,7 @@ def _range_sentences(checks: ServerChecks) -> Iterator[tuple[str, str]]:
 def _limit_range_values(
     target: ChangedObject, new: Pod, related: RelatedObjects, release: Release, *, in_place: bool
 ) -> Iterator[Finding]:
-    """Yield what LimitRanges add to the edited resources, in place only where there is no value yet."""
+    """Yield what LimitRanges add to the edited resources of new pods, and to all containers in place."""
     removed = {edit.target for edit in target.edits if edit.quantity is None}
     touched = {(edit.owner, edit.resource) for edit in target.edits}
     requested = pod = default_pod(target.new, release)
@@ -267,10 +267,10 @@ def _kubelet_answer(preview: Preview) -> Iterator[Finding]:
 
 
 def _dropped_weights(target: ChangedObject) -> Iterator[Finding]:
-    """Yield containers without a CPU request below the pod's limit: a resize drops their weight to 1.
+    """Yield containers without a CPU request below a pod-level limit: a resize drops their weight to 1.
 
-    A new container has the weight of the limit. A resize hands the runtime their request as a zero, which
-    counts as one (kuberuntime_manager.go, updatePodContainerResources; measured on a real node).
+    A new container has the weight of the limit. A resize passes a request of zero to the runtime, which
+    means the least weight (kuberuntime_manager.go, updatePodContainerResources; measured on a real node).
     """
     if not any(edit.target == (POD_LEVEL, Side.LIMITS, CPU) for edit in target.edits):
         return
@@ -280,7 +280,7 @@ def _dropped_weights(target: ChangedObject) -> Iterator[Finding]:
 
 
 def _creation(preview: Preview) -> Iterator[Finding]:
-    """Warn of CRI-O, which starts conmon and runc inside the pod's cgroup (kubernetes/kubernetes 135680)."""
+    """Warn if CRI-O starts conmon and runc inside the cgroup of a small pod (kubernetes#135680)."""
     node, limit = preview.after.setup.node, preview.after.totals.memory_limit
     is_limited = preview.after.totals.declared.memory and 0 < limit < _TAKEN_BY_CREATION
     if is_limited and node.runtime.startswith("cri-o") and node.oci_runtime.name == "runc":
@@ -288,7 +288,7 @@ def _creation(preview: Preview) -> Iterator[Finding]:
 
 
 _TAKEN_BY_CREATION: Final = 32 << 20
-"""The limit in upstream's tests: runc takes 20 to 22 MB while it creates a container."""
+"""The limit in upstream's tests; runc takes 20 to 22 MB while it creates a container."""
 
 
 def _memory(
@@ -298,7 +298,7 @@ def _memory(
     usage: PodUsage | None,
     seen: Mapping[str, ContainerHistory],
 ) -> Iterator[Finding]:
-    """Compare with current usage, and with earlier usage if that is not worse."""
+    """Compare limits and requests with current usage, and with the history if current usage is no problem."""
     release = preview.before.setup.release
     old, new = default_pod(target.old, release), default_pod(target.new, release)
     is_new_pod = kind is not StrategyKind.IN_PLACE
@@ -384,10 +384,10 @@ def _lasting(pod: Pod, release: Release) -> tuple[Container, ...]:
 
 
 def _measured_request(pod: Pod, target: UtilizationTarget, release: Release) -> Quantity | None:
-    """Return what a utilization is a percentage of; None if a container lacks it, so nothing is counted.
+    """Return the request that is 100 % of a utilization; None if a container lacks it: nothing is measured.
 
-    `calculateRequests` (kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator.go): of the
-    pod itself if it requests that resource, else of its containers and sidecars.
+    It is the pod's own request of the resource, else the sum over its containers and sidecars. Source:
+    pkg/controller/podautoscaler/replica_calculator.go (calculateRequests).
     """
     resource = target.resource
     of_pod = (pod.spec.resources or NO_RESOURCES).requests or EMPTY_RESOURCES

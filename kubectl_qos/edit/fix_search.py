@@ -1,7 +1,7 @@
-"""The search for fixes: for each coming death, edits that delay it, each tried before it is offered.
+"""The search for fixes: for each next death, edits that delay it, each tried before it is offered.
 
-The least value with the effect is found by bisection, in whole Mi: 1 Mi less is not enough. Not here: which
-deaths are coming (qos/simulation/next_death.py).
+The least sufficient value is found by bisection, in whole Mi. Not here: the next deaths
+(qos/simulation/next_death.py).
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_of,
 from kubectl_qos.qos.simulation.node_state import NodeState, SimulatedContainer
 
 MOST_GUARANTEED_EDITS: Final = 2
-"""A pod that is further from Guaranteed is left in its class."""
+"""A pod that needs more edits to become Guaranteed is left in its class."""
 
 
 def fixes_of_node(
     model: NodeModel, keys: Collection[PodKey] | None = None, *, only_nearest: bool = False
 ) -> Fixes:
-    """Return fixes for the next deaths on a node: of all its pods or some, for all deaths or the nearest.
+    """Return fixes for the next deaths of all or some pods on a node, or only for the nearest death.
 
     Raises InputError for a node that runs Windows.
     """
@@ -67,7 +67,7 @@ def fixes_of_node(
 
 
 def next_urgency(model: NodeModel, keys: Collection[PodKey] | None) -> Urgency | None:
-    """Return how urgent the first death is for which `fixes_of_node` searches; None without one.
+    """Return the urgency of the first death that `fixes_of_node` would search for; None without one.
 
     Raises InputError for a node that runs Windows.
     """
@@ -91,8 +91,8 @@ def fixes_of_pods(
 ) -> Fixes:
     """Return fixes for the deaths of some pods by these killers.
 
-    With `workload`, its kind and name, all pods get the same edits: for each kind of death, what the pod
-    needs that is worst off. Raises InputError for a node that runs Windows.
+    With `workload` (kind and name), all pods get the same edits: for each kind of death, those that the pod
+    nearest to its limit needs. Raises InputError for a node that runs Windows.
     """
     searches = [_Search(model, keys, workload) for model in models]
     places = ((search, key) for search in searches for key in keys if key in search.pods)
@@ -109,7 +109,7 @@ def fixes_of_pods(
         is_wide = fix.death.killer.is_node_wide
         return is_wide or fix.evidence.kind not in KILLED, is_wide and not fix.fits
 
-    # First what keeps them from being killed again, last what has no room; a stable sort keeps the rest.
+    # First fixes against kills that repeat, last those without room; a stable sort keeps the order otherwise.
     fixes = sorted(collected.fixes, key=order)
     return replace(collected, fixes=tuple(fixes))
 
@@ -119,7 +119,7 @@ def _loops(
 ) -> Iterator[tuple[_Search, NextDeath]]:
     """Yield the deaths of OOMKilled containers that will reach the same limit again.
 
-    A stopped container reaches it at its next start, a running one of unknown usage when it needs as much as
+    A stopped container does so after its next start, a running one of unknown usage when it uses as much as
     before.
     """
     for model in models:
@@ -153,7 +153,7 @@ def _collect(
         offered = [] if reason else search.fixes(death)
         fixes = [fix for fix in offered if all(other.keeps_limits_safe(fix) for other in searches)]
         for fix in fixes:
-            # Of several nodes, show the one that has the least left after all of its pods get the edits.
+            # Show the node that has the least memory left after all of its pods get the edits.
             on_nodes = filter(None, (node.on_node(fix) for node in searches))
             tightest = min(on_nodes, key=attrgetter("left_bytes"), default=fix)
             if not any(search.subsumes(other, tightest) for other in collected):
@@ -169,7 +169,7 @@ _Outcome = tuple[NextDeath | None, Sequence[NextDeath]]
 
 
 class _Change(NamedTuple):
-    """Edits of a pod, the least ones that keep the claim, and the evidence of the need."""
+    """Edits of a pod, the smallest ones that keep the claim, and the evidence of the need."""
 
     pod: Pod
     edits: Sequence[Edit]
@@ -179,7 +179,7 @@ class _Change(NamedTuple):
 
 
 class _Search:
-    """The search for fixes on one node; with a workload every edit is made to all of its pods, the group."""
+    """The search for fixes on one node; with a workload, all of its pods (the group) get every edit."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class _Search:
         workload: tuple[str, str] | None = None,
         real: NodeModel | None = None,
     ) -> None:
-        # A copy, so that its caches end with the search.
+        # The caches of a copy are freed with the search.
         self.model = replace(model)
         self._real = real or self.model
         self._group = frozenset(group) if workload is not None else frozenset()
@@ -196,7 +196,6 @@ class _Search:
         self.pods = {pod.key: pod for pod in self._real.pods}
         self.node = model.setup.node.name
         self.state = self.model.state()
-        # The edits that are offered are among those that were tried.
         self._tried: dict[tuple[PodKey, tuple[Edit, ...]], NodeState] = {}
         self._later: dict[tuple[object, ...], NextDeath | None] = {}
 
@@ -211,7 +210,7 @@ class _Search:
         return [death for death in deaths if is_sized or not death.killer.is_node_wide]
 
     def on_node(self, fix: Fix) -> Fix | None:
-        """Return the fix with what all pods of its workload on this node request; None without any."""
+        """Return the fix with the requests of all pods of its workload on this node; None without pods."""
         more = [self.model.more_bytes(self.pods[key], fix.edits) for key in self._group & self.pods.keys()]
         if not more or fix.workload is None:
             return None
@@ -238,14 +237,14 @@ class _Search:
         return NoFixReason.STATIC if is_static(pod) or is_mirror(pod) else None
 
     def missing(self, death: NextDeath) -> int:
-        """Return by how much a limit is below the peak with its headroom; negative if it is above."""
+        """Return how many bytes a limit lacks to the peak with headroom; negative if it is above."""
         return (0 if death.killer.is_node_wide else self._wanted_room(death)) - death.distance_bytes
 
     def fixes(self, death: NextDeath) -> list[Fix]:
         """Return the fixes for a death."""
         fixes = [self._recommended(death)]
         if not death.killer.is_node_wide:
-            # The limit of the pod if that is hit and can be raised, else the container's.
+            # If the pod's limit is hit, raise that if possible, else the container's.
             of_pod = self._limit_of(death, POD_LEVEL) if death.killer.scope is CeilingScope.POD else None
             fixes.append(of_pod or self._limit_of(death, death.container))
         else:
@@ -253,14 +252,14 @@ class _Search:
         return [fix for fix in fixes if fix is not None]
 
     def keeps_limits_safe(self, fix: Fix) -> bool:
-        """Return whether a fix for all pods of a workload brings none of those here nearer to its limit."""
+        """Return whether a workload's fix brings none of its pods on this node nearer to a limit."""
         if fix.workload is None:
             return True
         after = self.model.state(self._group, fix.edits)
         return all(self._is_safe(key, own_deaths(after, key)) for key in self._group & self.pods.keys())
 
     def subsumes(self, fix: Fix, other: Fix) -> bool:
-        """Return whether a fix for one death of a pod keeps the claim of `other`, for another death of it."""
+        """Return whether a fix also keeps the claim of `other`, a fix for another death of the pod."""
         if fix.pod is not other.pod or fix.edits == other.edits:
             return fix.pod is other.pod
         if fix.kind is not other.kind or fix.kind in {FixKind.LIMIT, FixKind.NEIGHBOUR}:
@@ -269,7 +268,7 @@ class _Search:
         return is_other_death and other.claim.is_kept(self._death_after(other.death, fix.edits))
 
     def evidence(self, death: NextDeath) -> NeedEvidence:
-        """Return the need of the container, or of the whole pod if the pod is limited or evicted."""
+        """Return the need of the container; of the whole pod if the pod reaches its limit or is evicted."""
         pod = self.pods[death.key]
         if death.container and death.killer.scope is not CeilingScope.POD:
             return self.model.evidence(pod, death.container)
@@ -287,7 +286,7 @@ class _Search:
         return [self.state.containers[index] for pod, own in pods if pod.key == key for index in own]
 
     def _recommended(self, death: NextDeath) -> Fix | None:
-        """Return the values that a VerticalPodAutoscaler would set; they claim nothing."""
+        """Return the values that a VerticalPodAutoscaler would set, without a claim."""
         pod = self.pods[death.key]
         edits, evidence = self.model.recommended(pod)
         if evidence is None:
@@ -366,7 +365,7 @@ class _Search:
                 if size is None:
                     return None
                 sizes[owner] = size
-        # Containers of a pod depend on each other, as do ties: what one needs may be less after another.
+        # Containers of a pod depend on each other: after one was raised, another may need less.
         trimmed: dict[str, int] = {}
         while len(sizes) > 1 and sizes != trimmed:
             trimmed = dict(sizes)
@@ -387,7 +386,7 @@ class _Search:
     def _for_growth(
         self, death: NextDeath, claim: Claim, sizes: Mapping[str, int], most: int
     ) -> Mapping[str, int]:
-        """Return sizes of requests that hold where a container grows: it dies at its size by then."""
+        """Return sizes of requests that also keep the claim for the size that containers have grown to."""
         pod = self.pods[death.key]
 
         def holds(owner: str, units: int) -> bool:
@@ -423,7 +422,8 @@ class _Search:
     def _request_owners(self, death: NextDeath) -> list[tuple[str, str]]:
         """Return the owners of the requests that decide, each with its container, or "" for the whole pod.
 
-        The kubelet adds up a pod's requests, so one is raised: that of the container furthest above its own.
+        For an eviction only the sum of a pod's requests counts, so only one is raised: that of the container
+        that exceeds its request most.
         """
         running = self.model.recreated(self.pods[death.key])
         if is_decided_at_pod_level(running, self.model.setup.release):
@@ -442,14 +442,14 @@ class _Search:
         return [(max((container.name for container in running.containers), key=excess), "")]
 
     def _guaranteed(self, death: NextDeath) -> Fix | None:
-        """Make the pod Guaranteed if that takes few edits and no number that nobody wrote."""
+        """Make the pod Guaranteed if that takes few edits, and only values that are written already."""
         goal = reach_class(self.pods[death.key], QosClass.GUARANTEED, self.model.setup.release)
         if not 0 < len(goal.edits) <= MOST_GUARANTEED_EDITS or goal.to_choose:
             return None
         return self._offer(FixKind.CLASS, death, Claim(before=death.before + 1), goal.edits, goal.edits)
 
     def _limited_neighbour(self, death: NextDeath) -> Fix | None:
-        """Limit the pod without a limit that uses most, so that its growth kills itself and no other pod."""
+        """Limit the largest container without a limit, so that its growth kills itself and no other pod."""
         neighbour = self._unlimited(death)
         if neighbour is None or death.before:
             return None
@@ -485,10 +485,10 @@ class _Search:
         return None
 
     def _unlimited(self, death: NextDeath) -> tuple[int, str, PodKey] | None:
-        """Return the container without a limit that uses most, by index, name and pod.
+        """Return index, name and pod of the largest container without a limit.
 
-        Where growth is known, it is one that grows, as fast as the victim at least: a limit of another one
-        prevents nothing. None if there is none, or it is that of a critical pod.
+        If growth is known, it has to grow at least as fast as the victim: otherwise a limit prevents nothing.
+        None if there is none, or its pod is critical.
         """
         candidates, growth = [], self.model.growth
         for index, container in enumerate(self.state.containers):
@@ -542,7 +542,7 @@ class _Search:
         return None if kind is FixKind.LIMIT and changes_class else fix
 
     def _build(self, kind: FixKind, death: NextDeath, change: _Change, outcome: _Outcome) -> Fix | None:
-        """Return the fix without edits that change nothing; None if none is left or a server would refuse."""
+        """Return the fix with its effective edits; None if there is none, or a server would refuse them."""
         pod, claim, evidence = change.pod, change.claim, change.evidence
         edits, minimal = effective_edits(pod, change.edits), effective_edits(pod, change.minimal)
         seen = self._real.preview(pod, edits)
@@ -570,7 +570,7 @@ def _nearest_own(deaths: Iterable[NextDeath], key: PodKey) -> NextDeath | None:
 
 
 def _is_after(needed: int, state: NodeState, death: NextDeath, container: str) -> bool:
-    """Return whether a killer ends `needed` others before this container, or before any of the pod."""
+    """Return whether a killer ends `needed` others before this container ("": any container of the pod)."""
     others = 0
     for ended in _ended(state, death):
         if others >= needed:
@@ -582,7 +582,7 @@ def _is_after(needed: int, state: NodeState, death: NextDeath, container: str) -
 
 
 def _ended(state: NodeState, death: NextDeath) -> Iterator[Ended]:
-    """Yield whom the killer of a death ends, one after another, without pods that have no stats."""
+    """Yield the victims of a death's killer, one after another, without pods that have no stats."""
     run = Run(state, Scenario())
     without_stats = {pod.key for pod in state.without_stats}
     while (ended := run.end(death.mechanism)) is not None:

@@ -1,8 +1,8 @@
-"""Fixes as values: edits that delay a coming death, their claims, and the evidence of the need.
+"""Fixes as values: edits that delay a next death, their claims, and the evidence of the need.
 
-A claim is proven on a model of the node: the edit is applied to its pods, the node is built again, and the
-same death is looked up. Bytes throughout. Not here: the search (fix_search.py), when an edit takes effect
-(preview.py), and the words (present/fix_sentences.py).
+A claim is proven on a model of the node: the edit is applied to its pods, and the same death is looked up in
+the new state. Bytes throughout. Not here: the search (fix_search.py), when an edit takes effect (preview.py),
+and the words (present/fix_sentences.py).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ from kubectl_qos.qos.simulation.node_state import (
 
 
 class EvidenceKind(StrEnum):
-    """How a container's need is known, from the least certain."""
+    """The evidence of a container's need, the least certain first."""
 
     NONE = "no usage"
     SAMPLE = "usage seen"
@@ -60,23 +60,23 @@ class EvidenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NeedEvidence:
-    """The most memory that a container was seen to need, and how that is known.
+    """The most memory that a container was seen to need, and the kind of evidence.
 
-    A container that was OOMKilled since its last resize needs its limit at least. If no run was known to fit
-    the limit, the need is unknown and the limit is doubled.
+    A container that was OOMKilled since its last resize needs at least its limit. If no run is known to have
+    fit into the limit, the need is unknown and the limit is doubled.
     """
 
     kind: EvidenceKind
     peak_bytes: int = 0
     grows_without_end: bool = False
-    """Known only from a history: no limit is enough then."""
+    """By the metrics history: no limit is enough."""
     lower_bytes: int | None = None
-    """With `upper_bytes`: between these a VerticalPodAutoscaler leaves a pod's request as it is."""
+    """A VerticalPodAutoscaler keeps requests between this and `upper_bytes`."""
     upper_bytes: int | None = None
 
     @property
     def wanted_bytes(self) -> int:
-        """Return what a limit should be: the peak with its headroom."""
+        """Return the recommended limit: the peak with headroom."""
         return self.peak_bytes * (100 + HEADROOM_PERCENT[self.kind]) // 100
 
 
@@ -91,12 +91,12 @@ HEADROOM_PERCENT: Final = {
 }
 """The room of a limit above the peak, in percent of the peak: more for weaker evidence."""
 LEAST_AT_START: Final = 16 << 20
-"""The least assumed need of a container that a runtime could not start: twice that is enough for any."""
+"""The least assumed need of a container that a runtime could not start; twice that is enough for a start."""
 KILLED: Final = frozenset(
     {EvidenceKind.NEVER_STARTED, EvidenceKind.KILLED_EACH_TIME, EvidenceKind.OOM_KILLED}
 )
 NEVER: Final = 1 << 62
-"""More others than there can be: the pod does not die this way at all."""
+"""More others than there can be, so the pod never dies this way."""
 
 
 class FixKind(StrEnum):
@@ -110,7 +110,7 @@ class FixKind(StrEnum):
 
 
 class Claim(NamedTuple):
-    """What a fix promises: this much room up to the limit, or this many others that are killed before."""
+    """What a fix promises: `room_bytes` up to the limit, or `before` others that are killed first."""
 
     room_bytes: int = 0
     before: int = 0
@@ -131,12 +131,12 @@ class Fix:
     pod: Pod
     edits: tuple[Edit, ...]
     minimal: tuple[Edit, ...]
-    """The least edits that keep the claim; `edits` may add to them, up to a friendly size."""
+    """The smallest edits that keep the claim; `edits` may round them up to a friendly size."""
     claim: Claim
     death: NextDeath
     """The death that the fix delays."""
     after: NextDeath | None
-    """The same death after the edit, None if it no longer comes; for a limited neighbour its own."""
+    """The same death after the edit, None if it no longer comes; for NEIGHBOUR the neighbour's death."""
     evidence: NeedEvidence
     preview: Preview = field(repr=False)
     """The preview of `pod` on its node."""
@@ -146,9 +146,9 @@ class Fix:
     """An earlier death on the node, of the pod or its workload, that this edit does not prevent."""
     node_pods: int = 1
     node_bytes: int = 0
-    """How much more the `node_pods` of the workload request together on the tightest node."""
+    """How much more the `node_pods` of the workload request together on the node with the least room."""
     free_bytes: int | None = None
-    """What that node has for further requests, None if unknown."""
+    """The bytes that this node has for further requests, None if unknown."""
 
     @property
     def effects(self) -> Effects:
@@ -175,7 +175,7 @@ class Fix:
 
     @property
     def left_bytes(self) -> float:
-        """Return the bytes that the tightest node has free afterwards, infinite if unknown."""
+        """Return the bytes that the node with the least room has left, infinite if unknown."""
         return inf if self.free_bytes is None else self.free_bytes - self.node_bytes
 
     @property
@@ -205,7 +205,7 @@ class NoFixReason(StrEnum):
 
 
 class Unfixed(NamedTuple):
-    """A death without a fix; `evidence` is the need of a container whose limit has room."""
+    """A death without a fix; `evidence` is set if the limit has enough headroom."""
 
     node: str
     death: NextDeath
@@ -215,10 +215,7 @@ class Unfixed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fixes:
-    """The fixes, the nearest death first; and the deaths without one.
-
-    `states` are those of the nodes, by name.
-    """
+    """The fixes, the nearest death first, and the deaths without one; `states` are the nodes by name."""
 
     fixes: tuple[Fix, ...] = ()
     unfixed: tuple[Unfixed, ...] = ()
@@ -227,22 +224,22 @@ class Fixes:
 
 @dataclass(frozen=True)
 class NodeModel:
-    """A node to try edits on: its pods as stored with their usage, and what the node itself uses."""
+    """A node on which edits are tried: its stored pods with their usage, and the node's own usage."""
 
     setup: NodeSetup
     pods: Sequence[Pod]
     usage: Mapping[PodKey, PodUsage]
     history: Mapping[ContainerKey, NeedEvidence] = field(default_factory=dict)
-    """The needs of containers that a store of metrics knows."""
+    """The needs of containers by the metrics history."""
     recommending: Mapping[PodKey, VerticalAutoscaler] = field(default_factory=dict)
     """The VerticalPodAutoscalers that recommend other values for pods."""
     offers: Mapping[ContainerKey, int] = field(default_factory=dict)
-    """Limits in bytes that were offered before: as long as one suffices, it is offered again."""
+    """Limits in bytes that were offered before; they are offered again while they suffice."""
     growth: Growth = NO_GROWTH
     own_bytes: int | None = None
     own_processes: tuple[NodeProcess, ...] = ()
     profiles: Profiles | None = field(default=None, repr=False, compare=False)
-    """Those of nodes of the same memory and release."""
+    """Shared by nodes with the same memory and release."""
 
     @cached_property
     def _running(self) -> list[Pod]:
@@ -303,7 +300,7 @@ class NodeModel:
         return preview(pod, edits, self.setup, usage=self.usage, ranked=self._ranked)
 
     def evidence(self, pod: Pod, container: str) -> NeedEvidence:
-        """Return a container's need: from its history, unless it was killed above that, or from its usage."""
+        """Return a container's need: by its history, unless it was killed at a higher limit, or its usage."""
         history = self.history.get((pod.key, container))
         was_killed = was_killed_since_resize(pod, container)
         limit = limit_in_force(pod, container, self.setup.release) if was_killed else 0
@@ -321,7 +318,7 @@ class NodeModel:
         return NeedEvidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)
 
     def pod_evidence(self, pod: Pod, limit_bytes: int | None) -> NeedEvidence:
-        """Return the need of a whole pod: all of its containers were killed at its limit at the latest."""
+        """Return the need of a whole pod; if containers were killed, it is at most the pod's limit."""
         evidences = [self.evidence(pod, container.name) for container in all_containers(pod)]
         most = max(evidences, key=lambda evidence: evidence.peak_bytes)
         grows = any(evidence.grows_without_end for evidence in evidences)
@@ -377,7 +374,7 @@ def order_of_fixes(fix: Fix) -> tuple[Urgency, bool, bool, bool, int, int]:
 
 
 def strategy_for(pod: Pod, seen: Preview) -> StrategyKind:
-    """Return in-place if the kubelet can do that, else through the template, which a Job keeps."""
+    """Return in-place if the kubelet can do that, else through the template, unless it is a Job's."""
     can_resize = seen.outcome.answer is not ResizeStatus.INFEASIBLE and not pod.is_terminal
     if seen.strategy_kind is StrategyKind.IN_PLACE and can_resize:
         return StrategyKind.IN_PLACE
@@ -386,14 +383,14 @@ def strategy_for(pod: Pod, seen: Preview) -> StrategyKind:
 
 
 def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> NodeModel:
-    """Return the node as if these containers ran, and used their limits, at which they were killed."""
+    """Return the node as if these containers ran and used all of the limits that killed them."""
     pods, usage = list(model.pods), dict(model.usage)
     for index, pod in enumerate(model.pods):
         names, of_pod = loops.get(pod.key, ()), model.usage.get(pod.key)
         if names:
             run = {
                 part: tuple(
-                    # Without a state it is neither waiting nor ended.
+                    # A container without a state counts as running.
                     structs.replace(status, state=None) if status.name in names else status
                     for status in getattr(pod.status, part) or ()
                 )
@@ -401,7 +398,7 @@ def as_started(model: NodeModel, loops: Mapping[PodKey, Collection[str]]) -> Nod
             }
             pods[index] = structs.replace(pod, status=structs.replace(pod.status, phase="Running", **run))
             measured = {name: of_pod.of(name) for name in of_pod.names} if of_pod else {}
-            # What the others used is part of what ran out: a pod's limit.
+            # The usage of other containers counts for the pod's limit too.
             own = (container.name for container in all_containers(pod))
             used = {name: measured.get(name) or ContainerUsage(0) for name in own}
             release = model.setup.release
@@ -440,7 +437,7 @@ def _kind(death: NextDeath) -> tuple[str, int | None]:
 
 
 def friendly(size_bytes: int) -> int:
-    """Return the next size in whole Mi that is easy to read: at most an eighth more."""
+    """Round up to a size in whole Mi that is easy to read, by at most an eighth."""
     units = -(-size_bytes // UNIT_BYTES)
     step = 1 << max(units.bit_length() - 4, 0)
     return -(-units // step) * step * UNIT_BYTES

@@ -1,7 +1,7 @@
 """Goals and the fewest edits that reach them: another QoS class, or a later place in the kill order.
 
-A later place needs larger memory requests: the kernel goes by usage and oom_score_adj, which the kubelet
-computes for Burstable containers from their memory requests.
+A later place needs larger memory requests: the kernel decides by usage and oom_score_adj, and the kubelet
+computes the oom_score_adj of Burstable containers from their memory requests.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from kubectl_qos.qos.qos_class import (
 from kubectl_qos.qos.ranking import Basis, RankedPod, rank_node
 
 UNIT_BYTES: Final = 1 << 20
-"""Requests are raised to whole Mi: people write no finer values, and few nodes have a finer score."""
+"""Requests are raised to whole Mi: users write no finer values, which rarely change a score."""
 _RESOURCES: Final = (CPU, MEMORY)
 
 Usage = Mapping[PodKey, PodUsage]
@@ -63,10 +63,10 @@ class ObstacleReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What prevents a goal, in a container or (empty) in the whole pod.
+    """What prevents a goal, in a container or ("") in the whole pod.
 
-    `needed` is the highest oom_score_adj with which the container would be killed late enough, `least` the
-    lowest that it can have, and `ranked` how many pods of the node have a rank.
+    `needed` is the highest oom_score_adj that suffices for the container, `least` the lowest that it can
+    have, `ranked` the number of pods of the node with a rank.
     """
 
     reason: ObstacleReason
@@ -78,9 +78,9 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The edits towards a goal; for the steps in `to_choose` a person has to choose a number.
+    """The edits towards a goal; for the steps in `to_choose` the user has to choose a number.
 
-    Without `to_choose` and `obstacle` the edits reach the goal, and none of them can be left out.
+    Without `to_choose` and `obstacle` the edits reach the goal, and all of them are needed.
     """
 
     edits: tuple[Edit, ...]
@@ -89,10 +89,7 @@ class Goal:
 
 
 class RankGoal(NamedTuple):
-    """A kill rank that is asked for: after a named pod, or at least `rank`.
-
-    The pod is its namespace, "" if not given, and its name.
-    """
+    """A requested kill rank: after the pod `outlive` (its namespace may be ""), or at least `rank`."""
 
     outlive: PodKey | None = None
     rank: int = 0
@@ -111,8 +108,8 @@ def reach_class(pod: Pod, target: QosClass, release: Release) -> Goal:
         steps = steps_to(default_pod(changed, release), target, release)
         more = [edit for step in steps for edit in edits_for_step(step, changed, release)]
         if not more:
-            # A zero counts as absent and may stay, unless defaulting makes more of it; and once
-            # spec.resources are empty (1.37), the containers count alone.
+            # Zeros count as absent and may stay unless defaulting changes them. Once spec.resources are
+            # empty (1.37), only the containers count.
             return Goal(tuple(edits if steps else drop_redundant(edits, suffice)), tuple(steps))
         edits += more
 
@@ -127,7 +124,7 @@ def drop_redundant(edits: list[Edit], suffice: Callable[[Sequence[Edit]], bool])
 
 
 def edits_for_step(step: ClassStep, pod: Pod, release: Release) -> Iterator[Edit]:
-    """Return the edits of a step; none if a person has to choose a number."""
+    """Return the edits of a step; none if the user has to choose a number."""
     owner = POD_LEVEL if step.owner == SPEC_RESOURCES else step.owner
     if step.kind is ClassStepKind.SET_LIMIT:
         yield Edit(owner, Side.LIMITS, step.resource, _limit(step, owner, pod))
@@ -143,7 +140,7 @@ def edits_for_step(step: ClassStep, pod: Pod, release: Release) -> Iterator[Edit
 
 
 def _limit(step: ClassStep, owner: str, pod: Pod) -> Quantity | None:
-    """Return the limit of a step; a server refuses a pod's own limit below that of a container."""
+    """Return the limit of a step; for a pod at least that of each container, or a server refuses it."""
     if owner != POD_LEVEL or step.value is None:
         return step.value
     limits = (container.limits.get(step.resource) for container in pod.containers)
@@ -153,8 +150,8 @@ def _limit(step: ClassStep, owner: str, pod: Pod) -> Quantity | None:
 def _remove_one_limit(pod: Pod, release: Release) -> Iterator[Edit]:
     """Remove the first limit that keeps a pod Guaranteed, of CPU rather than of memory.
 
-    Removing a CPU limit kills nothing. A limit with an explicit request is preferred to one that the request
-    is defaulted from: the request would go with it.
+    Removing a CPU limit kills nothing. A limit beside an explicit request is preferred: without one the
+    request is defaulted from the limit, and would be removed with it.
     """
     owners = [POD_LEVEL] if pod.spec.resources is not None else []
     owners += [container.name for container in (*pod.containers, *pod.init_containers)]
@@ -173,14 +170,14 @@ def outlive(
 ) -> Goal:
     """Return the least memory requests with which a pod is killed after another one of its node.
 
-    After means a higher kill rank: two pods that share a rank do not outlive each other. Usage is assumed to
-    stay. Requests are raised to the least sufficient whole Mi (`UNIT_BYTES`), for each container; if
+    After means a higher kill rank: pods that share a rank do not outlive each other. Usage is assumed to stay
+    the same. Each container's request is raised to the least sufficient whole Mi (`UNIT_BYTES`); if
     spec.resources decides the pod's class, only its request is raised, which the containers share. A limit is
     raised if the request would exceed it, and to one Mi above the request if the pod would become Guaranteed
-    otherwise. Nothing is ever lowered. The preview checks whether the node has room.
+    otherwise. Nothing is lowered. The preview checks whether the node has room.
 
     `pod` is as stored or written, not defaulted by us. The neighbours are the pods of the node, with `other`
-    and perhaps the pod itself. Pods without usage count as using nothing.
+    and perhaps the pod itself. Pods without usage count as 0.
     """
     others = neighbours_without(pod, neighbours, setup.release)
     if not setup.node.memory_capacity_bytes:
@@ -289,7 +286,7 @@ class _RankSearch:
         return keep_burstable(self._pod, edits, self._release)
 
     def _raise_pod(self) -> list[Edit]:
-        """Raise the pod's request, of which containers share equally what none of them requests."""
+        """Raise the pod's request; its containers share equally what they do not request themselves."""
 
         def raised(units: int) -> list[Edit]:
             return self._raise({POD_LEVEL: units * UNIT_BYTES})
@@ -321,10 +318,10 @@ class _RankSearch:
         return any(container.name == init.name for init in self._recreated.init_containers)
 
     def _sizes_of_containers(self, needed: Mapping[str, int]) -> dict[str, int]:
-        """Return requests of containers, with the fewest bytes in total.
+        """Return requests of containers with the fewest bytes in total.
 
-        A sidecar can be reached by its own request or by those of all app containers, so both are tried for
-        each.
+        The value of a sidecar follows from its own request or from those of all app containers, so both are
+        tried.
         """
         sidecars = [init.name for init in self._recreated.init_containers if self._counts_as_app(init)]
         floors = {0, *(needed.get(name, 0) for name in sidecars)}
@@ -371,9 +368,9 @@ def keep_burstable(pod: Pod, edits: list[Edit], release: Release) -> list[Edit]:
 
 
 def least_units(low: int, high: int, works: Callable[[int], bool], guess: int | None = None) -> int | None:
-    """Return the least number above `low`, up to `high`, that works, if every larger one does too.
+    """Return the least number above `low`, up to `high`, that works, if all larger numbers work too.
 
-    The search is by bisection, from a guess on in steps that double.
+    The search is by bisection; from a guess, its steps double first.
     """
     fails, least, step = low, high + 1, 1
     number = high if guess is None else min(max(guess, low + 1), high)

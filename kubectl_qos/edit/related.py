@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """A workload that owns the pod, directly or not, as the server has it, with the pod of its template.
+    """A workload on the server that owns the pod, directly or not, with the pod of its template.
 
     `template` is None for kinds without a known pod template, such as an operator's resource.
     """
@@ -50,10 +50,10 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class RelatedObjects(msgspec.Struct, frozen=True):
-    """A pod or workload as the server has it, with the objects around it; the lists are of its namespace.
+    """A pod or workload on the server, its owners, and related objects of its namespace.
 
-    `owners` is its chain of controllers, the nearest first: ReplicaSet, Deployment. It ends where there is no
-    controller, or where that could not be read: then `missing` says why, as it does of all else.
+    `owners` is the chain of controllers, the nearest first: ReplicaSet, Deployment. It ends at an object
+    without a controller, or with one that could not be read. `missing` says what could not be read, and why.
     """
 
     raw: Json
@@ -72,9 +72,9 @@ class RelatedObjects(msgspec.Struct, frozen=True):
 
 
 class RelatedKind(msgspec.Struct, Generic[T], frozen=True):
-    """Objects of a namespace that bear on a change, and the field of `RelatedObjects` that has them.
+    """A kind of objects that matter for a change, and their field in `RelatedObjects`.
 
-    An `optional` kind may be unknown to a server.
+    A server may lack an `optional` kind.
     """
 
     field: str
@@ -125,7 +125,7 @@ def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> Rela
 def recommended_edits(pod: Pod, autoscaler: VerticalAutoscaler) -> Iterator[Edit]:
     """Return the requests that a VerticalPodAutoscaler recommends, with limits in proportion.
 
-    A request that is not written counts as the limit. Source: kubernetes/autoscaler,
+    A missing request counts as equal to the limit. Source: kubernetes/autoscaler,
     vertical-pod-autoscaler/pkg/utils/vpa/limit_and_request_scaling.go (getProportionalResourceLimit).
     """
     containers = {container.name: container for container in all_containers(pod)}
@@ -151,7 +151,7 @@ def _text(raw: Json, field: str) -> str:
 
 
 def walk_owners(raw: Json, read: Callable[[Json], Owner | None]) -> Iterator[Owner]:
-    """Yield the controllers above an object, the nearest first; if `read` gives None, only its name."""
+    """Yield the controllers above an object, nearest first; one that `read` cannot read has only a name."""
     for _ in range(MAX_OWNERS):
         reference = find_controller(raw)
         if reference is None:
@@ -188,7 +188,7 @@ def decode_pod(kind: str, raw: Json) -> Pod:
 
 
 def pod_from_raw(kind: str, raw: Json) -> Pod:
-    """Return what `decode_pod` does. Raises QosError for an unreadable object."""
+    """Return the pod of `decode_pod`. Raises QosError for an unreadable object."""
     try:
         return decode_pod(kind, raw)
     except msgspec.ValidationError as error:
@@ -203,7 +203,7 @@ def pod_reference(kind: str, namespace: str, name: str) -> Pod:
 def is_managed_by_us(raw: Json, request: PatchRequest, stored: Iterable[Edit]) -> bool:
     """Return whether we manage the stored values of a request, through the same subresource.
 
-    A removed value has no manager: who removed it is unknown, unless another value was set along with it.
+    Removed values have no manager; False if there are only removed values.
     """
     values = [ManagedValue(*edit.target) for edit in stored if edit.quantity is not None]
     all_ours = (entry for entry in managed_fields(raw) if entry.get("manager") == FIELD_MANAGER)

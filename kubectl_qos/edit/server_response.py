@@ -41,10 +41,10 @@ from kubectl_qos.qos.resize import beyond_node, invalid_resize, why_unavailable
 
 
 class ChangedObject(msgspec.Struct, frozen=True):
-    """The pod, or the workload whose template a request changes, as the server has it (`raw`).
+    """The pod, or the workload whose template a request changes, on the server (`raw`).
 
-    `old` is the pod, or that of the template, as stored; `new` is the same with the edits, not defaulted.
-    `edits` are those that change a value; edits of containers that the template does not have are left out.
+    `old` is the stored pod, or that of the template; `new` is the same with the edits, not defaulted.
+    `edits` are those that change a value; edits of containers that the template lacks are left out.
     """
 
     raw: Json
@@ -65,7 +65,7 @@ def changed_object(preview: Preview, related: RelatedObjects, kind: StrategyKind
 
 
 def _as_written(pod: Pod, raw: Json) -> Pod:
-    """Return the pod without our defaulting: in templates and manifests a request still follows its limit.
+    """Return the pod without our defaulting: in templates and manifests a missing request follows the limit.
 
     Pods that a server has stored are defaulted already.
     """
@@ -119,7 +119,7 @@ def _priority_refusal(pod: Pod) -> str:
 
 
 class ServerChecks(msgspec.Struct, frozen=True):
-    """A changed pod as the server would store it, with what LimitRanges add, and what refuses it.
+    """A changed pod as the server would store it, with values of LimitRanges, and what refuses it.
 
     The fields are in the order of the server's checks.
     """
@@ -131,12 +131,12 @@ class ServerChecks(msgspec.Struct, frozen=True):
     """The sentence of the Priority plugin, or empty."""
     invalid: tuple[Refusal, ...]
     ranges: tuple[tuple[str, list[str]], ...]
-    """LimitRanges with their sentences; a server reports only those of the first."""
+    """LimitRanges with their sentences; a server reports only those of the first LimitRange."""
     node: tuple[Refusal, ...]
-    """What the node of a resized pod cannot do."""
+    """Why the node of a resized pod refuses the change."""
     quotas: tuple[QuotaRefusal, ...]
     charges: tuple[QuotaCharge, ...]
-    """What quotas would add."""
+    """What quotas would count in addition."""
 
 
 def server_checks(
@@ -192,10 +192,10 @@ class ServerRefusal(NamedTuple):
 def expected_response(
     preview: Preview, related: RelatedObjects, kind: StrategyKind, request: PatchRequest | None = None
 ) -> ServerRefusal | None:
-    """Return how the server would refuse the request of a strategy; None if it would accept it.
+    """Return the server's refusal of the request of a strategy; None if it would accept it.
 
-    `preview` is of a pod, or of a workload under its own kind. With an empty `related.raw` the object is
-    gone. A `request` for an older version of the object is refused.
+    `preview` is of a pod, or of a workload under its own kind. An empty `related.raw` means that the object
+    is gone. A `request` for an older version of the object is refused.
     """
     target = changed_object(preview, related, kind)
     name = f'{_resource(target.old)} "{target.old.name}"'
@@ -215,7 +215,7 @@ def expected_response(
 def change_refusal(
     target: ChangedObject, related: RelatedObjects, setup: NodeSetup, kind: StrategyKind
 ) -> ServerRefusal | None:
-    """Return the refusal of another spec of an object, in place or through its own path, or of a new pod."""
+    """Return the refusal of the changed spec: in place, through the object's path, or as a new pod."""
     if kind is StrategyKind.RECREATE:
         return _first_refusal(target.old, server_checks(target, related, setup, in_place=False))
     if target.old.kind in WORKLOADS:
@@ -255,7 +255,7 @@ def _invalid(pod: Pod, refusals: Sequence[Refusal]) -> ServerRefusal:
 
 
 def _aggregated(sentences: Iterable[str]) -> str:
-    """Join sentences: one alone, several in brackets, none twice (`utilerrors.Aggregate`)."""
+    """Join sentences without duplicates; several are put into brackets (`utilerrors.Aggregate`)."""
     unique = list(dict.fromkeys(sentences))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 

@@ -1,7 +1,7 @@
-"""The progress of an applied change, from the object as it is now: a resize, a rollout, or a trial. Pure.
+"""The progress of an applied change by the present object: a resize, a rollout, or a trial. Pure.
 
-A trial counts the runs of a container by `restartCount` instead of comparing clocks: a run that began before
-the change counts once the kubelet has carried that out, later runs always. Not here: the steps of a change
+A trial counts the runs of a container by `restartCount` and compares no clocks: the present run counts from
+when the kubelet has carried out the change, later runs always. Not here: the steps of a change
 (apply_state.py), reading pods (cluster/), and the words (present/changes.py).
 """
 
@@ -62,10 +62,10 @@ class Stage(StrEnum):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The progress of a change at one time: `done` of `total` pods have it, None where that is not counted.
+    """The progress of a change at one time: `done` of `total` pods have it, None if pods are not counted.
 
-    Once it is `settled`, nothing more will happen by itself; deferred and error are not, both are retried.
-    `message` is the server's or the kubelet's sentence, or a note; it may be empty.
+    `settled`: nothing more will happen by itself; DEFERRED and ERROR are retried. `message` is a sentence of
+    the server or the kubelet, a note, or "".
     """
 
     stage: Stage
@@ -104,7 +104,7 @@ def _conditions(raw: Json) -> dict[str, Json]:
 _PENDING: Final = {"Deferred": Stage.DEFERRED, "Infeasible": Stage.INFEASIBLE}
 _BEFORE_CONDITIONS: Final = {"Proposed": Stage.WAITING, "InProgress": Stage.IN_PROGRESS, **_PENDING}
 _LEAST_CPU_MILLI: Final = {Side.REQUESTS: 2, Side.LIMITS: 10}
-"""The least values of cgroups: smaller ones are read back as these."""
+"""The least values of cgroups, as which smaller values are read back."""
 
 
 def _resize_progress(request: PatchRequest, pod: Pod, now: Json) -> Progress:
@@ -140,7 +140,7 @@ def _generation(now: Json) -> int:
 
 
 def _progress_from_conditions(now: Json) -> Progress | None:
-    """Return what the conditions of this version of the pod say; older ones are ignored."""
+    """Return the progress by the pod's conditions, without conditions of an older generation."""
     generation = _generation(now)
     true = {
         kind: condition
@@ -179,7 +179,7 @@ def _waits(pod: Pod, container: str) -> bool:
 
 
 def _is_actual(pod: Pod, edit: Edit) -> bool:
-    """Return whether the container runs with the value; one that stays ended never will."""
+    """Return whether the container runs with the value; True if it does not run."""
     if edit.owner == POD_LEVEL:
         return True
     status = _find_status(pod, edit.owner)
@@ -264,7 +264,7 @@ def read_partition(workload: Json) -> int:
 
 
 def is_on_delete(workload: Json) -> bool:
-    """Return whether pods are replaced only when a person deletes them."""
+    """Return whether pods are replaced only when they are deleted by hand."""
     return text(workload, "spec", "updateStrategy", "type") == "OnDelete"
 
 
@@ -290,7 +290,7 @@ def unchanged_pods_note(kind: str, workload: Json) -> str:
 def with_scheduler_reason(
     progress: Progress, request: PatchRequest, written: Json, pods: Iterable[Pod]
 ) -> Progress:
-    """Add why a pod with the new values has no node, if the scheduler has found none for it."""
+    """Add why the scheduler has found no node for a pod with the new values."""
     stored = decode_pod(request.kind, written)
     for pod in pods:
         is_new = all(value_now(pod, edit) == value_now(stored, edit) for edit in request.edits)
@@ -333,14 +333,14 @@ class TrialCondition(StrEnum):
 
 
 class TrialPlan(NamedTuple):
-    """How long a change is on trial once it is sent, and what then reverts it."""
+    """How long a change is on trial after it was sent, and what reverts it."""
 
     seconds: float = 600.0
     undo_if: tuple[TrialCondition, ...] = tuple(TrialCondition)
 
 
 class ContainerOutcome(msgspec.Struct, frozen=True):
-    """How a container has fared since its run `first_run`, the first with the new values."""
+    """What happened to a container since its run `first_run`, the first with the new values."""
 
     name: str
     first_run: int = 0
@@ -350,8 +350,9 @@ class ContainerOutcome(msgspec.Struct, frozen=True):
     peak_bytes: int | None = None
     """The most memory in use under the limit in force, None if not measured."""
     limit_bytes: int = 0
-    """The limit in force, 0 without one, as for the request."""
+    """The limit in force, 0 without one."""
     request_bytes: int = 0
+    """The request in force, 0 without one."""
 
     def observe(self, status: ContainerStatus, pod: Pod, usage: PodUsage | None) -> ContainerOutcome:
         """Return the outcome after another reading of the pod."""
@@ -373,11 +374,11 @@ class ContainerOutcome(msgspec.Struct, frozen=True):
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """What was seen of a change: how containers fared, by their pod's uid and name."""
+    """What was seen after a change: the outcomes of containers, by the uid of their pod and their name."""
 
     outcomes: Mapping[tuple[str, str], ContainerOutcome] = msgspec.field(default_factory=dict)
     old: frozenset[str] = frozenset()
-    """The uids of pods that a change of a template replaces, and that do not count."""
+    """The uids of pods that a changed template replaces; they do not count."""
     restarting: frozenset[str] = frozenset()
     """The containers that the change itself restarts once."""
     infeasible: str | None = None
@@ -389,7 +390,7 @@ class Trial(msgspec.Struct, frozen=True):
         if not in_place:
             return cls(old=frozenset(pod.metadata.uid for pod in pods))
         outcomes = {
-            # From the next run on, or from the present one if it has not begun.
+            # Count from the next run, or from the present run if it has not begun.
             (pod.metadata.uid, status.name): ContainerOutcome(
                 status.name, status.restart_count + (status.has_processes or bool(status.ends))
             )
@@ -410,7 +411,7 @@ class Trial(msgspec.Struct, frozen=True):
                 earlier = outcomes.get(key, ContainerOutcome(status.name))
                 outcome = earlier.observe(status, pod, used)
                 if progress.is_reverted or progress.stage is Stage.OVERTAKEN:
-                    # The memory is that of other values.
+                    # Memory was measured with other values.
                     outcome = structs.replace(earlier, restarts=outcome.restarts, oom_runs=outcome.oom_runs)
                 is_done = progress.stage is Stage.DONE and status.has_processes
                 if is_done and status.name not in self.restarting:
@@ -435,7 +436,7 @@ NO_TRIAL: Final = Trial()
 
 
 def _ended_runs(status: ContainerStatus) -> Iterator[tuple[int, str]]:
-    """Yield the known ends with their runs: while a container waits, its last end is of the present run."""
+    """Yield the known ends with their runs; while a container waits, its last end is that of this run."""
     run, now, before = status.restart_count, status.state, status.last_state
     if now is not None and now.terminated is not None:
         yield run, now.terminated.reason
@@ -445,7 +446,7 @@ def _ended_runs(status: ContainerStatus) -> Iterator[tuple[int, str]]:
 
 
 def _memory(status: ContainerStatus, pod: Pod, side: Side) -> int:
-    """Return the bytes in force, for limits also the pod's; those of the spec if a server does not tell."""
+    """Return the bytes in force, or those of the spec if the status lacks them; for limits also the pod's."""
     specs = (container.resources for container in all_containers(pod) if container.name == status.name)
     resources = status.resources or next(specs, None)
     quantities = [(getattr(resources, side.value, None) or EMPTY_RESOURCES).get(MEMORY)]

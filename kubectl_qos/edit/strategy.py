@@ -1,4 +1,4 @@
-"""The strategies of applying a change, each with its exact request, and the rollout of a template.
+"""The strategies to apply a change, each with its exact request, and the rollout of a template.
 
 Not here: the effects of a change (preview.py), findings (findings.py), sending it (cluster/writer.py).
 """
@@ -24,7 +24,7 @@ RECREATE_JOB: Final = "delete and recreate the job"
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One strategy of applying a change."""
+    """One strategy to apply a change."""
 
     kind: StrategyKind
     request: PatchRequest | None
@@ -38,7 +38,7 @@ class Strategy:
     note: str = ""
     """Which pods keep their values, if any."""
     is_done: bool = False
-    """A new pod gets the values without any change."""
+    """New pods already get the values."""
 
     @property
     def is_possible(self) -> bool:
@@ -51,7 +51,7 @@ def find_strategies(
 ) -> tuple[Strategy, ...]:
     """Return the strategies for an object, for workloads the pod of its template; possible ones first.
 
-    Edits that change nothing are dropped; `preview` is of the same ones.
+    Edits that change nothing are dropped; `preview` is of the same edits.
     """
     edits = effective_edits(pod, edits)
     if pod.kind == "Pod":
@@ -94,7 +94,7 @@ def _in_place(pod: Pod, edits: tuple[Edit, ...], preview: Preview, related: Rela
 
 
 def loop_obstacles(preview: Preview) -> Iterator[str]:
-    """Yield why a container that was OOMKilled again and again would be so at its new limit too."""
+    """Yield why a container that is OOMKilled again and again would not survive with its new limit either."""
     for loop in preview.endless_loops:
         waits = f"waits in {loop.reason}" if loop.reason else "has ended"
         times = f"{loop.restarts} restart{'' if loop.restarts == 1 else 's'}"
@@ -174,7 +174,7 @@ def _refusal(edits: tuple[Edit, ...], preview: Preview) -> str:
 
 
 def replaced_pods(kind: str, workload: Json) -> int | None:
-    """Return how many pods a change of the template replaces by itself; None if unknown."""
+    """Return how many pods are replaced after a change of the template; None if unknown."""
     is_paused = kind == "Deployment" and nested(workload, "spec").get("paused") is True
     is_kept = kind in {"ReplicaSet", "ReplicationController", "CronJob", "Job"}
     if is_kept or is_on_delete(workload) or is_paused:
@@ -186,9 +186,9 @@ def replaced_pods(kind: str, workload: Json) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class RolloutPlan:
-    """How a workload replaces its pods: up to `surge` more than `pods` may exist, and up to `missing` fewer.
+    """How a workload replaces its `pods`: up to `surge` more pods may exist at a time, or `missing` fewer.
 
-    `running` is the number of old pods; those of a CronJob are not replaced, a suspended Job has none.
+    `running` is the number of old pods that are replaced: none of a CronJob or suspended Job.
     """
 
     pods: int
@@ -250,7 +250,7 @@ def quota_room(
 ) -> Callable[[int, int], bool]:
     """Return a test whether quotas admit a `new` pod beside `made` new and `left` old ones.
 
-    `running` is how many of the old pods the quotas count. With a `resource` only that one is checked.
+    `running` is how many of the old pods the quotas count. With `resource`, only that resource is checked.
     """
     freed, added = quota_usage(old.pod, release), quota_usage(new.pod, release)
     concerned = [

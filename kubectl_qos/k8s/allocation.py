@@ -1,4 +1,4 @@
-"""The resources that a node has allocated to a pod, which its spec does not show during an in-place resize.
+"""The resources that a node has allocated to a pod; during an in-place resize they differ from its spec.
 
 The kubelet creates containers, evicts, preempts and admits by the allocated pod (UpdatePodFromAllocation in
 pkg/kubelet/pod_workers.go, getAllocatedPods in pkg/kubelet/kubelet.go). The API shows allocated requests in
@@ -31,7 +31,7 @@ from kubectl_qos.k8s.resources import declared_limits, pod_level_limits, pod_lim
 RESIZE_PENDING = "PodResizePending"
 RESIZE_IN_PROGRESS = "PodResizeInProgress"
 _WITH_POD_STATUS: Final = Release.of("1.36", {})
-"""The first release whose kubelets report status.resources without a gate; older ones count alike."""
+"""The first release whose kubelets report status.resources without a gate; older releases count the same."""
 _LARGEST_PAGE: Final = 1 << 16
 
 
@@ -46,7 +46,7 @@ def resize_condition(pod: Pod) -> Condition | None:
 
 
 class ResizingPod(Pod, frozen=True, kw_only=True):
-    """A pod with the resources that its node runs it with; `desired` is its own spec."""
+    """A pod with its allocated resources as spec; `desired` is its real spec."""
 
     desired: PodSpec
 
@@ -98,7 +98,7 @@ def is_resizing(pod: Pod) -> bool:
 
 
 def other_pod_limit(pod: Pod) -> Quantity | None:
-    """Return the memory limit of a pod's cgroup if it differs from that of its containers' values.
+    """Return the memory limit of a pod's cgroup if it differs from the limit that its containers add up to.
 
     The kubelet reads status.resources back from the cgroup (1.36), in whole pages. It raises the pod's limit
     first; before 1.36.4 never for a container that is killed before the kubelet acts (kubernetes#138760).
@@ -115,7 +115,7 @@ def other_pod_limit(pod: Pod) -> Quantity | None:
 
 
 def low_pod_limit(pod: Pod) -> Quantity | None:
-    """Return the memory limit that a resize left too low on a pod's cgroup and that stays so."""
+    """Return the memory limit of a pod's cgroup if a finished resize has left it too low."""
     pod = desired_pod(pod)
     limit, own = other_pod_limit(pod), pod_limits(pod, _WITH_POD_STATUS).get(MEMORY, ZERO)
     return limit if limit is not None and limit < own and resize_condition(pod) is None else None
@@ -124,7 +124,7 @@ def low_pod_limit(pod: Pod) -> Quantity | None:
 def limit_in_force(pod: Pod, container: str, release: Release) -> int:
     """Return the bytes at which a container is killed alone: its limit or the pod's, 0 without either.
 
-    A status may be of a container that the pod does not have.
+    It is also 0 for a container that the pod does not have, because a status may name one.
     """
     own = [item.limits.get(MEMORY, ZERO).value() for item in all_containers(pod) if item.name == container]
     if not own:
@@ -178,7 +178,7 @@ def _allocated(container: Container, status: ContainerStatus | None) -> Containe
 
 
 def _allocated_at_pod_level(pod: Pod) -> ResourceRequirements | None:
-    """Return spec.resources as allocated; the status has the pod's total with overhead (1.35 and later)."""
+    """Return the allocated spec.resources; the status has the total with overhead (1.35 and later)."""
     spec, status, allocated = pod.spec.resources, pod.status, pod.status.allocated_resources
     if spec is None or allocated is None:
         return spec
@@ -191,7 +191,7 @@ def _allocated_at_pod_level(pod: Pod) -> ResourceRequirements | None:
 
 
 def _with_values_of(spec: ResourceList | None, status: Mapping[str, Quantity] | None) -> ResourceList | None:
-    """Return CPU and memory of the spec with the values of the status; a missing value is only desired."""
+    """Return the spec with CPU and memory of the status; values that the status lacks are dropped."""
     if spec is None:
         return None
     status = status or EMPTY_RESOURCES

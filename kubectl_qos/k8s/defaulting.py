@@ -43,7 +43,7 @@ def admitted(
 ) -> Pod:
     """Return the pod with the values of its PriorityClass and RuntimeClass, which manifests only name.
 
-    The priority of pods without a class has the name "".
+    `priorities` has the priority of pods without a class under "".
     """
     spec = pod.spec
     priority, overhead = spec.priority, spec.overhead
@@ -57,7 +57,7 @@ def admitted(
 def default_pod(pod: Pod, release: Release) -> Pod:
     """Return the pod as the API server of `release` stores it: requests from limits, values in milli.
 
-    If nothing is missing it is the very same pod, so that a large list is not held twice.
+    If nothing is missing it is the same object, so that a large list is not in memory twice.
     """
     pod_level = pod.spec.resources
     if pod_level is not None and release.enabled(Gate.POD_LEVEL_RESOURCES):
@@ -75,7 +75,7 @@ def default_pod(pod: Pod, release: Release) -> Pod:
 
 
 def _is_stored(pod: Pod) -> bool:
-    """Return whether no request is missing and nothing too fine, as in nearly every pod of a server."""
+    """Return whether no request is missing and no quantity finer than milli, as in most pods of a server."""
     for container in all_containers(pod):
         resources = container.resources
         requests, limits = resources.requests, resources.limits
@@ -98,7 +98,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 def _changed(value: S, **fields: object) -> S:
-    """Return a struct with these fields; the very same one if they are its own."""
+    """Return a struct with these fields; the same object if it has them already."""
     for name, field in fields.items():
         if getattr(value, name) is not field:
             return msgspec.structs.replace(value, **fields)
@@ -122,7 +122,7 @@ def with_containers(spec: PodSpec, change: Callable[[Container], Container]) -> 
 
 
 def _requests_from_limits(container: Container) -> Container:
-    """Make a limit without a request of that name also the request; an explicit zero stays."""
+    """Make each limit without a request also the request; a request of zero stays."""
     limits = container.resources.limits
     if limits is None:
         return container

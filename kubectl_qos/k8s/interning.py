@@ -26,19 +26,19 @@ from kubectl_qos.k8s.objects import (
 T = TypeVar("T")
 
 MOST_PARTS: Final = 10_000
-"""With more parts than this all are forgotten: those of deleted pods, and of pods that all differ, which
-take more memory than the pods. Lists are in order of names, so pods of a workload still share theirs."""
+"""With more parts than this, all are dropped: also those of deleted pods, and of pods that all differ, for
+which they cost more memory than they save. Lists are sorted by name: a workload's pods still share parts."""
 _CONDITIONS: Final = frozenset({DISRUPTION_TARGET, RESIZE_PENDING, RESIZE_IN_PROGRESS})
-"""The conditions of pods that are read; all have times, so that no two pods share the others."""
+"""The conditions of pods that are kept. All conditions have times, so pods cannot share the others."""
 
 
 Ids = Literal["all", "pods", "none"]
-"""The ids that the pods of a list keep: no two share them, and only cgroup paths and kernel logs have those
-of containers. With none the messages of container states go too, which explanations and fixes need."""
+"""The ids that pods of a list keep, although pods cannot share them. IDs of containers are needed only for
+cgroup paths and kernel logs. "none" also drops messages of container states, which explanations need."""
 
 
 class Interner:
-    """The shared parts of the pods of a list. Pods of one workload get the very same tuple of containers."""
+    """The shared parts of the pods of a list. Pods of one workload get the same tuple of containers."""
 
     __slots__ = ("_has_messages", "_ids", "_parts", "_uids")
 
@@ -52,7 +52,7 @@ class Interner:
         if len(self._parts) > MOST_PARTS:
             self._parts.clear()
         metadata, spec, shared = pod.metadata, pod.spec, self._shared
-        # No prediction needs volumes with only a name here, such as claims.
+        # Volumes with only a name here, such as claims, are not needed.
         needed_volumes = tuple([item for item in spec.volumes or () if item != Volume(name=item.name)])
         return msgspec.structs.replace(
             pod,
@@ -93,7 +93,7 @@ class Interner:
         return msgspec.structs.replace(node, metadata=metadata, status=status)
 
     def _shared(self, part: T, key: Hashable = None) -> T:
-        """Return the first equal part, or the first with this key (of the identities of its own parts)."""
+        """Return the first part that is equal, or that has the same `key`."""
         return self._parts.setdefault(part if key is None else key, part)  # type: ignore[return-value]
 
     def _pod_status(self, status: PodStatus) -> PodStatus:
@@ -160,7 +160,7 @@ class Interner:
         return ContainerState(waiting=type(waiting)(reason=waiting.reason))
 
     def _resources(self, resources: ResourceRequirements | None) -> ResourceRequirements | None:
-        """Share by the identity of their lists: equal quantities may have different texts."""
+        """Share requirements by the identity of their lists: equal quantities may have different texts."""
         if resources is None or resources is NO_RESOURCES:
             return resources
         return self._shared(resources, (id(resources.requests), id(resources.limits)))

@@ -30,7 +30,7 @@ _APPS: Final = "/apis/apps/v1"
 _BATCH: Final = "/apis/batch/v1"
 _TEMPLATE: Final = ("template",)
 _DEEPEST: Final = 8
-"""The most keys to a pod spec: a template in a list of roles of an embedded job has six."""
+"""The longest path to a pod spec: that of a template in a list of roles of an embedded job has six keys."""
 
 KINDS: Final[Mapping[str, Kind]] = {
     "Pod": Kind(("pod", "pods", "po")),
@@ -81,9 +81,9 @@ def path_segment(name: str) -> str:
 
 
 class SuspendedJob(Pod, frozen=True, kw_only=True):
-    """The pod of a suspended Job, whose template may change in requests and limits.
+    """The pod of a suspended Job, where requests and limits of the template may change.
 
-    The Job is suspended, the controller has seen that, and none of its pods is left. Source:
+    The controller has seen the suspension, and no pod is active. Source:
     pkg/registry/batch/job/strategy.go (validationOptionsForJob), gate MutablePodResourcesForSuspendedJobs.
     """
 
@@ -109,10 +109,10 @@ def pod_from_workload(kind: str, raw: Json) -> Pod:
 
 
 class CustomWorkload(Pod, frozen=True, kw_only=True):
-    """The pod of a template in an object of a kind that is not Kubernetes' own.
+    """The pod of a template in an object of a foreign kind.
 
-    It has the name of its object; if that has several templates, of `object_name` and the path of the
-    template. `path` is that of the pod's spec.
+    Its name is `object_name`, the name of the object, with the template's path if there are several.
+    `path` is the path of the pod's spec.
     """
 
     object_name: str
@@ -136,8 +136,8 @@ def pods_from_custom(kind: str, raw: Json) -> list[CustomWorkload]:
         own = template.get("metadata") if path[-1] == "spec" and len(path) > 1 else None
         labels = _converted(own or {}, ObjectMeta, path)
         spec = _converted(template[path[-1]], PodSpec, path)
-        way = dotted(tuple(key for key in path if key not in {"spec", "template"}))
-        name = metadata.name if len(paths) == 1 else f"{metadata.name}:{way}"
+        short_path = dotted(tuple(key for key in path if key not in {"spec", "template"}))
+        name = metadata.name if len(paths) == 1 else f"{metadata.name}:{short_path}"
         labels = msgspec.structs.replace(labels, name=name, namespace=metadata.namespace, uid="")
         pod = CustomWorkload(kind=kind, metadata=labels, spec=spec, object_name=metadata.name, path=path)
         pods.append(pod)
@@ -145,7 +145,7 @@ def pods_from_custom(kind: str, raw: Json) -> list[CustomWorkload]:
 
 
 def _pod_specs(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    """Yield the paths of all mappings with a list of containers, not of those inside another one."""
+    """Yield the paths of all mappings with a list of containers, but not inside each other."""
     if isinstance(value, Mapping):
         containers = value.get("containers")
         if (
@@ -168,12 +168,12 @@ def spec_path(pod: Pod) -> tuple[str | int, ...]:
 
 
 def object_name(pod: Pod) -> str:
-    """Return the name of the object that a pod is made of."""
+    """Return the name of the object from which a pod is made."""
     return pod.object_name if isinstance(pod, CustomWorkload) else pod.name
 
 
 def is_named(pod: Pod, kind: str, name: str) -> bool:
-    """Return whether a pod has this name and kind; of a foreign kind also the plural."""
+    """Return whether a pod has this name and kind; foreign kinds may be in the plural."""
     return pod.name == name and (pod.kind == kind or pod.kind.lower() in {kind, kind.removesuffix("s")})
 
 
@@ -208,7 +208,7 @@ def _convert_at(raw: Json, path: tuple[str, ...], type_: type[T]) -> T:
 
 
 def _converted(value: object, type_: type[T], path: Iterable[str | int]) -> T:
-    """Convert a value; an error names its field from the whole object on."""
+    """Convert a value; an error has the field's path in the whole object."""
     try:
         return convert(value, type_)
     except msgspec.ValidationError as error:
@@ -223,7 +223,7 @@ _SCHEDULED: Final = re.compile(r"(.+)-\d{8}")
 
 
 class Workload(NamedTuple):
-    """What pods belong to; a pod without an owner is its own workload, with kind `Pod`."""
+    """The workload of pods; a pod without an owner is its own workload, with kind `Pod`."""
 
     kind: str
     namespace: str
@@ -233,10 +233,10 @@ class Workload(NamedTuple):
 def find_workload(pod: Pod) -> Workload:
     """Return the workload of a pod: its controller, or the Deployment or CronJob that owns the controller.
 
-    A pod does not name those, so they follow from the name: a Deployment appends to its own name the
-    pod-template-hash that its pods have as a label, a CronJob the scheduled time in minutes, which has eight
-    digits. Source: pkg/controller/deployment/sync.go (getNewReplicaSet), pkg/controller/cronjob/utils.go
-    (getJobName).
+    A pod does not name a Deployment or CronJob, but the controller's name shows it: a Deployment appends the
+    pod-template-hash, which is a label of its pods, to its own name; a CronJob the scheduled time in minutes,
+    with eight digits. Source: pkg/controller/deployment/sync.go (getNewReplicaSet),
+    pkg/controller/cronjob/utils.go (getJobName).
     """
     metadata = pod.metadata
     owner = _controller(metadata.owner_references or (), attrgetter("controller"))
@@ -264,7 +264,7 @@ def belongs_to(pod: Pod, kind: str, name: str) -> bool:
 
 
 def find_controller(raw: Json) -> Json | None:
-    """Return the reference to the controller of an object, or to its only owner; both are plain JSON."""
+    """Return the reference to the controller of an object, or to its only owner."""
     owners = nested_list(raw, "metadata", "ownerReferences")
     return _controller(owners, lambda owner: owner.get("controller") is True)
 
@@ -275,7 +275,7 @@ def _controller(owners: Sequence[T], is_controller: Callable[[T], object]) -> T 
 
 
 def is_custom_with_resources(raw: Json) -> bool:
-    """Return whether the object is of a group of its own, and has requests or limits anywhere."""
+    """Return whether the object is of a foreign API group, and has requests or limits anywhere."""
     group, _, version = str(raw.get("apiVersion")).partition("/")
     return bool(version) and "." in group and not group.endswith(".k8s.io") and _has_resources(raw)
 

@@ -84,7 +84,7 @@ _WINDOWS_EVICTION_HARD: Final = {
 LINUX: Final = "linux"
 WINDOWS: Final = "windows"
 _FIRST_KERNEL_WITH_V2: Final = (4, 15)
-"""It has the CPU controller on cgroup v2, without which neither runc nor the kubelet uses v2."""
+"""The first kernel with the CPU controller on cgroup v2; runc and the kubelet use v2 only with it."""
 
 
 class _WithOrigins(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +132,7 @@ class Kubelet(_WithOrigins, frozen=True, kw_only=True):
     @staticmethod
     @lru_cache(maxsize=256)
     def defaults(release: Release, operating_system: str = LINUX) -> Kubelet:
-        """Return the configuration of a kubelet of that release with nothing but the systemd driver set."""
+        """Return the configuration of a kubelet of that release that sets only the systemd driver."""
         if operating_system == WINDOWS:
             evicts = release.has(Change.WINDOWS_EVICTS_FOR_MEMORY)
             return Kubelet(eviction_hard=_WINDOWS_EVICTION_HARD if evicts else {})
@@ -148,14 +148,14 @@ class Kubelet(_WithOrigins, frozen=True, kw_only=True):
 class Node(_WithOrigins, frozen=True, kw_only=True):
     """The facts of one machine. Bytes are bytes, CPU is millicores; None is unknown.
 
-    `allocatable_*` is capacity minus reserved (`GetNodeAllocatableAbsolute`), the limit of kubepods; in
-    status.allocatable the eviction threshold is subtracted too. `declared_features` is
-    status.declaredFeatures, which lists what the kubelet supports (1.36 and later). `runtime_oom_score_adj`
-    is containerd's own if its `restrict_oom_score_adj` is on, else None. `oci_runtimes` are those of
-    RuntimeClasses, by name. `userspace_oom_killer` is a given one, such as `systemd-oomd`, `talos`,
-    `talos-1.12` or `none`; empty is unknown. `reports_pressure` is the condition MemoryPressure, true or
-    false since `pressure_since`, and last sent at `pressure_sent`. `short_at` is when memory was last short
-    by an event of the node. Times are RFC 3339, empty for unknown.
+    `allocatable_*` is capacity minus reserved (`GetNodeAllocatableAbsolute`), the limit of kubepods;
+    status.allocatable is less by the eviction threshold. `declared_features` is status.declaredFeatures, what
+    the kubelet supports (1.36 and later). `runtime_oom_score_adj` is containerd's own oom_score_adj if
+    `restrict_oom_score_adj` is on, else None. `oci_runtimes` has those of RuntimeClasses, by name.
+    `userspace_oom_killer` is given: `systemd-oomd`, `talos`, `talos-1.12` or `none`; empty is unknown.
+    `reports_pressure` is the condition MemoryPressure, which changed at `pressure_since` and was last sent at
+    `pressure_sent`. `short_at` is the last event of the node about short memory. Times are RFC 3339, empty if
+    unknown.
     """
 
     name: str = ""
@@ -211,7 +211,7 @@ class NodeSetup(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(node: Node, kubelet: Kubelet | None = None, release: str | Release | None = None) -> NodeSetup:
-        """Return the setup; by default with the node's own release, and the configuration of that release."""
+        """Return the setup; by default with the node's release, and that release's default configuration."""
         if not isinstance(release, Release):
             gates = kubelet.feature_gates if kubelet is not None else {}
             release = (
@@ -229,8 +229,8 @@ class NodeSetup(msgspec.Struct, frozen=True):
 def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
     """Return the facts of a Node object and its kubelet's configuration.
 
-    Assumed are cgroup v2 if the kernel has it, the OCI runtime that the container runtime is packaged with,
-    4 KiB pages, and no swap unless nodeInfo reports it.
+    It assumes cgroup v2 if the kernel has it, the OCI runtime in the package of the container runtime, 4 KiB
+    pages, and no swap unless nodeInfo reports it.
     """
     capacity = raw.status.capacity or EMPTY_RESOURCES
     sizes = [name.removeprefix(HUGEPAGES_PREFIX) for name in capacity if name.startswith(HUGEPAGES_PREFIX)]
@@ -325,7 +325,7 @@ _Facts = TypeVar("_Facts", Kubelet, Node)
 
 
 def with_origin(facts: _Facts, origin: Origin, basis: str = "", /, **changes: Any) -> _Facts:
-    """Return the facts with fields set, each with this origin and, if assumed, why it is likely."""
+    """Return the facts with fields set, each with this origin and the basis of an assumption."""
     if not changes:
         return facts
     kept = {name: fact for name, fact in facts.basis.items() if name not in changes}
@@ -368,13 +368,13 @@ _OTHER_NAMES: Final = {
     "memory_swap": "memory_swap_behavior",
     "qos_reserved": "qos_reserved_percent",
 }
-"""The fields of `Kubelet` that have another name, as they have other values."""
+"""Fields that have another name in `Kubelet`, because their values are converted."""
 
 
 def kubelet_from_configz(configz: Mapping[str, Any], release: Release) -> Kubelet:
     """Return the configuration in `/configz`, with or without `kubeletconfig`, or in a kubelet's file.
 
-    A file, which has a kind, leaves what it does not state at its default. Raises msgspec.ValidationError.
+    Fields that a file (with a kind) lacks have their defaults. Raises msgspec.ValidationError.
     """
     raw = convert(configz.get("kubeletconfig", configz), _Configuration)
     fields = msgspec.structs.asdict(raw) | {

@@ -1,6 +1,4 @@
-"""Field managers and autoscalers that would revert an edit, as far as the object and autoscalers name them.
-
-A HorizontalPodAutoscaler that measures utilization counts in requests.
+"""Field managers and autoscalers that would revert an edit, and utilization targets, which requests scale.
 
 Sources: metav1.ManagedFieldsEntry (fieldsV1), autoscaling.k8s.io/v1 (kubernetes/autoscaler,
 vertical-pod-autoscaler/pkg/apis), autoscaling/v2, and the labels and annotations that Argo CD, Flux and Helm
@@ -89,19 +87,19 @@ class VerticalAutoscaler(ApiStruct, frozen=True):
 
     @property
     def recommended(self) -> tuple[RecommendedResources, ...]:
-        """Return the recommendation of each container; none before it has seen enough."""
+        """Return the recommendation for each container; empty until it has enough samples."""
         recommendation = self.status.recommendation
         return recommendation.container_recommendations if recommendation is not None else ()
 
     def keeps_limits(self, container: str) -> bool:
-        """Return whether it sets requests alone; else limits grow and shrink with them."""
+        """Return whether it sets only requests; otherwise limits change in proportion."""
         policy = self.spec.resource_policy
         policies = policy.container_policies if policy else ()
         values = {policy.container_name: policy.controlled_values for policy in policies}
         return values.get(container, values.get("*")) == "RequestsOnly"
 
     def leaves(self, values: Collection[ManagedValue]) -> bool:
-        """Return whether it changes none of these values: they are limits, and it sets requests alone."""
+        """Return whether it changes none of these values: all are limits, and it sets only requests."""
         kept = (value.side == "limits" and self.keeps_limits(value.container) for value in values)
         return bool(values) and all(kept)
 
@@ -167,9 +165,9 @@ class ManagerKind(StrEnum):
 class Manager(NamedTuple):
     """A manager of an object.
 
-    `name` is its own (`shop`, `flux-system/apps`), for an operator that of its resource (`Prometheus k8s`),
-    for an applier that of its field manager; empty if unknown. `evidence` is the label, annotation or field
-    that names it, `mode` the update mode of a VerticalPodAutoscaler.
+    `name` is its name (`shop`, `flux-system/apps`), of an operator its resource's (`Prometheus k8s`), of an
+    applier its field manager's; empty if unknown. `evidence` is the label, annotation or field that names it,
+    `mode` the update mode of a VerticalPodAutoscaler.
     """
 
     kind: ManagerKind
@@ -179,7 +177,7 @@ class Manager(NamedTuple):
 
 
 def find_managers(raw: Json, values: Collection[ManagedValue], ours: str = "") -> tuple[Manager, ...]:
-    """Return the managers that would set these values again, as far as the object names them."""
+    """Return the managers that the object names and that would set these values again."""
     managers = [*_argo_cd(raw), *_flux(raw)] or [*_helm(raw)]
     managers += _operator(raw)
     is_by_hand = not managers
@@ -286,8 +284,8 @@ _BUILT_IN: Final = ("apps", "batch", "autoscaling")
 def _argo_cd(raw: Json) -> Iterator[Manager]:
     """Find Argo CD by its tracking annotation of this object, or by the instance label and field manager.
 
-    The annotation is `app:group/kind:namespace/name`. Operators copy annotations to what they create, and
-    Argo CD ignores such copies. The label is a common one and proves nothing by itself.
+    The annotation is `app:group/kind:namespace/name`. Operators copy annotations to the objects that they
+    create, and Argo CD ignores these copies. The label is common and proves nothing by itself.
     """
     tracking = str(nested(raw, "metadata", "annotations").get(_ARGO_TRACKING, ""))
     application, _, target = tracking.partition(":")
@@ -321,7 +319,7 @@ def _helm(raw: Json) -> Iterator[Manager]:
 
 
 def _operator(raw: Json) -> Iterator[Manager]:
-    """Find a controller of a kind that is not Kubernetes' own, or what installed an operator."""
+    """Find a controller of a foreign kind, or the installer of an operator."""
     if installed := str(nested(raw, "metadata", "labels").get(_OLM, "")):
         yield Manager(ManagerKind.OLM, installed, _OLM)
     for owner in _owner(raw):
@@ -342,7 +340,7 @@ def _appliers(raw: Json, values: Collection[ManagedValue], ours: str) -> Iterato
 
 
 def _client_applier(raw: Json, values: Collection[ManagedValue]) -> Iterator[Manager]:
-    """Find client-side `kubectl apply`, which stores what it applied: the next apply sets it again."""
+    """Find client-side `kubectl apply` by its annotation: the next apply sets the values again."""
     text = nested(raw, "metadata", "annotations").get(_LAST_APPLIED)
     try:
         applied = json.loads(text) if isinstance(text, str) else {}

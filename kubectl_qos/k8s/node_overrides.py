@@ -1,7 +1,7 @@
 """Settings of a node or of its kubelet, given as `KEY=VALUE` for a what-if prediction.
 
-A kubelet's settings have their names in a KubeletConfiguration (kubelet/config/v1beta1/types.go), the node's
-are named after nodeInfo or the file that has them. kubelet.py has the values that are read.
+Settings of a kubelet are named as in a KubeletConfiguration (kubelet/config/v1beta1/types.go), settings of
+the node as in nodeInfo or after their file. kubelet.py has the values that are read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OCI_RUNTIME_OF_CLASS: Final = "ociRuntime."
 KUBELET_VERSION: Final = "kubeletVersion"
 PROFILE: Final = "profile"
 USERSPACE_OOM_KILLER: Final = "userspaceOOMKiller"
-"""Its values are in qos/killers/, which parses it at the edge."""
+"""The key whose values are in qos/killers/, which also parses them."""
 _EXAMPLES: Final = ("cgroupDriver", "cgroupVersion", "featureGates.MemoryQoS", "ociRuntime", "memory")
 
 
@@ -64,7 +64,7 @@ class NodeOverride(NamedTuple):
         return override
 
     def value(self) -> Any:
-        """Return the value as predictions take it. Raises UsageError for an unknown key or a wrong text."""
+        """Return the parsed value. Raises UsageError for an unknown key or an invalid text."""
         field = FIELDS.get(self.key)
         if self.key.startswith(OCI_RUNTIME_OF_CLASS):
             field = FIELDS["ociRuntime"]
@@ -95,9 +95,9 @@ def apply_overrides(
 ) -> NodeSetup:
     """Return the same node with other settings and, if given, its kubelet on another release.
 
-    Assumed values become those of the new release, as in an upgrade. `stated` settings are what the node has
-    already, so its status.allocatable stays true; others change the node. Raises InputError if the text is
-    not a release, UsageError for an unknown release or setting, or a gate that the release does not have.
+    Assumed values become those of the new release, as in an upgrade. `stated`: the node already has the
+    settings, so its status.allocatable stays valid; otherwise they change the node. Raises InputError if the
+    text is not a release, UsageError for an unknown release or setting, or for a gate that the release lacks.
     """
     settings = {override.key: override.value() for override in overrides}
     gates = {**setup.kubelet.feature_gates, **_below(settings, FEATURE_GATES)}
@@ -140,14 +140,14 @@ def _below(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 def distribution(node: Node) -> tuple[NodeOverride, ...]:
     """Return the profile of the distribution that a kubelet's version names: `v1.34.2+k3s1`.
 
-    It changes who kills: k3s and RKE2, which has its agent, set no threshold of memory.available.
+    It matters for kills: k3s, and RKE2 with the agent of k3s, set no threshold of memory.available.
     """
     is_k3s = any(name in node.kubelet_version for name in ("+k3s", "+rke2"))
     return (NodeOverride(PROFILE, "k3s"),) if is_k3s else ()
 
 
 def _with_profile(setup: NodeSetup, name: str) -> NodeSetup:
-    """Apply the published defaults of a kind of cluster to what is unknown of the node."""
+    """Set the unknown values of a node to the published defaults of a kind of cluster."""
     profile = PROFILES.get(name)
     if profile is None:
         return setup
@@ -192,7 +192,7 @@ def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> No
 
 
 def _release(setup: NodeSetup, gates: Mapping[str, bool], version: str | None) -> Release:
-    """Return the release with these gates; gates that it does not have are dropped, as in an upgrade."""
+    """Return the release with these gates; gates that it lacks are dropped, as in an upgrade."""
     now = setup.release
     release = Release.of(version or (f"{now}.{now.patch}" if now.patch is not None else str(now)))
     release = release if version is not None else release._replace(assumed=now.assumed)
@@ -211,8 +211,9 @@ def _release(setup: NodeSetup, gates: Mapping[str, bool], version: str | None) -
 class NodeProfile(NamedTuple):
     """The published defaults of one kind of cluster, with their source and date.
 
-    `settings` are overrides between spaces; `reserved` are the bytes reserved of the machine's memory and the
-    most pods of the node, None if that is a setting. Before the minor `since` another profile holds.
+    `settings` are overrides, separated by spaces. `reserved` computes the reserved bytes from the machine's
+    memory and the node's maximum of pods; None if `settings` has them. `before` is the profile for minors
+    before `since`.
     """
 
     settings: str
@@ -225,11 +226,11 @@ class NodeProfile(NamedTuple):
 
 DEFAULT_MAX_PODS: Final = 110
 _GKE_TIERS: Final = ((4, 25), (8, 20), (16, 10), (128, 6), (1 << 40, 2))
-"""Up to how many GiB of memory how many percent are reserved."""
+"""Pairs of GiB of memory and the percentage that is reserved up to there."""
 
 
 def _reserved_by_tiers(memory: int, _: int) -> int:
-    """Return what GKE reserves, and AKS did before 1.29."""
+    """Return the bytes that GKE reserves, and AKS reserved before 1.29."""
     if memory < 1 << 30:
         return 255 << 20
     ends = [0, *(end << 30 for end, _ in _GKE_TIERS)]
@@ -284,7 +285,7 @@ PROFILES: Final[Mapping[str, NodeProfile]] = {
         "2026-08-21",
     ),
 }
-"""By the name that --assume profile= takes: a worker's values if those of control planes differ."""
+"""Profiles by their names in --assume profile=; with the values of workers if control planes differ."""
 
 T = TypeVar("T")
 
@@ -425,4 +426,4 @@ FIELDS: Final = {
     PROFILE: _one_of("", *PROFILES),
     **{FEATURE_GATES + gate: _on_off(gate) for gate in Gate},
 }
-"""Every key of a setting; RuntimeClasses have `ociRuntime.NAME` too."""
+"""Every key of a setting, besides `ociRuntime.NAME` for RuntimeClasses."""

@@ -27,7 +27,7 @@ SIGNALLED: Final = "SIGKILL"
 """The reason where a program says that a process of it ended so, perhaps not the container's main one."""
 """Stands for the exit code of an OOM kill that a text does not show; no Linux container ends with it."""
 LEAST_MEMORY: Final = 1 << 20
-"""Bytes: no process of a container starts with less."""
+"""Bytes; no process of a container can start with less."""
 QUANTITY_MAPS: Final = frozenset(
     {"requests", "limits", "overhead", "capacity", "allocatable", "allocatedResources", "usage"}
 )
@@ -100,7 +100,7 @@ class ApiStruct(msgspec.Struct, frozen=True, rename="camel", gc=False, kw_only=T
 
 
 class Annotations(ApiStruct, frozen=True):
-    """The annotations that change where a pod's cgroup is and who made the pod, and ours for `check`."""
+    """The annotations that show who made a pod and where its cgroup is, and our annotations for `check`."""
 
     config_source: str | None = msgspec.field(name="kubernetes.io/config.source", default=None)
     config_mirror: str | None = msgspec.field(name="kubernetes.io/config.mirror", default=None)
@@ -317,12 +317,12 @@ class ContainerStatus(ApiStruct, frozen=True):
 
     @property
     def has_processes(self) -> bool:
-        """Return whether it neither waits nor has ended; a container without a state counts."""
+        """Return whether it neither waits nor has ended; without a state it counts as running."""
         return self.state is None or (self.state.terminated is None and self.state.waiting is None)
 
     @property
     def ends(self) -> list[ContainerStateTerminated]:
-        """Return how it ended, then how its previous run did, as far as they did."""
+        """Return the end of the present run, if it has ended, then that of the previous run."""
         return [*self.ends_by_field.values()]
 
     @property
@@ -338,7 +338,7 @@ class ContainerStatus(ApiStruct, frozen=True):
 
     @property
     def was_oom_killed(self) -> bool:
-        """Return whether its status says OOMKilled: with the systemd driver some only say Error."""
+        """Return whether its status says OOMKilled; with the systemd driver some OOM kills say only Error."""
         ended = [state.terminated for state in (self.state, self.last_state) if state is not None]
         return any(end.reason == "OOMKilled" for end in ended if end is not None)
 
@@ -348,7 +348,7 @@ MEMORY_PRESSURE: Final = "MemoryPressure"
 
 
 class Condition(ApiStruct, frozen=True):
-    """A condition of a pod or node: when its status changed (RFC 3339), and when a node last sent it."""
+    """A condition of a pod or node, with the times (RFC 3339) of its last change and of a node's report."""
 
     type: str = ""
     status: str = ""
@@ -364,7 +364,7 @@ class Condition(ApiStruct, frozen=True):
 
     @property
     def is_unready(self) -> bool:
-        """Return whether a pod is not ready; of one that has ended, since about its end."""
+        """Return whether a pod is not ready; an ended pod became so at about its end."""
         return self.status == "False" and self.type == "Ready"
 
     @property
@@ -514,7 +514,7 @@ _shared: dict[tuple[object, ...], Any] = {}
 
 
 def _share(type_: type[T], raw: object, parse: Callable[[Mapping[str, Any]], T]) -> T:
-    """Return `parse(raw)`, which `_decode_hook` finds again by the texts of the map."""
+    """Return `parse(raw)`; `_decode_hook` returns the same object for an equal map of texts."""
     if not isinstance(raw, dict):
         raise TypeError(f"Expected `object`, got `{_json_type(raw)}`")
     parsed = parse(raw)

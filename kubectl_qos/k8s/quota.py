@@ -88,7 +88,7 @@ class ResourceQuota(ApiStruct, frozen=True):
 
 
 class QuotaPod(NamedTuple):
-    """A defaulted pod (by LimitRanges too) with what the scopes of quotas need; `qos/` computes its class."""
+    """A pod, defaulted also by LimitRanges, with values for the scopes of quotas; `qos/` has its class."""
 
     pod: Pod
     is_best_effort: bool
@@ -97,7 +97,7 @@ class QuotaPod(NamedTuple):
 
 
 class QuotaRefusal(NamedTuple):
-    """A quota that refuses a pod, and the server's sentence; unless `exceeded`, it never takes such pods."""
+    """A quota that refuses a pod, with the server's sentence; unless `exceeded`, it always refuses it."""
 
     quota: str
     message: str
@@ -138,7 +138,7 @@ def crosses_namespaces(spec: Json) -> bool:
 
 
 def with_requests_added(quota: ResourceQuota, more_bytes: int) -> ResourceQuota:
-    """Return the quota once further memory requests are counted in it."""
+    """Return the quota with further memory requests counted as used."""
     more, used = Quantity(more_bytes), dict(quota.status.used)
     used |= {name: used[name] + more for name in (MEMORY, f"requests.{MEMORY}") if name in used}
     status = msgspec.structs.replace(quota.status, used=ResourceList(used))
@@ -174,10 +174,10 @@ def quota_refusals(
 def charges(
     quota_pod: QuotaPod, quotas: Iterable[ResourceQuota], release: Release, before: QuotaPod | None = None
 ) -> Iterator[QuotaCharge]:
-    """Yield what the matching quotas would count in addition, by resource; of a resize only the growth.
+    """Yield what the matching quotas would count in addition, by resource; for a resize only the growth.
 
-    A pod that a quota did not match before is charged in full. What shrinks is not credited until the quota
-    controller counts again (`SubtractWithNonNegativeResult`).
+    A pod that a quota did not match before is charged in full. Smaller values are credited only when the
+    quota controller counts again (`SubtractWithNonNegativeResult`).
     """
     usage = quota_usage(quota_pod.pod, release)
     for quota in quotas:
@@ -192,7 +192,7 @@ def charges(
 
 
 def quota_usage(pod: Pod, release: Release) -> dict[str, Quantity]:
-    """Return what quotas count for a pod (`PodUsageFunc`); of one that has ended only the object itself."""
+    """Return what quotas count for a pod (`PodUsageFunc`); for an ended pod only the object."""
     usage = {"count/pods": _ONE}
     if pod.is_terminal:
         return usage
@@ -201,7 +201,7 @@ def quota_usage(pod: Pod, release: Release) -> dict[str, Quantity]:
 
 
 def matches(quota: ResourceQuota, quota_pod: QuotaPod) -> bool:
-    """Return whether a quota is about such pods: it limits a resource of pods, and every scope holds."""
+    """Return whether a quota counts a pod: it limits a resource of pods, and every scope matches."""
     scopes = [_ScopeExpression(scope_name=name, operator="Exists") for name in quota.spec.scopes]
     if quota.spec.scope_selector is not None:
         scopes += quota.spec.scope_selector.match_expressions
@@ -249,7 +249,7 @@ def _limited_resources(quota: ResourceQuota) -> list[str]:
 
 
 def _unspecified(pod: Pod, limited: Collection[str], release: Release) -> str:
-    """List what containers must set and do not, as the server does; pod-level values are enough."""
+    """List required values that containers lack, as the server does; pod-level values are enough."""
     if release.enabled(Gate.POD_LEVEL_RESOURCES) and has_pod_level_resources(pod, release):
         return ""
     missing: dict[str, set[str]] = {}
@@ -313,9 +313,9 @@ class LimitRange(ApiStruct, frozen=True):
 
 
 def with_limit_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Pod:
-    """Return a defaulted pod with what the LimitRanges add: absent values only, the first LimitRange wins.
+    """Return a defaulted pod with absent values filled in by the LimitRanges; the first LimitRange wins.
 
-    Its annotation says what they added, as the server's. Ephemeral containers get nothing, nor does a static
+    Its annotation lists these values, as the server's does. Ephemeral containers get none, nor does a static
     pod, whose kubelet uses the file unchanged.
     """
     filled = pod

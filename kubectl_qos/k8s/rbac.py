@@ -20,7 +20,7 @@ class PermissionScope(Enum):
 
 
 class Permission(msgspec.Struct, frozen=True):
-    """A verb on a resource; without an optional one its tier still works, slower or with less to show."""
+    """A verb on a resource. Without an `optional` permission its tier works slower or shows less."""
 
     verb: str
     resource: str
@@ -96,7 +96,7 @@ _WORKLOADS: Final = (
 def _permit(
     verbs: str, *targets: str, scope: PermissionScope = PermissionScope.NAMESPACE, optional: bool = False
 ) -> tuple[Permission, ...]:
-    """Return each of `get,list` on each of `pods`, `deployments.apps`, `pods/exec`."""
+    """Return a permission for each of the verbs (`get,list`) on each target (`pods`, `pods/exec`)."""
     permissions = []
     for target in targets:
         name, _, subresource = target.partition("/")
@@ -129,7 +129,7 @@ TIERS: Final = (
     Tier(
         "history",
         "a Prometheus in the cluster",
-        # The proxy is needed in the namespace of the store alone.
+        # The proxy is needed only in the namespace of Prometheus.
         _permit("list", "services", scope=_EVERYWHERE) + _permit("get", "services/proxy"),
     ),
     Tier("workloads", "deployments, jobs and so on", _permit("get", *_WORKLOADS)),
@@ -157,5 +157,5 @@ TIERS: Final = (
     Tier("exec", "verify", _permit("get,create", "pods/exec"), caution="DANGER"),
     Tier("write", "applying edits", _permit("patch", "pods/resize", *_WORKLOADS), caution="WRITES"),
 )
-"""The first tier is enough to begin with; the others enable more. Of Jobs only suspended ones change."""
+"""The first tier is enough to begin with; the others enable more. Only suspended Jobs can be changed."""
 PERMISSIONS: Final = tuple(permission for tier in TIERS for permission in tier.permissions)

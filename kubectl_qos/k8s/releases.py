@@ -15,7 +15,7 @@ OLDEST_MINOR: Final = 20
 NEWEST_MINOR: Final = 37
 SUPPORTED_MINORS: Final = range(25, NEWEST_MINOR + 1)
 DEFAULT_RELEASE: Final = "1.36"
-"""The release of a node that does not say which it runs."""
+"""The release of a node that does not state its own."""
 
 
 class Change(StrEnum):
@@ -112,7 +112,7 @@ _NEVER: Final = NEWEST_MINOR + 1
 
 
 class Gate(StrEnum):
-    """A gate of pkg/features/kube_features.go: the first minors that have it, by default on, and locked."""
+    """A gate of pkg/features/kube_features.go: the first minors in which it exists, is on, and is locked."""
 
     since: int
     on: int
@@ -182,7 +182,7 @@ class Release(NamedTuple):
 
     @staticmethod
     def of_kubelet(version: str, server: str = "", gates: Mapping[str, bool] | None = None) -> Release:
-        """Return the release of a kubelet; assume the server's if it states none, as virtual kubelets do."""
+        """Return the release of a kubelet; assume the server's if it states none, like virtual kubelets."""
         stated = next(text for text in (version, server, DEFAULT_RELEASE) if _VERSION.fullmatch(text.strip()))
         release = Release.of(stated, gates)
         return release if stated == version else release._replace(assumed=True)
@@ -257,7 +257,7 @@ _QUADRATIC_SINCE = {"runc": (1, 3, 2), "crun": (1, 23)}
 
 
 class OciRuntime(NamedTuple):
-    """`runc` or `crun` and its version, which is empty for a current one."""
+    """`runc` or `crun` with its version; an empty version means a current one."""
 
     name: str = "runc"
     version: tuple[int, ...] = ()
@@ -291,7 +291,7 @@ class OciRuntime(NamedTuple):
 
 
 CURRENT_RUNC: Final = OciRuntime()
-"""What nearly every node has; assumed if nothing is known."""
+"""The runtime of nearly every node, assumed if it is unknown."""
 
 _RUNC_OF_CONTAINERD: Final = (
     *(((1, 5, 0), (1, 0)), ((1, 5, 12), (1, 1)), ((1, 6, 37), (1, 2)), ((1, 6, 39), (1, 3, 0))),
@@ -307,7 +307,7 @@ _RUNTIME_VERSION = re.compile(r"(?P<name>containerd|cri-o)://v?(?P<version>\d+\.
 def packaged_runtime(runtime: str) -> OciRuntime | None:
     """Return the OCI runtime packaged with `containerd://1.7.27` or `cri-o://1.31.0`; None if unknown.
 
-    containerd's own packages have that runc; a distribution may combine it with another one. CRI-O's packages
+    This is the runc in containerd's own packages; distributions may use another one. CRI-O's packages
     configure crun from 1.31 on.
     """
     match = _RUNTIME_VERSION.match(runtime)

@@ -27,7 +27,7 @@ _Resources = Mapping[str, Quantity]
 
 
 class Count(Enum):
-    """Which resources of a pod count: its spec's alone, or during a resize its status's too."""
+    """Which resources of a pod count: those of its spec, or during a resize also those of its status."""
 
     SPEC = "spec"
     STATUS = "status"
@@ -56,7 +56,7 @@ def is_supported_at_pod_level(name: str, release: Release) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a resource is a device or another one outside of kubernetes.io: never fractional."""
+    """Return whether a resource is outside of kubernetes.io, such as a device; these are whole numbers."""
     return "/" in name and "kubernetes.io/" not in name
 
 
@@ -132,7 +132,7 @@ def kubelet_count(release: Release) -> Count:
 
 
 def admission_count(release: Release) -> Count:
-    """Return what quotas and `kubectl describe node` count: also the status of pods that may be resized."""
+    """Return what quotas and `kubectl describe node` count: also the status, if pods can be resized."""
     if not release.enabled(Gate.IN_PLACE_RESIZE):
         return Count.SPEC
     pod_level = release.enabled(Gate.IN_PLACE_RESIZE_POD_LEVEL)
@@ -145,7 +145,7 @@ def aggregate_requests(pod: Pod, release: Release, *, count: Count = Count.SPEC)
 
 
 def aggregate_limits(pod: Pod, release: Release, *, count: Count = Count.SPEC) -> Totals:
-    """Return the limits by the same arithmetic (`AggregateContainerLimits`)."""
+    """Return the limits, added up as requests are (`AggregateContainerLimits`)."""
     return _aggregate(pod, release, _effective(pod, release, "limits", count))[0]
 
 
@@ -199,7 +199,7 @@ _Effective = Callable[[Container, bool], _Resources]
 
 
 def _aggregate(pod: Pod, release: Release, effective: _Effective) -> tuple[Totals, list[_Resources]]:
-    """Return the total, and what each app and then each init container counted with."""
+    """Return the total, and the amounts that count for each app container, then for each init container."""
     totals: Totals = {}
     uses: list[_Resources] = []
     for container in pod.containers:
@@ -239,12 +239,12 @@ def _raise_to(totals: Totals, floor: _Resources) -> None:
 
 
 def _compared(quantity: Quantity, other: Quantity) -> Quantity:
-    """Return the quantity after Go's Cmp with a decimal, which makes it one: it overflows differently."""
+    """Return the quantity after Go's Cmp, which turns it into a decimal if the other one is a decimal."""
     return quantity.as_decimal() if other.is_decimal else quantity
 
 
 def _is_resize_infeasible(pod: Pod, release: Release) -> bool:
-    """Return whether the node has refused a pending resize: its new spec is then not counted."""
+    """Return whether the node has refused a pending resize, so that its new spec does not count."""
     if not release.has(Change.ALLOCATED_STATUS):
         return pod.status.resize == "Infeasible"
     for condition in pod.status.conditions or ():
@@ -254,7 +254,7 @@ def _is_resize_infeasible(pod: Pod, release: Release) -> bool:
 
 
 def _largest(first: _Resources, *others: _Resources, ties_to_first: bool = True) -> Totals:
-    """Return the larger quantity of each resource; of equal ones the first."""
+    """Return the larger quantity of each resource; the first if they are equal."""
     result = dict(first)
     for other in (other for other in others if other is not first):
         for name, quantity in other.items():

@@ -1,4 +1,4 @@
-"""Label selectors, as `-l` spells them and as objects have them; PodDisruptionBudgets, which select pods.
+"""Label selectors, in the syntax of `-l` and in objects; PodDisruptionBudgets, which select pods.
 
 Sources: k8s.io/apimachinery/pkg/labels/selector.go, pkg/apis/policy/types.go,
 k8s.io/apimachinery/pkg/apis/meta/v1/types.go (LabelSelector).
@@ -23,6 +23,7 @@ _TERM: Final = re.compile(
     )\s*(?:,|$)""",
     re.VERBOSE,
 )
+_INTEGER: Final = re.compile("-?[0-9]+")
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -43,7 +44,7 @@ class Requirement(msgspec.Struct, frozen=True):
             return value in self.values
         if self.operator in {"notin", "!="}:
             return value not in self.values
-        if value is None or not value.lstrip("-").isdigit():
+        if value is None or not _INTEGER.fullmatch(value):
             return False
         bound = int(self.values[0])
         return int(value) > bound if self.operator == ">" else int(value) < bound
@@ -88,7 +89,7 @@ POD_FIELDS: Final[Mapping[str, Callable[[Pod], str]]] = {
     "spec.restartPolicy": lambda pod: pod.spec.restart_policy or "Always",
     "status.phase": lambda pod: pod.status.phase,
 }
-"""The pod fields that a list can be selected by, as far as we read them.
+"""The pod fields in field selectors, of those that are decoded.
 
 Source: pkg/apis/core/v1/conversion.go (AddFieldLabelConversionsForPod).
 """
@@ -131,7 +132,7 @@ def _requirement(match: re.Match[str], text: str) -> Requirement:
     operator, value = match["operator"], match["value"]
     if operator is None:
         return Requirement(match["key"], "exists")
-    if operator in {"<", ">"} and not value.lstrip("-").isdigit():
+    if operator in {"<", ">"} and not _INTEGER.fullmatch(value):
         raise InputError(f"unable to parse label selector {text!r}: {value!r} is not a whole number")
     return Requirement(match["key"], "=" if operator == "==" else operator, (value,))
 
@@ -170,9 +171,9 @@ class _BudgetStatus(ApiStruct, frozen=True):
 
 
 class DisruptionBudget(ApiStruct, frozen=True):
-    """A PodDisruptionBudget: how many of its pods may be disrupted at once, by the controller's last count.
+    """A PodDisruptionBudget; its status says how many pods may be disrupted now, manifests have none.
 
-    Without a selector it covers no pods; manifests have no status.
+    Without a selector it covers no pods.
     """
 
     metadata: ObjectMeta = ObjectMeta()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """One of `count` parts of a cluster's nodes, numbered from 0; a node's name alone decides its part."""
+    """One of `count` parts of a cluster's nodes, numbered from 0; only a node's name decides its part."""
 
     index: int
     count: int
@@ -71,7 +71,7 @@ OTHER_PODS: Final = "the rest of these nodes' pods"
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """Something that could not be read: what, why, and what would help (may be empty)."""
+    """Something that could not be read: what, why, and a remedy or ""."""
 
     what: str
     why: str
@@ -79,7 +79,7 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 class Arrived(NamedTuple):
-    """How much of a list has arrived: items, of how many if the server says so, in bytes of JSON."""
+    """How much of a list has arrived: items, the total if the server tells it, and bytes of JSON."""
 
     items: int
     total: int | None
@@ -87,9 +87,9 @@ class Arrived(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """Usage by namespace and name, and of nodes by name; `missing` says what is not known.
+    """Usage of pods by namespace and name, and of nodes by name; `missing` says what is unknown.
 
-    `shortages` is when memory was last short on a node by its events (RFC 3339).
+    `shortages` has the last event of each node about short memory (RFC 3339).
     """
 
     by_pod: Mapping[PodKey, PodUsage]
@@ -105,7 +105,7 @@ NO_USAGE: Final = Usage({})
 
 
 class NodeOverrides(msgspec.Struct, frozen=True):
-    """Given facts about nodes: the memory of unknown ones, and settings of all."""
+    """Given facts about nodes: the memory of unknown nodes, and settings of all nodes."""
 
     memory_bytes: int | None = None
     settings: tuple[NodeOverride, ...] = ()
@@ -116,10 +116,10 @@ NO_OVERRIDES: Final = NodeOverrides()
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The pods, nodes and usage of a cluster at one time; mappings without another key are by node."""
+    """The pods, nodes and usage of a cluster at one time; mappings are by node if their key is a text."""
 
     pods: Sequence[Pod] = ()
-    """The requested ones, and of ranked nodes all that could be read."""
+    """The requested pods, and all pods of ranked nodes that could be read."""
     nodes: Mapping[str, NodeObject] = field(default_factory=dict)
     usage: Mapping[PodKey, PodUsage] = field(default_factory=dict)
     kubelets: Mapping[str, Kubelet] = field(default_factory=dict)

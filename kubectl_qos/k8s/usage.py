@@ -33,7 +33,7 @@ NO_PSI: Final = PsiData()
 
 
 class Psi(ApiStruct, frozen=True, omit_defaults=False):
-    """The shares of time in which at least one task waited (some), and all that were not idle (full)."""
+    """The shares of time in which at least one task waited (some), and all non-idle tasks (full)."""
 
     some: PsiData = NO_PSI
     full: PsiData = NO_PSI
@@ -51,7 +51,7 @@ class Pressure(NamedTuple):
 
 
 def memory_psi(pressure: Pressure | None) -> PsiData:
-    """Return how much of the time some tasks waited for memory, as far as that is known."""
+    """Return the share of time in which some tasks waited for memory; NO_PSI if unknown."""
     return pressure.memory.some if pressure is not None and pressure.memory is not None else NO_PSI
 
 
@@ -70,9 +70,9 @@ class MemoryParts(ApiStruct, frozen=True, omit_defaults=False):
 
 
 class ContainerUsage(NamedTuple):
-    """A container's memory in bytes, its parts, and what it waited for; None is unknown.
+    """A container's memory in bytes, its parts, and its pressure; None is unknown.
 
-    `largest_bytes` is what the kernel counts of its largest process.
+    `largest_bytes` is the size of its largest process by the kernel's count.
     """
 
     working_set_bytes: int
@@ -84,7 +84,7 @@ class ContainerUsage(NamedTuple):
 
     @property
     def scored_bytes(self) -> int:
-        """Return what badness counts of its largest process: all of its memory if no size is known."""
+        """Return the size that badness counts for its largest process; all of its memory if unknown."""
         return self.kernel_bytes if self.largest_bytes is None else self.largest_bytes
 
     @property
@@ -101,8 +101,8 @@ class ContainerUsage(NamedTuple):
 class PodDetails(msgspec.Struct, frozen=True, gc=False):
     """Facts about a pod that only some sources have.
 
-    `processes` is how many its containers have, 0 if unknown; `volumes` the bytes in its volumes, by name;
-    `working_set_bytes` that of its cgroup, which still has the tmpfs pages of containers that have ended.
+    `processes` is the number of its containers' processes, 0 if unknown. `volumes` are the bytes in its
+    volumes, by name. `working_set_bytes` is that of its cgroup, with tmpfs pages of ended containers.
     """
 
     processes: int = 0
@@ -117,8 +117,8 @@ NO_DETAILS: Final = PodDetails()
 class PodUsage(msgspec.Struct, frozen=True, gc=False):
     """A pod's memory, its source, and its time (RFC 3339).
 
-    `amounts` are the containers', in the order of `names`. If only the working set is known, an amount is a
-    bare number, and `details` is one object for all pods, which saves memory with 150,000 of them.
+    `amounts` are in the order of the containers' `names`. If only the working set is known, an amount is a
+    plain number, and `details` is one object for all pods, which saves memory with 150,000 pods.
     """
 
     names: tuple[str, ...]
@@ -175,8 +175,8 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
 class Sampled(NamedTuple):
     """The source of usage, and the times of the oldest and newest sample (RFC 3339, empty if unknown).
 
-    `with_more_processes` counts pods with more processes than containers, without the size of each;
-    `with_unknown_processes` those whose number of processes is unknown.
+    `with_more_processes` counts pods with more processes than containers, of unknown sizes;
+    `with_unknown_processes` counts pods whose number of processes is unknown.
     """
 
     usage: Mapping[PodKey, PodUsage]
@@ -194,12 +194,11 @@ ContainerKey = tuple[PodKey, str]
 
 
 class ContainerHistory(NamedTuple):
-    """A container's memory over a time: the most, and the 99th percentile, in bytes.
+    """A container's memory over a time such as `7d` (`over`): peak and 99th percentile in bytes.
 
-    `rate` is how many bytes a second it grows by if it has grown in a straight line until now, else 0;
-    `is_leak` is True if that has lasted an hour or more and brought at least half of the memory in use.
-    `over` is the time, such as `7d`. `throttled` is the share of the CPU periods of its last hour in which
-    its limit held it back, 0 if that is little or unknown.
+    `rate` is its growth in bytes per second if it has been linear until now, else 0. `is_leak`: this growth
+    has lasted at least an hour and makes up at least half of the memory in use. `throttled` is the share of
+    the CPU periods of the last hour in which it was throttled, 0 if that is little or unknown.
     """
 
     peak_bytes: int
@@ -211,11 +210,11 @@ class ContainerHistory(NamedTuple):
 
 
 class History(msgspec.Struct, frozen=True):
-    """What a store of metrics knows of containers, `over` a time such as `7d` until now.
+    """The history of containers in a store of metrics, `over` a time such as `7d` until now.
 
-    `now` is the last usage of pods; `stat` says which statistic of that time `Snapshot.usage` is, empty if
-    that is the last usage too. `lines` are the usage of pods over the last day at most, in equal steps, in
-    KiB, the newest last, 0 if unknown.
+    `now` is the last usage of pods. `stat` is the statistic that `Snapshot.usage` shows, "" if it is the last
+    usage too. `lines` are the usage of pods in KiB over at most a day, in equal steps, newest last, 0 if
+    unknown.
     """
 
     containers: Mapping[ContainerKey, ContainerHistory]
@@ -236,7 +235,7 @@ NO_HISTORY: Final = History({}, {})
 
 
 def sampled(usage: Mapping[PodKey, PodUsage], before: Sampled | None = None) -> Sampled | None:
-    """Return the source and times of this usage, None without any; `before` if the usage is the same."""
+    """Return the source and times of this usage, None without usage; `before` if the usage is the same."""
     if before is not None and before.usage is usage:
         return before
     if not usage:
@@ -271,7 +270,7 @@ class MemoryBytes(int):
 
     @staticmethod
     def from_json(raw: object) -> MemoryBytes:
-        """Convert a decoded JSON quantity; Ki, which metrics-server writes, are parsed without a Quantity."""
+        """Convert a decoded JSON quantity; Ki, the unit of metrics-server, is parsed without a Quantity."""
         if isinstance(raw, str) and raw.endswith("Ki") and raw.isascii() and raw[:-2].isdigit():
             return MemoryBytes(int(raw[:-2]) << 10)
         return MemoryBytes(Quantity.from_json(raw).value())
@@ -317,7 +316,7 @@ def usage_by_pod(
 ) -> dict[PodKey, PodUsage]:
     """Return usage by namespace and name, of these pods or of all; equal parts of samples are shared.
 
-    A sample without containers, as a metrics-server that has just started sends it, says nothing.
+    Samples without containers, which a metrics-server sends after its start, are ignored.
     """
     parts: dict[object, object] = {}
 
@@ -410,7 +409,7 @@ class Summary(ApiStruct, frozen=True):
 
 
 def usage_from_summary(summary: Summary) -> dict[PodKey, PodUsage]:
-    """Return usage by namespace and name; a pod's time is that of its oldest measurement."""
+    """Return usage by namespace and name; the time of a pod is its oldest measurement."""
     usage = {}
     for pod in summary.pods:
         containers = {}

@@ -33,10 +33,19 @@ def test_what_is_selected(text: str, selected: bool) -> None:
     assert Selector.parse(text).matches(LABELS) is selected
 
 
-@pytest.mark.parametrize("text", ["app in web", "=web", "app=a=b", "build>x", "a b", "app in (a"])
+@pytest.mark.parametrize(
+    "text", ["app in web", "=web", "app=a=b", "build>x", "build>--5", "a b", "app in (a"]
+)
 def test_what_a_server_refuses(text: str) -> None:
     with pytest.raises(InputError, match="unable to parse label selector"):
         Selector.parse(text)
+
+
+@pytest.mark.parametrize("value", ["--5", "²", "5-", ""])
+def test_a_label_that_is_no_number_is_neither_more_nor_less(value: str) -> None:
+    """Labels of manifests are not validated yet."""
+    assert not Selector.parse("build>1").matches({"build": value})
+    assert not Selector.parse("build<9").matches({"build": value})
 
 
 def test_an_object_without_labels() -> None:
