@@ -539,7 +539,7 @@ def test_swap_is_room_only_for_those_that_may_swap() -> None:
 
 
 def test_growth_to_less_is_refused() -> None:
-    with pytest.raises(InputError, match="uses 50Mi already"):
+    with pytest.raises(InputError, match="already uses 50Mi"):
         simulate(node_state([("a", container(900, 50))]), _to(0, 10))
 
 
