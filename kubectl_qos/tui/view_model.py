@@ -20,6 +20,7 @@ from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Arrived, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.present.list_notes import pod_table_notes
 from kubectl_qos.qos.eviction import eviction_due, schedulable_bytes, to_hard_eviction
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.new_kills import kills_since, without_repeats
@@ -83,9 +84,9 @@ class ViewModel:
     it. `scope` is which pods were read, `notice` says why that is less than was requested.
     Two view models are never equal: comparing them pod by pod takes longer than showing the other one.
     `arrived` is None if all pods are there; before that their rows have no ranks, and the groups no usage.
-    `kills` are those that were seen since the UI was opened, the newest first. `first_deaths` are the next
-    deaths on each node, the first of all first: none without usage, for many nodes, and before
-    `compute_deaths`.
+    `notes` are what a reader has to know about the ranks. `kills` are those that were seen since the UI was
+    opened, the newest first. `first_deaths` are the next deaths on each node, the first of all first: none
+    without usage, for many nodes, and before `compute_deaths`.
     """
 
     snapshot: Snapshot
@@ -97,6 +98,7 @@ class ViewModel:
     starts: Sequence[int]
     taken: datetime
     scope: Scope
+    notes: tuple[str, ...] = ()
     notice: str = ""
     arrived: Arrived | None = None
     unordered_since: datetime | None = None
@@ -230,6 +232,7 @@ def build_view_model(
         starts=tuple(accumulate(map(len, of_nodes[:-1]), initial=0)) if of_nodes else (),
         taken=taken,
         scope=scope,
+        notes=tuple(pod_table_notes(snapshot, rows)),
         notice=notice,
         arrived=arrived,
         unordered_since=unordered_since,

@@ -57,9 +57,10 @@ def killers_on(setup: NodeSetup) -> list[Killer]:
 
 def daemon_on(setup: NodeSetup) -> Killer | None:
     """Return the daemon of the node that kills before the kernel, if any."""
-    return next((killer for killer in killers_on(setup) if killer.is_daemon), None)
+    return next((killer for killer in _DAEMONS if killer.applies(setup)), None)
 
 
+_DAEMONS: Final = tuple(killer for killer in KILLERS if killer.is_daemon)
 OWN_LIMITS: Final = tuple(killer for killer in KILLERS if not killer.is_node_wide)
 """Killers that act at a limit of a container or of its pod."""
 

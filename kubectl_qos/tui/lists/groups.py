@@ -29,7 +29,7 @@ from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import binary, count, escape, eta, shortened
-from kubectl_qos.present.list_notes import no_usage_reason, node_table_notes, pod_table_notes
+from kubectl_qos.present.list_notes import no_usage_reason, node_table_notes
 from kubectl_qos.present.next_death import (
     death_condition,
     distance,
@@ -171,7 +171,7 @@ class NamespaceList(_GroupList[str]):
 
 
 def _list_rows(rows: list[GroupRow[Any]], view_model: ViewModel) -> ListRows:
-    return ListRows(rows, tuple(pod_table_notes(view_model.snapshot, view_model.rows)))
+    return ListRows(rows, view_model.notes)
 
 
 _LEFT_OUT: Final = frozenset(

@@ -294,7 +294,7 @@ class PodList(_RankedList):
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
         """Build node after node, those in trouble and the fullest first."""
-        notes = tuple(pod_table_notes(view_model.snapshot, view_model.rows))
+        notes = view_model.notes
         if view_model.arrived is not None:
             rows = view.pod_rows(view_model)
         elif view.node is not None:
