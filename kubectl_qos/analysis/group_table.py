@@ -307,7 +307,7 @@ class GroupRow(Generic[KeyT]):
 
 def namespace_rows(rows: Iterable[PodRow]) -> list[GroupRow[str]]:
     """Return a row for each namespace with pods, next victims first."""
-    groups = grouped(rows, lambda row: row.pod.metadata.namespace)
+    groups = grouped(rows, lambda row: row.namespace)
     group_rows = [group_row(name, pods, (name,)) for name, pods in groups.items()]
     return sorted(group_rows, key=lambda row: rank_order(row.worst))
 

@@ -67,6 +67,10 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     """
 
     pod: Pod
+    node: str
+    """Name of its node, "" before scheduling."""
+    namespace: str
+    """Here like the node, because looking into 150,000 pods takes longer than searching these texts."""
     name: str
     """The pod's; kind and name of a workload's template."""
     qos: QosClass
@@ -107,11 +111,6 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     past: PastUsage = NO_PAST
 
     @property
-    def node(self) -> str:
-        """Name of its node, "" before scheduling."""
-        return self.pod.spec.node_name
-
-    @property
     def adj_range(self) -> tuple[int, int] | None:
         """Bounds of oom_score_adj; None on Windows, which has none."""
         unknown = None if self.windows else UNKNOWN_BURSTABLE_ADJ
@@ -130,19 +129,18 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     @property
     def key(self) -> tuple[str, str, str]:
         """Namespace, name, container: stay the same when values change."""
-        return self.pod.metadata.namespace, self.name, self.container
+        return self.namespace, self.name, self.container
 
     @property
     def words(self) -> str:
         """Filter text, in lower case; not cached, because 150,000 rows would take 18 MB."""
-        pod, flags = self.pod, " ".join(self.flags)
-        name = f"{pod.metadata.namespace}/{self.name}"
-        return f"{name} {pod.spec.node_name} {self.qos.value} {flags} {self.container}".casefold()
+        flags = " ".join(self.flags)
+        return f"{self.namespace}/{self.name} {self.node} {self.qos} {flags} {self.container}".casefold()
 
     @property
     def own_words(self) -> tuple[str, ...]:
         """Names among its words."""
-        names = (f"{self.pod.metadata.namespace}/{self.name}", self.name)
+        names = (f"{self.namespace}/{self.name}", self.name)
         return (*names, self.container) if self.container else names
 
     @property
@@ -329,6 +327,8 @@ def _pod_row(
     desired = _desired(pod, setup.release) if isinstance(pod, ResizingPod) else (None, None)
     return PodRow(
         pod=pod,
+        node=pod.node_name,
+        namespace=pod.namespace,
         name=pod.title,
         qos=row.qos,
         rank=row.rank,

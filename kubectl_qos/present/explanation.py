@@ -280,7 +280,7 @@ def _neighbours(ended: str, rank: int, named: Iterable[tuple[int, str]]) -> Iter
 
 
 def _name(row: PodRow) -> str:
-    return full_name(row.pod.namespace, row.name)
+    return full_name(row.namespace, row.name)
 
 
 def _cgroup(prediction: Prediction) -> Section | None:

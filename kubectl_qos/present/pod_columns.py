@@ -90,9 +90,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         cell=lambda row: "~" if row.is_provisional else rank_text(row.rank, tied=row.tied),
         sort_key=kill_order,
     ),
-    column(
-        "namespace", lambda row: row.pod.metadata.namespace, "the pod's namespace", width=11, names=("ns",)
-    ),
+    column("namespace", lambda row: row.namespace, "the pod's namespace", width=11, names=("ns",)),
     column("pod", lambda row: row.name, "the pod's name", width=24, names=("name",)),
     column("container", lambda row: row.container, "the container's name", width=12, needs=Needs.CONTAINERS),
     column("node", lambda row: row.node, "the pod's node", width=12, wide=3),

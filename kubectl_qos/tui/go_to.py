@@ -128,7 +128,7 @@ def _pod(command: _Command, name: str, view_model: ViewModel | None) -> GoTo:
     if name in _ALL:
         return GoTo(LIST, View()) if is_list else GoTo(command.names)
     rows = view_model.rows.rows if view_model is not None else ()
-    named = (row for row in rows if name in {row.name, f"{row.pod.namespace}/{row.name}"})
+    named = (row for row in rows if name in {row.name, f"{row.namespace}/{row.name}"})
     pod_row = next(named, None)
     if pod_row is None and is_list and view_model is not None and name in view_model.namespaces:
         return GoTo(LIST, View(namespace=name))

@@ -97,7 +97,7 @@ class View:
             ranked = view_model.rows.nodes.get(self.node)
             rows = ranked.rows if ranked is not None else ()
         if self.namespace is not None:
-            rows = tuple([row for row in rows if row.pod.metadata.namespace == self.namespace])
+            rows = tuple([row for row in rows if row.namespace == self.namespace])
         if self.workload is not None:
             rows = tuple([row for row in rows if find_workload(row.pod) == self.workload])
         return rows

@@ -183,7 +183,7 @@ class ViewModel:
     def pod_of(self, row: PodRow) -> Pod:
         """Return the stored pod of a row, which holds it with the server's defaults filled in."""
         identity = _identity(row.pod)
-        pods = self.snapshot.by_node()[row.pod.node_name]
+        pods = self.snapshot.by_node()[row.node]
         return next(pod for pod in pods if _identity(pod) == identity)
 
 
@@ -305,7 +305,7 @@ def _by_node(
 
 
 def _by_namespace(rows: Iterable[PodRow]) -> dict[str, PodGroup]:
-    groups = grouped(rows, lambda row: row.pod.metadata.namespace)
+    groups = grouped(rows, lambda row: row.namespace)
     return {
         name: _group(name, groups[name], known_sum([row.memory for row in groups[name]]))
         for name in sorted(groups)

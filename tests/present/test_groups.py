@@ -230,10 +230,7 @@ def test_the_most_pods_without_requests_come_first_by_class() -> None:
 
 def test_what_a_server_sends_is_shown_escaped() -> None:
     key = Workload("Deployment", "n\n", "[bold]x\x1b[31m")
-    metadata = msgspec.structs.replace(of_demo()[0].pod.metadata, name="w\t", namespace="n\n")
-    spec = msgspec.structs.replace(of_demo()[0].pod.spec, node_name="k\r")
-    pod = msgspec.structs.replace(of_demo()[0].pod, metadata=metadata, spec=spec)
-    one = msgspec.structs.replace(of_demo()[0], pod=pod, name="w\t")
+    one = msgspec.structs.replace(of_demo()[0], node="k\r", namespace="n\n", name="w\t")
     row = group_row(key, [one], (key.name,))
     assert cells(row, "namespace", "workload", "worst", "node") == [
         *("n\\n", "[bold]x\\x1b[31m", "w\\t", "k\\r")

@@ -27,10 +27,8 @@ def named(*names: str) -> list[PodRow]:
     """Rows of these names; every other word of them has every letter there is."""
     one = demo_rows()[0]
     rest = "abcdefghijklmnopqrstuvwxyz-0123456789/."
-    metadata = msgspec.structs.replace(one.pod.metadata, namespace="n")
-    spec = msgspec.structs.replace(one.pod.spec, node_name=rest)
-    pod = msgspec.structs.replace(one.pod, metadata=metadata, spec=spec)
-    return [msgspec.structs.replace(one, pod=pod, name=name, container=rest) for name in names]
+    every = msgspec.structs.replace(one, node=rest, namespace="n", container=rest)
+    return [msgspec.structs.replace(every, name=name) for name in names]
 
 
 def names_of(rows: list[PodRow]) -> list[str]:
@@ -38,7 +36,7 @@ def names_of(rows: list[PodRow]) -> list[str]:
 
 
 def whole_name(row: PodRow) -> str:
-    return f"{row.pod.namespace}/{row.name}"
+    return f"{row.namespace}/{row.name}"
 
 
 def has_letters(word: str, name: str) -> bool:

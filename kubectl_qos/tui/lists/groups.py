@@ -407,7 +407,7 @@ def _why_no_victim(row: NodeRow, snapshot: Snapshot) -> str:
 
 
 def _named_row(row: PodRow) -> str:
-    return _named((row.pod.namespace, row.name), row.score, row.qos)
+    return _named((row.namespace, row.name), row.score, row.qos)
 
 
 def _named(key: PodKey, oom_score: int | None, qos: QosClass) -> str:

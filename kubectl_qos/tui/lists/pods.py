@@ -429,7 +429,7 @@ class ContainerList(_RankedList):
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
         """Return the rank of the container, then the explanation of its pod."""
         pod = self.pod_of(row, view_model)
-        words = escape(f"container {row.container} of {row.pod.namespace}/{row.name}")
+        words = escape(f"container {row.container} of {row.namespace}/{row.name}")
         if row.rank is not None:
             shared = ", shared," if row.tied else ""
             words += f": rank {row.rank}{shared} among the containers of {escape(row.node)}"

@@ -118,7 +118,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         row = self._pod_row()
         if row is not None:
             pod = row.pod.namespace, row.pod.name
-            self.go(View(ListKind.CONTAINERS, row.node, row.pod.namespace, pod=pod, wide=self.view.wide))
+            self.go(View(ListKind.CONTAINERS, row.node, row.namespace, pod=pod, wide=self.view.wide))
 
     def action_explain(self) -> None:
         self._with_pod(Detail.EXPLAIN)
@@ -232,7 +232,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         """Go to the workload of the pod, among those of its namespace."""
         row = self._pod_row()
         if row is not None:
-            self.go(View(ListKind.WORKLOADS, namespace=row.pod.namespace, wide=self.view.wide))
+            self.go(View(ListKind.WORKLOADS, namespace=row.namespace, wide=self.view.wide))
             self._awaited_row = find_workload(row.pod)
             self._go_to_awaited_row()
             self._focus_list()
