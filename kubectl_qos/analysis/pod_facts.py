@@ -1,4 +1,4 @@
-"""Facts that `explain` shows about a pod or workload, and about containers that restart at a limit."""
+"""Facts that `explain` shows about a pod or workload."""
 
 from __future__ import annotations
 
@@ -14,23 +14,15 @@ from msgspec import structs
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
 from kubectl_qos.edit.preview import Effects, preview
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.allocation import is_resizing, limit_in_force
-from kubectl_qos.k8s.objects import ContainerStatus, Pod
-from kubectl_qos.k8s.releases import Release
+from kubectl_qos.k8s.allocation import is_resizing
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
 from kubectl_qos.k8s.usage import PodUsage, Pressure, Sampled
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula
 from kubectl_qos.qos.prediction import Prediction, predict_running
-from kubectl_qos.qos.restart import is_refused, oom_loops, was_killed_since_resize
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 
 NO_COUNTS: Final[Mapping[str, Any]] = MappingProxyType({})
-_SIGNAL_CODES: Final = 128
-"""A shell exits with this plus the number of the signal that ended its child."""
-_NEAR: Final = 0.5
-"""A container that uses less than this share of its limit was rarely killed there before."""
-_MISSED: Final = 0.9
-"""If a container was killed at a limit but samples stay below this share of it, they missed the peak."""
 
 
 class PodFacts(msgspec.Struct, frozen=True):
@@ -156,49 +148,3 @@ def score_parts(row: PodRow | None, snapshot: Snapshot) -> ScoreParts | None:
     if kernel_formula(node.kernel) is Kernel.SIGNED:
         base, adj = _BASE, round(row.adj * 2 / 3)
     return ScoreParts(row.worst, base, adj, row.score - base - adj, row.score)
-
-
-def limit_in_loop(pod: Pod, status: ContainerStatus, release: Release) -> int:
-    """Return the limit in bytes of a container that waits to restart, or was just OOMKilled, else 0."""
-    if status.state is not None and status.state.waiting is not None:
-        is_again = bool(status.restart_count) or is_refused(pod, status.name)
-    else:
-        is_again = not status.has_processes and status.name in {loop.container for loop in oom_loops(pod)}
-    return limit_in_force(pod, status.name, release) if is_again else 0
-
-
-def may_hide_kill(status: ContainerStatus) -> bool:
-    """Return whether the exit of a restarting container may hide an OOM kill, if it has a limit."""
-    code = status.ends[0].exit_code if status.restart_count and status.ends else 0
-    return 0 < code < _SIGNAL_CODES and not status.was_oom_killed
-
-
-def limit_with_hidden_kill(
-    pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release
-) -> int:
-    """Return the limit in bytes at which a restarting container's exit may hide an OOM kill, else 0.
-
-    Exit codes of signals hide none.
-    """
-    if not may_hide_kill(status):
-        return 0
-    limit = limit_in_force(pod, status.name, release)
-    used = usage.of(status.name) if usage is not None and status.has_processes else None
-    return 0 if used is not None and used.working_set_bytes < limit * _NEAR else limit
-
-
-def missed_peak(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> float | None:
-    """Return the sampled share of a limit that killed the container, if samples missed the peak."""
-    used = usage.of(status.name) if usage is not None else None
-    if used is None or not status.ends or not status.has_processes:
-        return None
-    limit = limit_in_force(pod, status.name, release)
-    share = used.working_set_bytes / limit if limit else 1.0
-    return share if share < _MISSED and was_killed_since_resize(pod, status.name) else None
-
-
-def limit_that_killed(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> int:
-    """Return the limit in bytes that OOMKilled a running container of unknown usage, else 0."""
-    is_measured = usage is not None and usage.of(status.name) is not None
-    killed = status.has_processes and not is_measured and was_killed_since_resize(pod, status.name)
-    return limit_in_force(pod, status.name, release) if killed else 0

@@ -1,11 +1,12 @@
 """The evidence of a death in words: one sentence for each fact that a diagnosis rests on."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.k8s.objects import EPHEMERAL_STORAGE, MEMORY, SIGNALLED
 from kubectl_qos.present.format import count, escape, in_mi
+from kubectl_qos.present.restart_notes import volume_sentence
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, container_of_unit, pod_cgroup
 from kubectl_qos.qos.killers import BY_ID
 from kubectl_qos.qos.kills.evidence import BY_KUBELET, OOM_KILLED, SIGKILLED, WAITING, Evidence, Fact
@@ -142,15 +143,6 @@ def _own_storage(details: Details) -> str:
     else:
         raised = f"raise {'the sizeLimit' if details['of'] == 'volume' else 'that limit'}"
     return f"{what}; the node need not be full. Write less there, or {raised}"
-
-
-def volume_sentence(volumes: Collection[str]) -> str:
-    """Say that volumes in memory outlive a container that is killed at its limit, and what empties them."""
-    return (
-        f"files in the volume {escape(', '.join(volumes))} are memory: they count toward that limit, and"
-        " survive a restart of the container. If they fill the limit, delete the pod; a sizeLimit prevents"
-        " that"
-    )
 
 
 def _one_line(message: object) -> str:

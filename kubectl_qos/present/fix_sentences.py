@@ -31,7 +31,7 @@ from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.present.changes import strategy_name
 from kubectl_qos.present.effects import edits_text, effect_moment
-from kubectl_qos.present.evidence import evidence_sentence, volume_sentence
+from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.findings import finding_line, manager_line
 from kubectl_qos.present.format import NONE, binary, count, escape, eta, full_name, quantity_text
 from kubectl_qos.present.killers import WORDS
@@ -54,6 +54,7 @@ from kubectl_qos.present.next_death import (
 )
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, fitted_table
 from kubectl_qos.present.reasons import resize_sentence
+from kubectl_qos.present.restart_notes import volume_sentence
 from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill

@@ -13,6 +13,7 @@ from kubectl_qos.present.format import binary, count, duration, escape, eta, ful
 from kubectl_qos.present.killers import WORDS, actor, killer_name
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Section, column, sentences
 from kubectl_qos.present.reasons import cache_text
+from kubectl_qos.present.restart_notes import loop_notes
 from kubectl_qos.qos.eviction import Due, evictable_capacity, evicts_for_memory, lacks_stats
 from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.killers.killer import Contender
@@ -39,8 +40,6 @@ NO_STATS: Final = "no container is running, so the kubelet has no stats for the 
 
 def notes(deaths: Deaths) -> Iterator[str]:
     """Yield what is unknown, why, and what distances are based on; without rows the first note says why."""
-    from kubectl_qos.present.pod_history import loop_notes
-
     snapshot, states = deaths.snapshot, deaths.states
     yield from list_notes.unmeasured_notes(snapshot, states)
     yield from capacity_notes(states)

@@ -1,35 +1,33 @@
 """The past of a pod in words: restarts, crash loops, ends of containers, why the pod ended, and its events.
 
-Not here: which container restarts with which limit (analysis/pod_facts.py).
+Not here: which container restarts with which limit (restart_notes.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Final, NamedTuple
 
-from kubectl_qos.analysis import pod_facts
-from kubectl_qos.errors import QosError, first_few
+from kubectl_qos.analysis.pod_facts import PodFacts
+from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import NOT_ONLY_MEMORY, Event, EventList
 from kubectl_qos.k8s.objects import ContainerStateTerminated, ContainerStatus, Pod
 from kubectl_qos.k8s.quantity import parse_time
-from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
-from kubectl_qos.k8s.usage import PodKey, PodUsage
-from kubectl_qos.present.evidence import DISRUPTIONS, EVENT_MEANINGS, evidence_sentence, volume_sentence
-from kubectl_qos.present.format import NONE, age, binary, count, duration, escape, full_name
+from kubectl_qos.present.evidence import DISRUPTIONS, EVENT_MEANINGS, evidence_sentence
+from kubectl_qos.present.format import NONE, age, count, duration, escape
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.present.output import Line, Section, aligned
+from kubectl_qos.present.restart_notes import hidden_kill, peak_text, volume_sentence
 from kubectl_qos.qos.kills.evidence import SIGKILLED, Fact, kubelet_kill, memory_limits
 from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.prediction import Prediction
 from kubectl_qos.qos.reason import Confidence
-from kubectl_qos.qos.restart import is_refused, oom_at_start, oom_loops
+from kubectl_qos.qos.restart import oom_at_start
 
 
 def history_section(
-    pod: Pod, facts: pod_facts.PodFacts, snapshot: Snapshot, now: datetime, logs: Sequence[KernelLog]
+    pod: Pod, facts: PodFacts, snapshot: Snapshot, now: datetime, logs: Sequence[KernelLog]
 ) -> Section | None:
     """Return what the status of a pod, and kernel logs, say of its past; None if they say nothing."""
     prediction, usage, ends_by_log = facts.prediction, facts.usage, _ends_by_log(pod, snapshot, logs)
@@ -141,93 +139,6 @@ def _meaning(end: ContainerStateTerminated, container: str, prediction: Predicti
     if end.exit_code == SIGKILLED and not end.is_made_up:
         return "SIGKILL: perhaps for memory; the status alone does not tell"
     return _quote(end.message)
-
-
-HIDDEN_KILL_TEXT: Final = (
-    "if a child process is OOM killed, its parent (a shell, for example) may exit by itself, and no status"
-    " shows the kill. The node's kernel log does (kubectl qos kills --kernel-log), and so does oom_kill in"
-    " memory.events of the pod's cgroup. Usage samples may miss the peak"
-)
-_MOST_CONTAINERS: Final = 5
-"""How many containers are listed: a cluster may have hundreds."""
-
-
-def hidden_kill(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
-    """Say that the end of a container that restarts with a limit can hide an OOM kill, else return ""."""
-    if not (limit := pod_facts.limit_with_hidden_kill(pod, status, usage, release)):
-        return ""
-    code = status.ends[0].exit_code
-    return (
-        f"exit code {code} does not rule out an OOM kill at its limit of {binary(limit)}: {HIDDEN_KILL_TEXT}"
-    )
-
-
-def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
-    """Yield a note on pods that may have been OOM killed without a sign in their status."""
-    names = [
-        f"{full_name(pod.namespace, pod.name)}:{escape(status.name)}"
-        for pod in pods
-        for status in pod.status.every_container
-        # The setup of a node takes half a millisecond to build.
-        if pod_facts.may_hide_kill(status)
-        and pod_facts.limit_with_hidden_kill(
-            pod, status, snapshot.usage_of(pod), snapshot.setup(pod.node_name).release
-        )
-    ]
-    if names:
-        s = "s" if len(names) == 1 else ""
-        yield f"{first_few(names)} restart{s} with a memory limit and show{s} no OOM kill: {HIDDEN_KILL_TEXT}"
-
-
-def peak_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
-    """Say that usage samples missed the peak: the container was OOMKilled at its current limit; else ""."""
-    share = pod_facts.missed_peak(pod, status, usage, release)
-    if share is None:
-        return ""
-    times = count(status.restart_count, "restart")
-    return f"{share:.0%} of its limit when sampled, although OOMKilled ({times}): sampling misses peaks"
-
-
-def loop_notes(
-    pods: Iterable[Pod], usage: Mapping[PodKey, PodUsage], release_of: Mapping[str, Release]
-) -> Iterator[str]:
-    """Yield the containers with a limit that wait for their next start, and those with a missed peak."""
-    notes = (
-        f"{full_name(pod.namespace, pod.name)}:{escape(status.name)} {text}"
-        for pod in pods
-        if not pod.is_terminal and pod.node_name in release_of
-        for status in pod.status.every_container
-        if (text := _loop_text(pod, status, usage, release_of[pod.node_name]))
-    )
-    yield from islice(notes, _MOST_CONTAINERS)
-    more = sum(1 for _ in notes)
-    if more:
-        yield f"{count(more, 'more container')} like these: see kubectl qos explain POD"
-
-
-def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], release: Release) -> str:
-    limit, waiting = pod_facts.limit_in_loop(pod, status, release), status.state and status.state.waiting
-    if not limit:
-        return _running_text(pod, status, usage.get(pod.key), release)
-    restarts = count(status.restart_count, "restart")
-    now = f"waits in {escape(waiting.reason)}" if waiting else "has ended"
-    waits = f"{now} ({restarts}): no process to rank"
-    if is_refused(pod, status.name):
-        return f"{waits}; the runtime could not start it with a limit of {binary(limit)}: kubectl qos fix"
-    if status.name in {loop.container for loop in oom_loops(pod)}:
-        volume = f"; {volume_sentence(pod.memory_volumes)}" if pod.memory_volumes else ""
-        return f"{waits}; it was OOMKilled, and starts again with a limit of {binary(limit)}{volume}"
-    hidden = hidden_kill(pod, status, None, release)
-    return f"{waits}; {hidden}" if hidden else waits
-
-
-def _running_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
-    killed = pod_facts.limit_that_killed(pod, status, usage, release)
-    if killed:
-        restarts = count(status.restart_count, "restart")
-        return f"was OOMKilled ({restarts}), and runs again with a limit of {binary(killed)}: kubectl qos fix"
-    peak = peak_text(pod, status, usage, release)
-    return f"used {peak}" if peak else ""
 
 
 _EVENTS: Final = "Events"

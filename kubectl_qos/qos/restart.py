@@ -9,13 +9,21 @@ import re
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from kubectl_qos.k8s.allocation import limit_in_force
 from kubectl_qos.k8s.objects import LEAST_MEMORY, MEMORY, Container, ContainerStatus, Pod, all_containers
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import resources_of_pod
+from kubectl_qos.k8s.usage import PodUsage
 from kubectl_qos.qos.ranking import ContainerKind
 
 _SIGKILLED: Final = 137
+_SIGNAL_CODES: Final = 128
+"""A shell exits with this plus the number of the signal that ended its child."""
+_NEAR: Final = 0.5
+"""A container that uses less than this share of its limit was rarely killed there before."""
+_MISSED: Final = 0.9
+"""If a container was killed at a limit but samples stay below this share of it, they missed the peak."""
 
 
 class Restart(StrEnum):
@@ -173,3 +181,49 @@ def _has_outlived(status: ContainerStatus, sampled_at: str) -> bool:
     if not status.has_processes or started is None or finished is None or sampled is None:
         return False
     return sampled - finished > finished - started
+
+
+def limit_in_loop(pod: Pod, status: ContainerStatus, release: Release) -> int:
+    """Return the limit in bytes of a container that waits to restart, or was just OOMKilled, else 0."""
+    if status.state is not None and status.state.waiting is not None:
+        is_again = bool(status.restart_count) or is_refused(pod, status.name)
+    else:
+        is_again = not status.has_processes and status.name in {loop.container for loop in oom_loops(pod)}
+    return limit_in_force(pod, status.name, release) if is_again else 0
+
+
+def may_hide_kill(status: ContainerStatus) -> bool:
+    """Return whether the exit of a restarting container may hide an OOM kill, if it has a limit."""
+    code = status.ends[0].exit_code if status.restart_count and status.ends else 0
+    return 0 < code < _SIGNAL_CODES and not status.was_oom_killed
+
+
+def limit_with_hidden_kill(
+    pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release
+) -> int:
+    """Return the limit in bytes at which a restarting container's exit may hide an OOM kill, else 0.
+
+    Exit codes of signals hide none.
+    """
+    if not may_hide_kill(status):
+        return 0
+    limit = limit_in_force(pod, status.name, release)
+    used = usage.of(status.name) if usage is not None and status.has_processes else None
+    return 0 if used is not None and used.working_set_bytes < limit * _NEAR else limit
+
+
+def missed_peak(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> float | None:
+    """Return the sampled share of a limit that killed the container, if samples missed the peak."""
+    used = usage.of(status.name) if usage is not None else None
+    if used is None or not status.ends or not status.has_processes:
+        return None
+    limit = limit_in_force(pod, status.name, release)
+    share = used.working_set_bytes / limit if limit else 1.0
+    return share if share < _MISSED and was_killed_since_resize(pod, status.name) else None
+
+
+def limit_that_killed(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> int:
+    """Return the limit in bytes that OOMKilled a running container of unknown usage, else 0."""
+    is_measured = usage is not None and usage.of(status.name) is not None
+    killed = status.has_processes and not is_measured and was_killed_since_resize(pod, status.name)
+    return limit_in_force(pod, status.name, release) if killed else 0

@@ -141,6 +141,7 @@ OF_YAML = "top -f x.yaml;explain -f x.yaml -o yaml;set -f x.yaml --limits memory
         ("yaml jsonpath ssl", f"{OF_JSON};set -f x.json --limits memory=5Gi -o json"),
         ("yaml jsonpath", "kills --demo -o json"),
         ("ssl", OF_YAML),
+        ("kubectl_qos.edit.preview kubectl_qos.qos.kills.evidence", "next --demo"),
         (OF_A_PAST, "explain -f manifest.yaml --node-memory 16Gi"),
     ],
 )

@@ -14,11 +14,10 @@ from kubectl_qos.k8s.objects import NodeObject, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage, UsageOrigin
 from kubectl_qos.present import next_death
-from kubectl_qos.present.evidence import volume_sentence
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.fix_sentences import basis_notes
-from kubectl_qos.present.pod_history import HIDDEN_KILL_TEXT, hidden_note
 from kubectl_qos.present.reasons import PAGE_CACHE, cache_text
+from kubectl_qos.present.restart_notes import HIDDEN_KILL_TEXT, hidden_note, volume_sentence
 
 RUNNING: Mapping[str, Any] = {"running": {}}
 LOOP = {"waiting": {"reason": "CrashLoopBackOff"}}

@@ -120,7 +120,7 @@ def run(options: Options) -> int:
         return tables.print_tables(
             options.source, options.format, "Kill", lambda source: _view(options._replace(source=source))
         )
-    from kubectl_qos.present.pod_history import hidden_note
+    from kubectl_qos.present.restart_notes import hidden_note
 
     kills, facts, missing, logs = _read(options)
     format_ = options.format.output
