@@ -208,9 +208,9 @@ def deaths_of_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Deaths:
     return Deaths(_in_order(rows), snapshot, pods, states)
 
 
-def without_far(deaths: Deaths) -> Deaths:
+def without_far(rows: Sequence[DeathRow]) -> tuple[DeathRow, ...]:
     """Drop far own limits, except the first death."""
-    return deaths._replace(rows=tuple(row for row in deaths.rows if row is deaths.rows[0] or not row.is_far))
+    return tuple(row for row in rows if row is rows[0] or not row.is_far)
 
 
 def most_important(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:

@@ -27,7 +27,17 @@ from kubectl_qos.edit.strategy import RECREATE_JOB, Strategy, revert_obstacle
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present.effects import class_change, edits_text, later_sentence, rank_change, value_name
 from kubectl_qos.present.findings import answer_sentence
-from kubectl_qos.present.format import NONE, UNKNOWN, age, binary, count, duration, escape, quantity_text
+from kubectl_qos.present.format import (
+    NONE,
+    UNKNOWN,
+    age,
+    binary,
+    count,
+    duration,
+    escape,
+    percent,
+    quantity_text,
+)
 from kubectl_qos.present.output import ARROW, aligned, to_yaml
 
 _TITLES: Final = {
@@ -229,7 +239,7 @@ def trial_lines(trial: Trial) -> list[str]:
             continue
         of = (("limit", most.limit_bytes), ("request", most.request_bytes))
         shares = [
-            f"{100 * most.peak_bytes // size}% of its {what} {binary(size)}" for what, size in of if size
+            f"{percent(most.peak_bytes, size)} of its {what} {binary(size)}" for what, size in of if size
         ]
         among = f", the highest of {count(len(outcomes), 'pod')}" if len(outcomes) > 1 else ""
         used = f"{escape(name)} used at most {binary(most.peak_bytes)}{among}"

@@ -10,7 +10,7 @@ from kubectl_qos.k8s.managers import Manager, ManagerKind, UtilizationTarget
 from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.quota import QuotaCharge
-from kubectl_qos.present.format import binary, count, cpu, escape
+from kubectl_qos.present.format import binary, count, cpu, escape, percent
 from kubectl_qos.present.output import Section, sentences
 from kubectl_qos.qos.resize import ResizeOutcome, ResizeStatus
 
@@ -222,7 +222,7 @@ _SENTENCES: Final[Mapping[FindingCode, str | Callable[[str, Facts], str]]] = {
     FindingCode.NO_ROOM_FOR_NEW_POD: _no_room,
     FindingCode.LIMIT_BELOW_USAGE: _limit_below_usage,
     FindingCode.LIMIT_NEAR_USAGE: lambda _, facts: (
-        f"uses {binary(facts['used'])} now, {facts['used'] * 100 // facts['limit']}% of the new memory"
+        f"uses {binary(facts['used'])} now, {percent(facts['used'], facts['limit'])} of the new memory"
         f" limit: {binary(facts['limit'] - facts['used'])} more and it is OOM killed"
     ),
     FindingCode.REQUEST_BELOW_USAGE: lambda _, facts: (

@@ -60,6 +60,11 @@ def quantity_text(quantity: Quantity | None) -> str:
     return binary(int(text)) if text.isdigit() and int(text) >= 1 << 20 else escape(text)
 
 
+def percent(part: float, whole: float) -> str:
+    """Return a rounded share: `98%`."""
+    return f"{100 * part / whole:.0f}%"
+
+
 def arrived_text(pods: int, total: int | None, size_bytes: int) -> str:
     """Return how much of a list of pods has arrived: `12,400 of 20,000 pods, 81 MB`."""
     of = f" of {total:,}" if total is not None else ""

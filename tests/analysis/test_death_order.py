@@ -134,8 +134,8 @@ def assert_one_answer(snapshot: Snapshot, *, with_fixes: bool = True) -> None:
         said = by_node.get(node)
         of_node = deaths_on_nodes(snapshot, [node])
         assert named(next(iter(deaths_on_node(snapshot, node).deaths), None)) == said
-        for shown in (of_node, without_far(of_node)):
-            assert named(next((row.death for row in shown.rows), None)) == said
+        for shown in (of_node.rows, without_far(of_node.rows)):
+            assert named(next((row.death for row in shown), None)) == said
         victim = next((pod for pod in snapshot.pods if said and (pod.namespace, pod.name) == said.key), None)
         if victim is not None:
             of_victim = deaths_of_pod(state_of_node(snapshot, victim.node_name), victim)
@@ -270,5 +270,5 @@ def test_limits_that_nothing_approaches_are_left_out() -> None:
     pods.append(a_pod("killed", "n", 100 * MIB, killed="2026-11-20T09:00:00Z"))
     amounts = dict.fromkeys(("low", "grows", "killed"), FAR_PERCENT * MIB - 1) | {"full": FAR_PERCENT * MIB}
     listed = deaths_on_nodes(a_cluster(amounts, pods, {"grows": MIB}), ["n"])
-    hidden = [row.death.key[1] for row in listed.rows if row not in without_far(listed).rows]
+    hidden = [row.death.key[1] for row in listed.rows if row not in without_far(listed.rows)]
     assert hidden == ["low"]

@@ -191,7 +191,8 @@ class NextTable:
         """Return the deaths without far limits of a single node, and a note that counts those."""
         from kubectl_qos.analysis.deaths import FAR_PERCENT, without_far
 
-        near = deaths if self._options.all or deaths.state is None else without_far(deaths)
+        is_whole = self._options.all or deaths.state is None
+        near = deaths if is_whole else deaths._replace(rows=without_far(deaths.rows))
         hidden = len(deaths.rows) - len(near.rows)
         return near, [f"and {count(hidden, 'limit')} below {FAR_PERCENT} %: --all"] if hidden else []
 

@@ -16,7 +16,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 from textual.widgets import Static
 
-from kubectl_qos.analysis.deaths import NodeDeaths
+from kubectl_qos.analysis.deaths import DeathRow, NodeDeaths, without_far
 from kubectl_qos.analysis.group_table import NodeRow, build_node_row
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.usage import ContainerKey, PodKey
@@ -341,7 +341,9 @@ class NodePanel(Vertical):
             growth = node_deaths.state.growth if node_deaths is not None else NO_GROWTH
             deaths = node_deaths.deaths if node_deaths is not None else ()
             in_danger = view_model.is_in_danger(node)
-            self.query_one(Timeline).show_deaths(deaths, growth=growth, in_danger=in_danger)
+            rows = without_far([DeathRow(node, death, death.seconds) for death in deaths])
+            near = [row.death for row in rows]
+            self.query_one(Timeline).show_deaths(near, growth=growth, in_danger=in_danger)
             headline = self.query_one("#headline", OneLine)
             headline.set_class(in_danger, "-danger")
             none = f"{escape(node)}: no next death is known"

@@ -22,7 +22,7 @@ from kubectl_qos.k8s.objects import CPU, MEMORY, Pod
 from kubectl_qos.k8s.quantity import Quantity, quantity_hint
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerHistory
-from kubectl_qos.present.format import NONE, binary, escape
+from kubectl_qos.present.format import NONE, binary, escape, percent
 from kubectl_qos.qos.ranking import ContainerKind, container_kinds
 
 RESOURCES: Final = (MEMORY, CPU)
@@ -110,7 +110,7 @@ class UsageBar(Widget):
         width, whole = self.content_size.width, self._limit or self._request
         rest = "nothing requested, no limit"
         if whole:
-            rest = f"{100 * self._use.used // whole}% of {'limit' if self._limit else 'request'}"
+            rest = f"{percent(self._use.used, whole)} of {'limit' if self._limit else 'request'}"
         lines = [*(f"{words}, {rest}" for words in self._use.words), rest]
         words = next((line for line in lines if len(line) < width), lines[-1])
         if not whole:
