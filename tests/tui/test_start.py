@@ -121,8 +121,9 @@ def test_documents_that_cannot_be_read_are_noted(opened: Opened, tmp_path: Any) 
     bad = tmp_path / "bad.yaml"
     bad.write_text("kind: Pod\nspec: {containers: []}\n")
     assert main(["-f", str(DEMO_FILE), "-f", str(bad)]) == 0
-    assert len(opened.notes) == 1
-    assert "spec.containers: Required value" in opened.notes[0]
+    error, warning = opened.notes
+    assert "spec.containers: Required value" in error
+    assert warning == "Warning: the answer leaves out what could not be read"
 
 
 def test_edit_finds_its_pod_in_the_first_snapshot(opened: Opened) -> None:
