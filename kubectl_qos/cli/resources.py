@@ -283,7 +283,7 @@ def with_limit_ranges(
     source, snapshot = resolved.source, resolved.source.snapshot(scope)
     if not isinstance(source, FileSource) or all(pod.metadata.uid for pod in snapshot.pods):
         return snapshot, {}
-    objects = [*source.raw_objects()]
+    objects = [*source.raw_objects("LimitRange")]
     if all(raw.get("kind") != "LimitRange" for raw in objects):
         return snapshot, {}
     from dataclasses import replace

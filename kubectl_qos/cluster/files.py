@@ -241,7 +241,7 @@ class FileSource(Source):
         """Return the PodDisruptionBudgets in the files."""
         from kubectl_qos.edit.related import BUDGETS, convert_all
 
-        return convert_all([*self.raw_objects()], BUDGETS)
+        return convert_all([*self.raw_objects(BUDGETS.kind)], BUDGETS)
 
     def locations(self, pods: Collection[Pod]) -> list[str]:
         """Return file, document and item of each pod."""
@@ -320,16 +320,21 @@ class FileSource(Source):
         self.skipped |= {f"{text}: {first_few([*paths])}": None for text, paths in folders.items()}
         return names
 
-    def _objects(self) -> Iterator[tuple[bytes, FileDocument, tuple[int, ...], dict[str, Any]]]:
-        """Yield every object as plain JSON, after its file's content, document and indexes in Lists."""
+    def _objects(
+        self, word: str = ""
+    ) -> Iterator[tuple[bytes, FileDocument, tuple[int, ...], dict[str, Any]]]:
+        """Yield every object as plain JSON, after its file's content, document and indexes in Lists.
+
+        With a word, only objects of files that have it.
+        """
         for name, content in self._contents():
-            for document in plain_documents(content, name):
+            for document in plain_documents(content, name) if word.encode() in content else ():
                 for numbers, raw in document.objects():
                     yield content, document, numbers, raw
 
-    def raw_objects(self) -> Iterator[dict[str, Any]]:
-        """Yield every object as it is written."""
-        return (raw for *_, raw in self._objects())
+    def raw_objects(self, word: str = "") -> Iterator[dict[str, Any]]:
+        """Yield every object as it is written; with a word, such as a kind, only of files that have it."""
+        return (raw for *_, raw in self._objects(word))
 
     def _find_raw(self, objects: Iterable[dict[str, Any]], pod: Pod) -> dict[str, Any]:
         *_, raw = (None, *(raw for raw in objects if _is_object_of(raw, pod)))

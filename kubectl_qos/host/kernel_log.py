@@ -498,7 +498,7 @@ _OTHER_FORMATS: Final = (
     ),
     (
         re.compile(f".*(?:{'|'.join(sign for killer in KILLERS for sign in killer.log.signs)})"),
-        "a log of an OOM daemon without a kill",
+        "a log of an OOM daemon in which no kill is understood",
         "give the lines that follow as well",
     ),
     (

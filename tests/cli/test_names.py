@@ -62,12 +62,18 @@ def test_a_kind_alone_names_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert "write deploy/NAME" in err
 
 
-@pytest.mark.parametrize("line", ["set api --limits memory=1Gi", "simulate worker-2 --free 1Gi"])
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("set api --limits memory=1Gi", "write pod/api"),
+        ("simulate worker-2 --free 1Gi", "for a node write node/worker-2"),
+    ],
+)
 def test_where_a_pod_is_changed_or_a_node_filled_the_kind_is_named(
-    capsys: pytest.CaptureFixture[str], line: str
+    capsys: pytest.CaptureFixture[str], line: str, kind: str
 ) -> None:
     code, _, err = done(capsys, line)
-    assert (code, "no name was specified" in err) == (2, True)
+    assert (code, kind in err) == (2, True)
 
 
 def test_a_node_alone_is_filled_until_the_first_kill(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from kubernetes.client import ApiClient, V1Container, V1Node, V1NodeStatus, V1Ob
 from kubernetes.client import V1ResourceRequirements as Resources
 
 from kubectl_qos import node_from_client, pod_from_client, predict
+from kubectl_qos.cluster import files
+from kubectl_qos.cluster.documents import FileDocument
+from kubectl_qos.cluster.documents import plain_documents as documents
 from kubectl_qos.cluster.files import FileSource, pod_from_yaml
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.errors import InputError
@@ -244,6 +248,26 @@ def test_what_cannot_be_changed_in_place_is_not_written(tmp_path: Path) -> None:
         changed(path, edits=[Edit("a", Side.LIMITS, "memory", None)])
     assert caught.value.hint
     assert path.read_text() == text
+
+
+def test_objects_of_a_kind_are_read_without_parsing_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits, other = tmp_path / "limits.yaml", tmp_path / "pod.yaml"
+    limits.write_text("kind: LimitRangeList\nitems:\n- {kind: LimitRange, metadata: {name: x}}\n")
+    other.write_text(POD)
+    parsed = []
+
+    def parse(content: bytes, name: str) -> Iterator[FileDocument]:
+        parsed.append(name)
+        return documents(content, name)
+
+    monkeypatch.setattr(files, "plain_documents", parse)
+    source = FileSource([str(tmp_path)])
+    assert [raw["metadata"]["name"] for raw in source.raw_objects("LimitRange")] == ["x"]
+    assert str(limits) in parsed
+    assert str(other) not in parsed
+    assert len([*source.raw_objects()]) == 2
 
 
 def test_a_folder_is_read_in_order_of_names(tmp_path: Path) -> None:

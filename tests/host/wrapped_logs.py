@@ -332,7 +332,10 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
         b"[<time>] vmm: page allocation failure: order:6\n",
         "without lines of the kernel",
     ),
-    "earlyoom without a kill": (b"mem avail:   747 of  7935 MiB ( 9.41%)\n", "an OOM daemon without a kill"),
+    "earlyoom without a kill": (
+        b"mem avail:   747 of  7935 MiB ( 9.41%)\n",
+        "an OOM daemon in which no kill is understood",
+    ),
     "an application's container": (
         b"2026-11-20T21:22:40.4Z stdout F started\n",
         "without lines of the kernel",
