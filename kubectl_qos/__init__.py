@@ -1,6 +1,6 @@
 """kubectl-qos: when a node runs out of memory, who dies, why, and what to change.
 
-The public API, loaded when first used so that the command line starts fast:
+The public API; its names are imported when they are first used, so that the command line starts fast:
 
     predict(pod, node, kubelet=..., release="1.36") -> Prediction
     Prediction, Node, Kubelet, Quantity, Pod, Release

@@ -1,4 +1,4 @@
-"""Parse the command line, then import only what it needs: a command, or the terminal UI."""
+"""Parse the command line, then import only the command or the terminal UI."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _open_ui(options: EditOptions) -> int:
     resolved = resolve_source(options.source, needs)
     scope, source = resolved.scope, options.source
     if not references and source.namespace is None:
-        # The UI shows all namespaces: only commands are restricted to the context's own.
+        # The UI shows all namespaces; only commands default to the context's namespace.
         scope = scope._replace(namespace=None)
         if scope.node is None and not source.all_namespaces:
             scope = scope._replace(namespace=settings.scope.namespace, node=settings.scope.node)

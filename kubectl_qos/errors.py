@@ -1,6 +1,6 @@
-"""Every error that a person can meet, each one sentence with a remedy and an exit code.
+"""The errors that people can see; each has a sentence, a remedy and an exit code.
 
-    QosError                     anything we refuse to do; exit 1
+    QosError                     anything that cannot be done; exit 1
     ├── UsageError               the command line itself is wrong; exit 2
     ├── InputError               a file, document or field cannot be read
     │   └── QuantityError        a resource quantity that Kubernetes would not parse
@@ -8,8 +8,7 @@
     ├── ApiError                 the server answered with a refusal (status, reason, message)
     └── UnknownFact              a prediction needs a number that is unknown
 
-No IO and no formatting beyond the sentence here. cli/main.py turns them into exit codes; the terminal UI
-shows them as notifications.
+cli/main.py prints them and exits with their codes; the terminal UI shows them as notifications.
 """
 
 from __future__ import annotations
@@ -43,19 +42,19 @@ def without_secrets(text: str) -> str:
 
 
 def nearest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return the word most like a mistyped one, or "" if none is like it."""
+    """Return the word that is most similar to a mistyped one, or "" if none is similar."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, list(islice(words, _MOST_COMPARED)), 1, cutoff)), "")
 
 
 def did_you_mean(word: str) -> str:
-    """Return a hint that names a word, or "" for ""."""
+    """Return a hint with the word, or "" without one."""
     return word and f"did you mean {word}?"
 
 
 class QosError(Exception):
-    """The base: `str(error)` is the sentence, `hint` the remedy (may be empty); URLs have no secrets."""
+    """The base class: `str(error)` is the sentence, without secrets in URLs; `hint` is the remedy, or ""."""
 
     exit_code = EXIT_ERROR
 
@@ -64,7 +63,7 @@ class QosError(Exception):
         self.hint = without_secrets(hint)
 
     def with_hint(self, between: str = "; ") -> str:
-        """Return the sentence, and the remedy if there is one."""
+        """Return the sentence, followed by the remedy if there is one."""
         return between.join(filter(None, (str(self), self.hint)))
 
 
@@ -76,7 +75,7 @@ def first_few(names: Sequence[str], most: int = 3) -> str:
 
 @contextmanager
 def diff_exit_codes() -> Iterator[None]:
-    """Let every error inside exit with EXIT_TROUBLE at least, as `diff` and `kubectl diff` do."""
+    """Raise the exit code of errors inside to at least EXIT_TROUBLE, like `diff` and `kubectl diff`."""
     try:
         yield
     except QosError as error:
@@ -103,13 +102,13 @@ class InputError(QosError):
 
 
 class QuantityError(InputError):
-    """A quantity that `resource.ParseQuantity` refuses, in its words but for `parse_typed`."""
+    """A quantity that `resource.ParseQuantity` refuses; the sentence is Go's, except from `parse_typed`."""
 
 
 class ServerUnreachable(QosError):
-    """No answer from a server: kubeconfig, DNS, TCP, TLS, proxy or credentials plugin.
+    """No answer from a server, because of the kubeconfig, DNS, TCP, TLS, a proxy or a credential plugin.
 
-    `may_have_arrived`: part of the request was sent, so that the server may have acted on it.
+    `may_have_arrived` is True if part of the request was sent, so that the server may have acted on it.
     """
 
     def __init__(self, message: str, hint: str = "", *, may_have_arrived: bool = False) -> None:

@@ -20,7 +20,7 @@ _TEXT: Final = f"{_TAG}str"
 _MERGE: Final = f"{_TAG}merge"
 
 MAX_REPEATED: Final = 100_000
-"""The most values that aliases may add to a document. Without aliases, it has one per character at most."""
+"""The most values that aliases may add to a document, which otherwise has at most one per character."""
 
 
 class YamlDocument(NamedTuple):
@@ -33,7 +33,7 @@ class YamlDocument(NamedTuple):
     def position(self, path: str | Sequence[str]) -> tuple[int, int]:
         """Return line and column, from 0, of a field, or of its nearest existing parent.
 
-        The path is a text such as `spec.containers[0].name`, or the steps of one.
+        The path is a text such as `spec.containers[0].name`, or a list of its steps.
         """
         node, mark = self.node, self.node.start_mark
         for step in _STEP.findall(path) if isinstance(path, str) else path:
@@ -75,7 +75,7 @@ def yaml_loader() -> Any:
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         def resolve(self, kind: type, value: str, implicit: Any) -> str:
-            # PyYAML's own also tests path resolvers for every node; there are none.
+            # Skip the path resolvers that PyYAML's method tests for every node: there are none.
             if kind is yaml.ScalarNode and implicit[0]:
                 for tag, form in self.yaml_implicit_resolvers.get(value[:1], ()):
                     if form.match(value):
@@ -96,9 +96,9 @@ def yaml_loader() -> Any:
 
 
 def read_yaml(text: str | bytes, *, first: bool = False, as_text: bool = False) -> YamlDocument | None:
-    """Return the one document of a text, or the `first` of several; None for an empty text.
+    """Return the only document of a text, or the `first` of several; None for an empty text.
 
-    With `as_text`, numbers and `~` are text as they are written. Raises yaml.YAMLError.
+    With `as_text`, numbers and `~` stay text. Raises yaml.YAMLError.
     """
     import yaml
 
@@ -124,7 +124,7 @@ def read_yaml(text: str | bytes, *, first: bool = False, as_text: bool = False) 
 
 
 class _Constructor:
-    """Constructs at most `max_values` values of nodes, since aliases of aliases could yield any number."""
+    """Constructs at most `max_values` values, since aliases of aliases could yield any number."""
 
     def __init__(self, loader: Any, max_values: int, *, as_text: bool) -> None:
         self.repeating: list[Any] = []
@@ -139,12 +139,12 @@ class _Constructor:
             self._scalars[f"{_TAG}float"] = loader.construct_yaml_float
 
     def __call__(self, node: Any) -> Any:
-        """Return the value of a node, whose tag is ignored if it is unknown."""
+        """Return the value of a node; an unknown tag is ignored."""
         if node.tag == _TEXT:
             return node.value
         if node.id == "scalar":
             scalar = self._scalars.get(node.tag)
-            # 12:30 is a number of base 60 to PyYAML only.
+            # Only PyYAML reads 12:30 as a number of base 60.
             return node.value if scalar is None or ":" in node.value else scalar(node)
         self._depth += 1
         self._values_left -= len(node.value)
@@ -202,9 +202,9 @@ def _error(problem: str, node: Any) -> Exception:
 
 
 def is_too_deep(text: str) -> bool:
-    """Return whether values nest deeper than MAX_DEPTH, and loading them would overflow the stack.
+    """Return whether values nest deeper than MAX_DEPTH, so that loading them would overflow the stack.
 
-    Texts whose brackets and indentation rule that out are not parsed.
+    A text is parsed only if its brackets or indentation make that possible.
     """
     depths = accumulate(1 if bracket in "[{" else -1 for bracket in _BRACKETS.findall(text))
     if max(depths, default=0) <= MAX_DEPTH and not _INDENTED.search(text):

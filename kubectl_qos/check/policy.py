@@ -22,12 +22,12 @@ from kubectl_qos.qos.qos_class import SPEC_RESOURCES
 _INIT: Final = "(has(c.restartPolicy) && c.restartPolicy == 'Always' ? 'sidecar ' : 'init container ')"
 _LABELS: Final = {"initContainers": _INIT, "containers": "'container '"}
 _UNJUDGED: Final = ["kube-system"]
-"""What keeps a cluster alive is not refused, where no namespaces are set."""
+"""Namespaces that policies skip if the settings name none, so that they never stop the cluster itself."""
 _OWNED: Final = "has(object.metadata.ownerReferences)"
 _BY_HAND: Final = (
     f"request.operation == 'UPDATE' || !{_OWNED} || !(request.kind.kind in ['Pod', 'ReplicaSet', 'Job'])"
 )
-"""What controllers create for a workload is not refused: an older workload would lose its pods."""
+"""Policies skip pods, ReplicaSets and Jobs that a controller creates: else old workloads would lose pods."""
 
 
 def _resources(group: str, names: str, operations: str = "CREATE UPDATE") -> dict[str, Any]:
@@ -83,7 +83,7 @@ _TARGETS: Final = (
     ),
     ("owned-pods", "object", [_PODS], ["Warn", "Audit"]),
 )
-"""Name and objects of each policy, the path of their pod (template), and validation actions."""
+"""The name of each policy, the path of the pod or template, the resources, and validation actions."""
 
 
 def policies(settings: CheckSettings, release: Release, rules: Iterable[Rule]) -> Iterator[dict[str, Any]]:
@@ -103,7 +103,7 @@ def policies(settings: CheckSettings, release: Release, rules: Iterable[Rule]) -
         if not judged:
             continue
         conditions = {"by-hand": _BY_HAND, "new-or-changed": _new_or_changed(template)}
-        # For each rule one list, with a map of facts for each violation.
+        # Each rule has one variable: a list with a map of facts for each violation.
         variables = _variables(settings, release, template)
         variables |= {rule.id.lower(): expressions[rule] for rule in judged}
         used = _used(variables, "variables.waiver " + " ".join(map(_result, judged)))
@@ -168,7 +168,7 @@ def quoted(text: object) -> str:
 
 
 def expanded(expression: str, owner: str) -> str:
-    """Expand an expression about an owner: `?limits.cpu` tests for it, `#` is its quantity, `$` its text."""
+    """Expand short forms about an owner: `?limits.cpu` tests that it is set, `#` reads it, `$` as text."""
     expression = re.sub(r"\?(\w+)\.(\w+)", rf"('\2' in {owner}.\1)", expression)
     expression = re.sub(r"#(\w+)\.(\w+)", rf"quantity(string({owner}.\1.\2))", expression)
     return re.sub(r"\$(\w+)\.(\w+)", rf"string({owner}.\1.\2)", expression)
@@ -182,7 +182,7 @@ def is_windows(spec: str) -> str:
 
 
 def compared(amount: str, operator: str, least: object) -> str:
-    """Return an expression that compares an amount of an owner, such as `limits.memory`, if it has that."""
+    """Return an expression that is true if an amount such as `limits.memory` is set and compares so."""
     return f"(?{amount} && #{amount}.compareTo(quantity('{least}')) {operator} 0)"
 
 
@@ -193,7 +193,7 @@ GUARANTEED: Final = " && ".join(
     f" && (?requests.{name} ? #requests.{name} : #limits.{name}).compareTo(#limits.{name}) == 0"
     for name in (CPU, MEMORY)
 )
-"""Positive limits of CPU and memory that the requests are equal to; a missing request becomes the limit."""
+"""Limits of CPU and memory are positive and equal the requests; a missing request becomes the limit."""
 
 
 def _owner(label: str, name: str, where: str) -> str:
@@ -238,7 +238,7 @@ def _variables(settings: CheckSettings, release: Release, template: str) -> dict
 
 
 def fact_map(**facts: str) -> str:
-    """Return a map of facts, which are expressions."""
+    """Return a CEL map of facts, whose values are expressions."""
     entries = ", ".join(f"'{name}': {text}" for name, text in facts.items())
     return f"{{{entries}}}"
 

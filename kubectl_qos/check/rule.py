@@ -1,4 +1,4 @@
-"""What a rule of `check` is and looks at: a pod with its context. What it finds, and what of it is waived.
+"""The base class of the rules of `check`, the pods that they look at, their findings, and waivers.
 
 Not here: the rules (rules/), and reading settings and manifests from files.
 """
@@ -45,7 +45,7 @@ class Subject:
     default_namespace: str = "default"
     settings: CheckSettings = field(default_factory=CheckSettings)
     is_alone: bool = False
-    """Differs from other pods of its workload, for example in a limit after a resize."""
+    """Whether it differs from other pods of its workload, for example in a limit after a resize."""
 
     @property
     def namespace(self) -> str:
@@ -60,7 +60,7 @@ class Subject:
 
     @property
     def kind_and_name(self) -> tuple[str, str]:
-        """The object, or the workload of a running pod; the pod itself if it differs from its workload."""
+        """The kind and name of the object, or of the workload that a pod belongs to unless it `is_alone`."""
         if self.is_alone:
             return self.pod.kind, self.pod.name
         workload = find_workload(self.pod)
@@ -80,7 +80,7 @@ class Subject:
         return next((value for value in values if value is not None), None)
 
     def mark_path(self, name: str) -> str:
-        """Return the path of that annotation or label in the object, or ""."""
+        """Return the path of an annotation or label of ours in the object, or ""."""
         for owner in (template_path(self.pod.kind), ()):
             for side in MARKS:
                 where = (*owner, "metadata", side)
@@ -97,7 +97,7 @@ class Context:
     limit_ranges: Sequence[LimitRange] = ()
     quotas: Sequence[ResourceQuota] = ()
     injectors: Mapping[str, str | None] = field(default_factory=dict)
-    """What adds containers to pods, by namespace."""
+    """The injector that adds containers to the pods of each namespace."""
     config_maps: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     """ConfigMaps by namespace and name."""
     after: Callable[[NodeSetup], NodeSetup] | None = None
@@ -132,7 +132,7 @@ class Case:
         self.spec: Json = spec  # As written, {} for pods of a cluster.
         self.setup, self.release = setup, setup.release
         self.is_stored = bool(self.pod.metadata.uid)
-        self.is_refused = False  # By a rule that `refuses`: the server never creates it.
+        self.is_refused = False  # Set when a rule that `refuses` has a finding.
         namespace, every = self.pod.namespace, context.limit_ranges
         ranges = tuple([item for item in every if item.metadata.namespace == namespace])
         self.limit_ranges = ranges
@@ -173,11 +173,11 @@ class Case:
 
     @cached_property
     def mistakes(self) -> list[Mistake]:
-        """What strict validation finds in a manifest."""
+        """The mistakes that strict validation finds in a manifest."""
         return [] if self.is_stored else list(manifest_mistakes(self.subject.raw, self.pod))
 
     def forget(self) -> None:
-        """Free what only the rules of a single pod need; popping it would keep the room for more."""
+        """Free the values that only `find` needs, with the dict that holds them: pop would not shrink it."""
         needed = vars(self).keys() - {"owners", "mistakes"}
         self.__dict__ = {name: vars(self)[name] for name in needed}
 
@@ -207,7 +207,7 @@ class Parameter(NamedTuple):
     name: str
     type: Any
     form: str
-    """What it must be, for messages."""
+    """The form of its value in words, for messages."""
     default: Any
     help: str
     values: Any = Any
@@ -215,21 +215,21 @@ class Parameter(NamedTuple):
 
 
 class Rule:
-    """A rule, by being declared in rules/: what is said of it, what finds it, and the same in CEL."""
+    """The base of the rules in rules/: the texts of a rule, its search, and the same search in CEL."""
 
     id: ClassVar[str]
     level: ClassVar[Level]
     """Default level of its findings."""
     title: ClassVar[str]
     message: ClassVar[str]
-    """With placeholders for the facts of a hit."""
+    """A template with placeholders for the facts of a hit."""
     why: ClassVar[str]
     remedy: ClassVar[str]
     parameter: ClassVar[Parameter | None] = None
     no_policy: ClassVar[str] = ""
-    """Why CEL cannot express it."""
+    """The reason why the rule has no expression in CEL; "" if it has one."""
     refuses: ClassVar[bool] = False
-    """Whether the server never creates what it finds."""
+    """Whether the API server refuses objects that violate the rule."""
 
     def __init_subclass__(cls) -> None:
         for name in ("message", "why", "remedy"):
@@ -240,11 +240,14 @@ class Rule:
         return iter(())
 
     def compare(self, cases: Sequence[Case]) -> Iterator[Hit]:
-        """Yield the violations that come of other pods; called when all pods have been looked at."""
+        """Yield violations that depend on other pods; called once, after `find` was called for every pod."""
         return iter(())
 
     def cel(self, settings: CheckSettings, spec: str) -> str:
-        """Return a list of the facts of violations, "" without a policy; `spec` is the path of the spec."""
+        """Return a CEL list of the facts of violations, "" if CEL cannot express the rule.
+
+        `spec` is the path of the pod's spec.
+        """
         return ""
 
     def level_in(self, settings: CheckSettings) -> Level | None:
@@ -269,14 +272,14 @@ class RuleFinding:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Identity in a baseline: stays the same when other lines of the file change."""
+        """The identity in a baseline, which does not change with other lines of the file."""
         kind, name = self.subject.kind_and_name
         field_ = re.sub(r"\[\d+\]", "", self.path)
         return (self.rule.id, self.subject.pod.namespace, kind, name, self.owner, field_)
 
 
 class Selection(NamedTuple):
-    """Findings that count, waived findings with reasons, and exceptions that are expired or waive nothing."""
+    """Findings that count, waived findings with reasons, and exceptions that expired or waive nothing."""
 
     open: list[RuleFinding]
     waived: list[tuple[RuleFinding, str]]
@@ -289,9 +292,9 @@ def select(
     today: date,
     baseline: Iterable[tuple[str, ...]] = (),
 ) -> Selection:
-    """Split findings by waivers (annotations, exceptions), and drop those that a baseline has.
+    """Separate waived findings (by annotations or exceptions) from others, and drop those of a baseline.
 
-    `exceptions` are all exceptions; a finding is waived by those of its own settings.
+    A finding is waived only by exceptions of its own settings; `exceptions` are those of all settings.
     """
     selection, accepted = Selection([], [], list(exceptions)), Counter(baseline)
     for finding in findings:

@@ -27,7 +27,7 @@ class Level(StrEnum):
 
 
 class Exemption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Accepted findings, by patterns with `*`, up to a last day."""
+    """An exception: findings that are accepted, by patterns with `*`, up to a last day."""
 
     rules: Annotated[tuple[_Text, ...], Meta(description="a list of ids or patterns, such as [QOS006]")]
     reason: Annotated[_Text, Meta(description="a text")]
@@ -55,7 +55,7 @@ class CheckSettings(NamedTuple):
     node_memory_bytes: int | None = None
     """Memory of the node on which unscheduled pods are compared."""
     exceptions: tuple[tuple[str, Exemption], ...] = ()
-    """With file and line, for messages."""
+    """Each exception after its file and line, for messages."""
 
 
 def matches(patterns: Iterable[str], text: str) -> bool:
@@ -78,7 +78,7 @@ def waiver(text: str | None, rule: str) -> str:
 
 
 def waiver_mistakes(text: str | None, rules: Collection[str]) -> Iterator[str]:
-    """Yield mistakes in a waiver annotation: missing reasons, and rules that are none of these."""
+    """Yield mistakes in a waiver annotation: missing reasons, and names that are not among `rules`."""
     parts = [*filter(str.strip, re.split(r"[;\n]", text))] if text else []
     for part in parts if parts or text is None else [""]:
         ids, _, reason = part.partition(":")

@@ -1,4 +1,4 @@
-"""Flags that commands share, in kubectl's words. What they become is in options.py.
+"""Flags that commands share, in kubectl's words. options.py has the options that they are parsed to.
 
 Not here: the flags of one command (commands/). Completion and --help import this module, so it imports
 little.
@@ -11,18 +11,18 @@ from typing import Any, Final
 from kubectl_qos.errors import InputError, QosError, UsageError
 
 TEMPLATES: Final = ("jsonpath", "custom-columns", "jsonpath-file", "custom-columns-file")
-"""Formats of -o that take a template or a file with one, as of kubectl."""
+"""kubectl's formats of -o that take a template, or a file with a template."""
 
 
 def add_shared_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that every command has, before or after its name, as kubectl takes them.
+    """Add the flags that every command has; as in kubectl they stand before or after its name.
 
     `kubectl qos options` prints them, --help only the flags of the command. They have no defaults in
     argparse, because those of the command's parser would replace values that stand before its name;
     `parse_options` applies the defaults.
     """
     pods = _add_group(parser, "which pods")
-    # An empty name is none, as for kubectl.
+    # kubectl treats an empty name like a missing flag.
     pods.add_argument("-n", "--namespace", type=lambda name: name or None, metavar="NS", help="the namespace")
     add_switch(pods, "-A", "--all-namespaces", help="every namespace")
     pods.add_argument("-l", "--selector", metavar="LABELS", help="label selector such as app=web,tier!=db")
@@ -164,13 +164,13 @@ class Switch(argparse.Action):
         super().__init__([*option_strings, *with_values], dest, nargs=0, **more)
 
     def __call__(self, _parser: Any, namespace: Any, _values: Any, option_string: str | None = None) -> None:
-        """Set the written value, or the value of the bare flag."""
+        """Set the value after the equals sign, or the value of the bare flag."""
         setattr(namespace, self.dest, self.values[str(option_string).partition("=")[2] or self.bare])
 
     def parse(self, text: str) -> str:
-        """Return a value as the option strings have it: `true` for every true that Go reads.
+        """Return the value in the spelling of the option strings: `true` for `1`, `T` and so on.
 
-        Raises UsageError, in kubectl's words, for anything else.
+        Raises UsageError, in kubectl's words, for an unknown value.
         """
         for boolean, texts in _BOOLEANS.items():
             if boolean in self.values and text in texts:
@@ -187,7 +187,7 @@ _BOOLEANS: Final = {
     "true": {"1", "t", "T", "TRUE", "true", "True"},
     "false": {"0", "f", "F", "FALSE", "false", "False"},
 }
-"""What strconv.ParseBool reads."""
+"""The spellings that strconv.ParseBool reads."""
 _ON_OR_OFF: Final = {"true": True, "false": False}
 
 
@@ -209,7 +209,7 @@ def add_switch(
 
 
 def add_repeated(group: argparse._ActionsContainer, *names: str, **more: Any) -> None:
-    """Add a flag that may repeat: its value is a list, empty by default unless the group has no defaults."""
+    """Add a flag that may repeat. Its value is a list, by default empty if the group has defaults."""
     default = argparse.SUPPRESS if group.argument_default is argparse.SUPPRESS else []
     group.add_argument(*names, action="append", default=default, **more)
 
@@ -277,7 +277,7 @@ class Formats(tuple[str, ...]):
 def add_output(
     parser: argparse._ActionsContainer, *formats: str, help_: str = "output format", has_names: bool = True
 ) -> None:
-    """Add -o with these formats, and --template if there is JSON; `has_names`: its items name objects."""
+    """Add -o with these formats, and --template if JSON is among them; with `has_names` also -o name."""
     has_values = "json" in formats
     formats = (*formats, "name") if has_values and has_names and "name" not in formats else formats
     metavar = "|".join((*formats, *(f"{name}=…" for name in TEMPLATES[:2] if has_values)))
@@ -380,7 +380,7 @@ def add_at(parser: argparse.ArgumentParser) -> None:
 
 
 def whole_number(meaning: str, least: int, most: int | None = None) -> Callable[[str], int]:
-    """Return a parser of whole numbers. It raises ArgumentTypeError, with the meaning, for other texts."""
+    """Return a parser of whole numbers in these bounds; its ArgumentTypeErrors state the `meaning`."""
 
     def parse(text: str) -> int:
         number = int(text) if text.isascii() and text.isdecimal() else -1

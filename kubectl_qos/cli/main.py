@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from kubectl_qos.cli.commands.edit import Options as EditOptions
 
 EXIT_DEFECT: Final = 2
-"""The exit code for bugs, as of a Go program that panics; for some commands 1 means a finding."""
+"""The exit code for bugs, the same as when a Go program panics; 1 would mean a finding in some commands."""
 DEFECT_HINT: Final = (
     "this is a bug in kubectl-qos; please report it with the output of -v=9 and kubectl qos version -o yaml"
 )
 _MISSING_ARGUMENT: Final = re.compile(r"argument (\S+): expected one argument")
 _UNKNOWN_LETTER: Final = re.compile(r"argument \S+: ignored explicit argument '((.).*)'")
 _KUBECTL_EQUIVALENTS: Final = {"get": "top", "describe": "explain", "patch": "set"}
-"""Our nearest command for commands of kubectl."""
+"""The command that comes closest to a command of kubectl."""
 _NEGATIVE: Final = re.compile(r"-\d")
-"""Values such as `-1h`, which argparse takes for flags."""
+"""The start of values such as `-1h`, which argparse would mistake for flags."""
 EXAMPLES: Final = """\
 examples:
   kubectl qos                                             # the terminal UI
@@ -49,13 +49,13 @@ examples:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that raises our exceptions instead of exiting, with pflag's habits and words."""
+    """An ArgumentParser that raises QosErrors instead of exiting, and behaves and words errors like pflag."""
 
     _words: Sequence[str] = ()
     shared_groups: Sequence[argparse._ArgumentGroup] = ()
 
     def add_shared_flags(self) -> None:
-        """Add the flags that every command has; `shared_groups` are then their groups."""
+        """Add the flags that every command has, and remember their groups as `shared_groups`."""
         own = len(self._action_groups)
         add_shared_flags(self)
         self.shared_groups = self._action_groups[own:]
@@ -87,7 +87,7 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
-        """Raise UsageError in pflag's words if it has any, else in argparse's."""
+        """Raise UsageError, in pflag's words for the errors that pflag knows."""
         without_value = _MISSING_ARGUMENT.fullmatch(message)
         if without_value is not None:
             names = without_value[1].split("/")
@@ -100,7 +100,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message, hint=f"see '{self.prog} --help'")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse words in which switches may have any boolean that Go reads."""
+        """Parse words; a switch may have any value that Go reads as a boolean."""
         words = list(args)
         end = words.index("--") if "--" in words else len(words)
         self._words = words
@@ -109,7 +109,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(words, namespace)
 
     def _with_switch_value(self, word: str) -> Iterator[str]:
-        """Return the word with Go's boolean as ours; in `-wA=true` it belongs to the last letter."""
+        """Yield the word with its boolean as `true` or `false`; in `-wA=1` the value is that of -A."""
         flag, equals, text = word.partition("=")
         flags = [flag] if flag.startswith("--") else [f"-{letter}" for letter in flag[1:]]
         actions = [self._option_string_actions.get(name) for name in flags]
@@ -124,7 +124,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise UsageError for an unknown command, with the nearest one, and for an unknown format."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:  # noqa: SLF001
-            # The value of a flag that only commands have.
+            # argparse took the value of an unknown flag for a command: report the flag.
             before = self._words[self._words.index(value) - 1] if value in self._words[1:] else ""
             if before.startswith("--") and before not in self._option_string_actions:
                 self.take_words_left_over([before], argparse.Namespace())
@@ -146,9 +146,9 @@ class Parser(argparse.ArgumentParser):
         return did_you_mean(near and word.removesuffix(name) + near) or f"see '{self.prog} --help'"
 
     def take_words_left_over(self, words: Sequence[str], namespace: argparse.Namespace) -> None:
-        """Give words that argparse has left over to the operand; they may stand between flags, as in kubectl.
+        """Add words that argparse did not parse to the operand: words between flags, as kubectl allows them.
 
-        Raises UsageError for a flag, and where there is no operand for more words.
+        Raises UsageError for a flag, and for words without an operand that takes several.
         """
         end = words.index("--") if "--" in words else len(words)
         for word in words[:end]:
@@ -159,8 +159,8 @@ class Parser(argparse.ArgumentParser):
                 others = [name for name, parser in parsers if flag in parser._option_string_actions]  # noqa: SLF001
                 if any(map(flag.startswith, flags)):  # a plural, say
                     others = []
-                of_others = f"{flag} is a flag of {', '.join(filter(None, others))}" if others else ""
-                raise UsageError(f"unknown flag: {flag}", hint=of_others or self._suggestion(flag, flags))
+                elsewhere = f"{flag} is a flag of {', '.join(filter(None, others))}" if others else ""
+                raise UsageError(f"unknown flag: {flag}", hint=elsewhere or self._suggestion(flag, flags))
             if flag.startswith("-") and flag != "-":
                 self.error(f"unknown shorthand flag: {flag[1]!r} in {word}")
         words = [*words[:end], *words[end + 1 :]]
@@ -185,7 +185,7 @@ def _resource_command(word: str) -> str:
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Argparse's formatter, with a flag's value once behind all of its names, broken at its bars."""
+    """argparse's formatter, but a value is printed once, after all names of its flag, and breaks at `|`."""
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         if not action.option_strings or action.nargs == 0:
@@ -197,7 +197,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 def _fitted_sections(epilog: str, width: int | None) -> Iterator[str]:
-    """Fit examples and column lists into a terminal; a comment then stands above its command."""
+    """Yield sections of help that fit a terminal; in a narrow one comments stand above their commands."""
     for section in epilog.strip("\n").split("\n\n"):
         title, *lines = section.split("\n")
         if width is None or max(map(len, lines), default=0) <= width:
@@ -218,7 +218,7 @@ def _fitted_sections(epilog: str, width: int | None) -> Iterator[str]:
 
 
 def _with_hanging_indent(row: str, width: int) -> list[str]:
-    """Return a name and its text, broken with a hanging indent."""
+    """Return the lines of a name and its text; all after the first are indented to the text."""
     label = re.match(r" *\S.*? {2,}", row)
     name = label[0] if label else ""
     return wrap(row[len(name) :], width, initial_indent=name, subsequent_indent=" " * len(name))
@@ -231,7 +231,7 @@ def _add_section(formatter: argparse.HelpFormatter, group: argparse._ArgumentGro
 
 
 class CommandParser(Parser):
-    """The parser of a command, which imports its module once its arguments are needed."""
+    """The parser of a command; it imports the command's module when the arguments are needed."""
 
     command = ""
     more_help: Callable[[], Iterable[str]] = staticmethod(tuple)
@@ -247,7 +247,7 @@ class CommandParser(Parser):
         return self
 
     def format_help(self) -> str:
-        """Return the text of --help, with the parts that only readers need."""
+        """Return the text of --help, with the command's `more_help` at its end."""
         lines, width = [*self.more_help()], output.terminal_width()
         if lines and width is not None:
             from kubectl_qos.present.output import wrapped
@@ -278,10 +278,10 @@ def build_parser() -> Parser:
     add_at(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     for name, summary in COMMANDS.items():
-        of_command = commands.add_parser(
+        command_parser = commands.add_parser(
             name, help=summary, allow_abbrev=False, add_help=False, formatter_class=HelpFormatter
         )
-        of_command.command = name
+        command_parser.command = name
     return parser
 
 

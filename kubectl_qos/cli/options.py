@@ -1,4 +1,4 @@
-"""What flags become: typed, frozen values.
+"""The options that commands get: flags as typed, frozen values.
 
 Commands never see the `argparse.Namespace`. Not here: the options of one command (commands/), and
 resolving names (resources.py).
@@ -24,7 +24,7 @@ KUSTOMIZE: Final = "kustomize"
 
 
 class SourceOptions(NamedTuple):
-    """Where pods come from (--demo, files or a cluster), which pods, and what is assumed of nodes.
+    """Where pods come from (--demo, files or a cluster), which pods, and assumptions about nodes.
 
     None and an empty selector mean that a flag is not given. `node_memory`, `assume` and `feature_gates` are
     texts that `resolve_source` reads.
@@ -60,7 +60,7 @@ class SourceOptions(NamedTuple):
 
     @property
     def is_fleet(self) -> bool:
-        """Return True if several clusters are asked; this may be one of them."""
+        """Return True if several clusters are read, also in the options for one of them."""
         return bool(self.contexts) or self.all_contexts
 
     @property
@@ -89,7 +89,7 @@ class SourceOptions(NamedTuple):
         return any((self.all_namespaces, self.namespace, self.node, self.selector, self.field_selector))
 
     def without_usage(self) -> SourceOptions:
-        """Return a copy that does not read usage, which takes time."""
+        """Return a copy that does not read usage, to save time."""
         return self._replace(usage="none")
 
     def on_node(self, node: str | None) -> SourceOptions:
@@ -114,7 +114,7 @@ class TableFormat(NamedTuple):
 
     @property
     def has_every_column(self) -> bool:
-        """Return True if no column is left out."""
+        """Return True if the format prints every column."""
         return self.has_values or self.output == "csv"
 
 
@@ -133,7 +133,7 @@ class TableOptions(NamedTuple):
 
 
 class ApplyOptions(NamedTuple):
-    """How a change is applied and put on trial; None is a flag that is not given."""
+    """How a change is applied and put on trial; None stands for a flag that is not given."""
 
     dry_run: Literal["none", "client", "server"] = "none"
     yes: bool = False
@@ -145,7 +145,7 @@ class ApplyOptions(NamedTuple):
     undo_if: tuple[str, ...] = ()
 
     def check_trial(self) -> None:
-        """Raise UsageError if --for or --undo-if does not go with the other flags."""
+        """Raise UsageError if --for or --undo-if contradicts other flags."""
         if (self.undo_if or self.for_seconds is not None) and not self.for_seconds:
             what = "--undo-if needs --for" if self.for_seconds is None else "--for needs a time"
             raise UsageError(what, hint="--for 10m watches the change for ten minutes")
@@ -179,10 +179,10 @@ _GROUPS: Final[Mapping[str, type[NamedTuple]]] = {
 
 
 def parse_options(options_type: type[OptionsT], namespace: argparse.Namespace) -> OptionsT:
-    """Make options from a parsed command line, each field from the value of its name.
+    """Return options with the values of a parsed command line, by the names of their fields.
 
     The fields in `_GROUPS` are options themselves; `flags` are the shared flags as they were given.
-    Raises UsageError for --template without the -o that it belongs to.
+    Raises UsageError for --template without -o.
     """
     values: dict[str, Any] = {}
     for name in options_type._fields:
@@ -235,11 +235,11 @@ class SetOptions(NamedTuple):
 
     @property
     def is_dry_write(self) -> bool:
-        """Return True if only the diff of the files is printed."""
+        """Return True if the diff of the files is printed, and none is written."""
         return self.writes and self.apply.dry_run != "none"
 
     def check_output(self) -> None:
-        """Raise UsageError if more is asked for than printing a patch file."""
+        """Raise UsageError if -o kustomize is combined with a flag that applies or writes the change."""
         if self.output == KUSTOMIZE and (self.applies or self.writes):
             raise UsageError("-o kustomize only prints a patch file", "--write DIR --into overlay adds it")
 
@@ -252,7 +252,7 @@ class SetOptions(NamedTuple):
 
     @property
     def applies(self) -> bool:
-        """Return True if the change is sent, not only printed or written to a file."""
+        """Return True if the change is sent to a cluster."""
         if self.source.has_files or self.writes:
             return False
         return (

@@ -34,7 +34,7 @@ _KUBECTL_ERRORS: Final = ("Error from server", "The connection to the server", "
 
 
 def prepare() -> None:
-    """Replace characters that the terminal's encoding lacks instead of raising an error."""
+    """Make the streams replace characters that their encoding lacks, so that printing does not fail."""
     codecs.register_error(replace_signs.__name__, replace_signs)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -47,14 +47,14 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_prose(lines: Iterable[str]) -> None:
-    """Print sentences, broken between words at the terminal's width."""
+    """Print sentences, wrapped at the terminal's width."""
     from kubectl_qos.present.output import wrapped
 
     print_lines(wrapped(lines, terminal_width()))
 
 
 def print_text(text: str) -> None:
-    """Print a text of data unchanged."""
+    """Print data unchanged, without a final newline."""
     _write((text,))
 
 
@@ -114,7 +114,7 @@ def _read_template(path: str, *, columns: bool) -> str:
 
 
 def print_items(items: Iterable[Document], format_: str, *, at: str = "") -> None:
-    """Print one document as it is, several as a list of kind List; `at` as in `print_document`."""
+    """Print one document, or several as one of kind List; `at` is as in `print_document`."""
     from kubectl_qos.present.values import ListValues, as_document
 
     rest = iter(items)
@@ -131,7 +131,7 @@ def print_yaml(values: object) -> None:
 
 
 def _is_ascii_only() -> bool:
-    """Return True if stdout is not UTF-8, so that data is escaped."""
+    """Return True if stdout is not UTF-8: JSON and YAML then escape other characters than ASCII."""
     return not is_utf8(getattr(sys.stdout, "encoding", None))
 
 
@@ -141,7 +141,7 @@ def is_stdout_closed() -> bool:
 
 
 def note(text: str) -> None:
-    """Print a sentence on stderr, escaped to one line and broken at the width of a terminal."""
+    """Print a sentence on stderr: control characters escaped, and wrapped at the terminal's width."""
     end_progress()
     if sys.stderr is None:
         return
@@ -163,7 +163,7 @@ def notes(lines: Iterable[str]) -> None:
 
 
 def terminal_width() -> int | None:
-    """Return the columns of the terminal on stdout, or COLUMNS; None if it is not a terminal."""
+    """Return the width of the terminal on stdout, or $COLUMNS; None if stdout is not a terminal."""
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
     return shutil.get_terminal_size().columns if is_terminal else None
 
@@ -202,7 +202,7 @@ def print_error(error: QosError) -> None:
 
 
 class ProgressLine:
-    """Shows how many pods have arrived, below the first rows if there are any; the end clears both."""
+    """A line that counts the pods that have arrived, below their first rows; its end clears both."""
 
     def __init__(self, doing: str) -> None:
         import threading
@@ -220,7 +220,7 @@ class ProgressLine:
         self._loaded = arrived_text(*arrived)
 
     def show_rows(self, lines: Sequence[str]) -> None:
-        """Show lines, dim, above the count, in place of those before."""
+        """Show dimmed lines above the count; they replace earlier ones."""
         with self._lock:
             if not self._ended.is_set():
                 self._clear()
@@ -256,14 +256,14 @@ _progress: list[ProgressLine] = []
 
 
 def progress(doing: str = "") -> ProgressLine:
-    """Return a new progress line, which begins with what is done; it ends before anything else is written."""
+    """Return a new progress line that begins with `doing`; other output ends it first."""
     end_progress()
     _progress.append(ProgressLine(doing))
     return _progress[-1]
 
 
 def show_first_rows(lines: Sequence[str]) -> None:
-    """Show rows that are not final above the progress line, if there is one."""
+    """Show preliminary rows above the progress line, if there is one."""
     for line in _progress[-1:]:
         line.show_rows(lines)
 
@@ -290,7 +290,7 @@ def _write(texts: Iterable[str]) -> None:
 
 
 def _close_stdout() -> None:
-    """Point stdout at nothing, so that the interpreter's last flush cannot fail again."""
+    """Redirect stdout to the null device, so that the interpreter's last flush cannot fail again."""
     global _is_closed  # noqa: PLW0603 - as there is one stdout
     _is_closed = True
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -304,7 +304,7 @@ MAX_FILES: Final = 10
 
 @contextmanager
 def logging_to(level: int, *, to_file: bool) -> Iterator[None]:
-    """Log up to a verbosity level, `to_file` to a private file whose path is printed at the end."""
+    """Log up to a verbosity level, to stderr or `to_file`: a private file, named at the end."""
     file = _new_file() if to_file else None
     write = file.write if file is not None else None if to_file else note
     try:
@@ -331,7 +331,7 @@ def klog(level: int, write: Callable[[str], None]) -> Iterator[None]:
     from kubectl_qos.transport.logging import LOGGER
 
     class KlogHandler(logging.Handler):
-        """Keeps the lines of a record together, since handlers are locked."""
+        """Writes the lines of a record in one `emit`, which is locked: no other record comes between them."""
 
         def emit(self, record: logging.LogRecord) -> None:
             time = datetime.fromtimestamp(record.created)  # noqa: DTZ006 - the local time, as klog has it
@@ -351,7 +351,10 @@ def klog(level: int, write: Callable[[str], None]) -> Iterator[None]:
 
 
 class LogFile:
-    """A new file for its owner only; after `max_bytes` it ends with a line about that. Raises OSError."""
+    """A new file that only its owner may read, cut off at `max_bytes`, with a line that says so.
+
+    Raises OSError.
+    """
 
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
         self.path = path
@@ -380,7 +383,7 @@ class LogFile:
 
 
 def _new_file() -> LogFile | None:
-    """Create the log file of this run; return None, with a note, if that fails."""
+    """Return the new log file of this run; print a note and return None if it cannot be created."""
     from kubectl_qos.config import state_dir
 
     folder = state_dir()

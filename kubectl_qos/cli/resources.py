@@ -37,7 +37,7 @@ def reference(pod: Pod) -> str:
 
 
 def take_namespace(options: argparse.Namespace) -> None:
-    """Read `NAMESPACE/POD:CONTAINER`, as tables name a victim, as a pod and its --namespace.
+    """Replace `NAMESPACE/POD:CONTAINER`, which tables print for a victim, by a pod and its --namespace.
 
     Raises UsageError for pods of several namespaces.
     """
@@ -60,8 +60,8 @@ def parse_references(
 ) -> list[Reference]:
     """Parse `pod/a deploy/b`, `pod a b` or `deploy,sts a` into kinds and names.
 
-    A name alone is a pod's, as for `kubectl logs`, unless a kind is `hinted`; with `any_kind` unknown kinds
-    are kept. Raises UsageError in kubectl's words.
+    A name without a kind is that of a pod, as for `kubectl logs`, or of the kind `hinted`. With `any_kind`
+    unknown kinds are kept. Raises UsageError in kubectl's words.
     """
     if any("/" in word for word in words):
         if not all("/" in word for word in words):
@@ -91,7 +91,7 @@ def parse_kind(word: str) -> str | None:
 
 
 def _parse_kinds(word: str) -> set[str]:
-    """Return the kinds of a word or list such as `pods,nodes`; empty if it is not one."""
+    """Return the kinds in a list such as `pods,nodes`; empty for any other word."""
     kinds = {parse_kind(name) for name in word.split(",")}
     return {kind for kind in kinds if kind is not None} if None not in kinds else set()
 
@@ -114,7 +114,7 @@ def _parse_reference(word: str, name: str, *, any_kind: bool, nodes: bool) -> Re
 
 
 def parse_references_or_names(words: Sequence[str]) -> list[Reference]:
-    """Parse pods, nodes and workloads; a bare name is a pod's, a kind alone has an empty name.
+    """Parse pods, nodes and workloads; a name without a kind is a pod, a kind alone gets an empty name.
 
     `nodes`, `node/worker-1` and `nodes worker-1` are nodes, as in kubectl; a pod that is called nodes is
     `pod/nodes`. Raises UsageError.
@@ -136,7 +136,7 @@ _TWO_TABLES: Final = ("pods and nodes cannot be shown in one table", "name only 
 
 
 def parse_group(words: Sequence[str]) -> str | None:
-    """Return `Namespace` or `Workload` if a word such as `ns` or `workloads` stands alone, else None."""
+    """Return `Namespace` or `Workload` if the only word is one such as `ns` or `workloads`, else None."""
     return _GROUPS.get(words[0].lower()) if len(words) == 1 else None
 
 
@@ -146,7 +146,7 @@ _GROUPS: Final = dict.fromkeys(("namespaces", "namespace", "ns"), "Namespace") |
 
 
 def parse_node(words: Sequence[str]) -> str | None:
-    """Return the name of the node; None if something else is named. Raises UsageError."""
+    """Return the name of the node, or None if the words name no node. Raises UsageError."""
     first, *rest = words or [""]
     kind, slash, name = first.partition("/")
     if parse_kind(kind) != "Node":
@@ -160,9 +160,9 @@ def parse_node(words: Sequence[str]) -> str | None:
 def parse_node_or_reference(
     words: Sequence[str], too_many: str, *, any_kind: bool = False
 ) -> tuple[str | None, Reference | None]:
-    """Return the node, or the pod or workload, that is named; both None without words.
+    """Return the named node, and the named pod or workload; one or both are None.
 
-    Raises UsageError, with the sentence `too_many` if several are named.
+    Raises UsageError, with the sentence `too_many` for several names.
     """
     node = parse_node(words)
     references = [] if node is not None else parse_references(words, any_kind=any_kind)
@@ -203,7 +203,7 @@ def _near_hint(missing: Reference, snapshot: Snapshot, namespace: str | None) ->
             references[pod.name] = Reference(pod.kind, pod.name)
             references[workload.name] = Reference(workload.kind, workload.name)
     near = references.get(nearest(name, references, 0.8))
-    # An owner that was deleted may have left pods.
+    # A deleted owner may have left pods that still name it.
     return did_you_mean(str(near) if near not in {None, missing} else "")
 
 
@@ -212,7 +212,7 @@ def find_members(
 ) -> list[Pod]:
     """Return the pod of a reference, or a workload's pods on nodes. Raises InputError or ApiError.
 
-    With `ended`, if none of them runs, return the newest one that was OOMKilled or evicted.
+    With `ended`, if none of them runs, return the last one that was OOMKilled or evicted.
     """
     placed = _pods_on_nodes(reference, snapshot, resolved)
     running = [pod for pod in placed if not pod.is_terminal]
@@ -234,7 +234,7 @@ def find_members(
 
 
 def find_pods_or_template(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource) -> list[Pod]:
-    """Return the pod of a reference, or a workload's pods on nodes, or its template without any."""
+    """Return the pod of a reference, or a workload's pods on nodes; without pods, the workload's template."""
     running = [pod for pod in _pods_on_nodes(reference, snapshot, resolved) if not pod.is_terminal]
     return running if running and reference.kind != "Pod" else [find_pod(reference, snapshot, resolved)]
 
@@ -250,7 +250,7 @@ def _pods_on_nodes(reference: Reference, snapshot: Snapshot, resolved: ResolvedS
 def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, may_be_none: bool) -> list[str]:
     """Return the named node, or all nodes with pods in scope, or "" for the node of --node-memory.
 
-    Raises ApiError, and InputError for none unless there `may_be_none`, as in a cluster.
+    Raises ApiError; raises InputError if there are none, unless `may_be_none`: a cluster can be empty.
     """
     if node is not None:
         require_node(node, snapshot)
@@ -268,7 +268,7 @@ def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, may_be_non
 
 
 def require_requests(snapshot: Snapshot) -> None:
-    """Raise InputError if files have no pod, or only parts of some."""
+    """Raise InputError if the files have no pod with its spec."""
     if not snapshot.pods:
         hint = "kubectl get pods,nodes -A -o json has them; kubectl qos kills takes a status alone too"
         raise InputError("no pods whose requests are known", hint)
@@ -277,7 +277,10 @@ def require_requests(snapshot: Snapshot) -> None:
 def with_limit_ranges(
     resolved: ResolvedSource, scope: Scope
 ) -> tuple[Snapshot, dict[tuple[str, str, str], str]]:
-    """Apply LimitRanges of files to pods that no server has stored; return also their names."""
+    """Apply LimitRanges of files to pods that no server has stored.
+
+    Return also the names of the LimitRanges that changed a pod, by its kind, namespace and name.
+    """
     from kubectl_qos.cluster.files import FileSource
 
     source, snapshot = resolved.source, resolved.source.snapshot(scope)
@@ -300,7 +303,7 @@ def with_limit_ranges(
         if own:
             release = snapshot.setup(pod.node_name).release
             pods[index] = as_created(pod, own, release)
-            if pods[index].annotations == pod.annotations:  # They add nothing.
+            if pods[index].annotations == pod.annotations:  # The LimitRanges changed nothing.
                 continue
             text = ", ".join(limits.metadata.name for limits in own)
             for refusal in pod_refusals(pods[index], release)[:1]:
@@ -311,7 +314,7 @@ def with_limit_ranges(
 
 @contextmanager
 def with_unreadable(snapshot: Snapshot) -> Iterator[None]:
-    """Print what could not be read before an error that may result from it, usage first."""
+    """If an error is raised inside, print first what could not be read: it may be the cause."""
     try:
         yield
     except InputError:
@@ -324,7 +327,7 @@ def with_unreadable(snapshot: Snapshot) -> Iterator[None]:
 
 
 def require_node(name: str, snapshot: Snapshot) -> None:
-    """Raise ApiError (NotFound) unless a snapshot has the node or pods on it."""
+    """Raise ApiError (NotFound) if a snapshot has neither the node nor pods on it."""
     if name not in snapshot.nodes and not snapshot.by_node().get(name):
         raise _node_not_found(name, snapshot)
 
@@ -337,8 +340,8 @@ def _node_not_found(name: str, snapshot: Snapshot) -> ApiError:
 def require_places(resolved: ResolvedSource, snapshot: Snapshot, *, may_be_empty: bool = False) -> None:
     """Raise ApiError (NotFound) if the node or the namespace of the flags does not exist.
 
-    Nothing is requested if pods were found, nor for the namespace of the context. A namespace that
-    `may_be_empty` may also not exist, as for kubectl get.
+    No request is made if pods were found, or for the namespace of the context. `may_be_empty` accepts also
+    a namespace that does not exist, as kubectl get does.
     """
     if any(map(resolved.scope.matches, snapshot.pods)):
         return

@@ -1,9 +1,8 @@
-"""Tables of commands: printed once, followed with -w, or of the answers of several clusters in one order.
+"""Tables of commands: printed once, followed with -w, or merged from several clusters.
 
 On a terminal a followed table is redrawn. Elsewhere, as with `kubectl get -w`, every row is printed once and
-then each row that has changed; deleted rows are not printed. A cluster's answer is reduced to texts or values
-before the next one is asked. Not here: which contexts are meant, and how many are asked at once
-(cluster/background.py).
+then each row that has changed; deleted rows are not printed. To save memory, only the texts or values of a
+cluster's rows are kept. Not here: which contexts are read, and how many at once (cluster/background.py).
 """
 
 from __future__ import annotations
@@ -70,19 +69,19 @@ class TableView(NamedTuple, Generic[RowT]):
     """The sentence for a table without rows."""
     missing: tuple[QosError, ...] = ()
     ages: tuple[str, ...] = ()
-    """Notes that change with the time, for people."""
+    """Notes about the age of data, which change with the time; documents omit them."""
     facts: Mapping[str, Any] = {}
     """Further keys of a document."""
     at: str = ""
     """The time of a table of the past."""
     order: Callable[[RowT], Any] = lambda _: 0
-    """The place of a row among those of other clusters."""
+    """A sort key of a row among the rows of several clusters."""
     group: Callable[[RowT], str] | None = None
-    """The heading above rows on a terminal, instead of the column NODE."""
+    """The heading above a row's group on a terminal; it replaces the column NODE."""
     hidden_first: Sequence[str] = ()
-    """Columns to leave out of a narrow terminal."""
+    """The columns that a narrow terminal hides first."""
     values: Callable[[RowT], Any] | None = None
-    """An item of a document, if the columns do not make it."""
+    """Makes the item of a row for documents; without it, items have the values of the columns."""
 
 
 class TableCommand(Protocol):
@@ -134,7 +133,7 @@ def _terminal_table(
 
 
 def watch(command: TableCommand, resolved: ResolvedSource, format_: TableFormat) -> int:
-    """Show the table until its reader goes away. Raises UsageError for a source that does not change."""
+    """Show the table until stdout is closed. Raises UsageError for a source that does not change."""
     if not resolved.source.is_live:
         raise UsageError(f"-w needs a cluster: {resolved.source.title} does not change")
     with closing(resolved.source.follow(command.scope(resolved))) as stream:
@@ -143,7 +142,7 @@ def watch(command: TableCommand, resolved: ResolvedSource, format_: TableFormat)
 
 
 def watch_reads(read: Callable[[], TableView[Any]], title: str, format_: TableFormat) -> int:
-    """Read and show at intervals a source that reports no changes, until the reader goes away."""
+    """Read and show a table at intervals, until stdout is closed: its source reports no changes."""
     printer = _printer(format_)
     while not output.is_stdout_closed():
         view, now = read(), datetime.now(UTC)
@@ -162,7 +161,7 @@ def _follow(
                 raise update.health.error
             continue
         now = resolved.source.now()
-        if update.arrived is not None:  # Ranks and deaths depend on the pods that are still to come.
+        if update.arrived is not None:  # Not final: ranks depend on the pods that have not arrived yet.
             if isinstance(printer, _Redrawn) and update.snapshot is not first:
                 first = update.snapshot
                 printer.show_first(command.view(first, update.scope, now), now, update.arrived)
@@ -203,7 +202,7 @@ class _Redrawn:
         output.print_text(_CLEAR + "\n".join(_screen(view, self._format, at, notes)) + "\n")
 
     def show_first(self, view: TableView[Any], now: datetime, arrived: Arrived) -> None:
-        """Show, dim, the rows of the pods that have arrived."""
+        """Show dimmed rows of the pods that have arrived."""
         lines = _screen(view, self._format, _arriving(now, arrived)) if view.rows else ()
         output.print_text("".join((_CLEAR, *(f"\x1b[2m{line}\x1b[m\n" for line in lines))))
 
@@ -233,7 +232,10 @@ def _screen(
 def first_rows(
     view: Callable[[Snapshot, Scope, datetime], TableView[Any]], format_: TableFormat
 ) -> Callable[[Snapshot, Arrived], bool] | None:
-    """Return what shows a table on a terminal while its pods arrive; None in a pipe and for documents."""
+    """Return a function that shows the pods that have arrived; None in a pipe and for documents.
+
+    The function returns whether it showed any rows.
+    """
     if output.terminal_width() is None or not sys.stderr.isatty() or format_.output not in {None, "wide"}:
         return None
 
@@ -248,7 +250,7 @@ def first_rows(
 
 
 class _Appended:
-    """A stream that gets every row, and then changed rows."""
+    """Output that is appended to: every row once, then each changed row."""
 
     def __init__(self, format_: TableFormat) -> None:
         self._format = format_
@@ -259,7 +261,7 @@ class _Appended:
         self._was_stale = False
 
     def show(self, view: TableView[Any], at: _Moment) -> None:
-        # The columns never change, because the header was printed.
+        # The columns stay as they were in the header.
         self._columns = self._columns or view.columns
         values = {view.key(row): [column.value(row) for column in self._columns] for row in view.rows}
         before = self._before if self._before is not None else {}
@@ -309,7 +311,7 @@ def _live(title: str, now: datetime) -> str:
 
 
 class _Answer(NamedTuple):
-    """A cluster's answer; a row is its place among those of other clusters, and its cells, values or name."""
+    """A cluster's table; a row has its sort key, and its cells, values or name."""
 
     headers: Mapping[str, Align]
     """The columns of the cells."""
@@ -332,9 +334,9 @@ def refuse_for_several(source: SourceOptions, flags: Mapping[str, object]) -> No
 def read_clusters(
     source: SourceOptions, work: Callable[[SourceOptions], T]
 ) -> tuple[dict[str, T], dict[str, QosError]]:
-    """Return what each cluster answered and why others did not, in the kubeconfig's order.
+    """Return the answer or the error of each cluster, in the kubeconfig's order, and print the errors.
 
-    Print each failure as it comes. Raises UsageError for flags that no cluster can answer.
+    Raises UsageError for flags that are wrong for every cluster.
     """
     from kubectl_qos.cluster.background import find_contexts, read_each
 
@@ -347,7 +349,7 @@ def read_clusters(
     read: dict[str, T | QosError] = {}
     gc.freeze()
     for name, answer in read_each(contexts, lambda name: work(source._replace(connection=contexts[name]))):
-        gc.collect()  # an error's traceback may keep itself, and with it all that its cluster answered
+        gc.collect()  # an error's traceback can be in a reference cycle that keeps its cluster's objects
         if isinstance(answer, UsageError):
             raise answer
         read[name] = answer
@@ -435,7 +437,7 @@ def _print_cells(
 
 
 def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """Return each note once, with its clusters unless it is about all."""
+    """Return each note once, after the names of its clusters unless every cluster has it."""
     about: dict[str, list[str]] = {}
     for name, texts in notes.items():
         for text in dict.fromkeys(texts):
@@ -447,7 +449,7 @@ def merged_notes(notes: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 
 
 def clusters(answered: Iterable[str], errors: Mapping[str, QosError]) -> tuple[ClusterValues, ...]:
-    """Return the asked clusters for a document."""
+    """Return the clusters, each with its error if it has one, for a document."""
     names = [*(name for name in answered if name not in errors), *errors]
     rows = [(name, errors.get(name)) for name in names]
     return tuple(

@@ -45,7 +45,7 @@ from kubectl_qos.qos.ranking import Risk
 
 
 class _Table(Generic[RowT]):
-    """What the tables have in common; `_sorted_by` is the key of the column of --sort-by, or empty."""
+    """The base of the tables; `_sorted_by` is the key of the column of --sort-by, or empty."""
 
     only_ranking = True
 
@@ -55,7 +55,7 @@ class _Table(Generic[RowT]):
         self._sorted_by = self._sort_column.key if self._sort_column is not None else ""
 
     def scope(self, resolved: ResolvedSource) -> Scope:
-        """Return the pods that are shown; a source adds those that they are ranked among."""
+        """Return the scope of the shown pods; a source reads also the pods that they are ranked with."""
         return resolved.scope
 
     def snapshot(self, resolved: ResolvedSource) -> Snapshot:
@@ -66,7 +66,7 @@ class _Table(Generic[RowT]):
         return self._sort_column.sort_key if self._sort_column is not None else default
 
     def _hidden_first(self, keys: Iterable[str]) -> list[str]:
-        """Return the columns that may be hidden: not the one that the rows are sorted by."""
+        """Return the columns that may be hidden: all but the column of --sort-by."""
         return [key for key in keys if key != self._sorted_by]
 
     def _columns(
@@ -76,9 +76,9 @@ class _Table(Generic[RowT]):
         reference: Callable[[RowT], str],
         labels: Callable[[RowT], Mapping[str, str] | None] = lambda _: None,
     ) -> Iterator[Column[RowT]]:
-        """Yield the columns, with --show-kind the name with its kind, and those of -L and --show-labels.
+        """Yield the columns and those of -L and --show-labels; with --show-kind names have their kind.
 
-        Documents have only the labels of the latter.
+        Documents have only the labels of --show-labels.
         """
         for shown in columns:
             is_name = self._options.show_kind and shown.key == name
@@ -124,7 +124,7 @@ class PodTable(_Table[PodRow]):
             rows = [row for row in rows if row_risk(row) >= Risk[min_risk.upper()]]
         sampled = table.sampled if any(row.memory is not None for row in rows) else None
         if sampled is not None and self._is_fleet:
-            sampled = sampled._replace(oldest="", newest="")  # clusters differ by seconds: one note for all
+            sampled = sampled._replace(oldest="", newest="")  # times would give each cluster its own note
         usage = None
         if sampled is not None:
             usage = {"origin": sampled.origin, "oldestTime": sampled.oldest, "newestTime": sampled.newest}
@@ -163,7 +163,7 @@ class PodTable(_Table[PodRow]):
         )
 
     def _group(self, table: PodRows, scope: Scope) -> Callable[[PodRow], str] | None:
-        """Return what heads the rows of a node, if rows of several nodes are listed node by node."""
+        """Return a function for the heading of a node's rows; None unless rows are listed node by node."""
         if self._sorted_by or self._is_fleet or len(table.nodes) < 2 or scope.node is not None:
             return None
         return lambda row: f"node {escape(row.node)}" if row.node else "without a node"
@@ -173,7 +173,7 @@ class PodTable(_Table[PodRow]):
         return not named or any(belongs_to(row.pod, reference.kind, reference.name) for reference in named)
 
     def _keys(self, rows: PodRows, scope: Scope) -> list[str]:
-        """Return the columns: the node in a pipe or with several nodes; RSS and swap if known."""
+        """Return the keys of the columns: the node in a pipe or with several nodes; RSS and swap if known."""
         keys = list(pod_columns.DEFAULT_KEYS)
         if self._format.output == "wide":
             keys = list(pod_columns.WIDE_KEYS)
@@ -229,7 +229,7 @@ class GroupTable(_Table[GroupRow[Any]]):
         super().__init__(options, self._by_key)
 
     def scope(self, resolved: ResolvedSource) -> Scope:
-        """Return every namespace unless -n names one; workloads are of one namespace by default."""
+        """Return the namespace of -n, else for namespaces all of them, for workloads the context's."""
         if self._kind == "Namespace" and not resolved.has_namespace_flag:
             return resolved.scope._replace(namespace=None)
         return resolved.scope
@@ -279,11 +279,11 @@ class NodeTable(_Table[NodeRow]):
         self._keys = self._choose_keys(options.format)
         self._selector = Selector()
         self._has_eviction = not node_columns.EVICTION_KEYS.isdisjoint(self._keys)
-        # The next death depends on when the kubelet evicts, which its configuration says.
+        # The next death depends on the kubelet's eviction thresholds, so its configuration is read.
         self.only_ranking = not self._has_eviction and "next_death" not in self._keys
 
     def scope(self, resolved: ResolvedSource) -> Scope:
-        """Return every pod of the nodes, whatever its namespace."""
+        """Return a scope of all namespaces, because a node's memory is that of all its pods."""
         self._selector = resolved.scope.selector
         return Scope(node=resolved.scope.node)
 
@@ -298,7 +298,7 @@ class NodeTable(_Table[NodeRow]):
         return resolved.source.snapshot(scope._replace(namespace=resolved.scope.namespace))
 
     def view(self, snapshot: Snapshot, scope: Scope, now: datetime) -> TableView[NodeRow]:
-        """Return the nodes of the flags, sorted."""
+        """Return the nodes that the flags select, sorted."""
         table = build_node_rows(snapshot, lambda name, node: self._is_shown(name, node, scope))
         rows: Sequence[NodeRow] = table.rows
         if self._sort_column is not None:

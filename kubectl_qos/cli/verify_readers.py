@@ -24,12 +24,12 @@ from kubectl_qos.qos.process_order import HostView
 from kubectl_qos.transport.client import Connection
 
 MAX_CONCURRENT_EXECS: Final = 8
-"""Each exec is a connection, and starts a process in production."""
+"""The limit spares the cluster: each exec opens a connection and starts a process in a container."""
 _NOT_PREDICTED: Final = ("memory.min", "memory.low", "memory.high", "memory.events")
 
 
 class VerifiedPods(NamedTuple):
-    """The pods to verify, and the node that they are on."""
+    """The pods to verify, and their node."""
 
     pods: tuple[Pod, ...]
     snapshot: Snapshot
@@ -37,7 +37,7 @@ class VerifiedPods(NamedTuple):
 
     @property
     def setup(self) -> NodeSetup:
-        """Return the node's setup, which predictions depend on."""
+        """The node's setup, for predictions."""
         return self.snapshot.setup(self.node)
 
     def running(self) -> list[tuple[str, str, str]]:
@@ -46,7 +46,7 @@ class VerifiedPods(NamedTuple):
 
 
 class PodReading(NamedTuple):
-    """What was read of one pod, and what could not be read."""
+    """The values that were read of one pod, and errors for those that could not be read."""
 
     observed: Observed
     unread: tuple[Unread, ...] = ()
@@ -54,17 +54,17 @@ class PodReading(NamedTuple):
 
 
 Readings = tuple[Sequence[PodReading], Mapping[str, Files]]
-"""What was read of all pods; and of the levels above them, by directory."""
+"""The readings of all pods, and the files of the cgroups above them, by directory."""
 
 
 def running_containers(pod: Pod) -> list[str]:
-    """Return the containers that have processes: started, and neither ended nor waiting."""
+    """Return the names of running containers."""
     statuses = pod.status.every_container
     return [status.name for status in statuses if status.container_id and status.has_processes]
 
 
 def read_by_exec(connection: Connection, pods: VerifiedPods) -> Readings:
-    """Read every running container by one exec, some at a time. Raises QosError."""
+    """Read every running container by one exec each, several at once. Raises QosError."""
     from kubectl_qos.cluster.background import run_all
     from kubectl_qos.cluster.exec import KubeletUnreachable, read_container
 
@@ -122,7 +122,7 @@ def _reading(
 
 
 def _raise_if_final(error: QosError, *, only: bool) -> None:
-    """Raise the error of the only container: a table would not add to it."""
+    """Raise the error of the only container, which a table would merely repeat."""
     if isinstance(error, ApiError) and error.reason == "Forbidden":
         error.hint = "docs/rbac/exec.yaml grants it; --local on the node needs no API permission"
     if only and isinstance(error, ApiError | ServerUnreachable):
@@ -130,10 +130,10 @@ def _raise_if_final(error: QosError, *, only: bool) -> None:
 
 
 def read_local(proc_root: str | None, cgroup_root: str | None, pods: VerifiedPods) -> Readings:
-    """Read the node that this runs on, once for all pods. Raises QosError."""
+    """Read this machine, which is the node, once for all pods. Raises QosError."""
     proc, cgroup = roots(proc_root, cgroup_root)
     host = read_host(proc, cgroup)
-    # Every compared or shown file, in directories that have processes and in those above pods.
+    # Read every compared or shown file, in cgroups with processes and in those above pods.
     setup = pods.setup
     tree = cgroup_tree(pods.snapshot.by_node().get(pods.node, ()), setup)
     names = {name for group in tree.walk() for name in group.files} | set(_NOT_PREDICTED)
@@ -145,7 +145,7 @@ def read_local(proc_root: str | None, cgroup_root: str | None, pods: VerifiedPod
 
 
 def read_from_dump(path: str, pods: VerifiedPods) -> Readings:
-    """Read what `host -o json` has written on the node. Raises QosError."""
+    """Read the output of `host -o json` on the node. Raises QosError."""
     host = read_dump(path)
     directories: Mapping[str, Files] = host.cgroups
     if host.cgroup_version == 1:  # Its files are those of the memory controller.

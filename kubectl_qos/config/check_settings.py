@@ -28,9 +28,9 @@ class _File(StrictStruct, frozen=True):
 
 
 def find_check_settings(path: str) -> Path | None:
-    """Return the file beside a path, or in a folder above it, up to the folder with .git.
+    """Return the settings file beside a path, or in a folder above it, up to the folder with .git.
 
-    For standard input, which has no path, the search begins in the working directory.
+    For standard input the search begins in the working directory.
     """
     start = Path(path).resolve()
     for folder in (start, *start.parents) if start.is_dir() else start.parents:
@@ -67,7 +67,7 @@ def read_check_settings(path: Path) -> CheckSettings:
 
 
 def _read_rule(file: SettingsFile, rule: Rule) -> Iterator[Any]:
-    """Yield the level of a rule, True for its default, and its parameter, if the file has it."""
+    """Yield the level of a rule (True for its default), and its parameter if the file sets it."""
     where = ("rules", rule.id)
     entry = file.convert(Annotated[_Level | dict[str, Any], _LEVEL], *where)
     if not isinstance(entry, dict):

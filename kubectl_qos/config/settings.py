@@ -1,6 +1,6 @@
-"""A file of settings with errors that name the line, and a person's settings: defaults, and names of keys.
+"""Settings files with errors that name the line, and a person's settings with defaults and names of keys.
 
-msgspec checks the types of a file's values. Its own errors have no lines, and leave out the keys of mappings.
+msgspec checks the types of a file's values, but its errors have no lines and omit the keys of mappings.
 """
 
 import re
@@ -43,24 +43,24 @@ Field = tuple[str, ...]
 
 
 class StrictStruct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A mapping that has only these fields. `Meta(description=…)` says what a field must be."""
+    """A mapping with only these fields. `Meta(description=…)` describes a field's values in errors."""
 
 
 def stated(struct: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields that have a value."""
+    """Return the fields whose value is not None."""
     return {name: value for name, value in msgspec.structs.asdict(struct).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """The one document of a file; None if the file is empty."""
+    """A file with one document, which is None if the file is empty."""
 
     path: Path
     document: YamlDocument | None
 
     @classmethod
     def read(cls, path: Path, *, as_text: bool = False) -> Self:
-        """Read a file, with `as_text` numbers as text. Raises InputError, or OSError."""
+        """Read a file; `as_text` leaves numbers as text. Raises InputError, or OSError."""
         with path.open("rb") as opened:
             content = opened.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
@@ -84,7 +84,7 @@ class SettingsFile:
             return msgspec.convert(self._value(field), type_, dec_hook=_quantity)
         except msgspec.ValidationError as wrong:
             message, _, inner = str(wrong).partition(" - at `$")
-        # msgspec writes [...] for any key of a mapping.
+        # msgspec writes [...] in place of a mapping's key.
         steps = re.findall(r"[^.\[\]]+", inner.rstrip("`").partition("[...]")[0])
         if unknown := re.match("Object contains unknown field `(.*)`$", message):
             names = [name for struct in _structs(type_) for name in struct.__struct_encode_fields__]
@@ -101,7 +101,7 @@ class SettingsFile:
         raise self.error((*field, *steps), must_be)
 
     def choice(self, word: str, words: Collection[str], kind: str, *field: str) -> str:
-        """Return the word of a field if it is one of these words. Raises InputError with a suggestion."""
+        """Return the word of a field. Raises InputError with a suggestion if it is none of `words`."""
         if word in words:
             return word
         more = ", …" if len(words) > MAX_CHOICES else ""
@@ -160,7 +160,7 @@ def _structs(type_: Any) -> list[type[msgspec.Struct]]:
 
 
 def _description(type_: Any, message: str, *name: str) -> str:
-    """Return what a type, or the field of a struct, must be: in its own words, or by msgspec's message."""
+    """Describe a type, or the field of a struct: by its Meta, else in the words of msgspec's message."""
     for struct in _structs(type_) if name else ():
         hints = get_type_hints(struct, include_extras=True)
         names = {field.encode_name: field.name for field in msgspec.structs.fields(struct)}
@@ -183,7 +183,7 @@ _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class StartScope:
-    """The first view; the UI decides what is not set."""
+    """The scope of the first view; the UI chooses values that are not set."""
 
     namespace: str | None = None
     node: str | None = None
@@ -201,7 +201,7 @@ class ContextSettings:
 
 @dataclass(frozen=True, slots=True)
 class ThemeColours:
-    """A theme of a file: the theme that it starts from, and colours by their names."""
+    """A theme of a file: the theme that it is based on, and the colours that differ, by their names."""
 
     start: str
     colours: Mapping[str, str]
@@ -211,9 +211,8 @@ class ThemeColours:
 class UserSettings:
     """Every setting with its default; None leaves the decision to the UI.
 
-    `refresh_seconds` is how often usage is read, and lists that cannot be watched. With `ascii` None the
-    terminal decides. `keys` has Textual's names of keys by the action, `themes` those of the folder beside
-    the file.
+    Usage, and lists that cannot be watched, are read every `refresh_seconds`. With `ascii` None the terminal
+    decides. `keys` has Textual's names of keys by action, `themes` the themes of the folder beside the file.
     """
 
     theme: str | None = None
@@ -230,7 +229,7 @@ class UserSettings:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _EMPTY)
 
     def for_context(self, name: str) -> ContextSettings:
-        """Return a context's settings: of its own entry, of the last matching pattern, or of the file."""
+        """Return the settings of a context: its entry's, the last matching pattern's, or the file's own."""
         forms = {key: ".*".join(map(re.escape, key.split("*"))) for key in self.contexts if "*" in key}
         patterns = [key for key, form in forms.items() if re.fullmatch(form, name, re.DOTALL)]
         entries = [self.contexts[key] for key in (name, *reversed(patterns)) if key in self.contexts]
@@ -244,9 +243,8 @@ class UserSettings:
 class AllowedNames:
     """The words that settings may use: keys of columns, and names of themes, lists and actions.
 
-    A theme of a file may start from one of `starts`. An action is named `group.verb`, and has its default
-    keys in Textual's names. `active_together` has sets of binding groups in which a key can have one meaning
-    only.
+    A theme of a file may be based on one of `starts`. `actions` maps a name `group.verb` to its default keys,
+    by Textual's names. In each set of binding groups of `active_together` a key can have only one meaning.
     """
 
     columns: Collection[str]
@@ -300,7 +298,7 @@ _Theme = msgspec.defstruct(
 
 
 class _CommandSettings(msgspec.Struct, frozen=True):
-    """The settings that commands follow as well as the UI."""
+    """The settings that apply to commands as well as to the UI."""
 
     readonly: bool | None = None
     contexts: dict[str, Any] | None = None
@@ -412,7 +410,7 @@ def _read_refresh(file: SettingsFile, text: str) -> float:
 def _read_keys(
     file: SettingsFile, actions: Collection[str], allowed: AllowedNames
 ) -> Mapping[str, tuple[str, ...]]:
-    # A key is free if this file takes it away from its action, wherever in the file.
+    # A key is free if any line of the file gives its action other keys.
     taken = {action: keys for action, keys in allowed.actions.items() if action not in actions}
     changed: dict[str, tuple[str, ...]] = {}
     for action in actions:
@@ -463,7 +461,7 @@ _SHORTER_NAMES: Final = {
     "plus_sign": "plus",
     "low_line": "underscore",
 }
-"""Textual's names of characters that differ from Unicode's."""
+"""The characters whose names in Textual differ from their Unicode names."""
 
 _SAME_IN_A_TERMINAL: Final = {"i": "tab", "m": "enter", "h": "backspace", "[": "esc"}
 _MODIFIER: Final = re.compile(r"(ctrl|alt|shift)[-+](?=.)", re.IGNORECASE)

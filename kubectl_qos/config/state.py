@@ -1,8 +1,8 @@
 """The files kept between runs: the state of the UI, and the change history.
 
-Unusable parts of the state are ignored. The history is append-only JSON Lines; the last line of an id counts,
-and each line is on disk before a request is sent. Nothing here raises: if a file cannot be written, its
-content lasts for this run, and `problem` says why.
+Unusable parts of the state are ignored. The history is append-only JSON Lines; the last line with an id
+counts, and each line is on disk before a request is sent. Failures raise no error: the content is kept for
+this run, and `problem` says why.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Json = dict[str, Any]
 _HISTORY_VERSION: Final = 1
 MAX_ENTRIES: Final = 1_000
 _MAX_HISTORY_LINES: Final = 4 * MAX_ENTRIES
-"""A longer file is replaced by one with the lines that count."""
+"""A longer file is replaced by one with only the lines that count."""
 _MAX_HISTORY_BYTES: Final = 16 << 20
 _MAX_TRIES: Final = 10
 _FIELDS: Final = {"version", *(field.name for field in fields(Entry))}
@@ -43,8 +43,8 @@ _NOT_WRITTEN: Final = "the change history is kept for this run only"
 class UiState:
     """The state of the UI after the last run.
 
-    `sort` (a column, and whether its order is reversed) and `columns` are by the name of the list. In
-    `filters`, `places` and `views`, by the context's title, the newest is last.
+    The keys of `sort` (a column, and whether its order is reversed) and `columns` are names of lists, those
+    of `filters`, `places` and `views` the titles of contexts; the newest is the last.
     """
 
     theme: str | None = None
@@ -57,7 +57,7 @@ class UiState:
     views: Mapping[str, Json] = field(default_factory=dict)
 
     def with_view(self, title: str, view: Json) -> UiState:
-        """Return the state after this view of this context."""
+        """Return the state with this view as the newest of its context."""
         others = {other: kept for other, kept in self.views.items() if other != title}
         return replace(self, view=view, views={**others, title: view}).shortened()
 
@@ -109,7 +109,7 @@ def history_path() -> Path | None:
 class HistoryFile:
     """The change history in a file, for several threads and processes; without a path for this run only.
 
-    `problem` says why there is no file if a person would expect one.
+    `problem` says why the history is not in a file.
     """
 
     def __init__(self, path: Path | None, problem: str = f"no state folder: {_NOT_WRITTEN}") -> None:
@@ -157,7 +157,10 @@ def _append(path: Path, line: bytes) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[IO[bytes]]:
-    """Open the file, locked if the system can; another process may replace it meanwhile. Raises OSError."""
+    """Open the file and lock it if the system can; open it again if another process replaced it meanwhile.
+
+    Raises OSError.
+    """
     for _ in range(_MAX_TRIES):
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         with os.fdopen(descriptor, "a+b") as file:
@@ -186,7 +189,7 @@ def _read(path: Path | None) -> dict[str, Entry]:
 
 
 def _encode(entry: Entry) -> bytes:
-    # msgspec's own JSON cannot have the lone surrogates that a message may have.
+    # msgspec's JSON encoder refuses lone surrogates, which a message may contain.
     values = msgspec.to_builtins(entry, enc_hook=str)
     return f"{json.dumps({'version': _HISTORY_VERSION, **values})}\n".encode()
 

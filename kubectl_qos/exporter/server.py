@@ -41,7 +41,7 @@ _KEYS: Final[Mapping[str, frozenset[str]]] = {
 _BCRYPT: Final = ("$2a$", "$2b$", "$2y$")
 _BCRYPT_BYTES: Final = 72
 _UNKNOWN_USER: Final = "$2b$10$QOsUqBrXqJ0O7mr5yTpv2.uLDqi0.dEmQhrb4z.dYEDI2t6OlyAyS"
-"""A hash that no password matches, so that refusing an unknown user takes as long as a known one."""
+"""A hash that no password matches: checking it makes an unknown user take as long as a known one."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class WebConfig:
         password_hash = self.users.get(user, _UNKNOWN_USER)
         key = hashlib.sha256(f"{user}\0{password_hash}\0{password}".encode()).digest()
         if key not in self.checked:
-            if len(self.checked) > 1000:  # somebody tries passwords
+            if len(self.checked) > 1000:  # someone is guessing passwords
                 self.checked.clear()
             is_right = bcrypt.checkpw(password.encode()[:_BCRYPT_BYTES], password_hash.encode())
             self.checked[key] = is_right and user in self.users
@@ -88,7 +88,7 @@ class WebConfigFile:
             try:
                 self._config = self._read()
             except QosError:
-                return self._config  # half written, perhaps: it is read again at its next change
+                return self._config  # The file may be half written; its next change is read.
             self._times = self._modified()
         return self._config
 
@@ -161,10 +161,10 @@ class WebConfigFile:
 
 
 MAX_SCRAPES: Final = 8
-"""Most scrapes served at once; each holds the whole exposition in memory."""
+"""The most scrapes that are served at once; each holds the whole exposition in memory."""
 IDLE_TIMEOUT_SECONDS: Final = 30.0
 GRACE_SECONDS: Final = 5.0
-"""How long scrapes in progress may take in all when the server ends."""
+"""The total time that scrapes in progress get when the server ends."""
 _GZIP_LEVEL: Final = 1
 _GZIP_FORMAT: Final = 16 + zlib.MAX_WBITS
 _PLAIN: Final = "text/plain; charset=utf-8"
@@ -208,7 +208,7 @@ class Server(ThreadingHTTPServer):
         return f"{scheme}://{name!s}:{port}/metrics"
 
     def server_bind(self) -> None:
-        """Listen, on IPv4 too if the address is every IPv6 address."""
+        """Listen; on `::` also on all IPv4 addresses."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
@@ -272,7 +272,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
     def _answer(self, config: WebConfig) -> _Answer | None:
-        """Return the answer to anything but a scrape, which is None."""
+        """Return the answer to a request, or None for a scrape."""
         path, exporter = urlsplit(self.path).path, self.server.exporter
         if path in {"/healthz", "/readyz"}:
             problem = str(exporter.failure or (exporter.not_ready() if path == "/readyz" else ""))
@@ -291,7 +291,7 @@ class _Handler(BaseHTTPRequestHandler):
         parts, content_type = self.server.exporter.exposition(self.headers.get("Accept", ""))
         if "gzip" not in self.headers.get("Accept-Encoding", ""):
             return _Answer(b"".join(parts), content_type)
-        # Part by part: the whole text is 20 MB for 5,000 nodes.
+        # Compress part by part: the whole text is 20 MB for 5,000 nodes.
         zipper = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_FORMAT)
         zipped = b"".join((*map(zipper.compress, parts), zipper.flush()))
         return _Answer(zipped, content_type, headers=(("Content-Encoding", "gzip"),))

@@ -1,4 +1,4 @@
-"""Read a node from /proc and /sys/fs/cgroup, whose files may vanish or be unreadable, or from a dump.
+"""Read a node from a dump, or from /proc and /sys/fs/cgroup, whose files may vanish or be unreadable.
 
 qos/process_order.py ranks its processes. A process is a thread group, as for the kernel. Source: Linux
 mm/oom_kill.c (oom_badness, oom_unkillable_task, find_lock_task_mm) and fs/proc.
@@ -22,7 +22,7 @@ from kubectl_qos.qos.process_order import HostProcess, HostView
 
 PROC: Final = Path("/proc")
 LARGEST_FILE: Final = 1 << 16
-"""Longer command lines are cut; no other file is larger."""
+"""The most bytes of a file that are read: it cuts long command lines; no other file is larger."""
 
 SYSCTLS: Final = ("vm/oom_kill_allocating_task", "vm/panic_on_oom", "vm/overcommit_memory", "vm/swappiness")
 """The settings that change which process is killed."""
@@ -33,14 +33,14 @@ class AccessDenied(Exception):
 
 
 def read(path: Path) -> str | None:
-    """Return the text of a file with odd bytes escaped, None if there is none. Raises AccessDenied."""
+    """Return the text of a file, its undecodable bytes escaped; None without a file. Raises AccessDenied."""
     try:
         with path.open("rb") as file:
             text = file.read(LARGEST_FILE)
     except PermissionError:
         raise AccessDenied from None
     except (OSError, ValueError):
-        # The process has ended (ENOENT, ESRCH), or the file is not one of /proc.
+        # The process has ended (ENOENT, ESRCH), or this kernel does not have the file.
         return None
     return text.decode("utf-8", errors="backslashreplace")
 
@@ -54,7 +54,7 @@ def read_or_empty(path: Path) -> str:
 
 
 def process_ids(proc: Path) -> list[int]:
-    """Return the visible processes. Raises InputError if /proc does not exist or may not be read."""
+    """Return the ids of visible processes. Raises InputError if /proc does not exist or may not be read."""
     try:
         names = [path.name for path in proc.iterdir()]
     except PermissionError:
@@ -71,7 +71,7 @@ def process_ids(proc: Path) -> list[int]:
 
 
 def parse_fields(text: str) -> Mapping[str, str]:
-    """Parse `Name: value` lines; the first of each name counts."""
+    """Parse `Name: value` lines; if a name repeats, the first line counts."""
     fields: dict[str, str] = {}
     for line in text.split("\n"):
         name, colon, value = line.partition(":")
@@ -81,7 +81,7 @@ def parse_fields(text: str) -> Mapping[str, str]:
 
 
 def parse_number(text: str | None) -> int | None:
-    """Return the number that a text begins with, None if there is none, or none that a kernel prints."""
+    """Return the number that a text begins with; None without one, or if it is too large for a kernel."""
     match = _NUMBER.match(text or "")
     return int(match[1]) if match is not None else None
 
@@ -94,7 +94,7 @@ def _parse_numbers(fields: Mapping[str, str]) -> dict[str, int]:
 
 
 def read_meminfo(proc: Path) -> dict[str, int]:
-    """Return /proc/meminfo in bytes, without the counts of pages."""
+    """Return the sizes in /proc/meminfo in bytes; lines that count pages are left out."""
     fields = parse_fields(read_or_empty(proc / "meminfo"))
     sizes = {name: text for name, text in fields.items() if text.endswith("kB")}
     return {name: kib << 10 for name, kib in _parse_numbers(sizes).items()}
@@ -124,19 +124,19 @@ MEMORY_FILES: Final = {
         *("memory.swappiness", "memory.oom_control"),
     ),
 }
-"""The files that decide which cgroup runs out of memory, whom the kernel kills there, and with whom."""
+"""The files that decide which cgroup runs out of memory, and which processes the kernel then kills."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """A mounted cgroup tree with a controller."""
+    """A mounted cgroup tree."""
 
     root: Path
     version: int
 
     def files(self, path: str, names: Iterable[str]) -> dict[str, str]:
-        """Return the named files that a cgroup has, without those that may not be read."""
-        # `/..` is outside of this cgroup namespace, and not below the root either.
+        """Return the content of those named files of a cgroup that exist and may be read."""
+        # A path with `/..` is outside this cgroup namespace, and not below the root either.
         folder = self.root / path.strip("/")
         texts = {}
         for name in names:
@@ -146,7 +146,7 @@ class Hierarchy:
 
 
 def find_hierarchy(root: Path, controller: str = "memory") -> Hierarchy | None:
-    """Return the hierarchy of a controller: its own mount on v1, or v2; None if neither has it."""
+    """Return the hierarchy with a controller: its own mount on v1, or that of v2; None without either."""
     for folder in (root / controller, root):
         if (folder / "cgroup.procs").exists() and not (folder / "cgroup.controllers").exists():
             return Hierarchy(folder, 1)
@@ -157,7 +157,7 @@ def find_hierarchy(root: Path, controller: str = "memory") -> Hierarchy | None:
 
 
 def with_parents(path: str) -> list[str]:
-    """Return a cgroup after all its parents, without the root, which has no limits."""
+    """Return the parents of a cgroup and itself, from the top down; the root is omitted: it has no limits."""
     if not path.startswith("/") or ".." in path.split("/"):
         return []
     parts = [part for part in path.split("/") if part]
@@ -175,10 +175,10 @@ class Memoryless(msgspec.Struct, frozen=True):
 
 
 def read_process(proc: Path, pid: int) -> HostProcess | Memoryless | None:
-    """Return a process, None if it has ended meanwhile. Raises AccessDenied."""
+    """Return a process, or None if it has ended meanwhile. Raises AccessDenied."""
     folder = proc / str(pid)
     status = parse_fields(read(folder / "status") or "")
-    # If the first thread has ended, the memory is the others' (find_lock_task_mm).
+    # If the first thread has ended, another thread's status has the memory (find_lock_task_mm).
     with_memory = status if "VmRSS" in status else _status_of_thread(folder, status)
     if with_memory is None:
         # Kernel threads are kthreadd and its children.
@@ -223,7 +223,7 @@ def _status_of_thread(folder: Path, status: Mapping[str, str]) -> Mapping[str, s
 
 
 def _borrows(proc: Path, status: Mapping[str, str]) -> bool:
-    """Return whether vfork made it: its parent waits (in_vfork), and both have the very same memory."""
+    """Return whether a process borrows its parent's memory after vfork, while the parent waits (in_vfork)."""
     parent = parse_number(status.get("PPid"))
     if not parent:
         return False

@@ -1,4 +1,4 @@
-"""A client of Prometheus' HTTP API, as Thanos, Mimir and VictoriaMetrics speak it too.
+"""A client of Prometheus' HTTP API, which Thanos, Mimir and VictoriaMetrics have too.
 
 Queries are POSTs, except through an API server's service proxy, where they are GETs: those need only `get`
 on services/proxy. series.py and past.py have the queries. Sources: prometheus/web/api/v1/api.go (answers),
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from kubectl_qos.transport.client import Connection
 
 MAX_POINTS: Final = 11_000
-"""The most points of one series: Prometheus refuses range queries for more."""
+"""The most points of a series: Prometheus refuses range queries with more."""
 MAX_BYTES: Final = 128 << 20
 """The most bytes of an answer, unzipped: the usage of 150,000 containers takes 100 MB."""
 _UNCACHED: Final = {"nocache": "1"}
-"""Without this VictoriaMetrics rounds the range outward to whole steps, past its end; others ignore it."""
+"""Stops VictoriaMetrics from extending the range to whole steps, past its end; others ignore it."""
 _MAX_QUOTED: Final = 200
 _SELECTOR: Final = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*={1,2}\s*([^,=]+?)\s*")
 
@@ -46,7 +46,7 @@ class Sample(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the metric."""
+        """The name of the metric."""
         return self.labels["__name__"]
 
 
@@ -70,7 +70,7 @@ class _Data(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct, rename="camel"):
-    """An answer of a store, or what an API server says in its place (`message`)."""
+    """An answer of a store, or of an API server in front of it (`message`)."""
 
     status: str = ""
     data: _Data | None = None
@@ -103,10 +103,10 @@ def parse_selector(text: str) -> str:
 
 
 class Prometheus:
-    """A store; `name` is how messages refer to it, and every series must fulfil `matchers`.
+    """A store; messages call it `name`, and every series must fulfil `matchers`.
 
-    `path` is where a service proxy has it, empty for the connection's own URL. Warnings of the store are
-    added to `warnings`.
+    `path` is its path at the API server's service proxy, empty if the connection is to the store itself. The
+    keys of `warnings` are the store's warnings.
     """
 
     def __init__(self, connection: Connection, name: str, matchers: str = "", path: str = "") -> None:
@@ -116,7 +116,7 @@ class Prometheus:
         self.warnings: dict[str, None] = {}
 
     def now(self) -> float:
-        """Return the store's own time: its samples are compared with this, and our clock may be wrong.
+        """Return the store's own time, which fits its samples even if our clock is wrong.
 
         Raises QosError.
         """
@@ -133,7 +133,7 @@ class Prometheus:
         return [sample for sample in samples if math.isfinite(sample.value)]
 
     def query_range(self, expression: str, start: float, end: float, step: float) -> list[Series]:
-        """Return the values from start to end, at most MAX_POINTS by a wider step. Raises QosError."""
+        """Return the values from start to end; the step grows if MAX_POINTS require it. Raises QosError."""
         step = max(step, math.ceil((end - start) / (MAX_POINTS - 1)), 1)
         times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:g}", **_UNCACHED}
         series = self._result("query_range", {"query": expression, **times})
@@ -230,11 +230,11 @@ NAMESPACES: Final = frozenset(
     | {"kubesphere-monitoring-system", "monitoring", "observability", "openshift-monitoring", "prometheus"}
     | {"prometheus-operator", "thanos", "victoria-metrics"}
 )
-"""Where charts and distributions install stores. In another namespace a tenant may label any service so."""
+"""The namespaces where charts and distributions install stores; elsewhere a tenant may set such labels."""
 
 
 def is_service(store: str) -> bool:
-    """Return whether --prometheus means a service of the cluster: NAMESPACE/NAME, or `auto` for any."""
+    """Return whether --prometheus names a service of the cluster: NAMESPACE/NAME, or `auto`."""
     return store == "auto" or re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+", store) is not None
 
 

@@ -1,6 +1,6 @@
-"""PromQL for the memory of containers, now and over a time.
+"""PromQL for the memory of containers, now and over a time range.
 
-A scrape without honor_labels renames the labels of a target's own series: exported_pod for pod. past.py
+A scrape without honor_labels renames labels of the target's series, such as pod to exported_pod. past.py
 rebuilds pods and nodes of the past. Sources: cadvisor/metrics/prometheus.go, and docs/metrics of
 kube-state-metrics.
 """
@@ -39,7 +39,7 @@ CONTAINER: Final = ("exported_container", "container")
 NODE: Final = ("exported_node", "node", "kubernetes_io_hostname", "instance")
 _CONTAINER_LABELS: Final = ",".join((*NAMESPACE, *POD, *CONTAINER, "cluster"))
 BY: Final = ",".join((_CONTAINER_LABELS, *NODE))
-"""The labels that tell series apart; replicas of a Prometheus, jobs and old cgroups of a container do not."""
+"""The labels that identify a series. Labels of Prometheus' replicas, jobs and old cgroups are dropped."""
 
 INFO: Final = "kube_pod_info"
 WORKING_SET: Final = "container_memory_working_set_bytes"
@@ -51,48 +51,48 @@ _SWAP: Final = "container_memory_swap"
 _MEMORY: Final = (WORKING_SET, "container_memory_rss", _SWAP)
 CONTAINERS: Final = 'container!="POD",id!="/"'
 KEPT_SECONDS: Final = 300.0
-"""How long a history, or its refusal, is kept: it changes slowly, and costs the store much."""
+"""How long a history, or its refusal, is kept: it changes slowly, and is expensive for the store."""
 _ROOT: Final = 'id="/"'
 _PSI: Final = "container_pressure_memory_{}_seconds_total"
 _PSI_SECONDS: Final = 120
-"""rate() needs two scrapes in the window, so avg10 is out of reach.
+"""The window of rate(), which needs two scrapes in it, so avg10 cannot be computed.
 
-Two minutes have 86 % of the weight of the kernel's avg60.
+These two minutes have 86 % of the weight of the kernel's avg60.
 """
 _HOUR: Final = 3600
 _DAY: Final = 86_400
 _POINTS: Final = 144
-"""The points of a line of growth: one for every ten minutes of a day."""
+"""The points that growth is computed from: one for every ten minutes of a day."""
 _STEPS: Final = 32
-"""The steps of a line that is drawn: of 45 minutes each for a day."""
+"""The steps of a drawn line: 45 minutes each for a day."""
 _LEAST_POINTS: Final = 6
 _FALL: Final = 0.8
 """Memory below this share of its last value was freed, or its container restarted: a new line begins."""
 _STRAIGHT: Final = 0.9
-"""The least coefficient of determination of a straight line."""
+"""The least coefficient of determination for which memory is said to grow along a line."""
 _MUCH_THROTTLED: Final = 0.1
 """The share of the last hour's CPU periods below which throttling is not reported: it only slows bursts."""
 _LEAST_GROWTH: Final = 0.05
 
 
 def label(labels: Labels, names: Iterable[str]) -> str:
-    """Return the first of these labels that a series has."""
+    """Return the value of the first of these labels that a series has."""
     return next((labels[name] for name in names if labels.get(name)), "")
 
 
 def pod_of(labels: Labels) -> PodKey:
-    """Return namespace and name of the pod that a series is about."""
+    """Return the namespace and name of a series' pod."""
     return label(labels, NAMESPACE), label(labels, POD)
 
 
 def container_of(labels: Labels) -> ContainerKey | None:
-    """Return the container that a series is about, None for a pod, its pause container and others."""
+    """Return the container of a series; None for series of pods, pause containers and others."""
     key, name = pod_of(labels), label(labels, CONTAINER)
     return (key, name) if name and name != "POD" and key[1] else None
 
 
 def select(store: Prometheus, names: Sequence[str], more: str = "") -> str:
-    """Return the selector of the series of some metrics."""
+    """Return the selector for the series of some metrics."""
     name = f'__name__=~"{"|".join(names)}"' if len(names) > 1 else f'__name__="{names[0]}"'
     return f"{{{','.join(filter(None, (name, more, store.matchers)))}}}"
 
@@ -105,14 +105,14 @@ class StoreUsage(NamedTuple):
     node_names: Mapping[str, str] = {}
 
     def node_name(self, labels: Labels) -> str:
-        """Return the node of a series, which may name its address."""
+        """Return the name of a series' node, also if its label is the node's address."""
         name = label(labels, NODE)
         host = name.rpartition(":")[0] or name  # an `instance` has a port
         return self.node_names.get(host, host)
 
 
 def read_now(store: Prometheus, at: float | None = None) -> StoreUsage:
-    """Read the usage at a time, by default the present. Raises QosError."""
+    """Read usage at a time, by default now. Raises QosError."""
     samples = _read_containers(store, _MEMORY, CONTAINERS, at)
     moment = time.time() if at is None else at
     by_name = {name: by_container(item for item in samples if item.name == name) for name in _MEMORY}
@@ -120,13 +120,13 @@ def read_now(store: Prometheus, at: float | None = None) -> StoreUsage:
 
 
 def node_usage_query(store: Prometheus, over: str = "") -> str:
-    """Return the query for what nodes use, or the most of it `over` a time such as `[10m]`."""
+    """Return the query for the usage of nodes, or for its maximum `over` a range such as `[10m]`."""
     series = select(store, [WORKING_SET], _ROOT)
     return f"max by ({BY}) ({f'max_over_time({series}{over})' if over else series})"
 
 
 def read_nodes(store: Prometheus, at: float | None, over: str = "") -> StoreUsage:
-    """Read the usage of nodes alone, or the most of it `over` a time such as `[10m]`. Raises QosError."""
+    """Read only the usage of nodes, or its maximum `over` a range such as `[10m]`. Raises QosError."""
     roots = store.query(node_usage_query(store, over), at)
     infos = store.query(select(store, ["kube_node_info"]), at)
     by_ip = {ip: label(info.labels, NODE) for info in infos if (ip := info.labels.get("internal_ip"))}
@@ -136,7 +136,7 @@ def read_nodes(store: Prometheus, at: float | None, over: str = "") -> StoreUsag
 
 
 def _read_containers(store: Prometheus, names: Sequence[str], which: str, at: float | None) -> list[Sample]:
-    """Read the values of each container's newest cgroup; a store shows the old one for five minutes."""
+    """Read the values of each container's newest cgroup; stores still return the old one for five minutes."""
     series, which_cgroups = select(store, names, which), f'{which},container!="",id!=""'
     samples = store.query(f"max by (__name__,{BY}) ({series})", at)
     metrics = (WORKING_SET, "container_start_time_seconds")
@@ -162,7 +162,7 @@ def read_pressure(
     waiting = _rates(store, "waiting", CONTAINERS, at)
     if not waiting:
         return dict(usage), {}
-    # Of very many cgroups few stall: those alone are read, and the others stall for none of the time.
+    # Few cgroups stall at all, so only those are read; the pressure of the others is 0.
     stalled = _rates(store, "stalled", CONTAINERS, at, " > 0")
     nodes = [_rates(store, name, _ROOT, at) for name in ("waiting", "stalled")]
     some, full = ({now.node_name(sample.labels): sample.value for sample in samples} for samples in nodes)
@@ -189,10 +189,10 @@ def read_pressure(
 
 
 def with_parts(store: Prometheus, pod: PodKey, usage: PodUsage, at: float | None = None) -> PodUsage:
-    """Add what the memory of a pod's containers consists of. Raises QosError.
+    """Add the parts of the memory of a pod's containers. Raises QosError.
 
-    cAdvisor counts shared memory in the cache but in no list of files, and on cgroup v2 no kernel memory:
-    that is what is left (container/libcontainer/handler.go).
+    Shared memory is the part of cAdvisor's cache that is in no list of files. On cgroup v2 cAdvisor has no
+    kernel memory, which is the remainder (container/libcontainer/handler.go).
     """
     namespace, name = (msgspec.json.encode(text).decode() for text in pod)
     which = f"{CONTAINERS},namespace={namespace},pod={name}"
@@ -237,7 +237,7 @@ def by_container(samples: Iterable[Sample]) -> dict[ContainerKey, float]:
 
 
 def _usage(by_metric: Mapping[str, Mapping[ContainerKey, float]], timestamp: str) -> dict[PodKey, PodUsage]:
-    """Return usage by pod; RSS and swap are None if the store has none of that container."""
+    """Return usage by pod; a container's RSS and swap are None if the store does not have them."""
     pods: dict[PodKey, dict[str, ContainerUsage]] = {}
     working_sets, *others = (by_metric[name] for name in _MEMORY)
     for key, value in working_sets.items():
@@ -248,9 +248,9 @@ def _usage(by_metric: Mapping[str, Mapping[ContainerKey, float]], timestamp: str
 
 
 class UsageHistory:
-    """Reads usage and its history, again and again: of `over_seconds` until a time, or until the present.
+    """Reads usage and its history repeatedly: `over_seconds` that end at a time, or now.
 
-    With `stat`, usage is a statistic of that time, else it is the last usage.
+    With `stat`, usage is a statistic of that time range, else the last usage.
     """
 
     def __init__(self, store: Prometheus, over_seconds: int, stat: str = "", at: float | None = None) -> None:
@@ -258,7 +258,7 @@ class UsageHistory:
         self._kept: tuple[History, dict[PodKey, PodUsage], Missing | None, float] | None = None
 
     def read(self) -> Usage:
-        """Read usage, and why some of it is missing: if a store fails, the rest of an answer stands."""
+        """Read usage; errors of the store become reasons why usage is missing."""
         store = self._store
         try:
             now = read_now(store, self._at)
@@ -286,7 +286,7 @@ class UsageHistory:
         return Usage(usage, missing, pressure, now.by_node, history)
 
     def _longest_history(self) -> tuple[History, dict[PodKey, PodUsage], Missing | None]:
-        """Read the history of the requested time, or of its last day if that is too much for the store."""
+        """Read the requested history, or only its last day if the store refuses the whole as too much."""
         try:
             return *self._history(), None
         except QosError as error:
@@ -303,7 +303,7 @@ class UsageHistory:
         most = self._over_time("max", end)
         p99 = self._amounts(WORKING_SET, "p99", end)
         lines, drawn = self._growth(end)
-        # In which share of the last hour's CPU periods limits throttled containers, if it is much.
+        # The share of the last hour's CPU periods in which limits throttled containers, if it is large.
         names = (f"container_cpu_cfs_{name}_total" for name in ("throttled_periods", "periods"))
         part, whole = (f"increase({select(self._store, [name], CONTAINERS)}[{_HOUR}s])" for name in names)
         much = self._store.query(f"max by ({BY}) ({part} / {whole}) > {_MUCH_THROTTLED}", end)
@@ -354,9 +354,10 @@ class UsageHistory:
 
 
 def growth_line(points: Sequence[tuple[float, float]]) -> tuple[float, bool] | None:
-    """Return the slope of the line through the values since the last fall, None if they are on none.
+    """Return the slope of the line through the values since the last fall, and whether it is a leak.
 
-    A least-squares fit. It is a leak if an hour or more brought half of the memory in use.
+    None if the values are not along a line, by a least-squares fit. A leak has brought half of the memory in
+    use over an hour or more.
     """
     falls = [place for place, (before, now) in enumerate(pairwise(points), 1) if now[1] < before[1] * _FALL]
     rise = points[falls[-1] if falls else 0 :]

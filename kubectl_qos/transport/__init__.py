@@ -1,10 +1,10 @@
-"""Connect to a server: kubeconfig, authentication, TLS, proxies. Here are the options."""
+"""Connect to a server: kubeconfig, authentication, TLS, proxies. This file has the options."""
 
 from typing import NamedTuple
 
 
 class ConnectionOptions(NamedTuple):
-    """kubectl's connection flags; None, an empty text and False mean that a flag is not given."""
+    """kubectl's connection flags; None, an empty text or False stands for a flag that is not given."""
 
     kubeconfig: str | None = None
     context: str | None = None
@@ -29,7 +29,7 @@ class ConnectionOptions(NamedTuple):
 
     @property
     def cluster_flags(self) -> dict[str, str | None]:
-        """Return the values of the flags that choose one cluster and its user."""
+        """Return the values of the flags that choose a single cluster and its user."""
         return {
             "--context": self.context,
             "--cluster": self.cluster,
@@ -43,7 +43,7 @@ class ConnectionOptions(NamedTuple):
 
 
 class StoreOptions(NamedTuple):
-    """The address of a store that speaks Prometheus' HTTP API; empty texts are not given.
+    """The address of a store that speaks Prometheus' HTTP API; a text is empty if it is not given.
 
     `url` may have a path, as Mimir's has; `auto` looks for a service in the cluster. `org_id` is the header
     X-Scope-OrgID; `selector` are labels that each series must have, such as `cluster=prod`.

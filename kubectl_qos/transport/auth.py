@@ -1,7 +1,7 @@
 """Authentication: tokens, token files, passwords, client certificates, impersonation, and exec plugins.
 
-The first run of a plugin may use the terminal, as with kubectl. Later runs, and those for another cluster of
-the UI, get no standard input because a screen is shown then; their stderr becomes the hint of an error.
+The first run of a plugin may use the terminal, as with kubectl. Later runs, and runs for another cluster in
+the UI, get no standard input, because the UI has the terminal; their stderr becomes the hint of an error.
 
 Source: k8s.io/client-go/tools/clientcmd/client_config.go, transport/round_trippers.go and token_source.go,
 plugin/pkg/client/auth/exec/exec.go and rest/exec.go.
@@ -53,17 +53,20 @@ class Credentials(Protocol):
     """The credentials of a connection; used by several threads."""
 
     def authorization(self) -> str:
-        """Return the Authorization header, empty for none; renewed if it has expired. Raises QosError."""
+        """Return the Authorization header, "" without one; an expired one is renewed. Raises QosError."""
 
     def pair(self) -> KeyPair | None:
         """Return the client certificate. Raises QosError."""
 
     def renew(self, refused: str) -> bool:
-        """Return whether there are new credentials after a 401 to this header. Raises QosError."""
+        """Get new credentials after a 401 for the header `refused`. Return whether there are any.
+
+        Raises QosError.
+        """
 
 
 def load_credentials(context: ResolvedContext, *, secure: bool, has_terminal: bool = True) -> Credentials:
-    """Return the user's credentials, static ones before a plugin's; none over plain HTTP. Raises QosError."""
+    """Return the user's credentials: static ones, else a plugin's; none over plain HTTP. Raises QosError."""
     user: Entry = context.user if secure else {}
     log.log(log.DECISIONS, f"credentials: {auth_method(user)}")
     static = _StaticCredentials(user)
@@ -90,7 +93,7 @@ def load_credentials(context: ResolvedContext, *, secure: bool, has_terminal: bo
 
 
 def auth_method(user: Entry) -> str:
-    """Return the kinds of credentials in a user entry, in order of precedence, without their content."""
+    """Return a text with the kinds of credentials in a user entry, in order of precedence."""
     kinds = {
         "a token": user.get("token") or user.get("tokenFile"),
         "a password": user.get("username") or user.get("password"),
@@ -102,7 +105,7 @@ def auth_method(user: Entry) -> str:
 
 
 def impersonation_headers(user: Entry) -> list[tuple[str, str]]:
-    """Return the headers by which a user acts as another one; names may repeat."""
+    """Return the headers that impersonate another user; names may repeat."""
     if not user.get("as"):
         return []
     headers = [("Impersonate-User", user["as"])]
@@ -110,7 +113,7 @@ def impersonation_headers(user: Entry) -> list[tuple[str, str]]:
         headers.append(("Impersonate-Uid", user["as-uid"]))
     headers += [("Impersonate-Group", group or "") for group in user.get("as-groups") or ()]
     for key, values in (user.get("as-user-extra") or {}).items():
-        # Servers unescape what the name of a header cannot hold.
+        # Servers decode characters that a header's name cannot contain.
         name = re.sub(r"[^-!#$&'*+.^_`|~0-9A-Za-z]+", lambda part: quote(part[0], safe=""), str(key))
         headers += [(f"Impersonate-Extra-{name}", value or "") for value in values or ()]
     return headers
@@ -148,7 +151,7 @@ class _StaticCredentials:
             try:
                 self._read()
             except QosError:
-                return  # The file is being replaced: its last content is used.
+                return  # The file is probably being replaced: keep the last token.
 
     def _read(self) -> None:
         user = self._user
@@ -160,7 +163,7 @@ class _StaticCredentials:
             try:
                 self._token = _read_token(path)
             except QosError:
-                # A token beside the file's name is used while the file cannot be read, as in client-go.
+                # While the token file cannot be read, the entry's `token` is used, as in client-go.
                 if not self._token:
                     raise
 
@@ -178,7 +181,7 @@ def _read_token(path: str) -> str:
 _GROUP: Final = "client.authentication.k8s.io"
 VERSIONS: Final = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 _NO_VERSION: Final = f"{_GROUP}/__internal"
-"""The version that client-go assumes without an apiVersion."""
+"""The version that client-go assumes for an exec plugin without an apiVersion."""
 _INSTALL_HINT: Final = (
     "it looks like a client-go credential plugin that is not installed; see"
     " https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins"
@@ -186,7 +189,7 @@ _INSTALL_HINT: Final = (
 
 
 _TERMINAL: Final = threading.Lock()
-"""Held by a plugin that may ask a person: with several clusters, one question at a time."""
+"""Held while a plugin may ask a person, so that with several clusters one asks at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +222,7 @@ class ExecPlugin:
             return self._unexpired().pair
 
     def renew(self, refused: str) -> bool:
-        """Run the plugin again, unless another refused thread did. Return whether anything changed."""
+        """Run the plugin again, unless another thread did since. Return whether the credentials changed."""
         with self._lock:
             old = self._unexpired()
             if old.authorization == refused:

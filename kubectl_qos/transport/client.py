@@ -26,30 +26,30 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
 
 REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-"""The POST that asks what a user may do; it changes nothing."""
+"""The path of the POST that asks for a user's permissions; it changes nothing."""
 QUERIES: Final = ("/api/v1/query", "/api/v1/query_range")
-"""The POSTs that query a store with Prometheus' HTTP API; they change nothing."""
+"""The paths of the POSTs that query a store with Prometheus' HTTP API; they change nothing."""
 CONNECT_SECONDS: Final = 10.0
 READ_SECONDS: Final = 60.0
 STORE_SECONDS: Final = 30.0
 """The time limit of a query."""
 _CLOCK_SECONDS: Final = 0.005
-"""What may be left of a deadline after waiting for all of it, since clocks are read twice."""
+"""A request that fails with less than this left has used up its deadline: two clocks are compared."""
 _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 MAX_CONNECTIONS: Final = 12
-"""Kept open: three watches and eight short requests, with one to spare."""
+"""The connections that are kept open: for three watches and eight short requests, and a spare one."""
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 _SOCKET_OPTIONS: Final = [
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    # Seconds of silence before probes, and between them; macOS calls the first TCP_KEEPALIVE. A watch may be
-    # silent for long, and nothing else would notice that its peer is gone.
+    # Seconds of silence before the first probe, and between probes; macOS calls the former TCP_KEEPALIVE.
+    # A watch may be silent for long, and only probes notice that its peer is gone.
     *((socket.IPPROTO_TCP, getattr(socket, n), v) for n, v in _KEEPALIVE.items() if hasattr(socket, n)),
 ]
 
 
 def connect(options: ConnectionOptions, *, has_terminal: bool = True) -> Connection:
-    """Connect by flags, kubeconfig or service account. Raises QosError.
+    """Return a connection by flags, kubeconfig or service account. Raises QosError.
 
     Credential plugins may run; with `has_terminal` they may ask a person.
     """
@@ -63,7 +63,7 @@ def connect(options: ConnectionOptions, *, has_terminal: bool = True) -> Connect
 
 
 def connect_store(options: StoreOptions, request_timeout: str | None = None) -> Connection:
-    """Connect to a store of metrics; its name and password may be in its URL. Raises QosError."""
+    """Return a connection to a store of metrics; its URL may have a name and password. Raises QosError."""
     base_url = _base_url(options.url)
     parts = urlsplit(base_url)
     host = parts.netloc.rpartition("@")[2]
@@ -81,7 +81,7 @@ def connect_store(options: StoreOptions, request_timeout: str | None = None) -> 
         "tls-server-name": options.server_name,
     }
     context = ResolvedContext("", "", cluster, user)
-    # Unlike a kubeconfig's user, these were written for this URL alone, so they are sent over plain HTTP too.
+    # Unlike a kubeconfig's user, these credentials are meant for this URL, so plain HTTP sends them too.
     return Connection(
         context,
         load_credentials(context, secure=True),
@@ -117,11 +117,11 @@ class Connection:
 
     @property
     def server(self) -> str:
-        """Return the server as kubectl names it: host, and port if the URL has one."""
+        """The server as kubectl's errors name it: the host, and the port if the URL has one."""
         return urlsplit(self._base_url).netloc.rpartition("@")[2]
 
     def deadline(self) -> float | None:
-        """Return when a request that starts now must end, by `time.monotonic`; None means never."""
+        """Return when (`time.monotonic`) a request that starts now must end; None without a limit."""
         return None if self._request_seconds is None else time.monotonic() + self._request_seconds
 
     def request(  # noqa: PLR0913 - an HTTP request
@@ -137,8 +137,8 @@ class Connection:
     ) -> BaseHTTPResponse:
         """Return the response, with an unread body, to a GET or the POST of an access review.
 
-        The server may be silent for `read_seconds`; a watch must only begin within the request timeout.
-        Raises ServerUnreachable without a response, QosError for another method or path, which is not sent.
+        The server may be silent for `read_seconds`; the request timeout covers only the start of a watch.
+        Raises ServerUnreachable without a response. Other requests are not sent, but raise QosError.
         """
         if method != "GET" and (method, path) != ("POST", REVIEWS):
             raise QosError(f"{method} {path} is not sent: it could change something")
@@ -149,7 +149,7 @@ class Connection:
     def query(self, path: str, form: Mapping[str, str]) -> BaseHTTPResponse:
         """Return the response to a query of a store: a POST, because queries may be too long for a URL.
 
-        Raises ServerUnreachable without a response, QosError for another path, which is not sent.
+        Raises ServerUnreachable without a response. Requests to other paths are not sent, but raise QosError.
         """
         if path not in QUERIES:
             raise QosError(f"POST {path} is not sent: it is no query")
@@ -157,10 +157,10 @@ class Connection:
         return self._respond(ApiRequest("POST", self._url(path, ()), headers, urlencode(form).encode()))
 
     def patch(self, path: str, query: Mapping[str, str], body: bytes, content_type: str) -> BaseHTTPResponse:
-        """Return the response to a change; only for cluster/writer.py.
+        """Return the response to a PATCH; only for cluster/writer.py.
 
-        It is sent once, and once more only after a 401, which comes before anything changes. Raises
-        ServerUnreachable, whose `may_have_arrived` is True if part of the request was sent.
+        The request is repeated only after a 401, when nothing has changed yet. Raises ServerUnreachable,
+        whose `may_have_arrived` is True if part of the request was sent.
         """
         headers = {"Accept": "application/json", "Content-Type": content_type}
         return self._respond(ApiRequest("PATCH", self._url(path, list(query.items())), headers, body))
@@ -211,7 +211,7 @@ class Connection:
             headers["Content-Length"] = str(len(request.body))
         logged = log.LoggedRequest(request.method, request.url, headers.items())
         silence = request.read_seconds or self._request_seconds or READ_SECONDS
-        # urllib3 refuses zero; a request that is late fails at once.
+        # urllib3 refuses a timeout of zero; with this one a late request fails at once.
         left = None if deadline is None else max(deadline - time.monotonic(), _CLOCK_SECONDS / 5)
         try:
             response = self._current_pool().request(
@@ -233,7 +233,7 @@ class Connection:
         return logged.answered(response)
 
     def _current_pool(self) -> PoolManager:
-        """Return the pool for the current certificate; a renewed one is sent on new connections only."""
+        """Return the pool for the current certificate; a renewed certificate needs new connections."""
         pair = self._credentials.pair()
         with self._lock:
             if pair != self._pair:
@@ -249,7 +249,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request to a whole URL, with its own headers."""
+    """A request: the full URL, and the headers that only this request has."""
 
     method: str
     url: str
@@ -260,7 +260,7 @@ class ApiRequest:
 
 
 class _SentBody:
-    """A body that records whether it is being sent: before that, no server acts on a request."""
+    """A body that records whether sending has begun: before that, no server can act on the request."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -272,9 +272,10 @@ class _SentBody:
 
 
 def _header_value(name: str, value: str) -> str:
-    """Return the value in UTF-8 as Python's client encodes it, valid as in golang.org/x/net/http/httpguts.
+    """Return a header's value such that Python's http.client sends it in UTF-8.
 
-    Raises ServerUnreachable; Python's own error would repeat the value, which may be a token.
+    Raises ServerUnreachable for a value that golang.org/x/net/http/httpguts refuses; Python's own error would
+    repeat the value, which may be a token.
     """
     if _CONTROL_CHARACTERS.search(value):
         raise net_errors.connection_error(f'net/http: invalid header field value for "{name}"')
@@ -282,9 +283,9 @@ def _header_value(name: str, value: str) -> str:
 
 
 def _base_url(server: str) -> str:
-    """Return the URL that paths are added to, as client-go's DefaultServerURL makes it. Raises QosError.
+    """Return the URL that paths are appended to, like client-go's DefaultServerURL. Raises QosError.
 
-    Without a scheme it is plain HTTP, whatever the TLS settings: `-s localhost:8001` finds kubectl proxy.
+    A server without a scheme gets http:// even with TLS settings: `-s localhost:8001` finds kubectl proxy.
     """
     invalid = QosError(f'host must be a URL or a host:port pair: "{without_credentials(server)}"')
     parts = urlsplit(server)
@@ -306,7 +307,7 @@ def _base_url(server: str) -> str:
 def pool_manager(
     url: str, context: ssl.SSLContext | None, *, server_name: str | None = None, proxy: str | None = None
 ) -> PoolManager:
-    """Return a pool of connections to a server, by `proxy` or that of the environment. Raises QosError."""
+    """Return a pool of connections to a server, through `proxy` or the environment's. Raises QosError."""
     import urllib3
 
     options: dict[str, Any] = {"maxsize": MAX_CONNECTIONS, "socket_options": _SOCKET_OPTIONS}

@@ -1,6 +1,6 @@
-"""Find, decode and merge kubeconfig files, apply flags, and refuse what client-go refuses.
+"""Find, decode and merge kubeconfig files, apply flags, and refuse contexts that client-go refuses.
 
-The credentials that an exec plugin prints are decoded here too. Only the fields that are used have a type.
+The output of exec plugins is decoded here too. Types declare only the fields that are used.
 
 Source: k8s.io/client-go/tools/clientcmd (loader.go, client_config.go, overrides.go, validation.go,
 api/v1/types.go) and pkg/apis/clientauthentication/v1/types.go.
@@ -37,13 +37,13 @@ _V1BETA1: Final = "client.authentication.k8s.io/v1beta1"
 
 
 Entry = Mapping[str, Any]
-"""A cluster, a user or a context; the fields are checked, and none is None."""
+"""A cluster, a user or a context. The types of its fields are checked, and no value is None."""
 _Entries = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedContext:
-    """A context with its cluster and user, flags included."""
+    """A context with its cluster and user, after flags were applied."""
 
     context: str
     namespace: str
@@ -61,7 +61,7 @@ class _MergedConfig:
 
 
 def resolve_context(options: ConnectionOptions) -> ResolvedContext:
-    """Return the context that flags and kubeconfigs select, else this pod's account. Raises QosError."""
+    """Return the context of flags and kubeconfigs, else of this pod's service account. Raises QosError."""
     merged = _merge_files(options)
     context_name, cluster_name, user_name = _select_names(merged, options)
     cluster = _override_cluster(merged.entries["clusters"].get(cluster_name, {}), options)
@@ -94,7 +94,7 @@ def context_names(options: ConnectionOptions) -> tuple[str, ...]:
 
 
 def _override_cluster(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
-    """Apply flags: those about trust replace the entry's trust, and another server has another name."""
+    """Apply flags: those about CAs replace the entry's, and --server drops its tls-server-name."""
     trust = options.insecure_skip_tls_verify or options.certificate_authority
     replaced = {
         "certificate-authority": trust,
@@ -113,13 +113,13 @@ def _override_cluster(entry: Entry, options: ConnectionOptions) -> dict[str, Any
 
 
 def _override_user(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
-    """Apply flags: a token replaces a token file too, while client-go goes on reading the file."""
+    """Apply flags: --token also replaces a token file, which client-go would go on reading."""
     replaced = {
         "tokenFile": options.token,
         "client-certificate-data": options.client_certificate,
         "client-key-data": options.client_key,
     }
-    # Several values of a key are separate flags, as for kubectl.
+    # As for kubectl, each value of a key has a flag of its own.
     extra: dict[str, list[str]] = {}
     for key, equals, value in (word.partition("=") for word in options.as_user_extra):
         if not (key and equals):
@@ -178,7 +178,7 @@ def _choices(merged: _MergedConfig, kind: str) -> str:
 def _no_server_error(
     merged: _MergedConfig, context_name: str, cluster_name: str, options: ConnectionOptions
 ) -> QosError:
-    """Return why no server is known; kubectl would try localhost:8080, where hardly anyone listens."""
+    """Return an error that says why no server is known; kubectl would try localhost:8080 instead."""
     contexts, files = merged.entries["contexts"], merged.files
     if not files:
         listed = os.environ.get("KUBECONFIG", "") if not options.kubeconfig else ""
@@ -265,7 +265,7 @@ def _entries(config: Mapping[str, Any], kind: str, file: Path) -> _Entries:
 
 
 def validate_context(context: ResolvedContext) -> None:
-    """Raise QosError for the first thing that client-go refuses; the others are its notes."""
+    """Raise QosError for the first problem that client-go refuses; its notes have the others."""
     problems = [
         *_user_problems(context.user, context.user_name),
         *_plugin_problems(context.user, context.user_name),
@@ -283,7 +283,7 @@ def _combined_error(problems: Sequence[str]) -> QosError:
 
 
 def interactive_mode(plugin: Entry) -> str:
-    """Return whether an exec plugin may use the terminal; the beta API has a default, v1 none."""
+    """Return the interactiveMode of an exec plugin, or its default in the beta API; v1 has no default."""
     return plugin.get("interactiveMode") or ("IfAvailable" if plugin.get("apiVersion") == _V1BETA1 else "")
 
 
@@ -363,7 +363,7 @@ _Texts = list[str | None] | None
 
 
 class DecodeError(ValueError):
-    """A text that cannot be decoded."""
+    """A kubeconfig or a plugin's output that cannot be decoded."""
 
 
 class _Extension(TypedDict, total=False):
@@ -487,7 +487,7 @@ _JSON_TYPES: Final = {
 
 
 def decode_credential(text: bytes, versions: Sequence[str]) -> Mapping[str, Any]:
-    """Decode what an exec plugin prints, of one of these API versions. Raises DecodeError."""
+    """Decode the output of an exec plugin in one of these API versions. Raises DecodeError."""
     return _decode(text, _Credential, "ExecCredential", versions)
 
 
@@ -507,7 +507,7 @@ def _parse(text: bytes) -> Any:
     import yaml
 
     try:
-        return json.loads(text)  # which may be indented with tabs
+        return json.loads(text)  # YAML would refuse tabs
     except (ValueError, RecursionError):
         pass
     try:
@@ -523,7 +523,7 @@ def _parse(text: bytes) -> Any:
 
 
 def _type_problem(message: str) -> str:
-    """Say a type error in words, without values: they may be secrets."""
+    """Return a sentence about a type error without values, which may be secrets."""
     match = re.fullmatch(r"Expected `(\w+).*`, got `(\w+)`(?: - at `\$\.?(.*)`)?", message)
     if match is None:
         return message

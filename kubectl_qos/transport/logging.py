@@ -1,8 +1,8 @@
-"""Log connections and decisions for `-v`, by standard logging and without secrets.
+"""Log connections and decisions for `-v`, by the standard module `logging` and without secrets.
 
-Levels are kubectl's: 4 decisions, 6 requests, 7 and 8 their headers, 9 TLS and proxies; `logging` has them as
-INFO - 4 and so on. Never logged are tokens, passwords, keys, cookies, credentials in URLs, bodies, and input
-and output of plugins; a header or a parameter of a URL is masked unless it is known to be harmless.
+Levels are kubectl's: 4 decisions, 6 requests, 7 and 8 their headers, 9 TLS and proxies. Level 4 is INFO - 4
+in `logging`, and so on. Never logged are tokens, passwords, keys, cookies, credentials in URLs, bodies, and
+input and output of plugins; a header or a URL's parameter is masked unless it is known to be harmless.
 cli/output.py decides where lines go.
 
 Source: k8s.io/client-go/transport/round_trippers.go.
@@ -50,15 +50,15 @@ _SHOWN_PARAMETERS: Final = frozenset(
 
 
 def is_logged(level: int) -> bool:
-    """Return whether -v is this level or higher; `logging`, which is slow to import, is loaded only then."""
+    """Return whether -v is this level or higher. This never imports `logging`, which is slow."""
     logging = sys.modules.get("logging")
-    # Another thread may be in the middle of importing it.
+    # Another thread may be importing the module just now.
     has_all = hasattr(logging, "getLogger")
     return logging is not None and has_all and logging.getLogger(LOGGER).isEnabledFor(logging.INFO - level)
 
 
 def log(level: int, *lines: str, stacklevel: int = 2) -> None:
-    """Log lines that belong together: the message of the record is their tuple."""
+    """Log lines as one record, whose message is their tuple."""
     if is_logged(level):
         import logging
 
@@ -66,7 +66,7 @@ def log(level: int, *lines: str, stacklevel: int = 2) -> None:
 
 
 class LoggedRequest:
-    """A request that is on its way: its headers are logged at once, the rest when it ends."""
+    """Logs a request: its headers when it is sent, its status when it is answered, its size at the end."""
 
     def __init__(self, method: str, url: str, headers: Iterable[tuple[str, str]] = ()) -> None:
         self._name = f"{method} {masked_url(url)}" if is_logged(REQUESTS) else ""
@@ -75,11 +75,11 @@ class LoggedRequest:
             log(REQUEST_HEADERS, f"{self._name} with", *_masked_headers(headers), stacklevel=3)
 
     def failed(self, error: Exception) -> None:
-        """Log that no response came."""
+        """Log the error of a request without a response."""
         log(REQUESTS, f"{self._name} failed in {self._duration()}: {error}", stacklevel=3)
 
     def answered(self, response: BaseHTTPResponse) -> BaseHTTPResponse:
-        """Return the response, which logs its size when it ends."""
+        """Log the response's status, and return the response; it logs its size when it ends."""
         if not is_logged(REQUESTS):
             return response
         status = f"{response.status} {response.reason}"
@@ -92,7 +92,7 @@ class LoggedRequest:
         return cast("BaseHTTPResponse", _LoggedResponse(response, self))
 
     def ended(self, response: BaseHTTPResponse) -> None:
-        """Log the response, which was read whole or is not needed."""
+        """Log the size of a response that was read to its end or dropped."""
         is_switched = response.status == HTTPStatus.SWITCHING_PROTOCOLS
         what = "ended" if is_switched else f"received {response.tell()} bytes"
         log(REQUESTS, f"{self._name} {what} in {self._duration()}", stacklevel=5)
@@ -124,7 +124,7 @@ class _LoggedResponse:
 
 
 def masked_url(url: str) -> str:
-    """Return a URL without credentials, with values only of parameters that are known to be harmless."""
+    """Return a URL without credentials, and with the values of its harmless parameters only."""
     try:
         parts = urlsplit(without_credentials(url))
     except ValueError:
@@ -150,5 +150,5 @@ def _masked_headers(headers: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def milliseconds(seconds: float) -> str:
-    """Format a duration as kubectl does."""
+    """Format a duration like kubectl's log."""
     return f"{1000 * seconds:.0f} milliseconds"

@@ -1,4 +1,4 @@
-"""Request timeouts, why no server answered (in kubectl's words), and the warnings of a response."""
+"""Request timeouts, kubectl's sentences for servers that do not answer, and the warnings of a response."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _READ_BYTES: Final = 1 << 16
 
 
 class DeadlinePassed(TimeoutError):
-    """The request timeout ended before the body did."""
+    """The request timeout ended before the whole body had arrived."""
 
 
 def parse_timeout(duration: str | None) -> float | None:
-    """Return --request-timeout in seconds, None for no limit: zero and less mean none. Raises UsageError."""
+    """Return --request-timeout in seconds; None for no limit, as for zero and less. Raises UsageError."""
     if not duration:
         return None
     if re.fullmatch(r"\+?[0-9]+", duration):
@@ -41,7 +41,7 @@ def parse_timeout(duration: str | None) -> float | None:
 
 
 def set_read_timeout(response: BaseHTTPResponse, seconds: float) -> None:
-    """Limit how long the server may be silent from now on."""
+    """Set the timeout for each further read: how long the server may be silent."""
     sock = getattr(response.connection, "sock", None)
     if sock is not None:
         sock.settimeout(seconds)
@@ -66,7 +66,7 @@ class BoundedResponse:
             if left > 0:
                 set_read_timeout(self._response, left)
                 return self._response.read1(amt, decode_content=decode_content)
-        # The rest of this body must not be taken for the next response.
+        # Otherwise the rest of this body would be read as the next response.
         self._response.close()
         raise DeadlinePassed
 
@@ -85,7 +85,7 @@ class BoundedResponse:
 
 _UNKNOWN_AUTHORITY: Final = frozenset({2, 7, 18, 19, 20, 21})
 _WRONG_TIME: Final = frozenset({9, 10})
-"""Codes of X509_verify_cert: a certificate before or after its time."""
+"""Codes of X509_verify_cert for a certificate that is not yet or no longer valid."""
 
 _HINTS: Final = {
     "signed by unknown authority": "--certificate-authority FILE names the CA of the server's certificate",
@@ -96,7 +96,7 @@ _HINTS: Final = {
 
 
 def unreachable_error(error: Exception, server: str) -> ServerUnreachable:
-    """Return kubectl's sentence for a connection that failed."""
+    """Return an error with kubectl's sentence for a connection that failed."""
     from urllib3.exceptions import ProxyError
 
     chain = list(causes(error))
@@ -118,19 +118,19 @@ def unreachable_error(error: Exception, server: str) -> ServerUnreachable:
 
 
 def timeout_error(detail: str) -> ServerUnreachable:
-    """Return the error for a request timeout that has ended."""
+    """Return the error for a request that exceeded its timeout."""
     return connection_error(f"net/http: request canceled (Client.Timeout {detail})")
 
 
 def is_read_timeout(error: Exception) -> bool:
-    """Return whether a connection was made, and then nothing came in time."""
+    """Return whether the server accepted the connection, but sent nothing in time."""
     from urllib3.exceptions import ReadTimeoutError
 
     return any(isinstance(cause, DeadlinePassed | ReadTimeoutError) for cause in causes(error))
 
 
 def connection_error(reason: str) -> ServerUnreachable:
-    """Return kubectl's sentence, with a remedy for the most frequent reasons."""
+    """Return an error with kubectl's sentence, and a remedy for the most frequent reasons."""
     hint = next((hint for words, hint in _HINTS.items() if words in reason), "")
     return ServerUnreachable(f"Unable to connect to the server: {reason}", hint)
 

@@ -1,4 +1,4 @@
-"""Find the proxy for a server as kubectl does: that of the kubeconfig, else that of the environment.
+"""Find the proxy for a server as kubectl does: in the kubeconfig, else in the environment.
 
 Source: golang.org/x/net/http/httpproxy (NO_PROXY with names, domains, addresses and CIDR blocks).
 """
@@ -17,7 +17,10 @@ SCHEMES: Final = ("http", "https", "socks5")
 
 
 def find_proxy(url: str, configured: str | None) -> str | None:
-    """Return a proxy's URL, None for none; SOCKS proxies look up the host, as in Go. Raises QosError."""
+    """Return the URL of the proxy, or None. Raises QosError.
+
+    SOCKS proxies resolve the host's name themselves, as in Go.
+    """
     proxy = configured or _proxy_from_environment(url)
     if not proxy:
         return None
@@ -33,7 +36,7 @@ def find_proxy(url: str, configured: str | None) -> str | None:
 
 
 def proxy_problem(proxy: str) -> str:
-    """Return why client-go refuses a proxy-url (clientcmd/helpers.go parseProxyURL), empty if it does not."""
+    """Return the reason why client-go refuses a proxy-url (clientcmd/helpers.go parseProxyURL), or ""."""
     try:
         parts = urlsplit(proxy)
         _ = parts.port
@@ -77,7 +80,7 @@ def _is_direct(host: str, port: int, exceptions: str) -> bool:
 
 
 def _matches(host: str, address: IPv4Address | IPv6Address | None, pattern: str) -> bool:
-    """Match `example.com` with itself and all below it, `.example.com` and `*.example.com` with all below."""
+    """Match a host: `example.com` matches itself and subdomains, `.example.com` and `*.` only subdomains."""
     if pattern == "*":
         return True
     if address is not None:

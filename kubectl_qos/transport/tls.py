@@ -1,4 +1,4 @@
-"""TLS as strict as kubectl's, and no stricter: trusted CAs and client certificates.
+"""TLS contexts, exactly as strict as kubectl's: trusted CAs and client certificates.
 
 Source: k8s.io/client-go/transport/transport.go (TLSConfigFor).
 """
@@ -28,7 +28,7 @@ _CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTI
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """A client certificate, with its chain, and its key; both PEM."""
+    """A client certificate with its chain, and its key, both in PEM."""
 
     certificate: bytes
     key: bytes
@@ -37,8 +37,8 @@ class KeyPair:
 def tls_context(cluster: Entry, pair: KeyPair | None) -> ssl.SSLContext:
     """Return a context for the cluster's server. Raises QosError for a CA or a key pair that cannot be used.
 
-    Python >= 3.13 adds VERIFY_X509_STRICT, which refuses CAs without a key-usage extension or authority key
-    id; Go, and so kubectl, accepts them, and an intermediate CA as an anchor.
+    Like Go it accepts an intermediate CA as a trust anchor, and CAs without a key-usage extension or
+    authority key id; the latter are refused by VERIFY_X509_STRICT, the default from Python 3.13 on.
     """
     ca = read_pem(cluster, "certificate-authority")
     insecure = cluster.get("insecure-skip-tls-verify")
@@ -60,14 +60,14 @@ def _ca_context(ca: bytes) -> ssl.SSLContext:
     if b"-----BEGIN" not in ca:
         raise QosError(f"{problem} unable to parse bytes as PEM block")
     try:
-        # Text in any encoding may surround certificates; Python's reader takes ASCII only.
+        # Files may have text in any encoding around certificates, but Python reads only ASCII.
         return ssl.create_default_context(cadata=b"\n".join(_CERTIFICATE.findall(ca)).decode("ascii"))
     except (ssl.SSLError, ValueError):
         raise QosError(f"{problem} no valid certificate authority data seen") from None
 
 
 def system_context() -> ssl.SSLContext:
-    """Return a context with the CAs of this machine, as Go finds them; Python may look elsewhere."""
+    """Return a context with the CAs of this machine, in the places where Go looks for them."""
     context = ssl.create_default_context()
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     paths = ssl.get_default_verify_paths()
@@ -79,7 +79,7 @@ def system_context() -> ssl.SSLContext:
 
 
 def read_pem(entry: Entry, name: str) -> bytes | None:
-    """Return the content of `NAME-data`, else of the file NAME of an entry, if any. Raises QosError."""
+    """Return an entry's `NAME-data`, else the content of its file NAME, else None. Raises QosError."""
     path, data = entry.get(name), entry.get(f"{name}-data")
     try:
         if data:
@@ -93,7 +93,7 @@ def read_pem(entry: Entry, name: str) -> bytes | None:
 
 
 def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Load a PEM pair, by a file because OpenSSL's reader takes nothing else. Raises QosError."""
+    """Load a PEM pair through a temporary file, because `ssl` reads only files. Raises QosError."""
     for what, pem in (("certificate", pair.certificate), ("key", pair.key)):
         if b"-----BEGIN" not in pem:
             raise QosError(f"tls: failed to find any PEM data in {what} input")
@@ -102,7 +102,7 @@ def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
         path.touch(mode=0o600)
         path.write_bytes(pair.certificate + b"\n" + pair.key)
         try:
-            # Without a password, OpenSSL would prompt for that of an encrypted key.
+            # With an empty password OpenSSL does not prompt for that of an encrypted key.
             context.load_cert_chain(path, password="")
         except (ssl.SSLError, OSError, ValueError) as error:
             raise QosError(f"tls: {_pair_problem(error, pair)}") from None

@@ -1,8 +1,8 @@
-"""Websocket messages on a connection that a server has switched, bounded in time and size.
+"""Websocket messages on a connection that a server has switched, with limits on time and size.
 
-The connection is ours, with its TLS, proxy and credentials; websocket-client reads and writes its frames. It
-takes some 10 ms to import, so this module is imported where it is used. client.py requests the switch,
-cluster/exec.py reads the messages.
+client.py makes the connection, with TLS, proxy and credentials; websocket-client only reads and writes
+frames. That library takes some 10 ms to import, so this module is imported inside functions. cluster/exec.py
+reads the messages.
 """
 
 import base64
@@ -24,7 +24,7 @@ _MAX_CONTROL_BYTES: Final = 125
 
 
 def request_headers(protocols: tuple[str, ...]) -> dict[str, str]:
-    """Return the headers that request a switch, with a new key; the preferred protocol is the first."""
+    """Return the headers that request a switch, with a new key; `protocols` has the preferred one first."""
     return {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
@@ -35,7 +35,7 @@ def request_headers(protocols: tuple[str, ...]) -> dict[str, str]:
 
 
 def handshake_problem(sent: Mapping[str, str], received: Mapping[str, str]) -> str:
-    """Return what is wrong with the headers of a switch, empty if nothing."""
+    """Return the problem with the server's headers of a switch, or ""."""
     key = f"{sent['Sec-WebSocket-Key']}{_KEY_SUFFIX}".encode()
     digest = hashlib.sha1(key, usedforsecurity=False).digest()
     if received.get("Upgrade", "").lower() != "websocket":
@@ -49,7 +49,7 @@ def handshake_problem(sent: Mapping[str, str], received: Mapping[str, str]) -> s
 
 
 class BoundedWebSocket(WebSocket):
-    """A websocket that is read until `deadline`; `read1` may hold what came with the headers."""
+    """A websocket that is read until `deadline`; `read1` reads bytes that came together with the headers."""
 
     def __init__(self, read1: Callable[[int], bytes], sock: Any, *, deadline: float, max_bytes: int) -> None:
         super().__init__(enable_multithread=False, skip_utf8_validation=True)
@@ -79,7 +79,7 @@ class BoundedWebSocket(WebSocket):
             return
 
     def recv_frame(self) -> ABNF:
-        """Read a frame, more strictly than the library. Raises WebSocketException."""
+        """Read a frame, and refuse invalid ones that the library accepts. Raises WebSocketException."""
         frame = self.frame_buffer.recv_frame()
         if frame.mask_value:
             raise WebSocketException("a server must not mask its frames")

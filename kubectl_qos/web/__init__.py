@@ -1,1 +1,1 @@
-"""The terminal UI in a browser, a process for each page. Only this folder imports aiohttp."""
+"""The terminal UI in a browser, with a process for each page. Only this folder imports aiohttp."""

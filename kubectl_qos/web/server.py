@@ -1,8 +1,8 @@
-"""The server of `kubectl qos web`: a page, a WebSocket with a process behind it, downloads, and access.
+"""The server of `kubectl qos web`: a page, a WebSocket with a process behind it, downloads, authentication.
 
-Any page in a browser can send requests to loopback ports, and so can every other user of the machine. The
-token is a secret of the person who started the server; the Host header is checked against DNS rebinding, the
-Origin header against pages of other sites that connect with the person's cookie.
+Any page in a browser and any user of the machine can send requests to loopback ports. So requests need the
+token, a secret of the person who started the server. The check of the Host header prevents DNS rebinding; the
+check of the Origin header stops other sites' pages, which would send the person's cookie.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from kubectl_qos.web.session import GRACE_SECONDS, Session, close_page
 MAX_SESSIONS: Final = 16
 _HEARTBEAT_SECONDS: Final = 15.0
 _MAX_MESSAGE_BYTES: Final = 1 << 20
-"""Pasted text comes in one message."""
+"""The limit has room for pasted text, which comes in one message."""
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[0-9a-z._-]+)(:(?P<port>[0-9]{1,5}))?")
 _FRONT_END: Final = Path(textual_serve.__file__).parent / "static"
 _HEADERS: Final = {
-    # xterm.js makes style elements. Safari's 'self' does not cover ws:, which is added for each host.
+    # xterm.js needs inline styles. In Safari 'self' does not include ws:, so each response adds it.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
     " font-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
     " connect-src 'self'",
@@ -64,9 +64,9 @@ async def serve(  # noqa: PLR0913 - the flags of a command
 ) -> int:
     """Serve until a signal comes. Return the exit code that shells give to that signal.
 
-    `arguments` are those of the UI behind each page, `names` further Host names of the server; port 0 is any
-    free one. `started` gets the URL with the token once the server listens, `warn` sentences for the person
-    who started it; `browse` opens the page on this machine. Raises QosError if it cannot listen there.
+    Each page runs the UI with `arguments`. `names` are further Host names of the server; port 0 is any free
+    port. `started` is called with the page's URL once the server listens, `warn` with sentences for the
+    person who started it; `browse` opens the page on this machine. Raises QosError if it cannot listen.
     """
     listening = _listen(address, port)
     ip, port = listening.getsockname()[:2]
@@ -79,7 +79,7 @@ async def serve(  # noqa: PLR0913 - the flags of a command
     pages = Pages(arguments, authenticator)
     runner = web.AppRunner(pages.application(), access_log=None, shutdown_timeout=GRACE_SECONDS)
     stopped = _stop_signal()
-    # Requests that are not HTTP, as in a port scan, are refused without a log line.
+    # Do not log requests that are not HTTP, such as those of a port scan.
     logging.getLogger("aiohttp.server").addFilter(
         lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
     )
@@ -88,7 +88,7 @@ async def serve(  # noqa: PLR0913 - the flags of a command
         await web.SockSite(runner, listening).start()
         started(authenticator.url())
         if browse:
-            # Some browsers return only when they are closed.
+            # Some browsers return only when they are closed, so a thread waits for it.
             threading.Thread(target=_browse, args=(authenticator.one_time_url(), warn), daemon=True).start()
         return 128 + await stopped
     finally:
@@ -102,7 +102,7 @@ def _browse(url: str, warn: Callable[[str], None]) -> None:
 
 
 class Pages:
-    """The responses to authenticated requests; `arguments` are those of the UI behind each page."""
+    """Authenticates requests and answers them; each page runs the UI with `arguments`."""
 
     def __init__(self, arguments: Sequence[str], authenticator: Authenticator) -> None:
         self._arguments = arguments
@@ -167,7 +167,7 @@ class Pages:
                 if message.type is WSMsgType.TEXT:
                     await session.receive(message.data)
         finally:
-            # A task of its own: aiohttp may cancel this one when the browser has gone.
+            # In a task of its own, because aiohttp may cancel this one when the browser is gone.
             closing = asyncio.create_task(session.stop())
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
@@ -213,7 +213,7 @@ def _listen(address: str, port: int) -> socket.socket:
         family, *_, endpoint = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(endpoint[:2], family=family)
     except OSError as error:
-        # Python repeats the address in parentheses.
+        # Python adds the address in parentheses.
         reason = (error.strerror or str(error)).partition(" (")[0]
         raise QosError(
             f"cannot listen on {address} port {port}: {reason}",
@@ -222,7 +222,7 @@ def _listen(address: str, port: int) -> socket.socket:
 
 
 def _stop_signal() -> asyncio.Future[int]:
-    """Return the number of the signal that ends the server, once it comes."""
+    """Return a future for the number of the signal that ends the server."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
 
@@ -232,7 +232,7 @@ def _stop_signal() -> asyncio.Future[int]:
 
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        # Under nohup SIGHUP is already ignored.
+        # Under nohup SIGHUP is ignored, and stays so.
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             try:
                 loop.add_signal_handler(number, stop, number)
@@ -251,14 +251,14 @@ class Authenticator:
         self._token = secrets.token_urlsafe(32)
         self._tickets: set[str] = set()
         self.cookie = f"kubectl-qos-{port}"
-        """The cookie's name; all ports of a host share cookies."""
+        """The cookie's name has the port, because all ports of a host share cookies."""
 
     def url(self) -> str:
-        """Return the URL of the page with the token, which stays valid."""
+        """Return the page's URL with the token, which is valid as long as the server runs."""
         return self._url(self._token)
 
     def one_time_url(self) -> str:
-        """Return the URL with a ticket instead of the token: others can see the browser's command line."""
+        """Return a URL with a ticket that is valid once: others can see the browser's command line."""
         ticket = secrets.token_urlsafe(32)
         self._tickets.add(ticket)
         return self._url(ticket)
@@ -269,20 +269,20 @@ class Authenticator:
         return f"http://{f'[{name}]' if ':' in name else name}:{self._port}/?token={token}"
 
     def cookie_for(self, token: str) -> str | None:
-        """Return the cookie's value for the token, or for a ticket once; None for anything else."""
+        """Return the cookie's value for the token or an unused ticket; None for anything else."""
         ticket = next((ticket for ticket in self._tickets if _same(token, ticket)), None)
         if ticket is not None:
             self._tickets.discard(ticket)
         return self._token if ticket is not None or _same(token, self._token) else None
 
     def has_cookie(self, cookie: str | None) -> bool:
-        """Return whether a value is that of the cookie."""
+        """Return whether a cookie has the right value."""
         return cookie is not None and _same(cookie, self._token)
 
     def has_host(self, host: str) -> bool:
         """Return whether a Host header names this server.
 
-        Loopback addresses may have any port, as that of an SSH tunnel: they cannot point elsewhere.
+        A loopback address may have any port, such as that of an SSH tunnel; DNS cannot redirect it.
         """
         match = _HOST.fullmatch(host.lower())
         if match is None:
@@ -300,7 +300,7 @@ class Authenticator:
 
 
 def is_same_origin(origin: str | None, host: str) -> bool:
-    """Return whether an Origin header is of a page of this host; browsers send it with every WebSocket."""
+    """Return whether an Origin header names this host; browsers send one when they open a WebSocket."""
     scheme, _, authority = (origin or "").lower().partition("://")
     return scheme in {"http", "https"} and authority == host.lower()
 

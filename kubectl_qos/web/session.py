@@ -14,7 +14,7 @@ from aiohttp import web
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
-# -P: a yaml.py in the current folder is not ours.
+# -P, so that a yaml.py in the current folder is not imported.
 COMMAND: Final = (sys.executable, "-P", "-m", "kubectl_qos.web.subprocess")
 GRACE_SECONDS: Final = 3.0
 """How long a process may take to end before it is killed."""
@@ -28,9 +28,9 @@ _MAX_COLUMNS, _MAX_LINES = 1000, 500
 class Session(AppService):
     """Relays messages between a page and its process until either ends.
 
-    textual-serve would run its command by a shell and write errors to stdout; this runs the arguments without
-    one, shows errors in the page, and ends the process in any case. Files that it delivers are registered in
-    `downloads`.
+    Unlike its base class in textual-serve, which runs its command by a shell and writes errors to stdout, it
+    uses no shell, shows errors in the page, and ends the process in any case. Files that the process delivers
+    are registered in `downloads`.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Session(AppService):
                 await self.blur()
 
     async def run(self) -> None:
-        """Relay the process's output to its end; then show in the page why it ended, and close it."""
+        """Relay the process's output to its end; then show in the page why it ended, and close the page."""
         process = self._process_behind
         assert process is not None
         assert process.stdout is not None
@@ -135,13 +135,13 @@ class Session(AppService):
                 await self.on_packed(payload)
 
     async def on_meta(self, data: bytes) -> None:
-        """Handle a request of the process to the page; only links of the web are opened."""
+        """Relay a request of the process to the page; only links to websites are opened."""
         request = json.loads(data)
         if request["type"] != "open_url" or request["url"].startswith(("http://", "https://")):
             await super().on_meta(data)
 
     async def _send_bytes(self, data: bytes) -> None:
-        # The process may still write for a moment after its page was closed.
+        # The process may still write shortly after its page was closed.
         with suppress(ConnectionError):
             await self._socket.send_bytes(data)
 

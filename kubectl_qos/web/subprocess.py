@@ -11,9 +11,9 @@ from textual.messages import ExitApp
 
 
 class PageDriver(WebDriver):
-    """A driver that writes whole packets, and ends the UI when the page is closed, like a terminal.
+    """A driver that writes whole packets, and ends the UI when the page is closed, as a terminal would.
 
-    One thread writes frames and another one downloads, and long writes to a pipe would mix.
+    A lock keeps packets whole: one thread writes frames, another one downloads.
     """
 
     _lock = Lock()

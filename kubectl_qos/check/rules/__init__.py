@@ -1,4 +1,4 @@
-"""The rules of `check`, one class each with all about it, and what they find in given pods."""
+"""The list of all rules of `check`, and `check` itself, which applies them to pods."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def check(subjects: Iterable[Subject], context: Context) -> list[RuleFinding]:
-    """Return all findings, also on failed pods; pods of a workload share a finding that all of them have."""
+    """Return all findings, also on failed pods. Pods of a workload that agree share one finding."""
     subjects = [subject for subject in subjects if subject.pod.status.phase != "Succeeded"]
     setups = {node: context.snapshot.setup(node) for node in {subject.pod.node_name for subject in subjects}}
     cases = [Case(subject, context, setups[subject.pod.node_name]) for subject in subjects]
@@ -38,7 +38,7 @@ def check(subjects: Iterable[Subject], context: Context) -> list[RuleFinding]:
             is_alone = 0 < pods_with[case.workload, rule, hit.owner] < pods[case.workload]
             subject = case.alone if is_alone else case.subject
             finding = RuleFinding(rule, level, subject, hit.path, hit.facts, hit.owner)
-            # An object of a file is its own, whatever it is called.
+            # Objects of files are never merged, even if they have the same name.
             whose = None if case.is_stored else id(case.subject)
             findings.setdefault((finding.key, hit.path, tuple(hit.facts.values()), whose), finding)
     return list(findings.values())

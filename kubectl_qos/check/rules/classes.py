@@ -1,4 +1,4 @@
-"""The class of a pod and its place in a cluster: injectors, other pods, nodes, LimitRanges and quotas.
+"""Rules about a pod's class, and about its cluster: injectors, other pods, nodes, LimitRanges and quotas.
 
 Sources: pkg/apis/core/v1/helper/qos/qos.go (qos/qos_class.py), pkg/kubelet/qos/policy.go (qos/oom_score.py),
 plugin/pkg/admission/limitranger and resourcequota (k8s/quota.py).
@@ -54,7 +54,7 @@ _INJECTORS: Final[Mapping[str, tuple[str, str]]] = {
     "appmesh.k8s.aws/sidecarInjectorWebhook": ("enabled", "App Mesh"),
     "openservicemesh.io/sidecar-injection": ("enabled", "Open Service Mesh"),
 }
-"""Labels and annotations of pods or namespaces that make an injector add containers: key to value, injector.
+"""Labels and annotations that make an injector add containers to pods: key to value and injector.
 
 An empty value matches every value except "false".
 """
@@ -80,7 +80,7 @@ _ADDED: Final = {
         "cpu-resource-request cpu-resource-limit memory-resource-request memory-resource-limit",
     ),
 }
-"""Containers that each injector adds, and prefix and suffixes of the annotations for their resources."""
+"""The containers of each injector, and the prefix and suffixes of annotations for their resources."""
 _WITHOUT_LIMITS: Final = {"Linkerd", "Consul", "Dapr", _KNATIVE}
 """Injectors whose containers have no limits by default."""
 _INJECTED: Final = tuple(name for names, *_ in _ADDED.values() for name in names.split())
@@ -140,7 +140,7 @@ class _BestEffortWithPriority(Rule):
     parameter = Parameter("priority", int, "a whole number", 1, "the least priority that counts as high, `1`")
 
     def find(self, case: Case) -> Iterator[Hit]:
-        """Skip node-critical pods, whose oom_score_adj is low, and those for Windows, which has none."""
+        """Skip node-critical pods, whose oom_score_adj is low, and pods for Windows, which have none."""
         least, most = self.value_in(case.settings), SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
         qos = case.qos if case.is_stored else case.created_class
         name, number = case.pod.spec.priority_class_name, admitted(case.pod).spec.priority or 0
@@ -215,9 +215,10 @@ def _is_guaranteed(case: Case, container: Container) -> bool:
 
 
 def _injection(case: Case) -> tuple[str, str, Json] | None:
-    """Return what adds containers to a pod, which, and the annotations for their resources, None if not set.
+    """Return a pod's injector, the names of its containers, and the annotations for their resources.
 
-    None for a stored pod, which has them, and on the host network, which gets none.
+    None without an injector, for a stored pod, which has the containers already, and on the host network,
+    where none are added.
     """
     stated = injector(case.subject.metadata())
     name = stated if stated is not None else case.context.injectors.get(case.pod.namespace)
@@ -251,7 +252,7 @@ class _Injected(Rule):
         name, containers, settings = added
         amounts = [*settings.values()]
         pairs = [*zip(amounts[::2], amounts[1::2], strict=True)]
-        if name == _GKE:  # A request or limit that is missing is as the other, and a limit of 0 is none.
+        if name == _GKE:  # A missing request or limit equals the other one; a limit of 0 means no limit.
             pairs = [
                 (request or limit, None if limit == "0" else limit or request) for request, limit in pairs
             ]
@@ -264,9 +265,9 @@ class _Injected(Rule):
 
 
 def injector(metadata: Iterable[Json]) -> str | None:
-    """Return what adds containers to pods with this metadata, or to pods of this namespace.
+    """Return the injector that metadata of a pod or a namespace asks for.
 
-    Returns "" if injection is disabled, None if nothing is set.
+    Returns "" if injection is disabled, None if the metadata does not mention it.
     """
     marks = [nested(raw, side) for raw in metadata for side in MARKS]
     names = [
@@ -290,9 +291,10 @@ class _PriorityInversion(Rule):
     no_policy = "a policy sees one object at a time"
 
     def compare(self, cases: Sequence[Case]) -> Iterator[Hit]:
-        """Yield pods that die before a pod of lower priority: the kernel ignores priority.
+        """Yield pods that the kernel kills before a pod of lower priority.
 
-        Unscheduled pods are compared on one node of the given size, by the container with the worst score.
+        Unscheduled pods are compared on one node of the given size; a pod has the worst score of its
+        containers.
         """
         nodes: dict[tuple[str, int | None], list[Case]] = {}
         for case in cases:
@@ -309,7 +311,7 @@ class _PriorityInversion(Rule):
                 adjs = [container.adj for container in apps if container.adj is not None]
                 priority = admitted(case.pod).spec.priority or 0
                 by_priority.setdefault(priority, []).append((max(adjs, default=0), case))
-            safest: tuple[int, Case] | None = None  # Of all lower priorities.
+            safest: tuple[int, Case] | None = None  # The lowest oom_score_adj of all lower priorities.
             for _, pods in sorted(by_priority.items()):
                 for adj, case in pods:
                     if safest is not None and adj > safest[0]:
@@ -339,7 +341,7 @@ class _FitsNoNode(Rule):
         nodes = [node.status.allocatable for node in case.context.snapshot.nodes.values()]
         for resource in (CPU, MEMORY):
             sizes = [amounts[resource] for amounts in nodes if amounts is not None and resource in amounts]
-            # A node of --node-memory has what --assume leaves of it: reservations, or a profile with them.
+            # The node of --node-memory, less the reservations of --assume or its profile.
             if not sizes and resource in case.setup.node.status_allocatable:
                 sizes = [case.setup.node.status_allocatable[resource]]
             elif not sizes and resource == MEMORY and settings.node_memory_bytes is not None:
@@ -351,7 +353,7 @@ class _FitsNoNode(Rule):
 
 
 _MOST_REPLICAS: Final = 1000
-"""Cap on the replicas that are counted."""
+"""The most replicas of an object that are counted."""
 
 
 class _LimitRangeRefuses(Rule):
@@ -402,7 +404,7 @@ class _QuotaRefuses(Rule):
     no_policy = "the API server refuses it itself"
 
     def find(self, case: Case) -> Iterator[Hit]:
-        """Yield quotas that require limits of a container that is injected without."""
+        """Yield quotas that require limits where an injector adds a container without them."""
         added = _injection(case) if case.context.quotas and not case.limit_ranges else None
         if added is None or added[0] not in _WITHOUT_LIMITS or all(added[2].values()):
             return
@@ -417,7 +419,7 @@ class _QuotaRefuses(Rule):
                 yield Hit(case, case.prefix, {"name": quota.name, "text": text}, level=Level.WARNING)
 
     def compare(self, cases: Sequence[Case]) -> Iterator[Hit]:
-        """Fill quotas of files, as if empty, with all replicas of the objects in their order."""
+        """Fill the quotas of files, which start empty, with all replicas of the objects in their order."""
         quotas = {}
         for quota in cases[0].context.quotas if cases else ():
             if not quota.status.hard:
@@ -434,7 +436,7 @@ class _QuotaRefuses(Rule):
             claim = QuotaPod(case.created, best_effort, is_terminating(raw), crosses_namespaces(raw))
             job = ("jobTemplate", "spec") if case.pod.kind == "CronJob" else ()
             spec = nested(case.subject.raw, "spec", *job)
-            # Of a DaemonSet 1: its nodes are unknown.
+            # A DaemonSet counts once, because the number of its nodes is unknown.
             number = spec.get("replicas", spec.get("parallelism", 1))
             replicas = min(number, _MOST_REPLICAS) if isinstance(number, int) else 1
             for key in keys:

@@ -1,4 +1,4 @@
-"""What uses up a memory limit: settings of Java, Node.js, Go, .NET, Redis, Postgres, and volumes in memory.
+"""Rules about memory limits: settings of Java, Node.js, Go, .NET, Redis, Postgres, and volumes in memory.
 
 Sources: hotspot/share/runtime/arguments.cpp (set_heap_size, and the order of variables and arguments), Node's
 doc/api/cli.md, Go's runtime/mgcpacer.go (readGOMEMLIMIT) and runtime/string.go (parseByteCount), Redis'
@@ -19,7 +19,7 @@ from kubectl_qos.k8s.resources import resources_of_pod
 
 _ARGUMENTS: Final = "its arguments"
 _ORDER: Final = {"JAVA_TOOL_OPTIONS": 0, "JDK_JAVA_OPTIONS": 1, _ARGUMENTS: 3, "_JAVA_OPTIONS": 4}
-"""Precedence, the last wins; other variables rank 2, because scripts turn them into arguments."""
+"""The precedence of variables: the highest number wins. All others have 2: scripts pass them as arguments."""
 _JAVA_UNITS: Final = {"": 1, **{unit: 1024 ** ("kmgt".index(unit.lower()) + 1) for unit in "kmgtKMGT"}}
 _GO_UNITS: Final = {"": 1, "B": 1, **{f"{unit}iB": 1024**power for power, unit in enumerate("KMGT", 1)}}
 _REDIS_UNITS: Final = {"": 1, "b": 1} | {
@@ -29,7 +29,7 @@ _REDIS_UNITS: Final = {"": 1, "b": 1} | {
 }
 _POSTGRES_UNITS: Final = {"": 8192, "B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _DEFAULT_HEAP: Final = (96 << 20) * 13 // 10
-"""MaxHeapSize by default. MinRAMPercentage counts if it gives less, else MaxRAMPercentage or this."""
+"""The default of MaxHeapSize. If MinRAMPercentage gives less, it counts, else MaxRAMPercentage or this."""
 
 
 _JAVA: Final = ("a Java heap", "metaspace, threads, code and buffers", 75, "-XX:MaxRAMPercentage=75")
@@ -65,7 +65,7 @@ _PROGRAM: Final = re.compile(
     r"(\bjava\s(?:(?!-jar\s)[^;&|])*(-jar\s+[^\s;&|]+)"
     r"|\bnode\s(?:(?:-r|--require|--import)\s+\S+\s+|-\S+\s+)*(\S+\.[cm]?[jt]s))(?=\s)([^;&|]*)"
 )
-"""A program of Java or Node.js, and what follows, which are its own arguments."""
+"""A program of Java or Node.js and its own arguments."""
 _LATE: Final = re.compile(r"(?<!\S)(?:-Xmx|-XX:\w*(?:Heap|RAM)\w*=|--max[-_]old[-_]space[-_]size)\S*")
 _Texts = Sequence[tuple[str, str]]
 """Variables and arguments with their texts; the last one wins."""
@@ -86,7 +86,7 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
     yield from _late(_arguments(container, _variables(container, limit_bytes)))
     texts = [*by_source.items()]
     if re.search(r"(?:^|[\s/])(?:java|node)\s", by_source[_ARGUMENTS]):
-        # Without a script in between, JAVA_OPTS and the like only count where the arguments name them.
+        # Only scripts read JAVA_OPTS and the like; without a script they count where arguments name them.
         texts = [item for item in texts if item[0] in {*_ORDER, "NODE_OPTIONS", "GOMEMLIMIT"}]
     texts.sort(key=lambda item: _ORDER.get(item[0], 2))
     with_a_higher_limit = _texts(container, 2 * limit_bytes)
@@ -134,7 +134,7 @@ def _arguments(container: Json, variables: Mapping[str, str]) -> str:
 
 
 def _late(arguments: str) -> Iterator[tuple[str, str]]:
-    """Yield each size that the program gets, and not its runtime."""
+    """Yield each size that stands after the program, so that the program gets it and not its runtime."""
     for program in _PROGRAM.finditer(arguments):
         for late in _LATE.findall(program[4]):
             name = program[2] or program[3]
@@ -183,7 +183,7 @@ def _dotnet_heap(texts: _Texts, limit_bytes: int) -> _Setting | None:
 
 
 def _percentage(texts: _Texts, flag: str) -> _Setting | None:
-    """Return a percentage of the memory, or the old fraction that counts where none is set."""
+    """Return the flag for a percentage of the memory, or else the older flag for a fraction."""
     setting, fraction = _last(texts, f"{flag}Percentage=", None), _last(texts, f"{flag}Fraction=", {"": 1})
     if setting is not None or fraction is None:
         return setting
@@ -191,7 +191,7 @@ def _percentage(texts: _Texts, flag: str) -> _Setting | None:
 
 
 def _beside_heap(texts: _Texts, heap: _Setting, limit_bytes: int) -> Iterator[tuple[str, str]]:
-    """Yield the heap if it fits the limit, but not together with other Java memory."""
+    """Yield the heap if it fits the limit alone, but not together with other Java memory."""
     others = filter(None, (_last(texts, flag, _JAVA_UNITS) for flag in _BESIDE_HEAP))
     settings = [heap, *others]
     total = int(sum(setting.size or 0 for setting in settings))
@@ -207,7 +207,7 @@ def _expanded(text: str, variables: Mapping[str, str]) -> str:
 
 
 def _variables(container: Json, limit_bytes: int) -> dict[str, str]:
-    """Return the container's own environment; a variable may name earlier ones."""
+    """Return the container's environment, with references to earlier variables expanded."""
     variables: dict[str, str] = {}
     for entry in nested_list(container, "env"):
         text, field = entry.get("value") or "", nested(entry, "valueFrom", "resourceFieldRef")
@@ -219,7 +219,7 @@ def _variables(container: Json, limit_bytes: int) -> dict[str, str]:
 
 
 def _written(case: Case) -> Iterator[tuple[ResourceOwner, Quantity, Json]]:
-    """Yield each container with the memory limit that applies (its own, the pod's, or 0) and as written."""
+    """Yield each container, the memory limit that applies (its own, the pod's, or 0), and its manifest."""
     lists = ("initContainers", "containers", "ephemeralContainers")
     raws = [raw for name in lists for raw in nested_list(case.spec, name)]
     shared = resources_of_pod(case.created, "limits").get(MEMORY, ZERO)
@@ -256,7 +256,7 @@ class _RuntimeMemory(Rule):
 
 
 def _environment(case: Case, raw: Json) -> Iterator[tuple[str, Json]]:
-    """Yield each variable with its field, and with the value that a ConfigMap of the input gives it."""
+    """Yield each variable and its field; values of ConfigMaps among the files are filled in."""
     for source in nested_list(raw, "envFrom"):
         for key, text in _config_map(case, nested(source, "configMapRef")).items():
             yield "envFrom", {"name": f"{source.get('prefix') or ''}{key}", "value": text}

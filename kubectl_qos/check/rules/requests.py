@@ -1,4 +1,4 @@
-"""Requests and limits: what the server refuses, drops or changes of them, and what was hardly meant.
+"""Rules about requests and limits that the server refuses, drops or changes, or that are hardly intended.
 
 Init, sidecar and ephemeral containers are read too. Sources: pkg/apis/core/validation/validation.go (through
 k8s/validation.py).
@@ -27,8 +27,8 @@ from kubectl_qos.qos.ranking import ContainerKind
 
 
 def _refusals(case: Case, *, above_limit: bool) -> Iterator[Hit]:
-    """Yield what strict validation refuses but for unknown fields: requests above limits, or all else."""
-    # A custom resource is accepted as it is: its group has a domain.
+    """Yield mistakes that the server refuses: requests above limits, or all others but unknown fields."""
+    # The server does not validate pod templates of custom resources; their group has a domain.
     group, _, _ = str(case.subject.raw.get("apiVersion")).partition("/")
     what = "its pods" if "." in group else "it"
     for code, path, message, _ in case.mistakes:
@@ -48,7 +48,7 @@ class _Refused(Rule):
     refuses = True
 
     def find(self, case: Case) -> Iterator[Hit]:
-        """Yield also resources of ephemeral containers."""
+        """Yield mistakes of validation, and resources of ephemeral containers."""
         for owner in case.owners:
             if owner.kind is ContainerKind.EPHEMERAL and owner.resources != NO_RESOURCES:
                 path = f"{owner.path}.resources"
@@ -152,9 +152,9 @@ class _RequestMissing(Rule):
     parameter = Parameter(*_RESOURCES, "the resources that must be requested, `[cpu, memory]`")
 
     def find(self, case: Case) -> Iterator[Hit]:
-        """Count requests from LimitRanges.
+        """Yield containers without a request, after LimitRanges have set theirs.
 
-        Skip init containers, which run before the others, within what those request, and ephemeral ones.
+        Skip ephemeral containers, and init containers, which run before the others within their requests.
         """
         shared: set[str] = set()
         if case.release.enabled(Gate.POD_LEVEL_RESOURCES):
@@ -292,7 +292,7 @@ class _ReleaseChanges(Rule):
     no_policy = "a policy is on one release"
 
     def find(self, case: Case) -> Iterator[Hit]:
-        """Yield what changes with the release of --to (k8s/releases.py)."""
+        """Yield the changes that the release of --to makes (k8s/releases.py)."""
         if case.context.after is None:
             return
         after = case.context.after(case.setup)
@@ -324,6 +324,6 @@ def _changes(old: Prediction, new: Prediction) -> Iterator[str]:
 
 
 def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    """Return the files with different content; files that are not written have their defaults."""
+    """Return the names of files with different content; a file that is not written has its default."""
     old, new = {**UNWRITTEN, **old}, {**UNWRITTEN, **new}
     return (name for name in {**old, **new} if old.get(name) != new.get(name))

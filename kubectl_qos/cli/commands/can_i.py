@@ -1,4 +1,4 @@
-"""`kubectl qos can-i`: the user's permissions by tiers, and what each of them enables."""
+"""`kubectl qos can-i`: the user's permissions by tiers, and what each tier enables."""
 
 from __future__ import annotations
 

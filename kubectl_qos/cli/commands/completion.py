@@ -1,4 +1,4 @@
-"""`kubectl qos completion SHELL`: scripts with which kubectl and shells ask for candidates."""
+"""`kubectl qos completion SHELL`: scripts that complete commands in kubectl and shells."""
 
 import argparse
 import os
@@ -29,7 +29,7 @@ kubectl-qos:
 
 
 class Options(NamedTuple):
-    """The shell of the script, None for how scripts are installed."""
+    """The shell of the script; None for instructions to install scripts."""
 
     shell: str | None
 
@@ -42,13 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: Options) -> int:
-    """Print the script for a shell; without one, how scripts are installed."""
+    """Print the script for a shell; without a shell, instructions to install scripts."""
     output.print_text(EXAMPLES if options.shell is None else script(options.shell))
     return 0
 
 
 def script(shell: str, *, windows: bool = sys.platform == "win32") -> str:
-    """Return the script for a shell; kubectl starts another one on Windows."""
+    """Return the script for a shell; for kubectl it is a .cmd file on Windows."""
     name = "kubectl.cmd" if shell == "kubectl" and windows else shell
     folder = __file__.rpartition(os.sep)[0].rpartition(os.sep)[0]
     with open(f"{folder}/completion/shells/{name}", encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes 5 ms

@@ -17,7 +17,7 @@ DESCRIPTION: Final = "Change requests and limits with a live preview; ends in a 
 
 
 class Options(NamedTuple):
-    """What the terminal UI shows; without a target, its lists."""
+    """The object that the terminal UI opens; without a target it opens its lists."""
 
     source: SourceOptions
     readonly: bool

@@ -1,4 +1,4 @@
-"""`kubectl qos host`: the processes of the node that it runs on, in the kernel's kill order."""
+"""`kubectl qos host`: the processes of the node that this runs on, in the kernel's kill order."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
 
 
 def _read_names(options: Options) -> tuple[dict[str, PodNames], list[str]]:
-    """Return the names of pods, and notes; a cluster that does not answer is only a note."""
+    """Return the names of pods, and notes, such as the error of a cluster that does not answer."""
     has_files = options.source.has_files
     if not has_files and not options.names:
         return {}, []
@@ -175,7 +175,7 @@ def pod_names_by_uid(pods: Iterable[Pod]) -> dict[str, PodNames]:
 
 
 def roots(proc: str | None, cgroup: str | None, mounted: str = "/host") -> tuple[Path, Path]:
-    """Return where /proc and /sys/fs/cgroup of a node are: below `mounted` if it has them."""
+    """Return the paths of a node's /proc and /sys/fs/cgroup: below `mounted` if they exist there."""
     from kubectl_qos.host.procfs import CGROUP, PROC
 
     node = Path(mounted) if Path(mounted, "proc", "meminfo").is_file() else Path("/")
@@ -183,7 +183,7 @@ def roots(proc: str | None, cgroup: str | None, mounted: str = "/host") -> tuple
 
 
 def read_dump(path: str) -> HostView:
-    """Read a node as `host -o json` has written it, `-` for standard input. Raises InputError."""
+    """Read a file that `host -o json` has written, or standard input for `-`. Raises InputError."""
     from kubectl_qos.host.procfs import from_json
 
     if path == "-":

@@ -1,4 +1,4 @@
-"""`kubectl qos options`: the flags that every command has, which --help of a command leaves out."""
+"""`kubectl qos options`: the flags that every command has; --help of a command leaves them out."""
 
 import argparse
 from typing import Final, NamedTuple

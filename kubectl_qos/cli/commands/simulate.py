@@ -38,7 +38,7 @@ examples:
 
 
 class Options(NamedTuple):
-    """What happens on which node; `what_if` is a file of changed manifests."""
+    """The node and how its memory fills; `what_if` is a file of changed manifests."""
 
     source: SourceOptions
     target: tuple[str, ...]
@@ -129,11 +129,11 @@ def run(options: Options) -> int:
     source = options.source.on_node(name)
     changes, problems = _read_changes(options)
     resolved = sources.resolve_source(source)
-    # All pods of the node: a namespace only restricts them where the others may not be listed.
+    # All pods of the node; the namespace matters only to a user who may not list all namespaces.
     snapshot, _ = resources.with_limit_ranges(resolved, Scope(namespace=resolved.scope.namespace, node=name))
     by_node = snapshot.by_node()
     if not name:
-        # Manifests are on a node without a name, of --node-memory.
+        # Pods of manifests are on the nameless node of --node-memory.
         nodes = {*snapshot.nodes, *by_node} - ({""} if options.source.node_memory is None else set())
         name = nodes.pop() if len(nodes) == 1 else _parse_node(options.target)
     pods = by_node.get(name, ())
@@ -189,7 +189,7 @@ def _parse_node(words: Sequence[str]) -> str:
 
 
 def _parse_scenario(options: Options) -> Scenario:
-    """Return what happens, without growth, before it is known which pods there are."""
+    """Return the scenario of the flags without --grow, which needs the pods of the node."""
     from kubectl_qos.qos.simulation.ceiling import Scenario
 
     modes = {
@@ -227,7 +227,7 @@ def _parse_growth(text: str) -> _Growth:
 
 
 def _read_changes(options: Options) -> tuple[list[Pod] | None, tuple[str, ...]]:
-    """Return the manifests of --what-if, None without it, and the problems of other documents."""
+    """Return the manifests of --what-if (None without the flag) and problems of other documents in it."""
     if options.what_if is None:
         return None, ()
     from kubectl_qos.cluster.files import FileSource
@@ -243,7 +243,7 @@ def _read_changes(options: Options) -> tuple[list[Pod] | None, tuple[str, ...]]:
 def _simulate(
     state: NodeState, scenario: Scenario, growth: Iterable[_Growth], namespace: str | None
 ) -> _Outcome:
-    """Raise InputError if a pod that grows is not on the node, or if no usage says what happens."""
+    """Raise InputError if a pod of --grow is not on the node, or if usage is needed but unknown."""
     from kubectl_qos.present.simulation import NO_USAGE
     from kubectl_qos.qos.simulation.ceiling import ContainerGrowth
     from kubectl_qos.qos.simulation.engine import simulate

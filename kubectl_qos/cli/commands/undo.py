@@ -1,4 +1,4 @@
-"""`kubectl qos undo`: the change history, and reverting one of its changes with the same strategy."""
+"""`kubectl qos undo`: list the change history, or revert a change with the strategy that made it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def run(options: Options) -> int:
 
 
 def revert(failed: DidNotHold, shell: ApplyShell) -> DidNotHold:
-    """Undo a change that did not hold, without a question. Return the error with the outcome."""
+    """Undo a change that did not hold, without asking. Return its error, extended by the outcome of undo."""
     from kubectl_qos.cli.apply_shell import DidNotHold
     from kubectl_qos.present.changes import WAITS_FOR_USAGE, revert_line, unreverted
 
@@ -207,7 +207,7 @@ def _undo(entry: Entry, shell: ApplyShell, *, is_requested: bool = True) -> None
 
 
 def _check_conflicts(entry: Entry, conflicts: Sequence[ValueConflict], options: ApplyOptions) -> None:
-    """Show values that someone else has changed since. Raises QosError if nobody can be asked about them."""
+    """Show values that someone else has changed since. Raises QosError if no person can confirm."""
     from kubectl_qos.present.changes import conflict_lines
 
     if not conflicts:

@@ -94,7 +94,7 @@ def run(options: Options) -> int:
     resolved = sources.resolve_source(options.source.without_usage().on_node(node))
     pods = _find_pods(node, reference, resolved)
     if pods.setup.node.is_windows:
-        # A node without values does not match: exit code 2, not 0.
+        # Exit code 2, because 0 would mean that values were compared.
         raise InputError(f"node {pods.node} runs Windows, which has no cgroups and no oom_score_adj")
     if options.dry_run == "client":
         from kubectl_qos.cluster.exec import SHELL
@@ -167,7 +167,7 @@ def _find_pods(
 def _verify(
     pods: VerifiedPods, readings: Sequence[PodReading], levels: Mapping[str, Files]
 ) -> Iterator[Verified]:
-    """Yield the results of the levels above pods, if they were read, then of each pod."""
+    """Yield the results of the cgroups above pods, if they were read, then of each pod."""
     from kubectl_qos.analysis.verification import Verified, verify_levels, verify_pod
     from kubectl_qos.k8s.snapshot import OTHER_PODS
     from kubectl_qos.qos.cgroup.tree import cgroup_tree

@@ -104,7 +104,7 @@ def _read(source: SourceOptions) -> _Versions:
     except UsageError:
         raise
     except QosError as error:
-        # The nodes may be forbidden.
+        # A user who may not list nodes still sees the server's version.
         return _Versions(server, error=None if server and isinstance(error, ApiError) else error)
 
 
@@ -135,7 +135,7 @@ def _values(versions: _Versions, notes: list[str]) -> VersionValues:
 
 
 def _client_version() -> Iterator[tuple[str, str]]:
-    """Yield the versions of kubectl-qos and of what it runs on, without names of users, hosts or paths."""
+    """Yield the versions of kubectl-qos, Python, libraries and the system, without any names or paths."""
     import platform
     from importlib import metadata
 
@@ -160,7 +160,7 @@ def _by_numbers(text: str) -> str:
 
 
 def _range_notes(versions: _Versions) -> Iterator[str]:
-    """Yield the versions outside of the supported range, with the rules that are used for them.
+    """Yield a note about each version outside the supported range: the release whose rules are used.
 
     Predictions use the release of each pod's kubelet, or the server's if the kubelet's is unknown.
     """

@@ -70,7 +70,7 @@ def run(options: Options) -> int:
         )
     if find_spec("textual_serve") is None:
         raise QosError("kubectl qos web needs textual-serve; pip install 'kubectl-qos[web]' brings it")
-    # Wrong flags are an error here, and a credential plugin may ask the person who starts the server.
+    # Resolve once now: wrong flags fail here, and a credential plugin can ask the person at the terminal.
     output.notes(resolve_source(options.source, SourceNeeds(progress=False)).notes)
     if options.verbosity:
         from kubectl_qos.config import state_dir
