@@ -1,1 +1,1 @@
-"""A cluster in memory that lives: its API server, its script, and the source that shows it."""
+"""A cluster in memory that changes with time: its API server, its script, and its source."""

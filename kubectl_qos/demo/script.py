@@ -50,7 +50,7 @@ _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
 _UNKNOWN: Final = 24 * _MIB
-"""Usage of a container that the replaced pod did not have."""
+"""Usage of a new pod's container that the pod it replaces did not have."""
 
 
 class RepeatedGrowth(NamedTuple):
@@ -108,7 +108,7 @@ class Script:
         self._host_bytes: dict[str, int] = {}
         """Bytes that the host process uses, by node."""
         self.version = (0, 0)
-        """Changes with every object and sample."""
+        """A version that changes with every object and sample."""
         self._kubelets, self._controllers = Kubelets(self.world), Controllers(self.world)
         self._used = {
             Container(*key_of(sample), container["name"]): Quantity.parse(

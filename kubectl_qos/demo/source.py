@@ -1,7 +1,7 @@
 """The demo as a live source: the first snapshot is fixed; then a script changes it as time passes.
 
-Reads and writes take the same code as those of a cluster, over an in-memory connection. Everything is lost
-with the process. The script is imported only after the first snapshot has been shown.
+Reads and writes run the same code as for a cluster, over an in-memory connection. Changes last as long as the
+process. The script is imported only after the first snapshot has been shown.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class LivingDemo(Source):
         return self._cluster().writer()
 
     def _cluster(self) -> LiveSource:
-        with self._lock:  # two threads that import the same modules may see them half initialised
+        with self._lock:  # importing the same modules in two threads could show them half initialised
             from kubectl_qos.cluster.kube_api import UsageChoice
             from kubectl_qos.cluster.live import LiveSource
             from kubectl_qos.demo.api import MemoryConnection

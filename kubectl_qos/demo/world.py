@@ -1,7 +1,7 @@
-"""The demo's objects as they begin (with owners and a quota), its clock, and its simulated controllers.
+"""The demo's first objects (with owners and a quota), its clock, and its simulated controllers.
 
 Kubelets carry out resizes, and controllers replace the pods of a changed template. qos/resize.py answers a
-resize; edit/server_response.py refuses a pod of a template. Not here: what happens by itself (script.py).
+resize; edit/server_response.py refuses a pod of a template. Not here: scripted events (script.py).
 """
 
 import copy
@@ -39,7 +39,7 @@ _OF_ONE_POD: Final = frozenset({"nodeName", "priority", "ephemeralContainers"})
 _WARNINGS: Final = frozenset({"Evicted", "EvictionThresholdMet", "SystemOOM"})
 _MOST_EVENTS: Final = 500
 _SEED: Final = 0
-"""Another one gives the demo other names."""
+"""The seed of the demo's generated names."""
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Letters of k8s.io/apimachinery/pkg/util/rand, which cannot form words."""
 

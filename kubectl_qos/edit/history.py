@@ -15,9 +15,9 @@ from kubectl_qos.k8s.quantity import Quantity
 class EntryState(StrEnum):
     """The known outcome of a write.
 
-    `SENT` is recorded before anything leaves; if it is found later, the program ended in between. `ACCEPTED`
-    is stored by the server, `DONE` was seen to be carried out by the kubelet or controller. A change on trial
-    is `ON_TRIAL` from the server's answer on, then `HELD` or `FAILED`.
+    `SENT` is recorded before the request is sent; an entry that stays so had no answer when the program
+    ended. `ACCEPTED` means that the server stored the change, `DONE` that the kubelet or controller carried
+    it out. A change on trial is `ON_TRIAL` after the server's answer, then `HELD` or `FAILED`.
     """
 
     SENT = "sent"
@@ -66,12 +66,12 @@ class Entry:
 
     @property
     def short_id(self) -> str:
-        """Return the end of the id, which people type."""
+        """The end of the id, short enough to type."""
         return self.id.rpartition("-")[2]
 
     @property
     def reference(self) -> str:
-        """Return the object for sentences: `deployment/web`."""
+        """The object for sentences: `deployment/web`."""
         return f"{self.kind.lower()}/{self.name}"
 
 
@@ -86,15 +86,15 @@ class HistoryStore(Protocol):
 
 
 def undos(entries: Iterable[Entry]) -> dict[str, Entry]:
-    """Return the reverting changes by the ids of the reverted; the nodes may not have applied them yet."""
+    """Return the changes that revert others, by the ids of the latter; nodes may still have to apply them."""
     return {entry.undoes: entry for entry in entries if entry.undoes and entry.is_stored}
 
 
 @dataclass(frozen=True, slots=True)
 class ValueConflict:
-    """A value that someone else changed: as it was before, as we set or want it, and as it is now.
+    """A value that someone else changed: the old value, the one that we set or want, and the current one.
 
-    None is an absent value, or one of an absent container.
+    None stands for an absent value, or a value of an absent container.
     """
 
     owner: str
@@ -108,8 +108,8 @@ class ValueConflict:
 def find_conflicts(planned: Entry | PatchRequest, pod: Pod) -> tuple[ValueConflict, ...]:
     """Return the values that someone else has changed in an object (for a workload in its template).
 
-    For a request to send: not the value that it was made for. For an entry to revert: neither the old value
-    nor the one that we wrote.
+    For a request to send these are values other than those that it was made for, for an entry to revert
+    values other than the old one and the one that we wrote.
     """
     after = planned.after if isinstance(planned, Entry) else planned.edits
     conflicts = []
@@ -124,7 +124,7 @@ def find_conflicts(planned: Entry | PatchRequest, pod: Pod) -> tuple[ValueConfli
 def undo_edits(entry: Entry, pod: Pod, *, uid: str = "") -> tuple[Edit, ...]:
     """Return the edits that restore the previous values, even if someone else changed them since.
 
-    `pod` is the object as it is now, for a workload the pod of its template, and `uid` the workload's. Raises
+    `pod` is the current object, or for a workload the pod of its template, with the workload's `uid`. Raises
     QosError if it is another object, or already has the previous values.
     """
     name = entry.reference

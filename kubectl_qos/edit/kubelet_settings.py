@@ -1,4 +1,4 @@
-"""Settings with which a kubelet evicts before the kernel kills, proven on a model of the node.
+"""Settings with which a kubelet evicts before the kernel kills, checked on a model of the node.
 
 The kubelet checks every 10 s, so its threshold has to include the growth in between. Sources:
 pkg/kubelet/kubelet.go (evictionMonitoringPeriod); threshold_notifier_linux.go: kernelMemcgNotification
@@ -24,15 +24,15 @@ from kubectl_qos.qos.simulation.node_state import NodeState
 
 SOFT_GRACE_SECONDS: Final = 30
 RESERVE_PERCENT: Final = 125
-"""The share of the node's own usage to reserve; that usage is one sample."""
+"""The share of the node's own usage to reserve: above 100, because the usage is a single sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class KubeletFix:
     """Fields of a KubeletConfiguration, and the node with them.
 
-    `least_bytes` is the least hard threshold that evicts first; `cost_bytes` is how much less pods can
-    request afterwards, `missing_bytes` how far today's requests exceed what remains.
+    `least_bytes` is the smallest hard threshold that evicts first. `cost_bytes` is the memory that pods can
+    no longer request, `missing_bytes` the part of the present requests that no longer fits.
     """
 
     before: NodeSetup
@@ -53,7 +53,7 @@ class KubeletFix:
 
 
 def late_state(state: NodeState, growth_bytes: int) -> NodeState:
-    """Return the node as if its kubelet evicted one poll later, after growth of these bytes a second."""
+    """Return the node with thresholds lowered by the growth (bytes a second) until the kubelet evicts."""
     late, thresholds = growth_bytes * EVICTING.delay_seconds, state.thresholds
     hard = {"node_bytes": thresholds.node_bytes, "kubepods_bytes": thresholds.kubepods_bytes}
     later = {name: size - late for name, size in hard.items() if size is not None}
@@ -62,7 +62,7 @@ def late_state(state: NodeState, growth_bytes: int) -> NodeState:
 
 
 def evicts_first(model: NodeModel, growth_bytes: int) -> bool:
-    """Return whether the hard threshold is the nearest of all that ends pods of the whole node."""
+    """Return whether the hard threshold is reached before other limits of the whole node."""
     deaths = next_deaths(late_state(model.state().require_capacity(), growth_bytes))
     of_node = (death for death in deaths if death.killer.is_node_wide)
     first = min(of_node, key=attrgetter("distance_bytes"), default=None)
@@ -70,9 +70,10 @@ def evicts_first(model: NodeModel, growth_bytes: int) -> bool:
 
 
 def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
-    """Return the least settings that make the kubelet evict first; None if it does, or none help.
+    """Return the smallest settings that make the kubelet evict first.
 
-    None also without the node's memory. `growth_bytes` is by how much memory grows a second.
+    None if it does already, if no settings help, or if the node's memory is unknown. Memory grows by
+    `growth_bytes` a second.
     """
     setup = model.setup
     kubelet, capacity = setup.kubelet, setup.node.memory_capacity_bytes or 0

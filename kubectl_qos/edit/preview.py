@@ -41,7 +41,7 @@ class When(StrEnum):
 
 
 class FileChange(msgspec.Struct, frozen=True, rename="camel"):
-    """A cgroup file, null where it is not written; `sameEffect` is a change that the kernel ignores."""
+    """A cgroup file, null where it is not written; `sameEffect` is true if the kernel ignores the change."""
 
     container: str | None
     path: str
@@ -53,7 +53,7 @@ class FileChange(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def raises_memory_limit(self) -> bool:
-        """Return whether a memory limit is higher or gone afterwards."""
+        """Return whether the change raises or removes a memory limit."""
         before, after = self.before or "", self.after or ""
         is_limit = self.file.endswith(("memory.max", "memory.limit_in_bytes")) and before.isdigit()
         return is_limit and (not after.isdigit() or int(after) > int(before))
@@ -62,7 +62,7 @@ class FileChange(msgspec.Struct, frozen=True, rename="camel"):
 def file_changes(
     path: str, before: Mapping[str, str], after: Mapping[str, str], container: str | None = None
 ) -> Iterator[FileChange]:
-    """Yield the files of a cgroup that differ and are therefore written again."""
+    """Yield the files of a cgroup whose content differs."""
     for name in {**before, **after}:
         old, new, default = before.get(name), after.get(name), UNWRITTEN.get(name)
         if old != new:
@@ -180,7 +180,7 @@ class Effects:
 
     @property
     def changes_anything(self) -> bool:
-        """Return whether anything at all differs, including the rank."""
+        """Return whether anything differs, including the rank."""
         return (
             self.before.qos_class is not self.after.qos_class
             or self.changes_path
@@ -193,11 +193,11 @@ class Effects:
 def build_effects(
     pairs: Iterable[tuple[Prediction, Prediction]], ranking_before: Ranking, ranking_after: Ranking
 ) -> list[Effects]:
-    """Return the differences of each pair (before, after) as of the pods' recreation.
+    """Return the differences of each pair (before, after), as if the pods were recreated.
 
     The rankings must have the pods of all predictions.
     """
-    # By the identity of pods: in files two may have one name.
+    # By identity, because in files two pods may have the same name.
     rows_before = {id(row.pod): row for row in ranking_before.pods}
     rows_after = {id(row.pod): row for row in ranking_after.pods}
     effects = []
@@ -293,7 +293,7 @@ class Preview(msgspec.Struct, frozen=True):
 
 @dataclass(eq=False)
 class RankedPods:
-    """The pods of a node in kill order, and what several previews need of them, each computed once."""
+    """The pods of a node in kill order, with values that several previews share, each computed once."""
 
     ranking: Ranking
     setup: NodeSetup
@@ -306,7 +306,7 @@ class RankedPods:
         if id(pod) not in self._before:
             prediction = predict_running(pod, self.setup)
             ranking = with_pod(self.ranking, prediction.pod, self.setup.release, self.usage)
-            # Keep the pod, so that no other gets its id.
+            # Keep the pod alive, so that no other object gets its id.
             self._before[id(pod)] = pod, prediction, ranking
         return self._before[id(pod)][1:]
 
@@ -321,7 +321,7 @@ def preview(
 ) -> Preview:
     """Return the effects of edits on a pod; without edits those of a pending resize.
 
-    Before is what the node runs, after is the spec with the edits; those without effect are dropped.
+    Before is what the node runs, after is the spec with the edits; edits without effect are dropped.
 
     `pod` is as stored or written, not defaulted by us; `neighbours` are every other pod of its node. `usage`
     is memory by pod, for the ranks; `ranked` has the neighbours in place of both.
@@ -345,7 +345,7 @@ def preview(
     kind = _strategy_kind(pod, before, refusals)
     loops: tuple[OomLoop, ...] = ()
     restarts, outcome = [], resize.ResizeOutcome(resize.ResizeStatus.ACTUATED)
-    # The kubelet counts what it has allocated to the others, the scheduler what they desire.
+    # The kubelet counts the allocated resources of other pods, the scheduler their desired ones.
     fits = tuple(resize.node_fit(after.pod, others, setup, ranked.counted))
     if kind is StrategyKind.IN_PLACE:
         restarts = resize.restarting(before.pod, after.pod)
@@ -385,7 +385,7 @@ _ANSWERED: Final = {
 
 
 def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeStatus) -> Effects:
-    """Return the effects with the times that they have in place, by the kubelet's expected answer."""
+    """Return the effects with their times for a change in place, by the kubelet's expected answer."""
     when, pod, rank = _ANSWERED[answer], effects.before.pod, effects.rank_before
     later = When.NEVER if when is When.NEVER else When.RESTART
     waiting = resize.waiting_containers(pod) if when is When.NOW else set()
@@ -394,7 +394,7 @@ def _in_place(effects: Effects, restarts: Sequence[str], answer: resize.ResizeSt
     limited = [old.name for old, new in pairs if old.container.limits != new.container.limits]
     if waiting and waiting.issuperset(limited):
         setup = effects.before.setup
-        # Nobody knows whether a kubelet of an assumed minor release has the patch.
+        # An assumed minor release does not tell whether the kubelet has the patch.
         is_assumed = setup.node.origin("kubelet_version") is Origin.ASSUMED
         is_known = setup.release.patch is not None or not is_assumed
         has_fix = is_known and setup.release.has(Change.RESIZE_OF_STARTING_CONTAINER)

@@ -74,7 +74,7 @@ def parse_time(text: str | None) -> datetime | None:
 
 
 class Format(StrEnum):
-    """How a quantity was written, which is also how it is printed."""
+    """The notation in which a quantity was written and is printed."""
 
     DECIMAL_SI = "DecimalSI"
     BINARY_SI = "BinarySI"
@@ -94,7 +94,7 @@ _FOREIGN: Final = re.compile(r"(\d+(?:[.,]\d+)?)\s?([kmgt])i?b?", re.IGNORECASE)
 
 
 def quantity_hint(text: str) -> str:
-    """Say how to write a quantity: as was probably meant, if the unit is another program's (`512MB`)."""
+    """Return a hint how to write a quantity, with the probable meaning of other programs' units (`512MB`)."""
     match = _FOREIGN.fullmatch(text)
     meant = f"{match[1].replace(',', '.')}{match[2].upper()}i" if match else "250m, 1.5 or 512Mi"
     return f"write a quantity such as {meant}"
