@@ -16,13 +16,14 @@ from kubectl_qos.edit.fix_search import fixes_of_node, fixes_of_pods, next_urgen
 from kubectl_qos.edit.fixes import (
     EvidenceKind,
     Fix,
+    KubeletFix,
     NeedEvidence,
     NodeModel,
     Unfixed,
+    evicts_first,
     order_of_fixes,
     strategy_for,
 )
-from kubectl_qos.edit.kubelet_settings import KubeletFix, evicts_first
 from kubectl_qos.edit.priorities import Inversion, Move, PriorityPlan, plan_nodes, priority_of
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import InputError

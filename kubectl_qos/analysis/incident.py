@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 from kubectl_qos.analysis.deaths import Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.fix_list import FixList, fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
-from kubectl_qos.edit.fixes import Fix, Unfixed
-from kubectl_qos.edit.kubelet_settings import fix_kubelet
+from kubectl_qos.edit.fixes import Fix, Unfixed, fix_kubelet
 from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from kubectl_qos.k8s.events import Event, EventList, is_of_memory, is_of_node_memory

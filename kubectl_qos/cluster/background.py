@@ -3,12 +3,14 @@
 Waits are short and repeated, because a signal that arrives just before a wait does not end it.
 """
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from queue import Empty, SimpleQueue
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from kubectl_qos.errors import QosError, UsageError
 from kubectl_qos.transport import ConnectionOptions
@@ -154,3 +156,33 @@ def read_each(contexts: Iterable[str], work: Callable[[str], T]) -> Iterator[tup
     Only what `work` returns stays in memory: it reduces a snapshot before the next cluster begins.
     """
     return as_completed(work, contexts, at_once=CLUSTERS_AT_ONCE)
+
+
+class _Pump(Protocol):
+    """A widget, screen or app of the terminal UI."""
+
+    def call_later(self, callback: Callable[..., object], *args: Any, **kwargs: Any) -> bool: ...
+
+
+def run_in_background(pump: _Pump, work: Callable[[], T], then: Callable[[T | QosError], object]) -> None:
+    """Run work in a thread, and `then` with its result in the UI's thread, unless the pump is closed."""
+
+    def run() -> None:
+        result = attempt(work)
+        with suppress(RuntimeError):  # the event loop is closed: the UI has ended
+            pump.call_later(then, result)
+
+    threading.Thread(target=run, name="qos-worker", daemon=True).start()
+
+
+def attempt(work: Callable[[], T]) -> T | QosError:
+    """Return the result of work in a thread, or its error."""
+    try:
+        return work()
+    except QosError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - nothing else would show an exception of a thread
+        return QosError(
+            f"unexpected {type(error).__name__}: {error}",
+            hint="this is a defect of kubectl-qos; kubectl qos top -v=9 shows where",
+        )

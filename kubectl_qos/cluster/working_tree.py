@@ -12,12 +12,25 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kubectl_qos.atomic_file import replace_file
-from kubectl_qos.cluster import kustomize
 from kubectl_qos.cluster.documents import metadata_text, plain_documents
 from kubectl_qos.cluster.files import replace_manifest
-from kubectl_qos.cluster.helm import Chart, build, changes_in_values, chart_alone, releases_in, values_read
 from kubectl_qos.cluster.inputs import EXTENSIONS, KUSTOMIZATIONS, read_kustomization
-from kubectl_qos.cluster.kustomize import Files, Target, TreeEdit
+from kubectl_qos.cluster.templates import (
+    Chart,
+    Files,
+    Target,
+    TreeEdit,
+    build,
+    changes_in,
+    changes_in_values,
+    changes_with_patch,
+    chart_alone,
+    layers,
+    options_in,
+    releases_in,
+    values_read,
+    with_options,
+)
 from kubectl_qos.edit.edits import Edit, FileEdit, WriteBack, edit_object, effective_edits, has_more
 from kubectl_qos.edit.related import decode_pod
 from kubectl_qos.errors import InputError
@@ -50,7 +63,7 @@ class DeployedSource:
         """Return the files from which it is built, without files of generators and templates."""
         if self.chart is not None:
             return {place.path for place in self.chart.places}
-        chain = kustomize.layers(self.path, files)
+        chain = layers(self.path, files)
         paths = {path for layer in chain for path in (layer.file, *layer.manifests, *layer.patches)}
         return paths or {self.path}
 
@@ -70,7 +83,7 @@ class WorkingTree:
         self._charts: list[Path] = []
         self._has_helm = shutil.which("helm") is not None
         self._walk()
-        chains = {path: kustomize.layers(path, self._files) for path in self._kustomizations}
+        chains = {path: layers(path, self._files) for path in self._kustomizations}
         read = {layer.folder for chain in chains.values() for layer in chain[1:]}
         self._tops = [
             DeployedSource(path)
@@ -153,9 +166,7 @@ class WorkingTree:
                 continue
             for by, chart in releases_in(path, self._files) if self._has_helm else ():
                 yield DeployedSource(chart.folder, by, namespace=chart.namespace, chart=chart)
-            named = [
-                (raw, folder) for raw in self._files.objects(path) for folder, _ in kustomize.options_in(raw)
-            ]
+            named = [(raw, folder) for raw in self._files.objects(path) for folder, _ in options_in(raw)]
             for number, (raw, folder) in enumerate(named):
                 name, namespace = metadata_text(raw, "name"), metadata_text(raw, "namespace")
                 by = Manager(ManagerKind.ARGO_CD, name, "")
@@ -231,7 +242,7 @@ class WorkingTree:
         """Return whether the source may have such an object, in its manifests or in what it fetches."""
         if source.chart is not None:
             return bool(values_read(source.path, target.pod.kind, self._files))
-        files, kind, chain = self._files, target.pod.kind.encode(), kustomize.layers(source.path, self._files)
+        files, kind, chain = self._files, target.pod.kind.encode(), layers(source.path, self._files)
         namespace = self._top(source, files).get("namespace") if chain else None
         if namespace and target.pod.namespace not in {"", namespace}:
             return False
@@ -242,17 +253,17 @@ class WorkingTree:
 
     def _top(self, source: DeployedSource, files: Files) -> Json:
         """Return the kustomization of a folder, with what Argo CD or Flux adds to it."""
-        value = kustomize.layers(source.path, files)[0].value
+        value = layers(source.path, files)[0].value
         if source.file is None:
             return value
-        entries = [options for raw in files.objects(source.file) for _, options in kustomize.options_in(raw)]
-        return kustomize.with_options(value, entries[source.number])
+        entries = [options for raw in files.objects(source.file) for _, options in options_in(raw)]
+        return with_options(value, entries[source.number])
 
     def _objects(self, source: DeployedSource, files: Files) -> list[Json]:
         """Build a source with these files, in a copy of its folders. Raises InputError."""
         if source.chart is not None:
             return _all_objects(build(source.chart, files))
-        chain = kustomize.layers(source.path, files)
+        chain = layers(source.path, files)
         if not chain:
             return files.objects(source.path)
         changed = dict(files.changed)
@@ -312,7 +323,7 @@ class WorkingTree:
     def _others(self, source: DeployedSource, files: Files) -> Iterator[tuple[Path, str]]:
         """Yield the other folders that would change, with their changed objects or why these are unknown."""
         for other in {(source.path, source.chart): source for source in (*self._tops, *self._named)}.values():
-            folders = {layer.folder for layer in kustomize.layers(other.path, files)}
+            folders = {layer.folder for layer in layers(other.path, files)}
             if other == source or source.path in folders or not files.changed.keys() & other.reads(files):
                 continue
             try:
@@ -353,10 +364,10 @@ def _changes(
         kind = target.pod.kind
         yield from changes_in_values(source.chart, kind, files, edit, shared=into != "overlay")
         return
-    chain = kustomize.layers(source.path, files)
+    chain = layers(source.path, files)
     if not chain:
         for add in (False, True):
-            yield from kustomize.changes_in(source.path, None, files, target, edit, add=add)
+            yield from changes_in(source.path, None, files, target, edit, add=add)
         return
     kept = chain[:1] if into == "overlay" else chain
     paths: list[tuple[Path, Any]] = [(source.file, None)] if source.file is not None else []
@@ -364,9 +375,9 @@ def _changes(
         paths += [(layer.file, None), *layer.patches.items(), *((path, None) for path in layer.manifests)]
     for add in (False, True):
         for path, item in paths if not add or into == "overlay" else reversed(paths):
-            yield from kustomize.changes_in(path, item, files, target, edit, add=add)
+            yield from changes_in(path, item, files, target, edit, add=add)
     if into == "overlay":
-        yield from kustomize.changes_with_patch(chain, files, target, edit)
+        yield from changes_with_patch(chain, files, target, edit)
 
 
 def _all_objects(content: bytes) -> list[Json]:

@@ -11,30 +11,40 @@ from enum import StrEnum
 from functools import cached_property
 from math import inf
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import structs
 
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, memory_value, own_edits
-from kubectl_qos.edit.goals import UNIT_BYTES, keep_burstable, raise_request
+from kubectl_qos.edit.goals import UNIT_BYTES, keep_burstable, least_units, raise_request
 from kubectl_qos.edit.preview import Effects, Preview, RankedPods, StrategyKind, When, as_recreated, preview
 from kubectl_qos.edit.related import recommended_edits
 from kubectl_qos.k8s.allocation import desired_pod, limit_in_force, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
-from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.kubelet import DEFAULT_EVICTION_HARD, MEMORY_AVAILABLE, NodeSetup, threshold_bytes
 from kubectl_qos.k8s.managers import VerticalAutoscaler
+from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO, in_bytes
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
+from kubectl_qos.qos.eviction import Due, memory_threshold, schedulable_bytes
+from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Profiles, rank_node, with_pods
 from kubectl_qos.qos.resize import ResizeStatus, node_fit
 from kubectl_qos.qos.restart import is_refused, may_be_killed_again, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import CeilingScope
-from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_by, in_turn, own_deaths
+from kubectl_qos.qos.simulation.next_death import (
+    NextDeath,
+    Urgency,
+    deaths_by,
+    in_turn,
+    next_deaths,
+    own_deaths,
+)
 from kubectl_qos.qos.simulation.node_state import (
     NO_GROWTH,
     BuiltPods,
@@ -441,3 +451,122 @@ def friendly(size_bytes: int) -> int:
     units = -(-size_bytes // UNIT_BYTES)
     step = 1 << max(units.bit_length() - 4, 0)
     return -(-units // step) * step * UNIT_BYTES
+
+
+SOFT_GRACE_SECONDS: Final = 30
+RESERVE_PERCENT: Final = 125
+"""The share of the node's own usage to reserve: above 100, because the usage is a single sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletFix:
+    """Fields of a KubeletConfiguration, and the node with them.
+
+    `least_bytes` is the smallest hard threshold that evicts first. `cost_bytes` is the memory that pods can
+    no longer request, `missing_bytes` the part of the present requests that no longer fits.
+    """
+
+    before: NodeSetup
+    setup: NodeSetup
+    fields: Mapping[str, Any]
+    growth_bytes: int
+    own_bytes: int
+    reserved_bytes: int
+    threshold_bytes: int
+    least_bytes: int
+    cost_bytes: int
+    missing_bytes: int
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """Return a KubeletConfiguration with only these fields."""
+        return {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", **self.fields}
+
+
+def late_state(state: NodeState, growth_bytes: int) -> NodeState:
+    """Return the node with thresholds lowered by the growth (bytes a second) until the kubelet evicts."""
+    late, thresholds = growth_bytes * EVICTING.delay_seconds, state.thresholds
+    hard = {"node_bytes": thresholds.node_bytes, "kubepods_bytes": thresholds.kubepods_bytes}
+    later = {name: size - late for name, size in hard.items() if size is not None}
+    thresholds = thresholds._replace(**later, soft_bytes=None)
+    return replace(state, thresholds=thresholds, due=Due.NO)
+
+
+def evicts_first(model: NodeModel, growth_bytes: int) -> bool:
+    """Return whether the hard threshold is reached before other limits of the whole node."""
+    deaths = next_deaths(late_state(model.state().require_capacity(), growth_bytes))
+    of_node = (death for death in deaths if death.killer.is_node_wide)
+    first = min(of_node, key=attrgetter("distance_bytes"), default=None)
+    return first is not None and first.killer.evicts
+
+
+def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
+    """Return the smallest settings that make the kubelet evict first.
+
+    None if it does already, if no settings help, or if the node's memory is unknown. Memory grows by
+    `growth_bytes` a second.
+    """
+    setup = model.setup
+    kubelet, capacity = setup.kubelet, setup.node.memory_capacity_bytes or 0
+    if capacity < setup.node.page_size_bytes:
+        return None
+    kube_reserved = kubelet.kube_reserved.get(MEMORY, ZERO).value()
+    system_reserved = kubelet.system_reserved.get(MEMORY, ZERO).value()
+    kubepods = setup.node.allocatable_memory_bytes
+    reserved = kube_reserved + system_reserved if kubepods is None else capacity - kubepods
+    overrides, fields = [], dict[str, Any]()
+    own_bytes = model.own_bytes or 0
+    if own_bytes > reserved:
+        of_system = friendly(max(own_bytes * RESERVE_PERCENT // 100 - kube_reserved, 0))
+        reserved = kube_reserved + of_system
+        if reserved >= capacity:
+            return None
+        system = {**kubelet.system_reserved, MEMORY: in_bytes(of_system)}
+        texts = {name: str(amount) for name, amount in system.items()}
+        overrides.append(NodeOverride("systemReserved", ",".join(map("=".join, texts.items()))))
+        fields["systemReserved"] = texts
+    with_reserved = apply_overrides(setup, overrides)
+
+    def thresholds(size_bytes: int) -> dict[str, str]:
+        return {**kubelet.eviction_hard, MEMORY_AVAILABLE: str(in_bytes(size_bytes))}
+
+    def with_threshold(size_bytes: int) -> NodeModel:
+        text = ",".join(f"{signal}<{amount}" for signal, amount in thresholds(size_bytes).items())
+        return replace(model, setup=apply_overrides(with_reserved, [NodeOverride("evictionHard", text)]))
+
+    now = memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity) or 0
+    after, least = replace(model, setup=with_reserved), now
+    if not evicts_first(after, growth_bytes):
+        most = capacity // UNIT_BYTES
+        units = least_units(
+            0, most, lambda number: evicts_first(with_threshold(number * UNIT_BYTES), growth_bytes)
+        )
+        if units is None:
+            return None
+        least = units * UNIT_BYTES
+        default = 0 if growth_bytes else threshold_bytes(DEFAULT_EVICTION_HARD[MEMORY_AVAILABLE], capacity)
+        hard = max(friendly(least), default)
+        after = with_threshold(hard)
+        fields["evictionHard"] = thresholds(hard)
+        soft = friendly(hard + growth_bytes * (SOFT_GRACE_SECONDS + EVICTING.delay_seconds))
+        if growth_bytes and soft < capacity - reserved:
+            fields["evictionSoft"] = {**kubelet.eviction_soft, MEMORY_AVAILABLE: str(in_bytes(soft))}
+            grace = {MEMORY_AVAILABLE: f"{SOFT_GRACE_SECONDS}s"}
+            fields["evictionSoftGracePeriod"] = {**kubelet.eviction_soft_grace_period, **grace}
+    if not fields or not evicts_first(after, growth_bytes):
+        return None
+    left = schedulable_bytes(after.setup.node) or 0
+    living = (model.recreated(pod) for pod in model.pods if not pod.is_terminal)
+    requested = sum(pod_requests(pod, setup.release).get(MEMORY, ZERO).value() for pod in living)
+    return KubeletFix(
+        before=setup,
+        setup=after.setup,
+        fields=fields,
+        growth_bytes=growth_bytes,
+        own_bytes=own_bytes,
+        reserved_bytes=reserved,
+        threshold_bytes=threshold_bytes(after.setup.kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity),
+        least_bytes=least,
+        cost_bytes=max((schedulable_bytes(setup.node) or 0) - left, 0),
+        missing_bytes=max(requested - left, 0) if left else 0,
+    )

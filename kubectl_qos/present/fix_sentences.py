@@ -8,10 +8,12 @@ from typing import Final, NamedTuple
 from kubectl_qos.analysis.fix_list import FixList, Throttled
 from kubectl_qos.edit.edits import as_flags, current_value
 from kubectl_qos.edit.fixes import (
+    RESERVE_PERCENT,
     EvidenceKind,
     Fix,
     Fixes,
     FixKind,
+    KubeletFix,
     NeedEvidence,
     NodeModel,
     NoFixReason,
@@ -19,7 +21,6 @@ from kubectl_qos.edit.fixes import (
     friendly,
     order_of_fixes,
 )
-from kubectl_qos.edit.kubelet_settings import RESERVE_PERCENT, KubeletFix
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.status import low_limit_sentence
 from kubectl_qos.edit.strategy import loop_obstacles

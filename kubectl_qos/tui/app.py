@@ -17,6 +17,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from kubectl_qos.analysis.trends import Trends
+from kubectl_qos.cluster.background import run_in_background
 from kubectl_qos.cluster.source import LIVE, Source
 from kubectl_qos.config.settings import UserSettings
 from kubectl_qos.config.state import HistoryFile, UiState
@@ -34,7 +35,6 @@ from kubectl_qos.tui.actions import (
     bindings,
     shown_key,
 )
-from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.follower import FindPod, Follower, Updated, UpdateFailed
 from kubectl_qos.tui.lists.base import ListCache
 from kubectl_qos.tui.lists.clusters import ClusterPoller
@@ -42,7 +42,7 @@ from kubectl_qos.tui.screens.base import QosScreen, SingleDismissScreen, TitleLi
 from kubectl_qos.tui.screens.dialogs import HelpScreen, LeaveDialog, SaveAs, TextScreen, help_sections
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.search import Command, Palette, SelectDialog
-from kubectl_qos.tui.shell import NO_CONTEXTS, ContextSwitch, Past, Shell
+from kubectl_qos.tui.shell import NO_CONTEXTS, ContextSwitch, Past, Shell, WriteService
 from kubectl_qos.tui.terminal import AsciiFilter, KeyOrder, Output, Passed
 from kubectl_qos.tui.themes import ANSI, COLOURS, THEMES, find_theme, next_name
 from kubectl_qos.tui.view import (
@@ -59,7 +59,6 @@ from kubectl_qos.tui.view import (
     view_values,
 )
 from kubectl_qos.tui.view_model import ViewModel, newest
-from kubectl_qos.tui.write_service import WriteService
 
 NO_SETTINGS: Final = UserSettings()
 NO_STATE: Final = UiState()
@@ -305,7 +304,7 @@ class QosApp(Shell):
 
     def choose_time(self) -> None:
         """Go to another time of the cluster, which is selected on a track of the last hours."""
-        from kubectl_qos.tui.screens.past import TimeSlider
+        from kubectl_qos.tui.screens.kills import TimeSlider
 
         past = partial(self._contexts.past, self._context_name)
 
@@ -436,7 +435,7 @@ class QosApp(Shell):
 
     def show_log(self, pod: Pod, container: str = "") -> None:
         """Show the last lines of a container that has died, by default one that was OOMKilled."""
-        from kubectl_qos.tui.screens.read import log_screen
+        from kubectl_qos.tui.screens.explain import log_screen
 
         try:
             self.push_screen(log_screen(self.source, pod, container))

@@ -1,6 +1,6 @@
 """The object whose requests and limits are changed, what its change is judged on, and its effects as lines.
 
-edit/ has the edits, present/effects.py the numbers, write_service.py applies them.
+edit/ has the edits, present/effects.py the numbers, shell.py applies them.
 """
 
 from __future__ import annotations

@@ -21,12 +21,12 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from kubectl_qos.analysis.trends import Trends
+from kubectl_qos.cluster.background import attempt
 from kubectl_qos.cluster.source import LIVE, Health, Source, Update, UpdateStream
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import NODE_EVENTS_NAMESPACE
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.tui.background import attempt
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """A change that the UI makes, which informs the screens and reverts itself after a trial, and its lines.
 
-cluster/driver.py has the loop, edit/apply_state.py the steps, write_service.py the list of changes;
+cluster/driver.py has the loop, edit/apply_state.py the steps, shell.py the list of changes;
 screens/apply.py shows the lines, and feeds the change answers.
 """
 
@@ -17,6 +17,7 @@ from msgspec import structs
 from textual.app import App
 from textual.message import Message
 
+from kubectl_qos.cluster.background import attempt
 from kubectl_qos.cluster.driver import Driver
 from kubectl_qos.config.state import HistoryFile
 from kubectl_qos.edit.apply_state import Apply, Blocked, ConflictError, DryRunResult, Phase, UnknownOutcome
@@ -35,7 +36,6 @@ from kubectl_qos.present.format import duration, escape
 from kubectl_qos.present.output import ARROW, Section
 from kubectl_qos.present.preview import first_death
 from kubectl_qos.tui.actions import Keys
-from kubectl_qos.tui.background import attempt
 from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
 from kubectl_qos.tui.view_model import ViewModel, pod_named
 from kubectl_qos.tui.widgets.text_view import TextLine, escape_lines, yaml_line

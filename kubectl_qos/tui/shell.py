@@ -1,9 +1,13 @@
-"""The app as its screens see it: what they read, and what they request of it. app.py implements it."""
+"""The app as its screens see it: what they read, what they request, and the changes that it makes.
+
+app.py implements it. Everything that the UI writes to a cluster goes through `WriteService`. Each change is a
+`RunningChange`, imported with the first one: what changes need is a tenth of the first frame.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -12,9 +16,10 @@ from textual.app import App
 from textual.reactive import var
 
 from kubectl_qos.analysis.trends import Trends
+from kubectl_qos.cluster.background import run_in_background
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.config.settings import UserSettings
-from kubectl_qos.config.state import UiState
+from kubectl_qos.config.state import HistoryFile, UiState
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import Workload
 from kubectl_qos.k8s.objects import Pod
@@ -24,12 +29,100 @@ from kubectl_qos.tui.lists.base import ListCache, ListRows
 from kubectl_qos.tui.view import Detail, FollowStatus, ListKind, Navigation, View, past_words
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.text_view import escape_lines
-from kubectl_qos.tui.write_service import WriteService
 
 if TYPE_CHECKING:
+    from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.edit.edits import Edit
+    from kubectl_qos.edit.history import Entry
+    from kubectl_qos.edit.related import RelatedObjects
     from kubectl_qos.metrics.past import Track
     from kubectl_qos.qos.kills.analyze import Kill
+    from kubectl_qos.tui.edit_target import EditTarget
+    from kubectl_qos.tui.running_change import RunningChange
+    from kubectl_qos.tui.view_model import ViewModel
+
+
+class WriteService:
+    """Begins changes, and knows those that have no answer yet or are on trial.
+
+    With `readonly`, from the command line, nothing is written.
+    """
+
+    def __init__(
+        self, app: App[Any], settings: UserSettings, keys: Keys, history: HistoryFile, *, readonly: bool
+    ) -> None:
+        self._settings = settings
+        self._readonly = readonly
+        self._pending: list[RunningChange] = []
+        self.app = app
+        self.keys = keys
+        self.history = history
+
+    def run(self, work: Callable[[], Any], then: Callable[[Any], object]) -> None:
+        """Run work in a thread, and `then` with its result or its QosError in the UI's thread."""
+        run_in_background(self.app, work, then)
+
+    def is_readonly(self, context: str) -> bool:
+        return self._readonly or bool(self._settings.for_context(context).readonly)
+
+    def confirms_by_name(self, context: str) -> bool:
+        """Return whether the name of a context must be typed before anything is written to it."""
+        return self._settings.for_context(context).confirm == "name"
+
+    @property
+    def leave_question(self) -> str:
+        """Return the question before the UI is left; empty if nothing is pending."""
+        pending = "; ".join(change.pending for change in self._pending)
+        return f"{pending}. Leave anyway?" if pending else ""
+
+    def begin(
+        self,
+        target: EditTarget,
+        edits: Iterable[Edit],
+        related: RelatedObjects | None = None,
+        undoes: Entry | None = None,
+    ) -> RunningChange:
+        """Return a change that is shown next; see `Apply.begin`.
+
+        Raises QosError if it cannot be previewed.
+        """
+        from kubectl_qos.tui.running_change import RunningChange
+
+        writer, read_only = None, None
+        try:
+            writer = self._writer(target.source)
+        except QosError as error:
+            read_only = error
+        edits = tuple(edits)
+        change = replace(target.change(edits, target.preview(edits)), read_only=read_only)
+        change = change.as_undo(undoes) if undoes is not None else change
+        step = change.begin(related)
+        running = RunningChange(self, target, writer, step[0])
+        running.advance(step)
+        return running
+
+    def begin_undo(
+        self, entry: Entry, related: RelatedObjects, view_model: ViewModel, source: Source
+    ) -> RunningChange:
+        """Return the change that reverts an entry. Raises QosError if there is none."""
+        from kubectl_qos.edit.history import undo_edits
+        from kubectl_qos.edit.related import pod_from_raw
+        from kubectl_qos.tui.edit_target import EditTarget
+
+        pod = pod_from_raw(entry.kind, related.raw)
+        uid = str((related.raw.get("metadata") or {}).get("uid", ""))
+        edits = undo_edits(entry, pod, uid=uid)
+        return self.begin(EditTarget(pod, view_model, source), edits, related, entry)
+
+    def _writer(self, source: Source) -> Writer:
+        if self.is_readonly(source.title):
+            by = "--readonly" if self._readonly else f"your settings for {source.title}"
+            raise QosError(f"nothing is written: {by} says read-only")
+        return source.writer()
+
+    def updated(self, change: RunningChange) -> None:
+        """Remember what is pending."""
+        self._pending = [pending for pending in dict.fromkeys((*self._pending, change)) if pending.pending]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 
 from kubectl_qos.analysis.verification import observed_from_sections
 from kubectl_qos.cluster import exec as exec_module
-from kubectl_qos.cluster.exec import PROTOCOLS, SHELL, KubeletUnreachable, read_container
+from kubectl_qos.cluster.exec import PROTOCOLS, SHELL, BoundedWebSocket, KubeletUnreachable, read_container
 from kubectl_qos.errors import ApiError, QosError, ServerUnreachable
 from kubectl_qos.transport import ConnectionOptions
 from kubectl_qos.transport.client import connect
-from kubectl_qos.transport.websocket import BoundedWebSocket
 from tests.cluster.conftest import ConnectTo
 from tests.cluster.exec_server import (
     ERR,

@@ -8,8 +8,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from kubectl_qos.edit.fixes import NodeModel
-from kubectl_qos.edit.kubelet_settings import evicts_first, fix_kubelet, late_state
+from kubectl_qos.edit.fixes import NodeModel, evicts_first, fix_kubelet, late_state
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin, with_origin
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import MEMORY, ResourceList

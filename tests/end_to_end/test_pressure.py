@@ -13,8 +13,7 @@ from kubectl_qos.analysis.deaths import deaths_on_node
 from kubectl_qos.analysis.fix_list import node_model
 from kubectl_qos.analysis.group_table import build_node_row, build_node_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource, FileSource
-from kubectl_qos.edit.fixes import NodeModel
-from kubectl_qos.edit.kubelet_settings import evicts_first
+from kubectl_qos.edit.fixes import NodeModel, evicts_first
 from kubectl_qos.exporter.collector import FAMILIES, node_samples
 from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert

@@ -31,13 +31,11 @@ from kubectl_qos.tui.screens.dialogs import (
     help_sections,
 )
 from kubectl_qos.tui.screens.edit import EditScreen
-from kubectl_qos.tui.screens.explain import CollapsibleTitle, ExplainScreen
+from kubectl_qos.tui.screens.explain import CollapsibleTitle, ExplainScreen, SourceTextScreen
 from kubectl_qos.tui.screens.fix_dialog import FixDialog
-from kubectl_qos.tui.screens.kills import KillsScreen
+from kubectl_qos.tui.screens.kills import KillsScreen, TimeSlider
 from kubectl_qos.tui.screens.main import MainScreen
 from kubectl_qos.tui.screens.node import CompareScreen, TreeScreen
-from kubectl_qos.tui.screens.past import TimeSlider
-from kubectl_qos.tui.screens.read import SourceTextScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu, Palette, SelectDialog
 from kubectl_qos.tui.screens.simulation import SimulationScreen
 from kubectl_qos.tui.widgets.line_table import LineTable

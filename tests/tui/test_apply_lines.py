@@ -31,9 +31,9 @@ from kubectl_qos.present.changes import WAITS_FOR_USAGE
 from kubectl_qos.tui import running_change
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import EditTarget, related_sections
+from kubectl_qos.tui.shell import WriteService
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from kubectl_qos.tui.widgets.text_view import TextLine
-from kubectl_qos.tui.write_service import WriteService
 from tests.tui.sources import API, ScriptedSource, demo, died, pod_named
 from tests.tui.writers import DONE, WAITING, accepted, around, deployment, memory, recorded
 

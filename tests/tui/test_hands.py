@@ -18,7 +18,7 @@ from kubectl_qos.k8s.objects import (
 from kubectl_qos.present.next_death import distance, victim
 from kubectl_qos.tui import view_model
 from kubectl_qos.tui.screens.base import KeyFooter
-from kubectl_qos.tui.screens.read import log_screen
+from kubectl_qos.tui.screens.explain import log_screen
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt

@@ -30,7 +30,7 @@ from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.screens.base import TitleLine
-from kubectl_qos.tui.screens.past import BEFORE, FAR, NO_DEATHS, STEP, Times
+from kubectl_qos.tui.screens.kills import BEFORE, FAR, NO_DEATHS, STEP, Times
 from kubectl_qos.tui.shell import ContextSwitch
 from kubectl_qos.tui.view import View, past_words
 from kubectl_qos.tui.view_model import build_view_model

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp.test_utils import TestServer
 
-from kubectl_qos.web import session
+import kubectl_qos.web.server
 from kubectl_qos.web.server import Authenticator, Pages
 from tests.web import delivering
 from tests.web.browser import PROGRAM, TIMEOUT_SECONDS, Page, browser
@@ -114,7 +114,7 @@ async def test_a_server_that_ends_is_said(seen: Seen) -> None:
 
 
 async def test_a_download_is_saved_by_the_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "COMMAND", (sys.executable, delivering.__file__))
+    monkeypatch.setattr(kubectl_qos.web.server, "COMMAND", (sys.executable, delivering.__file__))
     authenticator = Authenticator("127.0.0.1", 0)
     token = authenticator.url().partition("?")[2]
     (tmp_path / "saved").mkdir()

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import ClientWebSocketResponse, WSMsgType, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from kubectl_qos.web import session
+import kubectl_qos.web.server
 from kubectl_qos.web.server import MAX_SESSIONS, Authenticator, Pages
 from tests.end_to_end.command import TIMEOUT_SECONDS
 from tests.web import delivering
@@ -69,7 +69,7 @@ async def text(page: ClientWebSocketResponse) -> list[object]:
 
 async def test_a_process_gets_its_words_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """No shell reads them: what would be a command in one stays a word."""
-    monkeypatch.setattr(session, "COMMAND", (sys.executable, "-c", SAY_WORDS))
+    monkeypatch.setattr(kubectl_qos.web.server, "COMMAND", (sys.executable, "-c", SAY_WORDS))
     async with pages(HOSTILE) as client, client.visit() as page:
         ((kind, why),) = await texts(page)
     assert kind == "ended"
@@ -77,7 +77,7 @@ async def test_a_process_gets_its_words_as_they_are(monkeypatch: pytest.MonkeyPa
 
 
 async def test_a_process_that_is_no_ui_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "COMMAND", (sys.executable, "-S", "-c", NO_UI))
+    monkeypatch.setattr(kubectl_qos.web.server, "COMMAND", (sys.executable, "-S", "-c", NO_UI))
     async with pages() as client, client.visit() as page:
         ((kind, why),) = await texts(page)
     assert kind == "ended"
@@ -85,7 +85,7 @@ async def test_a_process_that_is_no_ui_is_ended(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_only_so_many_pages_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "COMMAND", (sys.executable, "-S", "-c", ONLY_WAIT))
+    monkeypatch.setattr(kubectl_qos.web.server, "COMMAND", (sys.executable, "-S", "-c", ONLY_WAIT))
     refused = ["ended", f"{MAX_SESSIONS} pages are open already, which is the most."]
     async with pages() as client:
         async with AsyncExitStack() as opened:
@@ -106,7 +106,7 @@ async def first_answer(client: Client) -> list[object]:
 
 
 async def test_a_download_and_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "COMMAND", (sys.executable, delivering.__file__))
+    monkeypatch.setattr(kubectl_qos.web.server, "COMMAND", (sys.executable, delivering.__file__))
     async with pages() as client, client.visit() as page:
         await page.receive_bytes()
         await page.send_json(["stdin", "s"])

@@ -46,13 +46,13 @@ from kubectl_qos.qos.kills.evidence import (
     report_evidence,
     stop_of_pod,
 )
-from kubectl_qos.qos.kills.node_events import (
+from kubectl_qos.qos.kills.report import Constraint, KernelLog, OomReport, distinct_reports, seconds_between
+from kubectl_qos.qos.logs.daemon_lines import (
     SERVICES,
     container_by_name,
     event_reports,
     without_second_hand,
 )
-from kubectl_qos.qos.kills.report import Constraint, KernelLog, OomReport, distinct_reports, seconds_between
 from kubectl_qos.qos.oom_score import SANDBOX_ADJ
 from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.reason import Confidence

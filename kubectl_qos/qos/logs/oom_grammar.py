@@ -1,18 +1,25 @@
-"""The grammar of a kernel's OOM report: its kinds of lines, and the values in each.
+"""Parse lines of a kernel's OOM report: their kinds, and what those about memory say.
 
-Wording differs between kernels; all forms since 3.10 are parsed. oom_lines.py puts the lines of a report
-together.
-Sources: Linux mm/oom_kill.c and mm/memcontrol.c at v3.10, v4.4, v4.19, v5.0, v5.4, v6.1, v6.8 and v6.18;
-systemd's src/core/unit.c (since 247).
+Wording differs between kernels; all forms since 3.10 are parsed. What the lines of one report say together is
+in oom_lines.py. Lines about memory are statistics of cgroups, sizes of the machine, the task table. Before
+5.2, kernels also print a line of statistics for each cgroup below: only the line after the counters is about
+the cgroup that ran out, and its usage is the sum of all.
+
+Sources: Linux mm/oom_kill.c (dump_tasks), mm/memcontrol.c (mem_cgroup_print_oom_info, memory_stat_format) and
+mm/show_mem.c at v3.10, v4.4, v4.19, v5.0, v5.4, v6.1, v6.8 and v6.18; systemd's src/core/unit.c (since 247).
 """
 
+import os.path
 import re
 from enum import IntEnum
 from functools import lru_cache
+from itertools import product
 from typing import Any, Final
 
-from kubectl_qos.qos.cgroup.names import CUT
-from kubectl_qos.qos.kills.report import Constraint, Killed
+from kubectl_qos.k8s.quantity import MAX_INT64
+from kubectl_qos.qos.cgroup.names import CUT, pod_cgroup
+from kubectl_qos.qos.kills.report import PAGE_SIZES, Constraint, Killed, MemoryState, OomTask
+from kubectl_qos.qos.logs.record import BREAK
 
 LONGEST_PATH: Final = 4_096
 SCORE_ADJ: Final = re.compile(r"oom_score_adj[=:](-?\d{1,4})(?![\d…])", re.ASCII)
@@ -125,3 +132,259 @@ def killed_process(pid: int, rest: str) -> Killed:
     matches = {name: form.search(numbers) for name, form in _NUMBERS.items()}
     sizes = {name: int(match[1]) for name, match in matches.items() if match is not None}
     return Killed(pid, comm[:64], **sizes)
+
+
+_INLINE: Final = re.compile(r"\b([a-z_]{3,20}):(\d{1,18})KB", re.ASCII)
+_INLINE_WHOLE: Final = re.compile(r"[a-z_]{3,20}:\d{1,18}KB(?: [a-z_]{3,20}:\d{1,18}KB)*", re.ASCII)
+_FIRST: Final = frozenset({"anon", "cache"})
+"""The first statistic of a cgroup, on v2 and v1."""
+_KINDS: Final = {
+    "anon": "anon_kb",
+    "rss": "anon_kb",
+    "file": "file_kb",
+    "cache": "file_kb",
+    "shmem": "shmem_kb",
+    "kernel": "kernel_kb",
+    "swap": "swap_kb",
+}
+"""Statistics of cgroup v2 and v1; those of v1 with `total_` include cgroups below."""
+_NO_LIMIT_KB: Final = 1 << 53
+"""A counter without a limit has one page less (PAGE_COUNTER_MAX in include/linux/page_counter.h)."""
+_KERNEL_KINDS: Final = ("kernel_stack", "pagetables", "sec_pagetables", "percpu", "sock", "slab")
+_LARGEST_KERNEL_KINDS: Final = frozenset({"kernel_stack", "pagetables", "slab"})
+_COUNTERS: Final = {"memory": "", "memory+swap": "memsw_"}
+MOST_TASKS: Final = 65_536
+"""Limit of table rows; the kernel's default limit of process ids is 32,768."""
+_MOST_BREAKS: Final = 4
+_COLUMNS: Final = {"oom_score_adj": "adj", "rss_shmem": "shmem"} | {
+    name: name for name in ("uid", "tgid", "total_vm", "rss", "pgtables_bytes", "swapents")
+}
+_PAGES_OF_TABLES: Final = ("nr_ptes", "nr_pmds", "nr_puds")
+_KINDS_OF_PAGES: Final = ("rss_anon", "rss_file", "rss_shmem")
+_KNOWN_COLUMNS: Final = {*_COLUMNS, *_PAGES_OF_TABLES, *_KINDS_OF_PAGES}
+_TABLES: Final = {7 + count: " ".join(_PAGES_OF_TABLES[: count + 1]) for count in range(3)} | {
+    10: "rss_anon rss_file rss_shmem pgtables_bytes"
+}
+"""Columns between rss and swapents by how many numbers a row has, if the log lacks the header."""
+_LEAST_TABLE_BYTES: Final = 4_096
+_LARGEST_ADJ: Final = 1_000
+_RACE_PAGES: Final = 1_024
+"""How much rss may differ from the sum of its kinds: the kernel reads the counters one after the other."""
+_UNFLUSHED_KB: Final = 4_096
+"""How much one statistic may be older than another."""
+_INTEGER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
+
+
+def is_within(path: str, above: str) -> bool:
+    """Return whether a cgroup is `above` or below it."""
+    return f"{path}/".startswith(f"{above.rstrip('/')}/")
+
+
+class MemoryLines:
+    """Values of the memory lines so far."""
+
+    def __init__(self) -> None:
+        self._domain = self._title = ""
+        self._below: list[str] = []
+        self._counters: dict[str, int] = {}
+        self._statistics: dict[str, int] = {}
+        self._machine: dict[str, int] = {}
+        self._zones: dict[str, tuple[int, int, int]] = {}
+        self._is_whole = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no line was about memory."""
+        return not (self._counters or self._statistics or self._machine or self._domain or self._below)
+
+    def add_counter(self, what: str, usage: str, limit: str) -> bool:
+        """Add a counter of the cgroup; return False if it exists already."""
+        name = _COUNTERS.get(what, f"{what}_")
+        if f"{name}usage_kb" in self._counters:
+            return False
+        self._counters |= {f"{name}usage_kb": int(usage), f"{name}limit_kb": int(limit)}
+        page_kb = _NO_LIMIT_KB - int(limit)
+        if page_kb << 10 in PAGE_SIZES:
+            self._machine.setdefault("page_kb", page_kb)
+        return True
+
+    @property
+    def domain(self) -> str:
+        """Cgroup that ran out according to its statistics; it may be below a truncated path.
+
+        Cgroup v1 has lines for all cgroups below too, and a user may have left out the first.
+        """
+        if not self._below:
+            return self._domain
+        path = os.path.commonpath(self._below)
+        pod = pod_cgroup(path)
+        if pod is not None and pod.is_mixed:
+            return path
+        return f"{path if pod is None or not pod.container_id else path.rpartition('/')[0]}/{CUT}"
+
+    def add_statistics(self, path: str, inline: str, previous: str) -> bool:
+        """Add statistics of a cgroup; `previous` is the kind of the line before."""
+        if self._domain or (self._below and not inline):
+            return False
+        if inline:
+            is_next = (
+                previous == "counter" if not self._below else self._is_whole and previous == "statistics"
+            )
+            sizes = _INLINE.findall(inline)
+            # All lines name the same kinds: a line with fewer is truncated.
+            is_like_others = not self._below or self._statistics.keys() == {name for name, _ in sizes}
+            self._is_whole = is_next and is_like_others and _INLINE_WHOLE.fullmatch(inline) is not None
+            self._below.append(path)
+            for name, size in sizes:
+                self._statistics[name] = self._statistics.get(name, 0) + int(size)
+        else:
+            self._title = path
+            self._domain = path if previous == "counter" else CUT
+        return True
+
+    def end_statistics(self) -> None:
+        """Note that lines are missing after the last statistics."""
+        self._is_whole = False
+
+    def add_statistic(self, name: str, size: str) -> bool:
+        """Add a statistic of the cgroup, in bytes; return False if it is another cgroup's."""
+        if not self._title or name in self._statistics or not (self._statistics or name in _FIRST):
+            return False
+        self._domain = self._title
+        self._statistics[name] = int(size) >> 10
+        return True
+
+    def add_machine(self, **sizes: str | None) -> None:
+        """Add sizes of the machine."""
+        self._machine = {name: int(size) for name, size in sizes.items() if size} | self._machine
+
+    def add_huge_pages(self, total: int, kib: int) -> None:
+        """Add the huge pages of one size that a NUMA node reserves."""
+        self._machine["huge_kb"] = self._machine.get("huge_kb", 0) + total * kib
+
+    def add_zone(self, zone: str, free: str, high: str, present: str) -> None:
+        """Add a zone of memory, in KiB."""
+        self._zones[zone] = int(free), int(high), int(present)
+
+    def _kinds(self) -> dict[str, int]:
+        if self._below and not self._is_whole:
+            return {}
+        # file includes shmem: if it is smaller, the lines are from two reports.
+        if self._statistics.get("shmem", 0) > self._statistics.get("file", MAX_INT64) + _UNFLUSHED_KB:
+            return {}
+        totals = {name for name in self._statistics if name.startswith("total_")}
+        values = self._statistics | {name.removeprefix("total_"): self._statistics[name] for name in totals}
+        kinds = {key: values[name] for name, key in _KINDS.items() if name in values}
+        anonymous = [values.get(name) for name in ("inactive_anon", "active_anon", "unevictable", "rss")]
+        if self._below and "shmem" not in values and None not in anonymous:
+            # Before 4.10 shmem follows from the lists of anonymous pages, which include tmpfs.
+            inactive, active, locked, own = (size or 0 for size in anonymous)
+            kinds["shmem_kb"] = min(max(inactive + active + locked - own, 0), values.get("cache", 0))
+        if values.keys() >= _LARGEST_KERNEL_KINDS:
+            kinds["parts_of_kernel_kb"] = sum(values.get(name, 0) for name in _KERNEL_KINDS)
+        return kinds
+
+    def state(self) -> MemoryState:
+        """Return the values of all lines."""
+        pages, present = self._machine.get("ram_pages", 0), sum(size for _, _, size in self._zones.values())
+        is_short = None  # The log may lack some zones.
+        if self._zones and present in {pages * size >> 10 for size in PAGE_SIZES}:
+            is_short = any(free <= high for free, high, _ in self._zones.values())
+        return MemoryState(**self._counters, **self._kinds(), **self._machine, is_short=is_short)
+
+
+class TaskTable:
+    """Rows of the task table so far; `is_whole`: it has its beginning, and no row is known to be missing."""
+
+    def __init__(self) -> None:
+        self.tasks: list[OomTask] = []
+        self.is_whole = False
+        self._columns: list[str] = []
+        self._pids: set[int] = set()
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether page tables are counted in pages, as before 4.16."""
+        return _PAGES_OF_TABLES[0] in self._columns
+
+    def begin(self) -> bool:
+        """Begin with the title; return False if the table has begun."""
+        if self._columns or self.tasks:
+            return False
+        self.is_whole = True
+        return True
+
+    def add_header(self, text: str, *, is_first: bool) -> bool:
+        """Add the column names; `is_first`: no row can be before. Return False if they exist already."""
+        if self._columns or self.tasks:
+            return False
+        self.is_whole |= is_first
+        names = next(
+            (names for text in _readings(text) if _KNOWN_COLUMNS.issuperset(names := text.split())), []
+        )
+        self.is_whole &= bool(names)
+        self._columns = names
+        return True
+
+    def add_row(self, pid: int, text: str) -> bool:
+        """Add a process; return False if it is of another table."""
+        if pid in self._pids:
+            return False
+        self.is_whole &= bool(self._columns)  # No kernel prints the title without them.
+        readings = _readings(text)
+        rows = [row for reading in readings if (row := self._cells(pid, reading)) is not None]
+        if len(rows) > 1:
+            rows = [(columns, cells) for columns, cells in rows if not _INTEGER.fullmatch(cells[-1])]
+        if len(rows) != 1:
+            self.is_whole = False
+            return True
+        self._pids.add(pid)
+        if len(self.tasks) < MOST_TASKS:
+            self.tasks.append(_task(pid, *rows[0]))
+        return True
+
+    def _cells(self, pid: int, text: str) -> tuple[list[str], list[str]] | None:
+        """Return the columns and cells of a row, or None if they do not fit together.
+
+        Without a header, the count of numbers before the name tells which table it is.
+        """
+        words = text.split()
+        count = next((n for n, word in enumerate(words) if not _INTEGER.fullmatch(word)), len(words))
+        columns = (
+            self._columns or f"uid tgid total_vm rss {_TABLES.get(count, '')} swapents oom_score_adj".split()
+        )
+        # The name of a process may be a number; behind one there are columns of another table.
+        if len(words) <= len(columns) or count not in {len(columns), len(words)} or count > len(columns) + 1:
+            return None
+        if not self._columns and (count not in _TABLES or words[1] != str(pid) or CUT in words[count]):
+            return None
+        sizes = dict(zip(columns, words, strict=False))
+        kinds = sum(int(sizes.get(name, 0)) for name in _KINDS_OF_PAGES)
+        if _KINDS_OF_PAGES[0] in sizes and abs(int(sizes["rss"]) - kinds) > _RACE_PAGES:
+            return None
+        if abs(int(sizes.get("oom_score_adj", 0))) > _LARGEST_ADJ:
+            return None
+        return columns, text.split(None, len(columns))
+
+
+def _readings(text: str) -> list[str]:
+    """Return the possible original texts of one that was broken within a word or between two."""
+    parts = text.split(BREAK)
+    if len(parts) > _MOST_BREAKS + 1:
+        return []
+    return [
+        "".join(map("".join, zip(parts, (*spaces, ""), strict=True)))
+        for spaces in product(("", " "), repeat=len(parts) - 1)
+    ]
+
+
+def _task(pid: int, columns: list[str], cells: list[str]) -> OomTask:
+    fields: dict[str, int] = {}
+    tables = None
+    for column, cell in zip(columns, cells, strict=False):
+        is_in_bytes = column == "nr_ptes" and int(cell) >= _LEAST_TABLE_BYTES
+        if column in _PAGES_OF_TABLES and not is_in_bytes:
+            tables = (tables or 0) + int(cell)
+        elif column in _COLUMNS or is_in_bytes:
+            fields[_COLUMNS.get(column, "pgtables_bytes")] = int(cell)
+    return OomTask(pid=pid, name=cells[-1], pgtables_pages=tables, **fields)

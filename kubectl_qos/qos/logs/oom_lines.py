@@ -14,14 +14,16 @@ from msgspec import structs
 
 from kubectl_qos.qos.cgroup.names import CUT
 from kubectl_qos.qos.kills.report import Constraint, Invoker, Killed, OomReport, Outcome, seconds_between
-from kubectl_qos.qos.logs.memory_lines import MemoryLines, TaskTable, is_within
 from kubectl_qos.qos.logs.oom_grammar import (
     LONGEST_PATH,
     PATH,
     SCORE_ADJ,
+    MemoryLines,
     ReportPart,
+    TaskTable,
     cgroup_path,
     constraint_of,
+    is_within,
     killed_process,
     parse_message,
 )

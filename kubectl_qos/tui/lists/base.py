@@ -15,6 +15,7 @@ from textual.content import Content
 
 from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.pod_table import PodRow
+from kubectl_qos.cluster.background import attempt
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.usage import PodKey
@@ -27,7 +28,6 @@ from kubectl_qos.present.node_columns import (
 )
 from kubectl_qos.present.output import Column, ColumnType, json_parts, table, table_values, to_csv, to_yaml
 from kubectl_qos.present.pod_columns import VALUE_COLUMNS
-from kubectl_qos.tui.background import attempt
 from kubectl_qos.tui.filters import Fields, RowFilter
 from kubectl_qos.tui.view import ListKind, View
 from kubectl_qos.tui.view_model import ViewModel

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 from textual.timer import Timer
 
 from kubectl_qos.analysis.group_table import ClusterRow, cluster_row, worst_first
-from kubectl_qos.cluster.background import read_each
+from kubectl_qos.cluster.background import attempt, read_each, run_in_background
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.format import age, count, duration, escape
 from kubectl_qos.present.node_columns import CLUSTER_COLUMNS, death_text, no_answer, nodes_text, worst_text
-from kubectl_qos.tui.background import attempt, run_in_background
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows
 from kubectl_qos.tui.view import ListKind, View

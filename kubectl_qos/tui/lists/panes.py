@@ -18,6 +18,7 @@ from textual.widgets import Static
 
 from kubectl_qos.analysis.deaths import DeathRow, NodeDeaths, without_far
 from kubectl_qos.analysis.group_table import NodeRow, build_node_row
+from kubectl_qos.cluster.background import run_in_background
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.usage import ContainerKey, PodKey
 from kubectl_qos.present.format import binary, escape, psi_text, rounded, shortened
@@ -28,7 +29,6 @@ from kubectl_qos.present.output import NUMBER, Align, Column, column
 from kubectl_qos.present.timeline import LINES, LIST_BELOW, LISTED, Line, timeline
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
-from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.view import View, bar, group_name
 from kubectl_qos.tui.view_model import PodGroup, ViewModel, namespaces_on
 from kubectl_qos.tui.widgets.graph import CLASS_TOKENS

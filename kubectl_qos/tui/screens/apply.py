@@ -1,7 +1,7 @@
 """Apply a change: its strategies, request, dry run and confirmation, its progress; take its patch; undo it.
 
 The screens render the state of a change (edit/apply_state.py) and feed it answers; nothing is sent from here
-(write_service.py).
+(shell.py).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from kubectl_qos.cluster.background import run_in_background
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.edit.apply_state import Blocked, Phase
 from kubectl_qos.edit.edits import build_manifest, build_patch, kubectl_command
@@ -49,7 +50,6 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.output import Column, ColumnType, column, largest_first, to_yaml
 from kubectl_qos.tui import running_change
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.running_change import ChangeUpdated, RunningChange, error_lines
 from kubectl_qos.tui.screens.base import QosScreen
 from kubectl_qos.tui.screens.dialogs import ConfirmWrite

@@ -20,9 +20,9 @@ from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from kubectl_qos.cluster.background import run_in_background
 from kubectl_qos.errors import QosError
 from kubectl_qos.tui.actions import BY_NAME, BindingGroup, actions_in_group, bindings, footer_sections
-from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.shell import Shell
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.text_view import TextScroll

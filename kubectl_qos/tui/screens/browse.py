@@ -16,6 +16,7 @@ from textual.widgets import ContentSwitcher, Static
 from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.analysis.trends import Trends
+from kubectl_qos.cluster.background import run_in_background
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
@@ -23,7 +24,6 @@ from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.format import arrived_text, escape
 from kubectl_qos.present.kills import deaths_line
 from kubectl_qos.present.next_death import foretold
-from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.go_to import go_to_completions
 from kubectl_qos.tui.lists.base import BuiltList, ListDefinition, ListQuery, ListRows, ListTable, RowSelection

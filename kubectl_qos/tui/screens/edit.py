@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from kubectl_qos.analysis.pod_table import PodRow
+from kubectl_qos.cluster.background import run_in_background
 from kubectl_qos.edit.compare import deaths_at_moments
 from kubectl_qos.edit.edits import Edit, apply_edits
 from kubectl_qos.edit.goals import Goal, edits_for_step
@@ -35,7 +36,6 @@ from kubectl_qos.qos.oom_score import is_mirror, is_static
 from kubectl_qos.qos.qos_class import QosClass, steps_to
 from kubectl_qos.qos.simulation.node_state import growth_on
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.edit_target import (
     EditTarget,
     deaths_layout,

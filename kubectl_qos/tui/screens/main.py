@@ -11,13 +11,13 @@ from textual import events, on
 
 from kubectl_qos.analysis.deaths import FEW_NODES, Deaths, deaths_on_nodes
 from kubectl_qos.analysis.pod_table import PodRow
+from kubectl_qos.cluster.background import run_in_background
 from kubectl_qos.errors import InputError, QosError
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import UNKNOWN, count, escape
 from kubectl_qos.present.next_death import nothing
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
-from kubectl_qos.tui.background import run_in_background
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.go_to import GoTo, parse_go_to
 from kubectl_qos.tui.lists.base import ListTable, export_rows
@@ -208,7 +208,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     def action_yaml(self) -> None:
         """Show the node or workload, or the pod of any other row."""
-        from kubectl_qos.tui.screens.read import node_screen, workload_screen, yaml_screen
+        from kubectl_qos.tui.screens.explain import node_screen, workload_screen, yaml_screen
 
         source = self.qos.source
         if self.view.kind is ListKind.NODES and self.table.row is not None:
