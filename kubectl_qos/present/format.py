@@ -61,8 +61,9 @@ def quantity_text(quantity: Quantity | None) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """Return a rounded share: `98%`."""
-    return f"{100 * part / whole:.0f}%"
+    """Return a rounded share: `98%`; `<1%` of what has just begun."""
+    share = part / whole
+    return f"{100 * share:.0f}%" if share >= 0.005 else "<1%"
 
 
 def arrived_text(pods: int, total: int | None, size_bytes: int) -> str:

@@ -9,7 +9,17 @@ from kubectl_qos.k8s.kubelet import Origin, hugepages_bytes
 from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present import list_notes
-from kubectl_qos.present.format import binary, count, duration, escape, eta, full_name, mebibytes, rounded
+from kubectl_qos.present.format import (
+    binary,
+    count,
+    duration,
+    escape,
+    eta,
+    full_name,
+    mebibytes,
+    percent,
+    rounded,
+)
 from kubectl_qos.present.killers import WORDS, actor, killer_name
 from kubectl_qos.present.output import BYTES, NUMBER, Column, Section, column, sentences
 from kubectl_qos.present.reasons import cache_text
@@ -350,8 +360,7 @@ def killer_label(death: NextDeath, *, with_fullness: bool = True) -> str:
     """Return the killer in few words: without the remark on a due eviction."""
     by = killer_name(death.mechanism, is_own=death.is_own)
     swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
-    share = f"{100 * death.fullness:.0f}%" if death.fullness >= 0.005 else "<1%"  # just restarted
-    full = f" {share}" if death.limit_bytes and with_fullness else ""
+    full = f" {percent(death.fullness, 1)}" if death.limit_bytes and with_fullness else ""
     grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
     return f"{by}{swap}{full}{grace}"
 
@@ -398,7 +407,7 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
 def how(death: NextDeath) -> str:
     """Say how a pod dies: `own limit 98%, +2Mi, ~38 s`, with its turn, fullness and condition."""
     by = f"{killer_words(death)}{turn(death)}"
-    full = "" if death.limit_bytes or death.before else f"{100 * death.fullness:.0f}% full"
+    full = "" if death.limit_bytes or death.before else f"{percent(death.fullness, 1)} full"
     when = ", ".join(filter(None, (by, distance(death), full, eta(death.seconds))))
     others = "" if death.before else death_condition(death)
     return f"{when}{_precedent(death)}{others}{'' if death.has_victim else ', its victim is unknown'}"
@@ -436,7 +445,7 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
         "how full the limit or threshold is at which the killer acts",
         NUMBER,
         field="fullnessPercent",
-        cell=lambda row: f"{100 * row.death.fullness:.0f}%{'+' if row.death.is_upper_bound else ''}",
+        cell=lambda row: f"{percent(row.death.fullness, 1)}{'+' if row.death.is_upper_bound else ''}",
     ),
     column("by", lambda row: f"{killed_by(row.death)}{_precedent(row.death)}", "which limit or which killer"),
     column("frees", lambda row: row.death.frees_bytes, "what the node gets back", BYTES),

@@ -202,7 +202,9 @@ def test_a_file_that_is_no_document(text: str | bytes, sentence: str) -> None:
 
 
 def test_a_text_of_kubectl_that_is_not_read_is_refused_with_what_has_usage() -> None:
-    (problem,) = found_in("NAME    STATUS   AGE\nshop    Active   10d\n").problems
+    found = ParsedObjects()
+    found.add_file(b"NAME    STATUS   AGE\nshop    Active   10d\n", "namespaces.txt")
+    (problem,) = found.problems
     assert "and with podmetrics,nodemetrics usage; of kubectl's text" in problem.hint
 
 

@@ -128,18 +128,24 @@ def test_fields_that_no_pod_has(run: Run, selector: str, sentence: str) -> None:
     assert (done.code, done.err.splitlines()[0]) == (2, sentence)
 
 
+TO_GROW = "to let it grow on its node: kubectl qos simulate node/NAME"
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
         ("next worker-2", "did you mean node/worker-2?"),
         ("tree worker-2", "did you mean node/worker-2?"),
         ("compare worker-2 --to 1.37", "did you mean node/worker-2?"),
-        ("simulate worker-2 --free 1Gi", "write node/worker-2"),
+        (
+            "simulate worker-2 --free 1Gi",
+            f"{TO_GROW} --grow pod/worker-2=+1Gi; for a node write node/worker-2",
+        ),
         (
             "simulate pod/db-2 --free 1Gi",
-            "write node/worker-1 --grow pod/db-2=+1Gi: that makes it grow on its node",
+            f"{TO_GROW} --grow pod/db-2=+1Gi",
         ),
-        ("simulate deploy/api --free 1Gi", "write node/worker-1"),
+        ("simulate deploy/api --free 1Gi", "write node/NAME"),
         ("explain worker-2", "did you mean node/worker-2?"),
         ("top worker-2", "did you mean node/worker-2?"),
         ("kills worker-2", "did you mean node/worker-2?"),
@@ -150,7 +156,7 @@ def test_fields_that_no_pod_has(run: Run, selector: str, sentence: str) -> None:
         ("fix sts/notebok -n ml", "did you mean statefulset/notebook?"),
         (
             "explain node/worker-2",
-            "kubectl qos next node/worker-2 says who dies there; fix, tree and report take nodes too",
+            "who dies there: kubectl qos next node/worker-2; fix, tree and report take nodes too",
         ),
         ("next node/worker2", "did you mean worker-2?"),
         ("top --node worker-9", "kubectl qos top nodes lists them"),

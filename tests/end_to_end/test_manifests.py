@@ -129,7 +129,7 @@ def test_manifests_can_be_simulated_on_one_node(run: Run) -> None:
     (run.home / "x.yaml").write_text(THREE)
     lines = run("simulate", "-f", "x.yaml", "--node-memory", "5Gi", "--all-at-limit").lines
     assert lines[0] == "a node, kubelet 1.36: it has 5Gi; the usage of its pods is unknown"
-    assert lines[3].split()[1:6] == ["kernel:", "node", "full", "shop/api", "app"]
+    assert lines[4].split()[1:6] == ["kernel:", "node", "full", "shop/api", "app"]
     assert "which node?" in run("simulate", "-f", "x.yaml", "--all-at-limit").err
     on_a_node = THREE.split("---")[0].replace("spec: {", "spec: {nodeName: n, ")
     (run.home / "y.yaml").write_text(on_a_node)

@@ -99,7 +99,7 @@ def test_a_change_that_holds_is_reported_against_the_new_values(run: Run, stage:
     stage.objects.metrics = [metrics("alone", "96Mi")]
     done = run("set", "pod/alone", *MORE, "--for", "10m", "--undo-if", "restarts,oom,infeasible")
     assert (done.code, stage.seconds) == (0, 600.0), done.err
-    report = "app used at most 96Mi: 37% of its limit 256Mi, 150% of its request 64Mi"
+    report = "app used at most 96Mi: 38% of its limit 256Mi, 150% of its request 64Mi"
     assert done.lines[-2:] == [report, "pod/alone held for 10m"]
     assert stage.sent() == ["dry run", "write"]
     entry = stage.entry()
