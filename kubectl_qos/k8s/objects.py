@@ -23,9 +23,9 @@ PIDS: Final = "pids"
 UNKNOWN_CONTAINER: Final = "<unknown>"
 """Stands for a container whose name a text does not show."""
 UNKNOWN_EXIT: Final = -1
+"""Stands for the exit code of an OOM kill that a text does not show; no Linux container ends with it."""
 SIGNALLED: Final = "SIGKILL"
 """The reason where a program says that a process of it ended so, perhaps not the container's main one."""
-"""Stands for the exit code of an OOM kill that a text does not show; no Linux container ends with it."""
 LEAST_MEMORY: Final = 1 << 20
 """Bytes; no process of a container can start with less."""
 QUANTITY_MAPS: Final = frozenset(
@@ -277,8 +277,8 @@ class ContainerStateTerminated(ApiStruct, frozen=True):
     @property
     def known_exit_code(self) -> int | None:
         """The exit code, None if a text shows only the reason."""
-        is_unknown = self.exit_code == UNKNOWN_EXIT and self.reason in {"OOMKilled", SIGNALLED}
-        return None if is_unknown else self.exit_code
+        is_known = self.exit_code != UNKNOWN_EXIT or self.reason not in {"OOMKilled", SIGNALLED}
+        return self.exit_code if is_known else None
 
     @property
     def is_made_up(self) -> bool:
