@@ -11,14 +11,7 @@ from typing import Final
 
 import msgspec
 
-from kubectl_qos.analysis.deaths import (
-    FEW_NODES,
-    DeathRow,
-    NodeDeaths,
-    deaths_on_node,
-    kills_since,
-    without_repeats,
-)
+from kubectl_qos.analysis.deaths import FEW_NODES, DeathRow, NodeDeaths, deaths_on_node
 from kubectl_qos.analysis.group_table import bad_conditions, grouped, is_in_danger, known_sum
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows
 from kubectl_qos.errors import InputError
@@ -30,6 +23,7 @@ from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.list_notes import pod_table_notes
 from kubectl_qos.qos.eviction import eviction_due, schedulable_bytes, to_hard_eviction
 from kubectl_qos.qos.kills.analyze import Kill
+from kubectl_qos.qos.kills.new_kills import kills_since, without_repeats
 from kubectl_qos.qos.kills.report import KernelLog
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath

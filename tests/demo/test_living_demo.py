@@ -15,13 +15,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from kubectl_qos.analysis.deaths import (
-    deaths_on_node,
-    deaths_on_nodes,
-    kills_since,
-    with_seen,
-    without_repeats,
-)
+from kubectl_qos.analysis.deaths import deaths_on_node, deaths_on_nodes
 from kubectl_qos.analysis.group_table import bad_conditions
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
@@ -47,6 +41,7 @@ from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.kills import death_line, deaths_line
 from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.kills.evidence import memory_limits
+from kubectl_qos.qos.kills.new_kills import kills_since, with_seen, without_repeats
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import next_deaths

@@ -169,10 +169,10 @@ class NextTable:
 
     def _died(self, deaths: Deaths, now: datetime) -> list[str]:
         """Say who has died in the last minutes since the table was first shown, the newest first."""
-        from kubectl_qos.analysis.deaths import kills_since, without_repeats
         from kubectl_qos.k8s.events import NODE_EVENTS_NAMESPACE
         from kubectl_qos.present.kills import death_line
         from kubectl_qos.qos.kills.analyze import is_since
+        from kubectl_qos.qos.kills.new_kills import kills_since, without_repeats
 
         before, self._before, source = self._before, deaths.snapshot, self.resolved.source
         if before is not None:

@@ -20,7 +20,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Label, Static
 
-from kubectl_qos.analysis.deaths import with_seen
 from kubectl_qos.cluster.background import run_in_background
 from kubectl_qos.cluster.source import PastTime, Source
 from kubectl_qos.errors import QosError
@@ -34,6 +33,7 @@ from kubectl_qos.present.kill_columns import aged_columns, by_text
 from kubectl_qos.present.kills import LATER, detail_lines, nothing_sentence
 from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
+from kubectl_qos.qos.kills.new_kills import with_seen
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
 from kubectl_qos.tui.screens.base import Built, QosScreen
