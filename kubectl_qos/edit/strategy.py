@@ -39,6 +39,8 @@ class Strategy:
     """Which pods keep their values, if any."""
     is_done: bool = False
     """New pods already get the values."""
+    is_immutable: bool = False
+    """The template can never be changed: its job has to be created again."""
 
     @property
     def is_possible(self) -> bool:
@@ -130,7 +132,8 @@ def _through_template(
         return Strategy(StrategyKind.TEMPLATE, None, reason or "it has no pod template")
     if has_fixed_template(template, preview.before.setup.release):
         kind = StrategyKind.TEMPLATE if preview.before.pod.kind == "Pod" else StrategyKind.NEVER
-        return Strategy(kind, None, f"the template of {name} is immutable: {RECREATE_JOB}")
+        reason = f"the template of {name} is immutable: {RECREATE_JOB}"
+        return Strategy(kind, None, reason, is_immutable=True)
     own = own_edits(template, edits)
     injected = dict.fromkeys(edit.owner for edit in edits if edit not in own)
     needed = [] if injected else effective_edits(template, edits)

@@ -147,7 +147,7 @@ def alternative(state: Apply, *, may_add_by: bool = False) -> str:
         return f"change its owner: {command}{'' if template.pods != 0 else f'; then {delete}'}"
     if template is not None and template.is_done:
         return f"{template.reason}; to get them in a new pod: {delete}"
-    if template is not None and template.reason.endswith(RECREATE_JOB):
+    if template is not None and template.is_immutable:
         return f"{RECREATE_JOB} with these values" if state.strategy is not template else ""
     if state.strategy is not None and state.strategy.kind is StrategyKind.NEVER:
         return ""
