@@ -50,6 +50,8 @@ class Report:
     fails: Level = Level.ERROR
     errors: Sequence[tuple[str, Place]] = ()
     """Documents, or clusters, that could not be read."""
+    skipped: tuple[str, ...] = ()
+    """Sentences about files and documents that are no Kubernetes objects."""
 
     def is_failure(self, finding: RuleFinding) -> bool:
         """Return whether a finding is as serious as --fail-on says."""

@@ -178,6 +178,11 @@ def test_the_settings_of_a_folder_are_no_manifest(run: Run) -> None:
     )
     done = run("check", "package.json")
     assert (done.code, done.err) == (0, f"nothing found in 0 objects\n{SKIPPED}"), "the last line says why"
+    settle(run, "namespaces: [skipped]\n")
+    done = run("check", "-f", ".")
+    place = f"{run.home}/.kubectl-qos.yaml:1: "
+    left_out = f"{place}1 object left out by namespaces\n{place}namespaces: no object matches skipped\n"
+    assert done.err == f"{left_out}nothing found in 0 objects\n{SKIPPED}"
 
 
 @pytest.mark.parametrize(

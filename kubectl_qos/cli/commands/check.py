@@ -213,7 +213,7 @@ def _check(
     scope, source = resolved.scope, resolved.source
     files, snapshot = manifests_of(source), source.snapshot(scope)
     subjects, locations, all_settings = _subjects(resolved, snapshot, settings_of, options)
-    notes = list[str]() if files is None else [*files.skipped]
+    notes: list[str] = []
     for settings in all_settings:
         notes += scope_lines(settings, subjects, is_whole=scope.namespace is None)
     subjects = [subject for subject in subjects if subject.is_selected]
@@ -247,6 +247,7 @@ def _check(
         [(finding, place(finding.subject, finding.path), reason) for finding, reason in selection.waived],
         Level(options.fail_on),
         [(str(problem), Place(*problem.place, origin=origin)) for problem in problems],
+        tuple(files.skipped) if files is not None else (),
     )
     for subject in subjects:
         notes += waiver_lines(subject, place(subject, subject.mark_path(WAIVER_MARK)))
@@ -391,12 +392,12 @@ def _print(
     if format_ is not None and format_ not in printers:
         from kubectl_qos.present.values.facts import finding_list_values
 
-        output.print_document(finding_list_values(report, notes, clusters), format_)
+        output.print_document(finding_list_values(report, (*report.skipped, *notes), clusters), format_)
     else:
         output.print_lines(printers[format_ or "text"](report))
     lines = [*notes, present.summary(report)]
     # Why there is nothing to check is the last line.
-    output.notes(sorted(lines, key=lambda line: not report.subjects and "skipped" in line))
+    output.notes([*report.skipped, *lines] if report.subjects else [*lines, *report.skipped])
 
 
 def _print_policies(settings: CheckSettings, release: str | None) -> None:
