@@ -375,8 +375,8 @@ def _eviction(facts: PodFacts) -> Section:
     priority = f"{own.priority or 0}"
     if own.priority is None and own.priority_class_name and not prediction.critical:
         priority += f" (assumed: PriorityClass {escape(own.priority_class_name)} is unknown)"
-    is_spared = find_workload(pod).kind != "DaemonSet" or prediction.critical
-    like_others = "" if is_spared else "; belonging to a DaemonSet does not protect it"
+    is_of_daemon_set = find_workload(pod).kind == "DaemonSet" and not prediction.critical
+    like_others = "; belonging to a DaemonSet does not protect it" if is_of_daemon_set else ""
     lines = []
     if not (prediction.critical or evicts_for_memory(prediction.setup)):
         lines.append(Line("the kubelet evicts no pod for memory: it has no memory.available threshold"))

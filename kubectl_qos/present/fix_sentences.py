@@ -173,8 +173,7 @@ def _throttled_note(throttled: Throttled) -> str:
     flags = escape(" ".join(as_flags(throttled.edits)))
     share = f"throttled in {throttled.share:.0%} of its CPU periods in the last hour"
     remedy = f"by its limit of {escape(str(throttled.limit))}: raise or remove the limit"
-    name = f"{full_name(*throttled.key)}:{escape(throttled.container)}"
-    return f"{name} was {share} {remedy} (set {flags}{change})"
+    return f"{full_name(*throttled.key, throttled.container)} was {share} {remedy} (set {flags}{change})"
 
 
 class FixRow(NamedTuple):

@@ -144,9 +144,10 @@ def short_path(path: str) -> str:
 _LONG_ID: Final = re.compile("([0-9a-f]{12})[0-9a-f]{52}")
 
 
-def full_name(namespace: str, name: str) -> str:
-    """Return `shop/web-0`, or the name alone without a namespace."""
-    return escape("/".join(filter(None, (namespace, name)))) or "(unnamed)"
+def full_name(namespace: str, name: str, container: str = "") -> str:
+    """Return `shop/web-0`, the name alone without a namespace, and `shop/web-0:app` for a container."""
+    pod = escape("/".join(filter(None, (namespace, name)))) or "(unnamed)"
+    return f"{pod}:{escape(container)}" if container else pod
 
 
 def eta(seconds: float | None) -> str:

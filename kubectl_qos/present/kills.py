@@ -115,8 +115,7 @@ def _wrapped(texts: Iterable[str], width: int) -> Iterator[str]:
 def death_line(kill: Kill) -> str:
     """Return a death in one line: `12:00:41 data/importer-0:c killed by the kernel …`."""
     time = parse_time(kill.time)
-    container = f":{escape(kill.container)}" if kill.container else ""
-    who = f"{full_name(kill.namespace, kill.pod)}{container}" if kill.pod else _process(kill)
+    who = full_name(kill.namespace, kill.pod, kill.container) if kill.pod else _process(kill)
     ended = mechanism_sentence(kill).partition(" (")[0]
     clock = f"{time:%H:%M:%S} " if time is not None else ""
     return f"{clock}{who} {ended}"

@@ -89,7 +89,7 @@ def notes(deaths: Deaths) -> Iterator[str]:
             yield list_notes.history_note(snapshot.history)
         starting = {key for state in states.values() for key in state.growth.starting}
         if starting:
-            names = [f"{full_name(*pod)}:{escape(name)}" for pod, name in sorted(starting)]
+            names = [full_name(*pod, container) for pod, container in sorted(starting)]
             yield f"{first_few(names)}: growth in the first minutes after a start does not count as a trend"
 
 
@@ -172,11 +172,11 @@ def victim_notes(rows: Sequence[DeathRow]) -> Iterator[str]:
     kernels = (row.death for row in rows if row.death.killer.is_kernel)
     # With -997 its badness is below that of the smallest process with 0.
     full = [death for death in kernels if death.killer.scope is CeilingScope.NODE]
-    spared = [victim(death) for death in full if death.qos is QosClass.GUARANTEED]
-    if spared:
+    survivors = [victim(death) for death in full if death.qos is QosClass.GUARANTEED]
+    if survivors:
         yield (
-            f"{first_few(spared)}: on a full node the kernel kills processes outside pods before a Guaranteed"
-            " pod, unless their oom_score_adj is as low: kubectl qos host shows it"
+            f"{first_few(survivors)}: on a full node the kernel kills processes outside pods before a"
+            " Guaranteed pod, unless their oom_score_adj is as low: kubectl qos host shows it"
         )
     for row in rows:
         if row.death.rival is not None or row.death.growing:
@@ -184,7 +184,7 @@ def victim_notes(rows: Sequence[DeathRow]) -> Iterator[str]:
     is_one = len({row.node for row in rows}) == 1
     for node, deaths in list(nodes.items())[:_MOST]:
         where = "" if is_one else f"{escape(node)}: "
-        others = [f"{killer_words(death)}: {_contender(death.rival)}" for death in deaths if death.rival]
+        others = [f"{killer_words(death)}: {_name(death.rival)}" for death in deaths if death.rival]
         if others:
             yield f"{where}if no process holds that much, another pod dies ({'; '.join(others)})"
         growing = [
@@ -214,7 +214,11 @@ def rank_notes(deaths: Mapping[str, Sequence[NextDeath]]) -> Iterator[str]:
 
 
 def _from(contender: Contender) -> str:
-    return f"{_contender(contender)} from {_up(contender.size_bytes)}"
+    return f"{_name(contender)} from {_up(contender.size_bytes)}"
+
+
+def _name(contender: Contender) -> str:
+    return full_name(*contender.key, contender.container)
 
 
 def dies_next(on_node: NodeDeaths | None) -> Section | None:
@@ -235,10 +239,6 @@ def without_deaths(state: NodeState) -> str:
     if any(not container.has_usage for container in state.containers):
         return "unknown: memory usage is unknown"
     return "none: no killer of its node reaches it"
-
-
-def _contender(contender: Contender) -> str:
-    return full_name(*contender.key) + (f":{escape(contender.container)}" if contender.container else "")
 
 
 def _up(size_bytes: int) -> str:
@@ -313,7 +313,7 @@ def victim(death: NextDeath) -> str:
         return _UNKNOWN_VICTIM
     if not death.key[0] and death.qos is None:
         return f"{escape(death.key[1])} (a process of the node)"
-    return full_name(*death.key) + (f":{escape(death.container)}" if death.container else "")
+    return full_name(*death.key, death.container)
 
 
 def short_victim(death: NextDeath) -> str:
@@ -334,7 +334,7 @@ def death_condition(death: NextDeath | None, *, names_other: bool = True) -> str
     if death.grown_bytes is not None:
         parts.append(f"if it alone grows to {_up(death.grown_bytes)}")
     if death.unless is not None:
-        parts.append(f"unless a process of {_contender(death.unless)} holds {_up(death.unless.size_bytes)}")
+        parts.append(f"unless a process of {_name(death.unless)} holds {_up(death.unless.size_bytes)}")
     if death.earlier is not None:  # before the rival: narrow lines are cut at their end
         killer, whom = death.earlier.killer, f" {victim(death.earlier)}" if names_other else ""
         name = WORDS[killer.id].name if killer.is_daemon else f"the {actor(killer)}"
@@ -347,7 +347,7 @@ def death_condition(death: NextDeath | None, *, names_other: bool = True) -> str
 
 def rival_condition(rival: Contender, *, names_other: bool = True) -> str:
     """Return when a victim dies and not its rival: `if one process holds 2Gi, else shop/db-0:db`."""
-    other = f", else {_contender(rival)}" if names_other else ""
+    other = f", else {_name(rival)}" if names_other else ""
     return f"if one process holds {_up(rival.size_bytes)}{other}"
 
 

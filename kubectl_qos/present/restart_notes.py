@@ -34,7 +34,7 @@ def hidden_kill(pod: Pod, status: ContainerStatus, usage: PodUsage | None, relea
 def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
     """Yield a note on pods that may have been OOM killed without a sign in their status."""
     names = [
-        f"{full_name(pod.namespace, pod.name)}:{escape(status.name)}"
+        full_name(*pod.key, status.name)
         for pod in pods
         for status in pod.status.every_container
         # The setup of a node takes half a millisecond to build.
@@ -62,7 +62,7 @@ def loop_notes(
 ) -> Iterator[str]:
     """Yield the containers with a limit that wait for their next start, and those with a missed peak."""
     notes = (
-        f"{full_name(pod.namespace, pod.name)}:{escape(status.name)} {text}"
+        f"{full_name(*pod.key, status.name)} {text}"
         for pod in pods
         if not pod.is_terminal and pod.node_name in release_of
         for status in pod.status.every_container

@@ -334,7 +334,7 @@ def what_if_lines(now: Simulation, then: Simulation, width: int | None = None) -
 def _what_if_cells(step: SimulationStep | None) -> tuple[str, str, str]:
     if step is None:
         return "-", "", ""
-    victim = f"{full_name(*step.key)}:{escape(step.container)}" if step.container else full_name(*step.key)
     mark = " !" if step.important else ""
     freed = mebibytes(step.freed.free_bytes) if step.is_measured else UNKNOWN
-    return f"{victim}{mark}", killer_name(step.mechanism, is_own=step.is_own), freed
+    victim = f"{full_name(*step.key, step.container)}{mark}"
+    return victim, killer_name(step.mechanism, is_own=step.is_own), freed
