@@ -154,7 +154,8 @@ def test_a_quota_wants_limits_of_injected_containers_too(run: Run) -> None:
     (message,) = said(linkerd)
     assert message == (
         "ResourceQuota caps refuses its pods: Linkerd adds linkerd-proxy and linkerd-init, which need"
-        " limits.memory too, by annotations of the pod, its settings or the defaults of a LimitRange"
+        " limits.memory too: set them in annotations of the pod, in the settings of the injector or in a"
+        " LimitRange"
     )
     assert said(linkerd | proxy) == said(linkerd, "LimitRange") == said(linkerd, hard="requests.memory") == []
     assert said({"sidecar.istio.io/inject": "true"}) == [], "it has limits by default"

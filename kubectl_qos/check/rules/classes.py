@@ -7,7 +7,7 @@ plugin/pkg/admission/limitranger and resourcequota (k8s/quota.py).
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from operator import itemgetter
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -58,32 +58,47 @@ _INJECTORS: Final[Mapping[str, tuple[str, str]]] = {
 
 An empty value matches every value except "false".
 """
-_AMOUNTS: Final = "cpu-request cpu-limit memory-request memory-limit"
+
+
+class _Injector(NamedTuple):
+    """What an injector adds: names of containers, and the annotations that set their resources."""
+
+    containers: str
+    prefix: str = ""
+    """How the annotations begin, "" without any."""
+    amounts: str = "cpu-request cpu-limit memory-request memory-limit"
+    """How they end: each request before its limit."""
+    sets_limits: bool = True
+    """Whether the containers have limits by default."""
+
+
 _ADDED: Final = {
-    "Istio": ("istio-proxy istio-init", "sidecar.istio.io/proxy", "CPU CPULimit Memory MemoryLimit"),
-    "Linkerd": ("linkerd-proxy linkerd-init", "config.linkerd.io/proxy-", _AMOUNTS),
-    "Kuma": ("kuma-sidecar kuma-init", "", ""),
-    "Consul": ("consul-dataplane", "consul.hashicorp.com/sidecar-proxy-", _AMOUNTS),
-    "Dapr": ("daprd", "dapr.io/sidecar-", _AMOUNTS),
-    "the Vault agent injector": (
-        *("vault-agent vault-agent-init", "vault.hashicorp.com/agent-"),
+    "Istio": _Injector("istio-proxy istio-init", "sidecar.istio.io/proxy", "CPU CPULimit Memory MemoryLimit"),
+    "Linkerd": _Injector("linkerd-proxy linkerd-init", "config.linkerd.io/proxy-", sets_limits=False),
+    "Kuma": _Injector("kuma-sidecar kuma-init"),
+    "Consul": _Injector("consul-dataplane", "consul.hashicorp.com/sidecar-proxy-", sets_limits=False),
+    "Dapr": _Injector("daprd", "dapr.io/sidecar-", sets_limits=False),
+    "the Vault agent injector": _Injector(
+        "vault-agent vault-agent-init",
+        "vault.hashicorp.com/agent-",
         "requests-cpu limits-cpu requests-mem limits-mem",
     ),
-    "the OpenTelemetry operator": ("otc-container", "", ""),
-    _INSTRUMENTATION: ("opentelemetry-auto-instrumentation", "", ""),
-    "the Jaeger operator": ("jaeger-agent", "", ""),
-    _GKE: ("gke-gcsfuse-sidecar", "gke-gcsfuse/", _AMOUNTS),
-    "App Mesh": (*("envoy proxyinit", "appmesh.k8s.aws/"), "cpuRequest cpuLimit memoryRequest memoryLimit"),
-    "Open Service Mesh": ("envoy osm-init", "", ""),
-    _KNATIVE: (
-        *("queue-proxy", "queue.sidecar.serving.knative.dev/"),
+    "the OpenTelemetry operator": _Injector("otc-container"),
+    _INSTRUMENTATION: _Injector("opentelemetry-auto-instrumentation"),
+    "the Jaeger operator": _Injector("jaeger-agent"),
+    _GKE: _Injector("gke-gcsfuse-sidecar", "gke-gcsfuse/"),
+    "App Mesh": _Injector(
+        "envoy proxyinit", "appmesh.k8s.aws/", "cpuRequest cpuLimit memoryRequest memoryLimit"
+    ),
+    "Open Service Mesh": _Injector("envoy osm-init"),
+    _KNATIVE: _Injector(
+        "queue-proxy",
+        "queue.sidecar.serving.knative.dev/",
         "cpu-resource-request cpu-resource-limit memory-resource-request memory-resource-limit",
+        sets_limits=False,
     ),
 }
-"""The containers of each injector, and the prefix and suffixes of annotations for their resources."""
-_WITHOUT_LIMITS: Final = {"Linkerd", "Consul", "Dapr", _KNATIVE}
-"""Injectors whose containers have no limits by default."""
-_INJECTED: Final = tuple(name for names, *_ in _ADDED.values() for name in names.split())
+_INJECTED: Final = tuple(name for added in _ADDED.values() for name in added.containers.split())
 
 _CLASS: Final = Annotated[
     Literal["Guaranteed", "Burstable", "BestEffort"], Meta(description="Guaranteed, Burstable or BestEffort")
@@ -172,10 +187,10 @@ class _InitCostsClass(Rule):
     message = "{owner} costs the pod its class: {others} alone would be Guaranteed"
     why = """Init containers and sidecars count for the class like any other. All app containers have equal
     requests and limits, so Guaranteed was meant, and this container makes the pod Burstable. Containers that
-    Istio, Linkerd and others add are known by their names. It is a note where a single one of several app
-    containers costs the class."""
-    remedy = """Give it equal requests and limits for CPU and memory. Those of an init container cost nothing
-    while the app containers request more. QOS013 has the annotations of injected ones."""
+    Istio, Linkerd and others add are known by their names. The finding is a note if the container is one of
+    several app containers, and the only one that costs the class."""
+    remedy = """Give it equal requests and limits for CPU and memory. The requests of an init container cost
+    nothing while the app containers request more. QOS013 has the annotations of injected containers."""
 
     def find(self, case: Case) -> Iterator[Hit]:
         """Yield init, sidecar and injected containers without which the pod would be Guaranteed.
@@ -217,8 +232,8 @@ def _is_guaranteed(case: Case, container: Container) -> bool:
 def _injection(case: Case) -> tuple[str, str, Json] | None:
     """Return a pod's injector, the names of its containers, and the annotations for their resources.
 
-    None without an injector, for a stored pod, which has the containers already, and on the host network,
-    where none are added.
+    None if nothing is added: without an injector, on the host network, and in a stored pod, which has the
+    containers already.
     """
     stated = injector(case.subject.metadata())
     name = stated if stated is not None else case.context.injectors.get(case.pod.namespace)
@@ -227,11 +242,11 @@ def _injection(case: Case) -> tuple[str, str, Json] | None:
     if not name or case.is_stored or case.spec.get("hostNetwork") is True:
         return None
     present = {container.name for container in all_containers(case.pod)}
-    containers, prefix, ends = _ADDED[name]
-    added = [container for container in containers.split() if container not in present]
+    injected = _ADDED[name]
+    added = [container for container in injected.containers.split() if container not in present]
     annotations = nested(next(case.subject.metadata()), "annotations")
-    amounts = {prefix + end: annotations.get(prefix + end) for end in ends.split()}
-    return (name, " and ".join(added), amounts) if added else None
+    keys = [injected.prefix + amount for amount in injected.amounts.split()] if injected.prefix else []
+    return (name, " and ".join(added), {key: annotations.get(key) for key in keys}) if added else None
 
 
 class _Injected(Rule):
@@ -330,8 +345,9 @@ class _FitsNoNode(Rule):
     title = "no node can hold it"
     message = "it requests {resource} {amount}, and no node has more than {largest} of it"
     why = "The pod stays Pending until there is a larger node."
-    remedy = """Request less, or add a node. Nodes are those of the cluster or the dump, else one of
-    `--node-memory`, less what `--assume kubeReserved=memory=1Gi` or `--assume profile=eks` reserves."""
+    remedy = """Request less, or add a node. The nodes are those of the cluster or the dump. Without any,
+    `--node-memory` is the size of one, less what `--assume kubeReserved=memory=1Gi` or
+    `--assume profile=eks` reserves."""
     no_policy = "a policy does not know the nodes"
 
     def find(self, case: Case) -> Iterator[Hit]:
@@ -362,7 +378,8 @@ class _LimitRangeRefuses(Rule):
     message = "LimitRange {name} refuses its pods: {text}"
     why = """The server accepts the workload, then refuses all of its pods. LimitRanges are those of the same
     namespace, in the files or the cluster."""
-    remedy = "Stay within its bounds, write the limit whose default is below your request, or change it."
+    remedy = """Stay within its bounds, or change the LimitRange. Where its default limit is below your
+    request, set a limit."""
     no_policy = "the API server refuses it itself, after the LimitRange's defaults are set"
     refuses = True
 
@@ -396,9 +413,9 @@ class _QuotaRefuses(Rule):
     id, level = "QOS018", Level.ERROR
     title = "a ResourceQuota refuses its pods"
     message = "ResourceQuota {name} refuses its pods: {text}"
-    why = """The replicas of the given objects fill the quota in their order, without those that the server
-    refuses anyway. From this object on pods do not
-    fit, or a container lacks a value that the quota requires."""
+    why = """`check` fills the quota with the replicas of the given objects, in their order, except objects
+    that the server refuses anyway. The pods of this object no longer fit, or one of its containers lacks a
+    value that the quota requires."""
     remedy = """Request less, write what is required, or have the quota raised. A DaemonSet counts as one pod
     here."""
     no_policy = "the API server refuses it itself"
@@ -406,15 +423,17 @@ class _QuotaRefuses(Rule):
     def find(self, case: Case) -> Iterator[Hit]:
         """Yield quotas that require limits where an injector adds a container without them."""
         added = _injection(case) if case.context.quotas and not case.limit_ranges else None
-        if added is None or added[0] not in _WITHOUT_LIMITS or all(added[2].values()):
+        if added is None:
             return
-        injector, containers, _ = added
+        injector, containers, settings = added
+        if _ADDED[injector].sets_limits or all(settings.values()):
+            return
         for quota in case.context.quotas:
             required = [key for key in quota.spec.hard if key.startswith("limits.")]
             if required and quota.metadata.namespace == case.pod.namespace:
                 text = (
-                    f"{injector} adds {containers}, which need {', '.join(required)} too, by"
-                    " annotations of the pod, its settings or the defaults of a LimitRange"
+                    f"{injector} adds {containers}, which need {', '.join(required)} too: set them in"
+                    " annotations of the pod, in the settings of the injector or in a LimitRange"
                 )
                 yield Hit(case, case.prefix, {"name": quota.name, "text": text}, level=Level.WARNING)
 

@@ -32,19 +32,30 @@ _DEFAULT_HEAP: Final = (96 << 20) * 13 // 10
 """The default of MaxHeapSize. If MinRAMPercentage gives less, it counts, else MaxRAMPercentage or this."""
 
 
-_JAVA: Final = ("a Java heap", "metaspace, threads, code and buffers", 75, "-XX:MaxRAMPercentage=75")
-_NODE: Final = ("an old space of Node.js", "buffers, code and stacks", 75, "--max-old-space-size={}")
-_GO: Final = ("a Go memory limit", "cgo, mapped files and the kernel", 95, "GOMEMLIMIT={}MiB")
-_REDIS: Final = ("a maxmemory of Redis", "buffers, fragmentation and a fork", 75, "--maxmemory {}mb")
-_DOTNET: Final = (
-    *("a .NET heap", "the runtime, native memory and threads", 75),
+class _Runtime(NamedTuple):
+    """A runtime with a setting for its memory."""
+
+    setting: str
+    others: str
+    """What else needs memory."""
+    advice: str
+    """What to write, with a placeholder for Mi."""
+    most_percent: int = 75
+    """The highest share of the memory limit that leaves enough for the others."""
+
+
+_JAVA: Final = _Runtime("a Java heap", "metaspace, threads, code and buffers", "-XX:MaxRAMPercentage=75")
+_NODE: Final = _Runtime("an old space of Node.js", "buffers, code and stacks", "--max-old-space-size={}")
+_GO: Final = _Runtime("a Go memory limit", "cgo, mapped files and the kernel", "GOMEMLIMIT={}MiB", 95)
+_REDIS: Final = _Runtime("a maxmemory of Redis", "buffers, fragmentation and a fork", "--maxmemory {}mb")
+_DOTNET: Final = _Runtime(
+    "a .NET heap",
+    "the runtime, native memory and threads",
     "DOTNET_GCHeapHardLimitPercent=0x4B (75 %: its numbers are hexadecimal)",
 )
-_POSTGRES: Final = (
-    *("a shared memory of Postgres", "its sessions, sorts and maintenance", 75),
-    "shared_buffers={}MB",
+_POSTGRES: Final = _Runtime(
+    "a shared memory of Postgres", "its sessions, sorts and maintenance", "shared_buffers={}MB"
 )
-"""Kind of setting, what else needs memory, the highest percentage of the limit, and the advice."""
 _SIZES: Final = (
     (_NODE, r"--max[-_]old[-_]space[-_]size[-_]percentage[=\s]", None),
     (_NODE, r"--max[-_]old[-_]space[-_]size[=\s]", {"": 1 << 20}),
@@ -53,7 +64,7 @@ _SIZES: Final = (
     (_POSTGRES, r"shared_buffers\s*=\s*", _POSTGRES_UNITS),
 )
 """Flags in order of precedence; bytes by unit, None for a percentage."""
-_ANY: Final = 1 << 40
+_UNLIMITED: Final = 1 << 40
 _NO_LIMIT: Final = "without one that is the node's memory: set a limit"
 _LEAST_GO: Final = 1 << 20
 _TINY: Final = (
@@ -81,7 +92,7 @@ class _Setting(NamedTuple):
 
 def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, str]]:
     """Yield each variable or argument that leaves too little of a memory limit (0: none), and the reason."""
-    is_unlimited, limit_bytes = not limit_bytes, limit_bytes or _ANY
+    is_unlimited, limit_bytes = not limit_bytes, limit_bytes or _UNLIMITED
     by_source = _texts(container, limit_bytes)
     yield from _late(_arguments(container, _variables(container, limit_bytes)))
     texts = [*by_source.items()]
@@ -100,24 +111,25 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
             setting = setting._replace(size=limit_bytes * setting.size / 100)
         if setting is not None:
             settings.setdefault(runtime, setting)
-    for (kind, others, most, advice), (source, setting_words, size) in settings.items():
+    for runtime, (source, setting_words, size) in settings.items():
         is_share = re.search("ercent|RAMFraction", setting_words) is not None
         follows_limit = is_share or with_a_higher_limit[source] != by_source[source]
         if size is None:
             yield source, f"{setting_words} is not a valid size: the runtime will not start"
         elif is_unlimited and follows_limit:
-            yield source, f"{source} sets {kind} by the memory limit; {_NO_LIMIT}"
-        elif kind == _GO[0] and size < _LEAST_GO:
-            yield source, f"{setting_words} is {kind} of {int(size)} bytes, {_TINY}"
-        elif size * 100 > limit_bytes * most:
+            yield source, f"{source} sets {runtime.setting} by the memory limit; {_NO_LIMIT}"
+        elif runtime is _GO and size < _LEAST_GO:
+            yield source, f"{setting_words} is {runtime.setting} of {int(size)} bytes, {_TINY}"
+        elif size * 100 > limit_bytes * runtime.most_percent:
             left = f"{int(limit_bytes - size) >> 20}Mi" if size < limit_bytes else "nothing"
-            enough = f", or a limit of {(int(size) * 100 // most >> 20) + 1}Mi"
-            text = (
-                f"{setting_words} is {kind} of {int(size) >> 20}Mi in a memory limit of {limit_bytes >> 20}Mi"
+            what = f"{runtime.setting} of {int(size) >> 20}Mi in a memory limit of {limit_bytes >> 20}Mi"
+            advice = runtime.advice.format(limit_bytes * runtime.most_percent // 100 >> 20)
+            enough = f", or a limit of {(int(size) * 100 // runtime.most_percent >> 20) + 1}Mi"
+            remedy = advice if follows_limit else f"{advice}{enough}"
+            yield (
+                source,
+                f"{setting_words} is {what}, which leaves {left} for {runtime.others}: write {remedy}",
             )
-            fitting = advice.format(limit_bytes * most // 100 >> 20)
-            remedy = fitting if follows_limit else f"{fitting}{enough}"
-            yield source, f"{text}, which leaves {left} for {others}: write {remedy}"
 
 
 def _texts(container: Json, limit_bytes: int) -> dict[str, str]:
@@ -174,7 +186,7 @@ def _java_heap(texts: _Texts, limit_bytes: int) -> _Setting | None:
 
 def _dotnet_heap(texts: _Texts, limit_bytes: int) -> _Setting | None:
     """Return the limit of a .NET heap in hexadecimal; a percentage counts only below 100."""
-    for name, unit, end in (("", 1.0, _ANY), ("Percent", limit_bytes / 100, 100)):
+    for name, unit, end in (("", 1.0, _UNLIMITED), ("Percent", limit_bytes / 100, 100)):
         for source, text in texts:
             match = re.fullmatch(rf"(?:DOTNET|COMPlus)_GCHeapHardLimit{name}=(?:0[xX])?([\da-fA-F]+)", text)
             if match is not None and 0 < int(match[1], 16) < end:
@@ -195,7 +207,7 @@ def _beside_heap(texts: _Texts, heap: _Setting, limit_bytes: int) -> Iterator[tu
     others = filter(None, (_last(texts, flag, _JAVA_UNITS) for flag in _BESIDE_HEAP))
     settings = [heap, *others]
     total = int(sum(setting.size or 0 for setting in settings))
-    if total > limit_bytes and (heap.size or 0) * 100 <= limit_bytes * _JAVA[2]:
+    if total > limit_bytes and (heap.size or 0) * 100 <= limit_bytes * _JAVA.most_percent:
         words = ", ".join(setting.words for setting in settings)
         sizes = f"together {total >> 20}Mi in a memory limit of {limit_bytes >> 20}Mi"
         yield heap.source, f"{words} are {sizes}: lower them, or set a limit above {total >> 20}Mi"
@@ -233,16 +245,16 @@ class _RuntimeMemory(Rule):
     message = "{owner}: {text}"
     why = """The memory limit counts all that a program uses, not only its heap. A heap as large as the limit
     is not yet full when the kernel kills the container: no OutOfMemoryError is logged, only exit code 137."""
-    remedy = """For Java `-XX:MaxRAMPercentage=75` follows the limit, in place of `-Xmx`; for Node.js an old
-    space of 75 % of the limit, for Redis a maxmemory of 75 % of it, and for Go a GOMEMLIMIT of at most 95 %,
-    with a unit of Go: `460MiB`, as `460Mi` ends a program at its start, and a number alone counts bytes.
-    `limits.memory` of a resourceFieldRef needs a memory limit: else it is the node's. What comes after
-    `-jar FILE` or a script of Node.js is an argument of the program, and sets no heap. .NET reads
+    remedy = """Java: `-XX:MaxRAMPercentage=75` instead of `-Xmx` follows the limit. Node.js: an old space of
+    75 % of the limit. Redis: a maxmemory of 75 % of it. Go: a GOMEMLIMIT of at most 95 %, with a unit of Go,
+    `460MiB`; with `460Mi` a program ends at its start, and a number without a unit counts bytes. .NET reads
     DOTNET_GCHeapHardLimit and DOTNET_GCHeapHardLimitPercent as hexadecimal, and takes 75 % without them.
-    `-Xmx`, `MaxRAM`, its percentages and fractions, the sizes of direct memory, metaspace and code,
-    `--max-old-space-size`, GOMEMLIMIT, those of .NET, `--maxmemory` and `shared_buffers` are looked for in
-    the command, arguments and variables of manifests, with ConfigMaps among the files, and not in pods of a
-    cluster."""
+    `limits.memory` of a resourceFieldRef needs a memory limit: without one it is the node's memory. What
+    comes after `-jar FILE` or a script of Node.js is an argument of the program, and sets no heap.
+    The rule reads `-Xmx`, `MaxRAM`, its percentages and fractions, the sizes of direct memory, metaspace and
+    code, `--max-old-space-size`, GOMEMLIMIT, those of .NET, `--maxmemory` and `shared_buffers`. It reads them
+    in the command, arguments and variables of manifests, and in ConfigMaps among the files, but not in pods
+    of a cluster."""
     no_policy = "CEL reads no sizes of Java, Node.js, Go, .NET, Redis and Postgres"
 
     def find(self, case: Case) -> Iterator[Hit]:

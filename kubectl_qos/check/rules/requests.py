@@ -1,4 +1,4 @@
-"""Rules about requests and limits that the server refuses, drops or changes, or that are hardly intended.
+"""Rules about requests and limits that the server refuses, drops or changes, and about likely mistakes.
 
 Init, sidecar and ephemeral containers are read too. Sources: pkg/apis/core/validation/validation.go (through
 k8s/validation.py).
@@ -41,9 +41,9 @@ class _Refused(Rule):
     id, level = "QOS001", Level.ERROR
     title = "the API server refuses it"
     message = "the API server refuses {what}: {text}"
-    why = """The API server does not create the object; for a custom resource with a pod template it refuses
-    the pods."""
-    remedy = "The message is that of the server, with the field's path. Correct that field."
+    why = """The API server does not create the object. If that is a custom resource with a pod template, the
+    API server refuses its pods."""
+    remedy = "Correct the field. Its path is in the message, which is the server's own."
     no_policy = "the API server refuses it before a policy sees it"
     refuses = True
 
@@ -88,7 +88,7 @@ class _UnknownField(Rule):
 
 class _DuplicateField(Rule):
     id, level = "QOS004", Level.WARNING
-    title = "a field that is there twice"
+    title = "a duplicate field"
     message = 'duplicate field "{field}": the last one counts'
     why = "The last value wins silently; it is often the one that was copied from elsewhere."
     remedy = "Keep one of them."
