@@ -29,9 +29,14 @@ PODS_OF_NODE: Final = b"Non-terminated Pods:"
 _UNKNOWN_NAME: Final = "<unknown>"
 _UNNAMED: Final = {"name": _UNKNOWN_NAME}
 _ON_A_NODE: Final = {"nodeName": _UNKNOWN_NAME}
+_LISTED: Final = re.compile(rf"(?:Init:)?OOMKilled|Evicted|Preempting|{REFUSED}")
+_POD_ROW: Final = r"(?:([a-z0-9-]+) +)?(?:pod/)?([a-z0-9][a-z0-9.-]*) +(\d+/\d+) +"
+"""A row of kubectl get pods, of which grep has dropped the headings."""
 _TEXT: Final = re.compile(
-    r"^ *(?:(?:Last )?State: +(?:Terminated|Waiting|Running)$|Name: {2,}\S.*\n[A-Z][\w ]{2,40}: "
+    rf"^ *(?:{_POD_ROW}(?:{_LISTED.pattern})(?: |$)|"
+    r"(?:Last )?State: +(?:Terminated|Waiting|Running)$|Name: {2,}\S.*\n[A-Z][\w ]{2,40}: "
     r"|Reason: +(?:Evicted|Preempting)$"
+    r"|(?:NAMESPACE +)?(?:NAME|POD)(?: {2,}[A-Z][A-Z_]+)+$"
     r"|(?:NAMESPACE +)?NAME +READY +STATUS\b|(?:\w+ +){1,3}CPU\(cores\)"
     r"|(?:NAMESPACE +)?(?:LAST|FIRST) ?SEEN .{0,200}\bREASON\b.{0,200}\bMESSAGE\b"
     r"|(?:\S{1,253} {2,}){0,2}(?:Normal|Warning) {2,}[A-Z]\w+ {2,}\S.{0,400} {2,}\S"
@@ -53,12 +58,15 @@ _OTHER_WORDS: Final[tuple[tuple[re.Pattern[str], Any], ...]] = (
     (re.compile("OOM Killed"), "OOMKilled"),
     (re.compile(r"\bcontainer_(?=(?:reason|message)\b)"), ""),
     (re.compile(r"\bcontainer[_ ]name(?=:)"), "io.kubernetes.container.name"),
+    (re.compile(r'\bcontainer="(?=[a-z0-9.-]+")'), 'io.kubernetes.container.name="'),
+    (re.compile(r'\bnamespace="(?=[a-z0-9-]+")'), 'io.kubernetes.pod.namespace="'),
+    (re.compile(r'\bpod="(?=[a-z0-9.-]+")'), 'io.kubernetes.pod.name="'),
     (re.compile(r"\bcontainer finished at(?=:)"), "finishedAt"),
     (re.compile(r"\bcontainer oom (?=[\da-f]{64}\b)"), "OOMKilled: true, id: "),
     (re.compile(r"(?<=[a-z])_([a-z])(?=[a-z_]*[\"'] ?:)"), lambda match: match[1].upper()),
     (re.compile(r"(?<=\d{4}-\d\d-\d\d) (?=[\d:.]{8,15}\+00:00\b)"), "T"),
 )
-"""Of kubectl and the kubelet before 1.2, the documentation, Airflow, Spark, `docker events` and Python."""
+"""Of kubectl and the kubelet before 1.2, the documentation, Airflow, Prometheus, Spark, docker and Python."""
 _FLUSH_LEFT: Final = re.compile(r"^(?=(?:Type|----|Normal|Warning) +\S)", re.MULTILINE)
 """Rows of events that have lost their indent."""
 _ONE_SPACE: Final = re.compile(
@@ -131,7 +139,8 @@ _TITLES: Final = (
     {"NAME", "MEMORY(BYTES)"},
 )
 """The headings of events, conditions, the pods of a node, of any pods, and of kubectl top."""
-_LISTED: Final = re.compile(rf"(?:Init:)?OOMKilled|Evicted|Preempting|{REFUSED}")
+_CHOSEN_TITLES: Final = re.compile(r"\s*(?:NAMESPACE +)?(?:NAME|POD)(?: {2,}[A-Z][A-Z_]+)+")
+"""The headings of -o custom-columns."""
 _OF_POD: Final = frozenset({"Containers", "Init Containers", "State", "Last State", "Node"})
 _OBJECT: Final = "Object"
 """Kind of a described object whose text has no field of a pod or node."""
@@ -235,7 +244,7 @@ def _status_fragment(text: str) -> dict[str, Any] | None:
 
 
 def _pod_of_status(
-    status: dict[str, Any], metadata: Mapping[str, str] = _UNNAMED, spec: Mapping[str, Any] = _ON_A_NODE
+    status: dict[str, Any], metadata: Mapping[str, Any] = _UNNAMED, spec: Mapping[str, Any] = _ON_A_NODE
 ) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
@@ -306,8 +315,7 @@ def _objects(
         yield _described_event(fields)
         return
     rows = [*_rows(fields["Events"].lines if {"Name", "Events"} & fields.keys() else fields.lines)]
-    listed = [row for row in rows if _LISTED.fullmatch(row.get("STATUS", "")) and "READY" in row]
-    listed = [row for row in listed if row.get("NAME", "") not in described]
+    listed = [row for row in rows if _ended(row) and row["NAME"] not in described]
     only = listed[0] if len(listed) == 1 else {}
     own = next((row for row in listed if row["NAME"] == name), only)
     name = fields["Name"].value or own.get("NAME", name)
@@ -328,8 +336,9 @@ def _objects(
         listed = [row for row in listed if own and row is not own]
     low = _LOW.search(fields["Message"].text) if own else None
     message = low[0] if low is not None and "Container" in low[0] else ""
-    yield from (_listed_pod(row, message if row is own else "") for row in listed)
-    yield from (_event(row, involved) for row in rows if {"REASON", "MESSAGE"} <= row.keys())
+    yield from (_listed_pod(row, row.get("MESSAGE") or (message if row is own else "")) for row in listed)
+    is_event = {"REASON", "MESSAGE"}.issubset
+    yield from (_event(row, involved) for row in rows if is_event(row) and row not in listed)
     yield from _measured([row for row in rows if row.get("MEMORY(BYTES)", "")[:1].isdecimal()])
 
 
@@ -355,7 +364,7 @@ def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
     for line in lines:
         cells = [*_TITLE.finditer(line)]
         words = {cell[0].upper() for cell in cells}
-        if any(words >= marks for marks in _TITLES):
+        if any(words >= marks for marks in _TITLES) or _CHOSEN_TITLES.fullmatch(line):
             titles = cells
         elif titles and not set(line) <= {"-", " "}:
             begins = [title.start() for title in titles]
@@ -367,12 +376,16 @@ def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
                 names = [name for name in names if name not in _MAY_BE_EMPTY]
             if len(values) == len(names):
                 row = dict(zip(names, values, strict=True))
-                yield row | {"NAME": row["NAME"].removeprefix("pod/")} if "NAME" in row else row
+                name = row.get("NAME", row.get("POD", "")).removeprefix("pod/")
+                yield row | {"NAME": name} if "NAME" in row or "POD" in row else row
         elif not titles:
             yield from _row_without_titles(line.strip())
 
 
 def _row_without_titles(line: str) -> Iterator[dict[str, str]]:
+    pod = re.match(rf"{_POD_ROW}(\S+)", line)
+    if pod is not None:
+        yield dict(zip(("NAMESPACE", "NAME", "READY", "STATUS"), pod.groups(default=""), strict=True))
     for names in _EVENT_TITLES:
         values = re.split(r"  +", line, maxsplit=len(names) - 1)
         row = dict(zip(names, values, strict=False))
@@ -404,10 +417,20 @@ def _event(row: Mapping[str, str], involved: Mapping[str, str]) -> dict[str, Any
     }
 
 
+def _ended(row: Mapping[str, str]) -> str:
+    """Return why a pod in a list ended; "" for other pods and rows. In custom columns it may be anywhere."""
+    if "NAME" not in row or not {"TYPE", "KIND"}.isdisjoint(row):
+        return ""
+    cells = [row.get("STATUS", "")] if "READY" in row else row.values()
+    return next(filter(_LISTED.fullmatch, cells), "")
+
+
 def _listed_pod(row: Mapping[str, str], message: str) -> dict[str, Any]:
-    """Return a pod as kubectl get pods shows it; name and exit code of a killed container are unknown."""
-    reason = row["STATUS"].removeprefix("Init:")
-    end = {"name": UNKNOWN_CONTAINER, "state": {"terminated": {"reason": reason, "exitCode": UNKNOWN_EXIT}}}
+    """Return a pod in a list; the name of a killed container, and mostly its exit code, are unknown."""
+    reason = _ended(row).removeprefix("Init:")
+    codes = [_number(cell) for title, cell in row.items() if title.endswith(("EXIT", "CODE"))]
+    code = UNKNOWN_EXIT if codes[:1] in ([], [None]) else codes[0]
+    end = {"name": UNKNOWN_CONTAINER, "state": {"terminated": {"reason": reason, "exitCode": code}}}
     metadata = {"name": row["NAME"], "namespace": row.get("NAMESPACE", "")}
     is_killed = reason == "OOMKilled"
     pod = (
@@ -483,7 +506,11 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
     if is_container:
         groups["container"][UNKNOWN_CONTAINER] = fields
     node = _UNKNOWN_NAME if is_container else fields["Node"].value.partition("/")[0].replace("<none>", "")
-    spec: dict[str, Any] = {"nodeName": node, "priority": _number(fields["Priority"].value)}
+    spec: dict[str, Any] = {
+        "nodeName": node,
+        "priority": _number(fields["Priority"].value),
+        "priorityClassName": fields["Priority Class Name"].value,
+    }
     containers = [container for group in groups.values() for container in group.values()]
     if containers and all(map(_has_resources, containers)):
         for kind, group in groups.items():
@@ -495,7 +522,10 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
                 for name, container in group.items()
             ]
         spec["volumes"] = [
-            {"name": name, "emptyDir": {"medium": volume["Medium"].value}}
+            {
+                "name": name,
+                "emptyDir": {"medium": volume["Medium"].value, "sizeLimit": _set(volume["SizeLimit"])},
+            }
             for name, volume in fields["Volumes"].items()
             if volume["Type"].value.startswith("EmptyDir")
         ]
@@ -506,8 +536,15 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
         "qosClass": fields["QoS Class"].value,
         "conditions": _conditions(fields),
     } | {f"{kind}Statuses": [_status(*pair) for pair in group.items()] for kind, group in groups.items()}
-    metadata = {field: involved[field] for field in ("name", "namespace")}
+    kind, _, owner = fields["Controlled By"].value.partition("/")
+    owners = [{"kind": kind, "name": owner, "controller": True}] if owner else []
+    metadata = {"name": involved["name"], "namespace": involved["namespace"], "ownerReferences": owners}
     return _pod_of_status(status, metadata, spec)
+
+
+def _set(field: _Fields) -> str | None:
+    """Return a value, or None for what kubectl shows as `<unset>`."""
+    return None if field.value.startswith("<") else field.value or None
 
 
 def _has_resources(container: _Fields) -> bool:

@@ -647,6 +647,21 @@ def test_a_list_of_pods_in_which_nothing_ended_hides_no_eviction() -> None:
     assert kill.diagnosis.mechanism == "kubelet eviction"
 
 
+def test_a_described_pod_has_its_priority_class_its_owner_and_the_size_of_its_volumes() -> None:
+    text = POD.replace(
+        "Priority:  ", "Priority Class Name:  system-node-critical\nControlled By:  DaemonSet/net\n    X:"
+    )
+    (pod,) = read(text.replace("Medium:     Memory", "Medium:     Memory\n    SizeLimit:  2Gi")).pods
+    (volume,), (owner,) = pod.spec.volumes or (), pod.metadata.owner_references or ()
+    assert pod.spec.priority_class_name == "system-node-critical"
+    assert volume.empty_dir is not None
+    assert (owner.kind, owner.name, volume.empty_dir.size_limit) == ("DaemonSet", "net", "2Gi")
+    (pod,) = read(POD.replace("Medium:     Memory", "Medium:     Memory\n    SizeLimit:  <unset>")).pods
+    (volume,) = pod.spec.volumes or ()
+    assert volume.empty_dir is not None
+    assert volume.empty_dir.size_limit is None
+
+
 def test_a_text_that_begins_within_a_container() -> None:
     text = POD[POD.index("    State:          Waiting") :]
     (kill,) = kills(f"      --metrics-addr=127.0.0.1:8080\n{text}")
@@ -907,6 +922,37 @@ def test_a_list_of_pods(prefix: str) -> None:
         assert len({kill.pod for kill in both}) == len(both) == 3
     one_space = (re.sub(" +", " ", line) for line in lines)
     assert [kill.pod for kill in kills("\n".join(one_space))] == [kill.pod for kill in killed]
+
+
+def test_a_list_of_pods_of_which_grep_has_dropped_the_headings() -> None:
+    rows = "shop        api-0   0/1     OOMKilled   3 (20s ago)    5m\nshop   web-0   0/1   Evicted   0   3h"
+    for text in (rows, re.sub(" +", " ", rows), f"$ kubectl get pods -A | grep -v Running\n{rows}"):
+        assert {(kill.namespace, kill.pod): kill.diagnosis.mechanism for kill in kills(text)} == {
+            ("shop", "api-0"): Mechanism.KERNEL,
+            ("shop", "web-0"): Mechanism.UNKNOWN_EVICTION,
+        }
+    (kill,) = kills("api-0   0/1     OOMKilled   3   5m\nweb-0   1/1     Running   0   5m")
+    assert (kill.namespace, kill.pod) == ("", "api-0")
+
+
+def test_a_list_of_chosen_columns() -> None:
+    low = "The node was low on resource: ephemeral-storage. Container web was using 9Ki, request is 0."
+    lines = (
+        "NAMESPACE   POD     QOS          LAST_REASON   EXIT     MESSAGE",
+        "shop        api-0   Burstable    OOMKilled     137      <none>",
+        f"shop        web-0   BestEffort   Evicted       <none>   {low}",
+        "shop        db-0    Guaranteed   <none>        <none>   <none>",
+    )
+    found = {kill.pod: (kill.diagnosis.mechanism, kill.exit_code) for kill in kills("\n".join(lines))}
+    assert found == {"api-0": (Mechanism.KERNEL, 137), "web-0": (Mechanism.OTHER_EVICTION, None)}
+    (kill,) = kills("NAME    WHY\nweb-1   OOMKilled\n")
+    assert (kill.pod, kill.exit_code) == ("web-1", None)
+
+
+def test_the_labels_of_a_metric_name_the_pod() -> None:
+    labels = 'container="app",namespace="shop",pod="api-0",reason="OOMKilled"'
+    (kill,) = kills(f"kube_pod_container_status_last_terminated_reason{{{labels}}} 1")
+    assert (kill.namespace, kill.pod, kill.container) == ("shop", "api-0", "app")
 
 
 def test_a_list_of_pods_that_their_kubelet_refused_or_ended() -> None:
