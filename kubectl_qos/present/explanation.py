@@ -45,6 +45,7 @@ from kubectl_qos.qos.eviction import evicts_for_memory, lacks_stats
 from kubectl_qos.qos.killers import daemon_on
 from kubectl_qos.qos.killers.killer import Candidate
 from kubectl_qos.qos.kills.report import KernelLog
+from kubectl_qos.qos.oom_score import GUARANTEED_ADJ
 from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Prediction
 from kubectl_qos.qos.qos_class import QosClass, steps_by_class
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, Basis, ContainerKind, has_processes
@@ -386,7 +387,7 @@ def _eviction(facts: PodFacts) -> Section:
         lines.append(Line(f"usage is {binary(abs(over))} {'above' if over > 0 else 'below'} that request"))
     if prediction.critical:
         answer = "never: critical pods are not evicted"
-        if not prediction.node_critical:
+        if any((container.oom_score_adj or 0) > GUARANTEED_ADJ for container in prediction.containers):
             lines.append(Line("the kernel ignores that: only system-node-critical lowers oom_score_adj"))
     elif pod_rows:
         answer = f"{_ranks(pod_rows, rows, lambda row: row.eviction_rank)} under memory pressure"

@@ -218,6 +218,7 @@ _SENTENCES: Final[Mapping[Rule, str | Callable[[Inputs, object], str]]] = {
     Rule.CLASS_BURSTABLE: "requests or limits are set, but not equal ones for every container",
     Rule.CLASS_GUARANTEED: "every container has cpu and memory limits, and equal requests",
     Rule.CLASS_POD_LEVEL: "spec.resources decides; the containers do not count",
+    Rule.ADJ_CRITICAL: "before kubelet 1.22 all critical pods get {result}",
     Rule.ADJ_NODE_CRITICAL: "system-node-critical pods get {result}",
     Rule.ADJ_GUARANTEED: "Guaranteed pods get {result}",
     Rule.ADJ_BEST_EFFORT: "BestEffort pods get {result}",

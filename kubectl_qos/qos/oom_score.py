@@ -159,9 +159,10 @@ def _memory_request(container: Container) -> int:
 
 def _fixed_steps(pod: Pod, qos: QosClass, release: Release) -> AdjSteps | None:
     """Return the value that does not depend on memory, or None for Burstable."""
-    only_node_critical = release.has(Change.ONLY_NODE_CRITICAL_IS_SPARED)
-    if is_node_critical(pod) if only_node_critical else is_critical(pod):
+    if is_node_critical(pod):
         return _NODE_CRITICAL
+    if is_critical(pod) and not release.has(Change.ONLY_NODE_CRITICAL_IS_SPARED):
+        return _CRITICAL
     if qos is QosClass.GUARANTEED:
         return _GUARANTEED
     if qos is QosClass.BEST_EFFORT:
@@ -169,6 +170,7 @@ def _fixed_steps(pod: Pod, qos: QosClass, release: Release) -> AdjSteps | None:
     return None
 
 
+_CRITICAL: Final = AdjSteps(GUARANTEED_ADJ, Rule.ADJ_CRITICAL)
 _NODE_CRITICAL: Final = AdjSteps(GUARANTEED_ADJ, Rule.ADJ_NODE_CRITICAL)
 _GUARANTEED: Final = AdjSteps(GUARANTEED_ADJ, Rule.ADJ_GUARANTEED)
 _BEST_EFFORT: Final = AdjSteps(BEST_EFFORT_ADJ, Rule.ADJ_BEST_EFFORT)

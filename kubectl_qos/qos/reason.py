@@ -33,6 +33,7 @@ class Rule(StrEnum):
     REQUEST_DIFFERS = "class.request-differs", f"{_QOS} ComputePodQOS"
     REQUEST_ZERO = "class.request-zero", f"{_QOS} ComputePodQOS"
 
+    ADJ_CRITICAL = "adj.critical", _POLICY
     ADJ_NODE_CRITICAL = "adj.node-critical", _POLICY
     ADJ_GUARANTEED = "adj.guaranteed", _POLICY
     ADJ_BEST_EFFORT = "adj.best-effort", _POLICY

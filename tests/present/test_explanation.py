@@ -12,7 +12,7 @@ from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.kubelet import CgroupDriver, Node
 from kubectl_qos.k8s.node_overrides import NodeOverride
-from kubectl_qos.k8s.objects import Container, Pod, PodStatus, Volume, convert
+from kubectl_qos.k8s.objects import Container, NodeObject, Pod, PodStatus, Volume, convert
 from kubectl_qos.k8s.releases import OciRuntime, Release
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, MemoryParts, PodUsage, Pressure, Psi, PsiData
@@ -173,6 +173,25 @@ def test_a_critical_pod_is_spared_by_eviction() -> None:
         assert "never: critical pods are not evicted" in text
         assert (unseen in text) is not is_node_critical
     assert "rank 9 of 15 under memory pressure" in explained("api-7d9c5b6f8-x2mzq")
+
+
+@pytest.mark.parametrize(
+    ("version", "resources", "is_ignored"),
+    [
+        ("v1.21.9", {"requests": {"memory": "1Gi"}}, False),
+        ("v1.22.0", {"requests": {"memory": "1Gi"}}, True),
+        ("v1.36.0", {"limits": {"memory": "1Gi", "cpu": "1"}}, False),
+    ],
+)
+def test_a_critical_pod_that_the_kernel_spares_too(version: str, resources: object, is_ignored: bool) -> None:
+    container = {"name": "c", "resources": resources}
+    spec = {"nodeName": "n", "priority": 2_000_000_000, "containers": [container]}
+    status = {"capacity": {"memory": "16Gi"}, "nodeInfo": {"kubeletVersion": version}}
+    node = convert({"kind": "Node", "metadata": {"name": "n"}, "status": status}, NodeObject)
+    pod = convert({"kind": "Pod", "metadata": {"name": "dns"}, "spec": spec}, Pod)
+    text = explained("dns", Snapshot(pods=(pod,), nodes={"n": node}))
+    assert ("the kernel ignores that" in text) is is_ignored
+    assert ("adj -997   before kubelet 1.22 all critical pods get -997" in text) is (version == "v1.21.9")
 
 
 def test_a_kubelet_without_a_threshold_evicts_no_pod_for_memory() -> None:
