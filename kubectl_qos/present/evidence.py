@@ -149,7 +149,13 @@ def _one_line(message: object) -> str:
     return escape(" ".join(str(message).split()))
 
 
-_LOGGERS: Final = {"kubelet": "the kubelet", "containerd": "containerd", "docker": "Docker"}
+_LOGGERS: Final = {
+    "kubelet": "the kubelet",
+    "containerd": "containerd",
+    "conmon": "conmon",
+    "docker": "Docker",
+    "oomkill": "oomkill of bcc",
+}
 
 
 def _kernel(details: Details) -> str:
@@ -176,7 +182,10 @@ def _kernel(details: Details) -> str:
     if outcome == "nobody":
         return f"the kernel found no process that it may kill{what}{limit} ({where})"
     says = f"{_LOGGERS[details['logged_by']]} says that " if "logged_by" in details else ""
-    return f"{says}the kernel {verb} {who}{child}{what}{limit} ({where})"
+    by_time = ""
+    if "named_by" in details:
+        by_time = f"; its container is the one that {_LOGGERS[details['named_by']]} names at that time"
+    return f"{says}the kernel {verb} {who}{child}{what}{limit} ({where}){by_time}"
 
 
 def _daemon(details: Details) -> str:

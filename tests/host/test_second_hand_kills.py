@@ -95,8 +95,68 @@ def test_of_two_lines_about_one_kill_the_one_with_the_victim_counts() -> None:
     assert named.report.victim is not None
     assert len(kills_of([task, created])) == 1
     root = CREATED.format("/")
-    assert kill_of([root]).diagnosis.mechanism is Mechanism.KERNEL
     assert kill_of([root, created]).container_id == ID
+
+
+def test_the_cgroup_of_the_machine_is_the_nodes_memory() -> None:
+    """The kubelet's parser names it where a report has no cgroup that ran out (oomparser.go)."""
+    root, created = CREATED.format("/"), CREATED.format(CGROUP)
+    kill = kill_of([root])
+    assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == ("node", Confidence.LIKELY)
+    later = root.replace("12:00:07", "13:00:07")
+    kernel = [f"Nov 20 12:00:07 n1 kernel: {message}" for message in MESSAGES]
+    for others in ([created], kernel):
+        kills = kills_of([*others, f"Nov 20 13:00:07 n1 kubelet[1]: {later}"])
+        assert len(kills) == 2, "another kill"
+        assert kills[0].diagnosis.mechanism == "node"
+    assert len(kills_of([*kernel, f"Nov 20 12:00:08 n1 kubelet[1]: {root}"])) == 1
+
+
+OOMKILL = (
+    '12:00:07 Triggered by PID 99 ("web"), OOM kill of PID {} ("{}"), 32768 pages, loadavg: 0.1 0.1 0.1 2/8 9'
+)
+
+
+def test_bccs_oomkill_names_the_victim() -> None:
+    lines = ["Tracing OOM kills... Ctrl-C to stop.", OOMKILL.format(4711, "leaky"), OOMKILL.format(51, "a b")]
+    kills = kills_of(lines)
+    victims = [
+        (kill.report.victim.pid, kill.report.victim.comm)
+        for kill in kills
+        if kill.report and kill.report.victim
+    ]
+    assert victims == [(4711, "leaky"), (51, "a b")]
+    assert "oomkill of bcc says that the kernel killed leaky (4711) (line 2)" in text_of(kills[0])
+    assert len(kills_of([*lines[:2], KILLED])) == 1
+
+
+@pytest.mark.parametrize("event", ["OOM received", "OOM event received"])
+def test_conmon_has_the_beginning_of_the_containers_id(event: str) -> None:
+    line = f"Nov 20 12:00:07 n1 conmon[77]: conmon {ID[:20]} <ninfo>: {event}"
+    kill = kill_of([line])
+    assert (kill.diagnosis.confidence, kill.container_id) == (Confidence.LIKELY, ID[:20])
+    kernel = [f"Nov 20 12:00:07 n1 kernel: {message}" for message in MESSAGES]
+    assert kill_of([*kernel, line]).container_id == ID
+
+
+def test_a_runtime_names_the_container_of_a_kill_at_its_time() -> None:
+    kernel = f"Nov 20 12:00:06 n1 kernel: {KILLED}"
+    created, task, _, docker = (f"Nov 20 12:00:07 n1 k3s[7]: {line}" for line in SECOND_HAND)
+    for named, logger in ((created, "the kubelet"), (task, "containerd"), (docker, "Docker")):
+        for lines in ([kernel, named], [named, kernel]):
+            kill = kill_of(lines)
+            assert (kill.diagnosis.mechanism, kill.container_id) == (Mechanism.MEMORY_LIMIT, ID)
+            assert f"its container is the one that {logger} names at that time" in text_of(kill)
+    other = task.replace(ID, "8e" * 32)
+    for lines in (
+        [kernel, task, other],
+        [kernel, kernel.replace("4711", "4712"), task],
+        [kernel.replace("12:00:06", "11:59:50"), task],
+        [kernel.replace("n1", "n2"), task],
+    ):
+        assert {kill.container_id for kill in kills_of(lines) if kill.report and kill.report.victim} == {""}
+    untimed = [KILLED, list(SECOND_HAND)[2].partition("msg=")[2]]
+    assert {kill.container_id for kill in kills_of(untimed)} == {""}, "two examples are not one kill"
 
 
 def test_a_status_says_more_than_a_runtime() -> None:

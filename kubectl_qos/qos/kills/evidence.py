@@ -89,7 +89,7 @@ class Fact(Enum):
     OOM_EVENTS = "cAdvisor counted OOM kills in the container: count"
     KERNEL = (
         "the kernel's report, or another program's log of the kill: outcome, why, constraint, memcg,"
-        " limit_bytes, limit_of, pid, command, line, logged_by"
+        " limit_bytes, limit_of, pid, command, line, logged_by, named_by (whose line names the container)"
     )
     DAEMON = "a daemon killed it: daemon, cgroup, command, processes, why, line, title"
     ALSO_SIGNALLED = "a daemon sent the process a signal too: daemon"
@@ -192,7 +192,8 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
         "is_only_chosen": victim is not None and victim.is_only_chosen,
         "processes": len(report.processes),
     }
-    details |= {"logged_by": report.logged_by} if report.logged_by else {}
+    programs = {"logged_by": report.logged_by, "named_by": report.named_by}
+    details |= {name: program for name, program in programs.items() if program}
     yield Evidence(Fact.KERNEL, details | where, report.time)
     if report.also_by is not None:
         yield Evidence(Fact.ALSO_SIGNALLED, {"daemon": report.also_by.value})

@@ -29,6 +29,10 @@ _MANY_TABLES: Final = 8
 """Page tables are whole pages. With fewer processes, their sizes may fit a large page size by chance."""
 _SAME_SECONDS: Final = 60.0
 """Logs round times of lines (`dmesg -H` to minutes), and a log may have only the end of a report."""
+_AT_ONCE: Final = 3.0
+"""A runtime logs a kill within this time: it may print whole seconds, and the kernel's clock drifts."""
+_SHORT_ID: Final = 20
+"""conmon logs only so much of a container's ID."""
 _MOST_ALIKE: Final = 16
 """With how many earlier reports of the same victim a report is compared."""
 
@@ -262,6 +266,8 @@ class OomReport:
     names: tuple[str, ...] = ()
     logged_by: str = ""
     """The program that reports the kernel's kill, if the log lacks the kernel's own report."""
+    named_by: str = ""
+    """The program whose line names the container, by its time."""
     also_by: Mechanism | None = None
     """The daemon that sent the process a signal too."""
     older_than: tuple[int, int] | None = None
@@ -466,9 +472,26 @@ def _without_second_hand(pairs: list[tuple[OomReport, KernelLog]]) -> Iterator[t
         level, names = levels[place], _names(report)
         around = range(max(place - _MOST_ALIKE, 0), min(place + _MOST_ALIKE, len(pairs)))
         better = [pairs[other][0] for other in around if levels[other] < level] if level > 1 else []
-        is_known = not better_names[level].isdisjoint(names) if names else bool(better_names[level])
-        if not (is_known or any(not other.cgroup and _is_then(other, report) for other in better)):
-            yield report, log
+        is_known = not better_names[level].isdisjoint(names)
+        # A report without names may be about any kill of that time.
+        if not (
+            is_known or any(not (names and other.cgroup) and _is_then(other, report) for other in better)
+        ):
+            near = [pairs[other] for other in around if other != place and pairs[other][1] is log]
+            yield _with_container(report, near), log
+
+
+def _with_container(report: OomReport, near: Iterable[tuple[OomReport, KernelLog]]) -> OomReport:
+    """Add the container that a runtime names at the time of a kill whose own cgroup the log lacks.
+
+    Two kills at that time, or two containers, leave open which is whose.
+    """
+    if report.cgroup or report.logged_by or report.daemon is not None:
+        return report
+    same = [other for other, _ in near if other.node == report.node and _is_then(report, other, _AT_ONCE)]
+    paths = {other.cgroup: other.logged_by for other in same if other.logged_by and other.cgroup}
+    is_only = len(paths) == 1 and all(other.logged_by for other in same)
+    return replace(report, task_memcg=min(paths), named_by=paths[min(paths)]) if is_only else report
 
 
 def _level(report: OomReport) -> int:
@@ -484,14 +507,15 @@ _LAST_LEVEL: Final = 4
 def _names(report: OomReport) -> set[object]:
     """Return names that identify the victims of a report and their cgroup."""
     pod = pod_cgroup(report.cgroup)
-    cgroup = (pod.container_id if pod is not None else container_of_unit(report.cgroup)) or report.cgroup
+    container = pod.container_id if pod is not None else container_of_unit(report.cgroup)
+    cgroup = container[:_SHORT_ID] or report.cgroup
     return {(killed.pid, killed.comm) for killed in report.processes} | ({cgroup} if cgroup else set())
 
 
-def _is_then(report: OomReport, other: OomReport) -> bool:
-    """Return whether two reports may be from the same moment."""
+def _is_then(report: OomReport, other: OomReport, seconds: float = _SAME_SECONDS) -> bool:
+    """Return whether two reports may be from the same moment; a shorter one needs their times."""
     apart = seconds_between(report.time, other.time)
-    return apart is None or abs(apart) < _SAME_SECONDS
+    return seconds == _SAME_SECONDS if apart is None else abs(apart) < seconds
 
 
 def _are_same(pair: tuple[OomReport, KernelLog], twin_pair: tuple[OomReport, KernelLog]) -> bool:

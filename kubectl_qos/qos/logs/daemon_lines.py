@@ -2,7 +2,8 @@
 
 Node events repeat both. qos/killers/ has how the lines of each daemon look. Sources of the others:
 pkg/kubelet/oom (oom_watcher_linux.go), cAdvisor's manager/manager.go and utils/oomparser, containerd's
-internal/cri/server/events.go, node-problem-detector's config/kernel-monitor.json. Not here: node events as
+internal/cri/server/events.go, conmon's src/cgroup.c, bcc's tools/oomkill.py, node-problem-detector's
+config/kernel-monitor.json. Not here: node events as
 evidence of a container's death (qos/kills/evidence.py).
 """
 
@@ -48,10 +49,12 @@ _LOGGED: Final = tuple(
         ("kubelet", r"Got sys oom event from cadvisor: &\{(?P<task>/\S*) "),
         ("kubelet", r"Created an OOM event in container \W{0,2}(?P<task>/[^\s\"\\]*)"),
         ("containerd", r"TaskOOM event .{0,20}?(?i:container_?ID)\W{1,6}(?P<id>[\da-f]{64})"),
+        ("conmon", r"conmon (?P<id>[\da-f]{20}) <ninfo>: OOM (?:event )?received"),
+        ("oomkill", r'OOM kill of PID (?P<pid>\d{1,10}) \("(?P<comm>[^"]{0,64})"'),
         ("docker", r"\bcontainer oom (?P<id>[\da-f]{64})(?:.*?\.pod\.uid=(?P<uid>[\da-f-]{36}))?"),
     )
 )
-_WORDS: Final = ("OOM event", "sys oom event", "container oom ")
+_WORDS: Final = ("OOM event", "OOM received", "OOM kill of PID", "sys oom event", "container oom ")
 
 
 def is_second_hand(text: str) -> bool:
@@ -137,8 +140,11 @@ class SecondHandKill(ReportBuilder):
         if "pid" in fields:
             self._victims.append(Killed(int(fields["pid"]), fields["comm"]))
         pod = f"/kubepods/pod{fields['uid']}/" if "uid" in fields else ""
-        path = f"{pod}cri-containerd-{fields['id']}.scope" if "id" in fields else fields["task"].rstrip("/")
-        self._set(logged_by=by, task_memcg=path, constraint=_CONSTRAINTS.get(fields.get("constraint", "")))
+        task = fields.get("task", "")
+        path = f"{pod}cri-containerd-{fields['id']}.scope" if "id" in fields else task.rstrip("/")
+        # The cgroup of the machine itself ran out.
+        constraint = Constraint.NONE if task == "/" else _CONSTRAINTS.get(fields.get("constraint", ""))
+        self._set(logged_by=by, task_memcg=path, constraint=constraint)
         self._part = ReportPart.KILLED
         return True
 
