@@ -77,6 +77,9 @@ def test_names_come_from_a_cluster_or_files(run: Run, node: FakeNode, live: Live
     assert run("host", *roots(node), "-f", path).out == done.out
     dump = run("host", *roots(node), "-f", path, "-o", "json").out
     assert run("host", "--from-dump", "-", given=dump).out == done.out, "a dump keeps the names"
+    path.write_text(json.dumps({"kind": "List", "items": [a_pod(), {"kind": "Pod", "metadata": "web"}]}))
+    failed = run("host", *roots(node), "-f", path)
+    assert (failed.code, failed.out) == (1, done.out), "names may be missing"
 
 
 def test_what_a_node_says_cannot_write_to_the_terminal(run: Run, node: FakeNode) -> None:

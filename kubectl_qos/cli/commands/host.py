@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kubectl_qos.cli import output
 from kubectl_qos.cli.flags import add_no_headers, add_output, add_switch
 from kubectl_qos.cli.sources import resolve_source
-from kubectl_qos.errors import InputError, QosError, UsageError
+from kubectl_qos.errors import EXIT_ERROR, InputError, QosError, UsageError
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions, TableFormat
@@ -77,13 +77,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: Options) -> int:
-    """Print the processes. Raises QosError."""
+    """Print the processes; exit code 1 if a document of -f could not be read. Raises QosError."""
     import msgspec
 
     from kubectl_qos.cli.tables import print_table, watch_reads
 
     _check(options)
-    names, notes = _read_names(options)
+    names, notes, failed = _read_names(options)
     if options.watch:
         output.notes(notes)
         return watch_reads(lambda: _view(_read(options, names), options), "this node", options.format)
@@ -95,7 +95,7 @@ def run(options: Options) -> int:
     else:
         print_table(view, options.format, datetime.now(UTC))
     output.notes((*notes, *view.notes))
-    return 0
+    return EXIT_ERROR if failed else 0
 
 
 def _check(options: Options) -> None:
@@ -139,11 +139,11 @@ def _view(host: HostView, options: Options) -> TableView[ProcessRow]:
     )
 
 
-def _read_names(options: Options) -> tuple[dict[str, PodNames], list[str]]:
-    """Return the names of pods, and notes, such as the error of a cluster that does not answer."""
+def _read_names(options: Options) -> tuple[dict[str, PodNames], list[str], bool]:
+    """Return the names of pods, notes such as the error of a cluster, and whether a document failed."""
     has_files = options.source.has_files
     if not has_files and not options.names:
-        return {}, []
+        return {}, [], False
     from kubectl_qos.k8s.snapshot import Scope
 
     try:
@@ -152,9 +152,9 @@ def _read_names(options: Options) -> tuple[dict[str, PodNames], list[str]]:
     except QosError as error:
         if has_files:
             raise
-        return {}, [f"pods have no names: {error}"]
+        return {}, [f"pods have no names: {error}"], False
     pods = (pod for pods in snapshot.by_node().values() for pod in pods)
-    return pod_names_by_uid(pods), resolved.later_notes
+    return pod_names_by_uid(pods), resolved.later_notes, resolved.failed
 
 
 def pod_names_by_uid(pods: Iterable[Pod]) -> dict[str, PodNames]:
