@@ -65,8 +65,11 @@ _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _LOG: Final = re.compile(
     rb"invoked oom-killer: |oom-kill:constraint=|out of memory: Kill|\bsystemd-oomd\[|OOM event in container "
     rb"|Got sys oom event|container oom [\da-f]{64}|TaskOOM event |sending SIG\w+ to process "
+    rb"|OOM kill of PID |\b(?:kubelet|k3s|crio|conmon|containerd|dockerd)\[\d+\]: "
+    rb"|^[IWEF]\d{4} [\d:.]{8,15} +\d+ \w+\.go:\d+\]",
+    re.MULTILINE,
 )
-"""Lines of kernel logs and of other programs about kills, for which there is --kernel-log."""
+"""Lines of kernel logs, and of programs that log kills, for which there is --kernel-log."""
 _OF_OBJECT: Final = re.compile(rb"\b(?:apiVersion|kind|metadata|spec)\b")
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 _START: Final = 4096

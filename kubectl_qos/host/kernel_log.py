@@ -423,14 +423,14 @@ class _LogReader:
 
     def _take(self, record: LogRecord) -> Iterator[OomReport]:
         reaped = REAPED.match(record.message)
+        is_only = len(self._open) == 1
         if reaped is not None and any(
-            report.add_reaped(record, int(reaped["pid"]), comm)
+            report.add_reaped(record, int(reaped["pid"]), comm, is_only=is_only)
             for comm in ("", reaped["comm"])
             for report in reversed(self._open)
         ):
             return
         of_unit = OF_UNIT.match(record.message)
-        is_only = len(self._open) == 1
         if of_unit is not None and any(
             report.add_unit(record, *of_unit.groups(), is_only=is_only) for report in self._open
         ):
@@ -495,6 +495,22 @@ _OTHER_FORMATS: Final = (
         re.compile(r".*(?i:eviction[_ ]manager)"),
         "a log of the kubelet, which has evictions",
         "give it with -f; kubectl get pods,events -A -o json > FILE says more",
+    ),
+    (
+        re.compile(
+            r".*\b(?:kubelet|kubelite|k3s|rke2|crio|conmon|containerd|dockerd)(?:\[\d+\])?: "
+            r"|(?:.*: )?[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w-]+\.go:\d+\]"
+        ),
+        "a log of the kubelet or of a container runtime without a known line about an OOM kill",
+        _HINT,
+    ),
+    (
+        re.compile(
+            r".{0,20}/sys/fs/cgroup/|(?:.{0,99}/)?memory\.[a-z]"
+            r"|(?:low|high|max|oom|oom_kill|oom_kill_disable|anon|cache) \d{1,20}$"
+        ),
+        "text of a cgroup's files, which count OOM kills (oom_kill) but name no process",
+        _HINT,
     ),
     (
         re.compile(f".*(?:{'|'.join(sign for killer in KILLERS for sign in killer.log.signs)})"),

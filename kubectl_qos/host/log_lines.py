@@ -113,9 +113,8 @@ def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
 
 def _source_form(piece: re.Match[str], kind: str) -> re.Pattern[str]:
     """Return what may name node and program: anything after a journal's or syslog's time, but not dmesg's."""
-    if kind in {"syslog", "logread", "full", "unix"} or (
-        kind == "iso" and piece[0][0] != "[" and "," not in piece[0]
-    ):
+    is_of_dmesg = piece[0][0] == "[" or (kind == "iso" and "," in piece[0])
+    if not is_of_dmesg and kind in {"syslog", "logread", "full", "unix", "iso"}:
         return _HOST
     return _AFTER_UPTIME if kind in {"uptime", "iso"} else _NEVER
 
@@ -338,7 +337,7 @@ _PIECE: Final = re.compile(
             rf"\[?(?P<iso>{_ISO}(?: [+-]\d{{4}})?)(?: UTC)?\]?:?(?:[ \t]|$){_TAG}",
             rf"(?P<kibana>(?:{MONTH}) \d{{1,2}}, \d{{4}} @ {_CLOCK})[ \t]+",
             rf"(?P<logread>[A-Z][a-z]{{2}} (?:{MONTH}) [ \d]\d {_CLOCK} \d{{4}}) ",
-            rf"(?P<syslog>(?:{_ANY_MONTH}) [ \d]\d {_CLOCK}):? ",
+            rf"\[?(?P<syslog>(?:{_ANY_MONTH}) [ \d]\d {_CLOCK})\]?:? ",
             rf"(?P<full>[A-Z][a-z]{{2}} \d{{4}}-\d\d-\d\d {_CLOCK} [A-Z+\-\d:]{{1,9}}) ",
             r"(?P<unix>\d{9,11}\.\d{1,9}) ",
             r"(?P<kmsg>\d{1,5},\d{1,20},\d{1,18},[^;\s]{1,64});",

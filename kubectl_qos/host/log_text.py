@@ -23,6 +23,7 @@ import msgspec
 from kubectl_qos.errors import InputError
 from kubectl_qos.host.log_lines import MONTH, entry_message, parse_line, without_year
 from kubectl_qos.qos.cgroup.names import CUT
+from kubectl_qos.qos.logs.record import message_start_in
 from kubectl_qos.unpacking import packed_by, unpacked
 
 LONGEST: Final = 65_536
@@ -140,6 +141,8 @@ _HUMAN: Final = re.compile(
     r"| *\+(?P<later>\d{1,9}\.\d{1,9}))\] ",
     re.ASCII,
 )
+_LOST_END: Final = re.compile(r"\[(?<=[\w)]\[) *\d{1,12}\.\d{6}\] ", re.ASCII)
+"""The time of a message right behind another one."""
 _LENGTH_CHARACTERS: Final = 8
 _DEEPEST_ENTRY: Final = 8
 
@@ -175,7 +178,7 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
             time = f"{seconds:.6f}"
             if minute:
                 when = datetime.fromisoformat(minute) + timedelta(seconds=seconds)
-                time = f"{when:%a %b %e %H:%M:%S %Y}"
+                time = f"{when:%b %e %H:%M:%S}"
             yield number, f"{human['before']}[{time}] {text[human.end() :]}"
         else:
             yield number, text
@@ -213,8 +216,17 @@ def _decoded(lines: Iterator[Numbered]) -> Iterator[Numbered]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the lines of a text in which a program has escaped their ends; JSON has an end for each."""
-    return text.strip('"').split("\\n") if "\\n" in text and "{" not in text else [text]
+    """Return the lines of a text in which a program has escaped their ends, or a copy has lost one.
+
+    JSON has an end for each.
+    """
+    if "{" in text:
+        return [text]
+    if "\\n" in text:
+        return text.strip('"').split("\\n")
+    end = _LOST_END.search(text)
+    is_lost = end is not None and message_start_in(text[: end.start()])
+    return [text[: end.start()], *_split(text[end.start() :])] if end is not None and is_lost else [text]
 
 
 def _with_cut(line: str) -> str:

@@ -995,6 +995,8 @@ def test_other_descriptions_and_manifests_are_not_read_so(tmp_path: Path) -> Non
         f"[ 12.5] oom-kill:constraint=CONSTRAINT_NONE,task=a\n[ 12.5] {OOM_KILLING}\n",
         'earlyoom[454]: sending SIGTERM to process 9994 uid 1000 "web": badness 1181\n',
         'time="x" level=info msg="TaskOOM event container_id:1"\n',
+        'E1120 12:00:07.437366    1234 kubelet.go:1846] "Skipping" err="PLEG is not healthy"\n',
+        'Nov 20 12:00:07 n1 crio[77]: time="x" level=info msg="Started container" PID=1\n',
     ):
         log.write_text(text)
         with pytest.raises(InputError, match="a log, not an object") as error:

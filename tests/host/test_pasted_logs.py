@@ -303,6 +303,40 @@ def test_the_end_of_a_number_may_be_cut() -> None:
     assert (cut.victim, cut.task_memcg) == (None, SCOPE)
 
 
+def test_a_reaper_names_the_process_that_systemd_says_of_a_unit() -> None:
+    said = "A process of this unit has been killed by the OOM killer."
+    unit = f"Nov 27 10:01:02 n1 systemd[1]: leak.service: {said}"
+    reaper = "Nov 27 10:01:0{} n1 kernel: oom_reaper: reaped process {} (leaky), now anon-rss:0kB"
+    kill = kill_of([unit, reaper.format(2, 4711)])
+    assert kill.report is not None
+    assert (kill.report.victims, kill.cgroup) == ((Killed(4711, "leaky"),), "leak.service")
+    assert len(kills_of([unit, reaper.format(8, 4711)])) == 2, "later"
+    others = kills_of([unit, unit.replace("leak.", "other."), reaper.format(2, 4711)])
+    assert sorted(kill.cgroup for kill in others) == ["", "leak.service", "other.service"], "of either unit"
+
+
+@pytest.mark.parametrize("last", [NOBODY, "Kernel panic - not syncing: System is deadlocked on memory"])
+def test_a_kernel_that_finds_nobody_has_killed_before(last: str) -> None:
+    kills = kills_of([*LINES, f"[ 8523.400000] {last}"])
+    assert [kill.container_id for kill in kills] == ["", ID]
+    assert kills[1].report is not None
+    assert kills[1].report.victims == report_of(LINES).victims
+
+
+def test_a_message_that_lost_its_end_of_line() -> None:
+    lines = [*LINES[:-2], LINES[-2] + LINES[-1]]
+    assert report_of(lines) == report_of(LINES)
+    path = f"[ 8523.3] {SUMMARY.replace('leaky', 'a[1.123456] b')}"
+    assert len(report_of([path, LINES[-1]]).victims) == 1
+
+
+def test_the_oldest_table_has_no_page_tables() -> None:
+    """Up to 3.6 and on RHEL 6 it has the processor instead."""
+    header = "[ pid ]   uid  tgid total_vm      rss cpu oom_adj oom_score_adj name"
+    (task,) = report_of([header, "[ 4711]     0  4711 1000 300 9 -3 990 leaky", KILLED]).tasks
+    assert (task.rss, task.adj, task.name, task.counted_pages(4096)) == (300, 990, "leaky", 300)
+
+
 # --- two reports
 
 
@@ -1087,6 +1121,18 @@ def test_a_year_that_is_guessed_is_marked() -> None:
     assert kill.time_is_estimated
     assert "2026-10-02T14:14:06 (the log has no year: 2026 is a guess)" in text_of(kill)
     assert not kill_of([f"2026-10-02T14:14:06Z n1 kernel: {KILLED}"]).time_is_estimated
+
+
+@pytest.mark.parametrize("begin", ["[Oct  2 14:14:06] {}", "[Oct 2 14:14] other\n[  +6.000000] {}"])
+def test_a_time_in_brackets_without_a_year(begin: str) -> None:
+    """As people shorten `dmesg -T`, and as `dmesg -H` prints it."""
+    kill = kill_of(begin.format(KILLED).split("\n"))
+    assert (kill.time, kill.time_is_estimated) == ("2026-10-02T14:14:06", True)
+    messages = ["sysrq: Manual OOM execution", "Out of memory: Killed process 4711 (leaky) total-vm:1kB"]
+    manual = kill_of([f"[Oct  2 14:14:06] {message}" for message in messages])
+    assert manual.diagnosis.mechanism is Mechanism.SYSRQ, "these times are the kernel's: sysrq is no program"
+    old = [f"[Oct  2 14:14:06] {OLD_KILLED}", f"[Oct  2 14:14:06] {KILLED.partition(': ')[2]}"]
+    assert report_of(old).victims[0].anon_rss_kb == 100000
 
 
 # --- why this process

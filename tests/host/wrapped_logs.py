@@ -318,7 +318,19 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     ),
     "a kubelet's log": (
         b'I1120 21:22:40.437366    1234 oom.go:10] "Starting"\n',
-        "it is text without lines of the kernel",
+        "a log of the kubelet or of a container runtime without a known line",
+    ),
+    "a journal of CRI-O": (
+        b'Nov 20 21:22:40 node1 crio[7]: time="x" level=info msg="Started container" PID=1\n',
+        "a log of the kubelet or of a container runtime without a known line",
+    ),
+    "counters of a cgroup": (
+        b"low 0\nhigh 0\nmax 9\noom 2\noom_kill 2\n",
+        "which count OOM kills (oom_kill)",
+    ),
+    "counters of a cgroup with their command": (
+        b"$ cat /sys/fs/cgroup/kubepods/memory.events\nlow 0\n",
+        "which count OOM kills (oom_kill)",
     ),
     "evictions of a kubelet": (
         b'I1120 21:22:40.43 7 eviction_manager.go:405] "Eviction manager: pods ranked" pods=["a/b"]\n',
@@ -326,7 +338,7 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     ),
     "the journal of a unit": (
         b"Nov 20 21:22:40 node1 kubelet[77]: Out of memory: Killed process 7 (x) total-vm:1kB\n",
-        "it is text without lines of the kernel",
+        "a log of the kubelet or of a container runtime without a known line",
     ),
     "a time that was left out": (
         b"[<time>] vmm: page allocation failure: order:6\n",

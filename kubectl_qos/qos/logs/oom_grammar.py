@@ -161,7 +161,9 @@ _COLUMNS: Final = {"oom_score_adj": "adj", "rss_shmem": "shmem"} | {
 }
 _PAGES_OF_TABLES: Final = ("nr_ptes", "nr_pmds", "nr_puds")
 _KINDS_OF_PAGES: Final = ("rss_anon", "rss_file", "rss_shmem")
-_KNOWN_COLUMNS: Final = {*_COLUMNS, *_PAGES_OF_TABLES, *_KINDS_OF_PAGES}
+_OLDEST_COLUMNS: Final = {"cpu", "oom_adj"}
+"""Columns up to 3.6 and on RHEL 6, in place of page tables and swap."""
+_KNOWN_COLUMNS: Final = {*_COLUMNS, *_PAGES_OF_TABLES, *_KINDS_OF_PAGES, *_OLDEST_COLUMNS}
 _TABLES: Final = {7 + count: " ".join(_PAGES_OF_TABLES[: count + 1]) for count in range(3)} | {
     10: "rss_anon rss_file rss_shmem pgtables_bytes"
 }
@@ -304,8 +306,8 @@ class TaskTable:
 
     @property
     def has_pages(self) -> bool:
-        """Whether page tables are counted in pages, as before 4.16."""
-        return _PAGES_OF_TABLES[0] in self._columns
+        """Whether page tables are counted in pages or not shown, as before 4.16."""
+        return not {_PAGES_OF_TABLES[0], *_OLDEST_COLUMNS}.isdisjoint(self._columns)
 
     def begin(self) -> bool:
         """Begin with the title; return False if the table has begun."""

@@ -172,16 +172,19 @@ class ReportBuilder:
             self._set(uptime=record.uptime)
         return True
 
-    def add_reaped(self, record: LogRecord, pid: int, comm: str = "") -> bool:
+    def add_reaped(self, record: LogRecord, pid: int, comm: str, *, is_only: bool) -> bool:
         """Add a process that the reaper has freed, if it is one of the victims; else return False.
 
         With its name, it may be a process of the table whose own line the log lacks: the kernel limits them.
+        `is_only`: no other report is open, so it may be the process that systemd says of its unit.
         """
         if not self._is_followed_by(record):
             return False
         if pid not in {victim.pid for victim in self._dead}:
             is_open = not self._dead and self._report.outcome is Outcome.KILLED
-            if not is_open or (pid, comm) not in {(task.pid, task.name) for task in self._table.tasks}:
+            is_of_unit = is_only and self._kind == "unit" and self._is_close(record, _APART_SECONDS)
+            is_listed = (pid, comm) in {(task.pid, task.name) for task in self._table.tasks}
+            if not is_open or not comm or not (is_listed or is_of_unit):
                 return False
             self._victims.append(Killed(pid, comm))
             self._part = ReportPart.KILLED
@@ -499,14 +502,20 @@ class ReportBuilder:
         return True
 
     def _parse_unit(self, unit: str, ended: str | None) -> bool:
+        if self._part:
+            return False
         self._set(task_memcg=unit, ended_unit=unit if ended else "", is_certain=not ended)
-        return not self._part
+        return True
 
     def _parse_nobody(self) -> bool:
+        if self._dead or not (self._part or self._constrain(Constraint.NONE)):
+            return False
         self._set(outcome=Outcome.NOBODY)
-        return self._part > 0 or self._constrain(Constraint.NONE)
+        return True
 
     def _parse_panic(self, rest: str) -> bool:
+        if self._dead:
+            return False
         self._set(outcome=Outcome.PANIC, why=rest)
         return True
 
