@@ -37,12 +37,20 @@ _LARGEST_PAGE: Final = 1 << 16
 
 def resize_condition(pod: Pod) -> Condition | None:
     """Return the condition of an unfinished resize; until 1.32, status.resize is its reason."""
-    if pod.status.resize:
-        return Condition(type=RESIZE_PENDING, status="True", reason=pod.status.resize)
+    reason = pod.status.resize
+    if reason:
+        kind = RESIZE_IN_PROGRESS if reason == "InProgress" else RESIZE_PENDING
+        return Condition(type=kind, status="True", reason=reason)
     for condition in pod.status.conditions or ():
         if condition.type in {RESIZE_PENDING, RESIZE_IN_PROGRESS} and condition.status == "True":
             return condition
     return None
+
+
+def shows_resize(pod: Pod) -> bool:
+    """Return whether the status has what a kubelet reports only with the gate InPlacePodVerticalScaling."""
+    statuses = pod.status.container_statuses or ()
+    return bool(pod.status.resize) or any(status.allocated_resources is not None for status in statuses)
 
 
 class ResizingPod(Pod, frozen=True, kw_only=True):

@@ -12,11 +12,12 @@ import msgspec
 from msgspec import structs
 
 from kubectl_qos.errors import first_few
+from kubectl_qos.k8s.allocation import shows_resize
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin, node_from_object, with_origin
 from kubectl_qos.k8s.node_overrides import KUBELET_VERSION, NodeOverride, apply_overrides, distribution
 from kubectl_qos.k8s.objects import NO_NODE_INFO, NodeObject, Pod
-from kubectl_qos.k8s.releases import DEFAULT_RELEASE, NEWEST_MINOR, OLDEST_MINOR, Release
+from kubectl_qos.k8s.releases import DEFAULT_RELEASE, NEWEST_MINOR, OLDEST_MINOR, Gate, Release
 from kubectl_qos.k8s.selectors import FieldSelector, Selector
 from kubectl_qos.k8s.usage import (
     NO_HISTORY,
@@ -169,6 +170,10 @@ class Snapshot:
         stated = info.kubelet_version if raw is not None else self.server_version or DEFAULT_RELEASE
         release = Release.of_kubelet(stated, self.server_version, gates)
         kubelet = kubelet or Kubelet.defaults(release, info.operating_system)
+        gate, pods = Gate.IN_PLACE_RESIZE, self.by_node().get(node_name, ())
+        if not (release.enabled(gate) or gate in gates) and any(map(shows_resize, pods)):
+            kubelet = with_origin(kubelet, Origin.ASSUMED, "a pod", feature_gates={**gates, gate.value: True})
+            release = release.with_gates(kubelet.feature_gates)
         if raw is not None:
             node = node_from_object(raw, kubelet)
         else:

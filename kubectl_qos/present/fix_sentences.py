@@ -312,7 +312,7 @@ NO_FIX: Final = {
     NoFixReason.STATIC: ("static pod: change its file on the node; kubectl qos set previews values for it"),
     NoFixReason.LEAK: "it grows without bound, so no limit is enough: look for a leak",
     NoFixReason.HAS_ROOM: "enough headroom above its known usage, unless it grows",
-    NoFixReason.RESIZING: "its unfinished resize gives it enough room",
+    NoFixReason.RESIZING: "its unfinished resize gives it enough room once it is done",
     NoFixReason.NO_USAGE: "its memory usage is unknown",
     NoFixReason.NOT_BY_EDITS: "no memory request delays it",
 }

@@ -284,7 +284,10 @@ _ASSUMPTIONS: Final[Mapping[str, Callable[[Any], str]]] = {
     "pod_pids_limit": lambda v: "no podPidsLimit" if v <= 0 else f"podPidsLimit {v}",
     "memory_swap_behavior": lambda v: f"swap behavior {v or 'NoSwap'}",
     "single_process_oom_kill": lambda v: f"singleProcessOOMKill {'on' if v else 'off'}",
-    "feature_gates": lambda v: "feature gates at their defaults" if not v else f"feature gates {v}",
+    "feature_gates": lambda v: (
+        ", ".join([f"gate {name} {'on' if on else 'off'}" for name, on in v.items()])
+        or "feature gates at their defaults"
+    ),
     "enforce_node_allocatable": lambda v: f"enforceNodeAllocatable {', '.join(v)}",
     "kube_reserved": lambda v: "nothing reserved" if not v else f"kubeReserved {_amounts(v)}",
     "system_reserved": lambda v: f"systemReserved {_amounts(v)}",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from kubectl_qos.k8s.allocation import desired_pod
 from kubectl_qos.k8s.objects import CPU, EMPTY_RESOURCES, MEMORY, Pod, ResourceList, ResourceRequirements
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Change, Gate, Release
@@ -42,7 +43,8 @@ def qos_class(pod: Pod, release: Release) -> QosClass:
 
 
 def computed_class(pod: Pod, release: Release) -> QosClass:
-    """Return the class of a defaulted pod's spec (`ComputePodQOS`)."""
+    """Return the class of a defaulted pod's spec (`ComputePodQOS`), which no resize may change."""
+    pod = desired_pod(pod)
     resources = pod.spec.resources
     if resources is not None and is_decided_at_pod_level(pod, release):
         return _decide([resources], limits_may_be_missing=not resources.limits)

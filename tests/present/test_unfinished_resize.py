@@ -10,7 +10,9 @@ from textual.widgets import Label
 
 from kubectl_qos.__main__ import main
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
+from kubectl_qos.k8s.kubelet import Kubelet
 from kubectl_qos.k8s.objects import NodeObject, convert
+from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.effects import change_section
 from kubectl_qos.present.explanation import explain_pod, text_lines
@@ -33,7 +35,7 @@ STATES = [
     ("conditions: [{type: PodResizeInProgress, status: 'True'}]", "a resize is in progress"),
     ("conditions: [{type: PodResizePending, status: 'True'}]", "a resize waits"),
     ("resize: Infeasible", "a resize is Infeasible:"),
-    ("resize: InProgress", "a resize waits"),
+    ("resize: InProgress", "a resize is in progress"),
     ("containerStatuses: [{name: c, allocatedResources: {memory: 1Gi}}]", "a resize waits for the kubelet"),
 ]
 
@@ -54,6 +56,37 @@ def test_the_flag_says_what_the_kubelet_says(status: str, sentence: str) -> None
     assert f"RESIZING: {resize_sentence(mine)}" in why[-1]
     answer = change_section(mine, ()).answer
     assert answer == f"none: requests and limits already have these values, but {resize_sentence(mine)}"
+
+
+@pytest.mark.parametrize(
+    "status", ["resize: Infeasible", "containerStatuses: [{name: c, allocatedResources: {}}]"]
+)
+def test_what_only_a_kubelet_with_the_gate_reports_proves_the_gate(status: str) -> None:
+    mine = pod("mine", "requests: {memory: 2Gi}", status)
+    node = convert({"kind": "Node", "status": {"nodeInfo": {"kubeletVersion": "v1.30.2"}}}, NodeObject)
+    nodes = {mine.node_name: node}
+    for pods, is_on in (
+        ((mine,), True),
+        ((pod("mine", "requests: {memory: 2Gi}", "phase: Running"),), False),
+    ):
+        snapshot = Snapshot(pods, nodes=nodes)
+        text = "\n".join(text_lines(explain_pod(pods[0], snapshot, NOW)))
+        assert ("not in place on 1.30" in text) is not is_on
+        assert ("gate InPlacePodVerticalScaling on (from a pod)" in " ".join(text.split())) is is_on
+    kubelet = Kubelet(feature_gates={"InPlacePodVerticalScaling": False})
+    stated = Snapshot((mine,), nodes=nodes, kubelets={mine.node_name: kubelet})
+    assert not stated.setup(mine.node_name).release.enabled(Gate.IN_PLACE_RESIZE)
+
+
+def test_a_resize_in_progress_does_not_change_the_class() -> None:
+    """Allocated requests and limits in force differ for a moment; kubelets before 1.29 use the spec."""
+    values, less = "{cpu: 800m, memory: 200Mi}", "{cpu: 700m, memory: 200Mi}"
+    statuses = f"[{{name: c, allocatedResources: {values}, resources: {{limits: {less}, requests: {less}}}}}]"
+    mine = pod("mine", f"limits: {values}", f"resize: InProgress, containerStatuses: {statuses}")
+    node = convert({"kind": "Node", "status": {"nodeInfo": {"kubeletVersion": "v1.27.9"}}}, NodeObject)
+    prediction = predict_running(mine, Snapshot((mine,), nodes={mine.node_name: node}).setup(mine.node_name))
+    assert (prediction.qos_class.value, prediction.containers[0].oom_score_adj) == ("Guaranteed", -997)
+    assert prediction.cgroup.files["cpu.max"] == "70000 100000"
 
 
 def test_a_row_has_the_values_in_force_beside_the_desired_ones() -> None:
@@ -100,7 +133,7 @@ def test_json_has_the_desired_values(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("to", "reason", "words"),
     [
-        ("160Mi", "", "none: its unfinished resize gives it enough room"),
+        ("160Mi", "", "none: its unfinished resize gives it enough room once it is done"),
         (
             "160Mi",
             "Infeasible",
@@ -120,7 +153,9 @@ def test_a_fix_waits_for_a_resize_that_is_enough(to: str, reason: str, words: st
     assert words in suggested_line(dataclasses.replace(snapshot, pods=tuple(pods)), mine.node_name)[0]
 
 
-RESIZING = f"data/{IMPORTER}:c: own limit 98%, +2Mi: its unfinished resize gives it enough room"
+RESIZING = (
+    f"data/{IMPORTER}:c: own limit 98%, +2Mi: its unfinished resize gives it enough room once it is done"
+)
 
 
 async def test_the_fixes_of_others_say_so_too() -> None:
