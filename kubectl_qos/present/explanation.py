@@ -39,6 +39,7 @@ from kubectl_qos.present.list_notes import killer_notes, pod_table_notes, profil
 from kubectl_qos.present.next_death import ITS_DEATH, NO_STATS, death_condition, dies_next
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences, spaced_lines
 from kubectl_qos.present.pod_columns import WITH_PSI
+from kubectl_qos.present.restart_notes import loop_texts
 from kubectl_qos.present.tree import is_noise
 from kubectl_qos.qos.cgroup.values import MEMORY_SWAP_MAX, has_memory_qos
 from kubectl_qos.qos.eviction import evicts_for_memory, lacks_stats
@@ -95,8 +96,9 @@ def explain_pod(  # noqa: PLR0913 - what is known beside a snapshot
     formula = ""
     if row is not None and row.score is not None and row.adj is not None and used is not None:
         formula = reasons.score_formula(used, row.adj, prediction.setup.node)
+    starts = () if replicas else tuple(loop_texts(pod, snapshot.usage, prediction.setup.release))
     sections = (
-        _dies_next(deaths, facts.usage, events),
+        _dies_next(deaths, facts.usage, events, starts),
         _class(prediction),
         _oom(facts, deaths, formula),
         _cgroup(prediction),
@@ -142,10 +144,18 @@ def text_lines(explanation: Explanation) -> Iterable[str]:
 
 
 def _dies_next(
-    deaths: NodeDeaths | None, usage: PodUsage | None, events: Mapping[str, Mapping[str, int]]
+    deaths: NodeDeaths | None,
+    usage: PodUsage | None,
+    events: Mapping[str, Mapping[str, int]],
+    starts: Sequence[str],
 ) -> Section | None:
-    """Return what ends a pod, and how hard it is on the limit that ends it first, as far as that is known."""
+    """Return what ends a pod, and how hard it is on the limit that ends it first, as far as that is known.
+
+    `starts` says with which limits its containers start again.
+    """
     section, first = dies_next(deaths), next(iter(deaths.deaths if deaths is not None else ()), None)
+    if first is None and starts:
+        return Section(ITS_DEATH, starts[0], sentences(*starts[1:]))
     if section is None or first is None or usage is None or not first.limit_bytes:
         return section
     lines, used = [], usage.of(first.container) if first.is_own else None

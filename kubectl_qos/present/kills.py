@@ -24,7 +24,7 @@ from kubectl_qos.qos.kills.choice import (
     first_of_table,
     memory_users,
 )
-from kubectl_qos.qos.kills.evidence import Fact, Need
+from kubectl_qos.qos.kills.evidence import Evidence, Fact, Need
 from kubectl_qos.qos.kills.report import RUNTIME_INIT, Constraint, OomReport, Outcome
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.reason import Confidence
@@ -187,6 +187,7 @@ def mechanism_sentence(kill: Kill) -> str:
     changes = [
         (kill.is_own, " the pod limit (", f" its {OWN_LIMIT} ("),
         (is_uncounted, "for an unknown reason", "for an unknown reason (no OOM kill was counted)"),
+        (any(map(_is_stop, kill.diagnosis.evidence)), "elsewhere", "its kubelet, which was stopping it"),
     ]
     if report is not None:
         full, qos = report.memory.full or ("memory",), class_of_path(report.oom_memcg)
@@ -209,6 +210,11 @@ def mechanism_sentence(kill: Kill) -> str:
         if report.is_by_page_fault:
             text += " (or at a limit of kernel memory, where a page fault failed: gfp_mask is 0)"
     return text
+
+
+def _is_stop(evidence: Evidence) -> bool:
+    stops = {Fact.DISRUPTED, Fact.BEING_DELETED, Fact.POD_ENDED}
+    return evidence.fact in stops or evidence.details.get("reason") == "Killing"
 
 
 _NOBODY: Final = "nothing was killed, as no process may be,"

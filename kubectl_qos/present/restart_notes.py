@@ -62,16 +62,23 @@ def loop_notes(
 ) -> Iterator[str]:
     """Yield the containers with a limit that wait for their next start, and those with a missed peak."""
     notes = (
-        f"{full_name(*pod.key, status.name)} {text}"
+        f"{full_name(*pod.key)}:{text}"
         for pod in pods
-        if not pod.is_terminal and pod.node_name in release_of
-        for status in pod.status.every_container
-        if (text := _loop_text(pod, status, usage, release_of[pod.node_name]))
+        if pod.node_name in release_of
+        for text in loop_texts(pod, usage, release_of[pod.node_name])
     )
     yield from islice(notes, _MOST_CONTAINERS)
     more = sum(1 for _ in notes)
     if more:
         yield f"{count(more, 'more container')} like these: see kubectl qos explain POD"
+
+
+def loop_texts(pod: Pod, usage: Mapping[PodKey, PodUsage], release: Release) -> Iterator[str]:
+    """Yield the containers of a pod that wait for their next start, and those with a missed peak."""
+    for status in () if pod.is_terminal else pod.status.every_container:
+        text = _loop_text(pod, status, usage, release)
+        if text:
+            yield f"{escape(status.name)} {text}"
 
 
 def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], release: Release) -> str:

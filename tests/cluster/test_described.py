@@ -662,6 +662,21 @@ def test_a_described_pod_has_its_priority_class_its_owner_and_the_size_of_its_vo
     assert volume.empty_dir.size_limit is None
 
 
+@pytest.mark.parametrize(
+    ("message", "sender"),
+    [
+        ("Container app failed liveness probe, will be restarted", "its kubelet, which was stopping it"),
+        ("", ""),
+    ],
+)
+def test_a_sigkill_of_the_kubelet_is_not_from_elsewhere(message: str, sender: str) -> None:
+    text = POD.replace("OOMKilled", "Error").replace("BackOff    4m", "Killing    4m", 1)
+    text = text.replace("Back-off restarting failed container app", message or "Container app is fine")
+    (kill,) = kills(text)
+    said = next(line for line in detail_lines(kill) if "likely:" in line or "possible:" in line)
+    assert said.startswith(f"likely: SIGKILL from {sender}: no sign") if sender else "SIGKILL" not in said
+
+
 def test_a_text_that_begins_within_a_container() -> None:
     text = POD[POD.index("    State:          Waiting") :]
     (kill,) = kills(f"      --metrics-addr=127.0.0.1:8080\n{text}")

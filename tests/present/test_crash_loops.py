@@ -60,6 +60,18 @@ def notes(pod: Pod, used_mi: int = 0) -> list[str]:
     return [note.removeprefix("shop/web:c ") for note in own if note not in plain]
 
 
+def test_the_explanation_of_a_loop_begins_with_it() -> None:
+    looping = a_pod(LOOP, 137, "OOMKilled")
+    first = explain_pod(looping, snapshot(looping), datetime(2026, 1, 1, tzinfo=UTC)).sections[0]
+    assert first.title == "Its death"
+    assert first.answer.startswith(
+        "c waits in CrashLoopBackOff (4 restarts): no process to rank; it was OOMKilled"
+    )
+    running = a_pod(RUNNING, 0, "Completed", 0)
+    first = explain_pod(running, snapshot(running), datetime(2026, 1, 1, tzinfo=UTC)).sections[0]
+    assert first.answer == "unknown: memory usage is unknown"
+
+
 def test_the_working_set_near_a_limit_may_be_page_cache() -> None:
     pod = a_pod(RUNNING, 0, "Completed", 0)
     parts = "30Mi of its working set of 95Mi is anonymous memory"

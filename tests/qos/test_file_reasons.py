@@ -32,6 +32,14 @@ def test_the_files_of_cgroup_v1_have_the_reasons_of_their_own_controller() -> No
     }
 
 
+def test_the_weight_of_a_best_effort_pod_counts_no_requests() -> None:
+    """An empty spec.resources decides the class up to 1.36, whatever its containers request."""
+    reason = on(spec("resources: {}, containers: [{resources: {requests: {cpu: 100m}}}]")).cgroup.reasons[
+        "cpu.weight"
+    ]
+    assert sentence(reason) == "no cpu request: 2 shares on the linear curve"
+
+
 @pytest.mark.parametrize(
     ("release", "behavior", "rule"),
     [

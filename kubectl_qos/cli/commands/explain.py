@@ -114,7 +114,7 @@ def _explain(
         on_node[pod.node_name] = explanation.facts
         explanations.append(explanation)
     # The search for fixes of all pods of a file would take minutes.
-    if references:
+    if references or len(explanations) == 1:
         explanations = [with_fix(explanation, snapshot) for explanation in explanations]
     return explanations, snapshot.at, missing
 

@@ -234,10 +234,11 @@ def pod_reasons(
 ) -> dict[str, Reason]:
     """Return the reason for each of the pod's files."""
     kubelet, page, request = setup.kubelet, setup.node.page_size_bytes, {"request": totals.memory_request}
+    cpu_milli = totals.cpu_request_milli if qos is not QosClass.BEST_EFFORT else 0
     inputs: _Inputs = {
         Rule.CPU_WEIGHT: {
-            "cpu_milli": totals.cpu_request_milli if qos is not QosClass.BEST_EFFORT else 0,
-            "shares": values.milli_to_shares(totals.cpu_request_milli),
+            "cpu_milli": cpu_milli,
+            "shares": values.milli_to_shares(cpu_milli),
             "curve": "linear",
         },
         Rule.CPU_QUOTA: {
