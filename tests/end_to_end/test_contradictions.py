@@ -330,7 +330,8 @@ def _random_status(chance: random.Random, name: str, phase: str) -> dict[str, An
         status["lastState"] = end
     if chance.random() < 0.2:
         allocated = {"memory": chance.choice(SIZES)}
-        status |= {"allocatedResources": allocated, "resources": {"requests": allocated}}
+        limits = {"cpu": "100m", **allocated}  # A resize removes none.
+        status |= {"allocatedResources": allocated, "resources": {"requests": allocated, "limits": limits}}
     return status
 
 
