@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -226,10 +226,21 @@ class FileSource(Source):
 
     def related(self, pod: Pod) -> RelatedObjects:
         """Return the object with its owners and its namespace's limits in the files. Raises InputError."""
+        return self.related_reader()(pod)
+
+    def related_reader(self) -> Callable[[Pod], RelatedObjects]:
+        """Return `related` for many pods, of the files as they are at the first of them."""
         from kubectl_qos.edit.related import related_in_files
 
-        objects = [*self.raw_objects()]
-        return related_in_files(self._find_raw(objects, pod), objects, pod.namespace)
+        near: dict[str, list[dict[str, Any]]] = {}
+
+        def read(pod: Pod) -> RelatedObjects:
+            for raw in () if near else self.raw_objects():
+                near.setdefault(metadata_text(raw, "namespace"), []).append(raw)
+            objects = near.get(pod.namespace, [])
+            return related_in_files(self._find_raw(objects, pod), objects)
+
+        return read
 
     def with_autoscalers(self, snapshot: Snapshot, namespace: str | None) -> Snapshot:
         """Add the autoscalers in the files, of all namespaces."""

@@ -214,6 +214,10 @@ class Source(Protocol):
         """Return an object, its owners and limits, and what is missing. Raises QosError if it is gone."""
         raise self._without_objects()
 
+    def related_reader(self) -> Callable[[Pod], RelatedObjects]:
+        """Return `related` for many pods: what a source must read for each of them, it reads once."""
+        return self.related
+
     def _without_objects(self) -> QosError:
         return QosError(f"the store has no objects, owners or limits: {self.title} is rebuilt from metrics")
 

@@ -106,9 +106,8 @@ RELATED: Final[Mapping[str, RelatedKind[Any]]] = {
 }
 
 
-def related_in_files(raw: Json, objects: Sequence[Json], namespace: str) -> RelatedObjects:
-    """Return the related objects in the files of an object; nothing is reported missing."""
-    near = [other for other in objects if _text(other, "namespace") == namespace]
+def related_in_files(raw: Json, near: Sequence[Json]) -> RelatedObjects:
+    """Return the related objects among those of an object's namespace; nothing is reported missing."""
     by_name = {(str(other.get("kind")), _text(other, "name")): other for other in reversed(near)}
 
     def read(reference: Json) -> Owner | None:

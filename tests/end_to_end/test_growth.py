@@ -11,6 +11,7 @@ import pytest
 
 from kubectl_qos.cli import output
 from kubectl_qos.cli.commands import COMMANDS
+from kubectl_qos.cluster.files import FileSource
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.simulation import node_state
@@ -93,6 +94,8 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> Visits:
 
     monkeypatch.setattr(Snapshot, "__init__", build_counted)
     monkeypatch.setattr(Snapshot, "by_node", by_node_counted)
+    of_files = FileSource.raw_objects
+    monkeypatch.setattr(FileSource, "raw_objects", lambda *given: visits.of(of_files(*given)))
     for owner, name in ((Snapshot, "setup"), (Snapshot, "usage_of"), (Scope, "matches")):
         original = getattr(owner, name)
 

@@ -6,7 +6,7 @@ The full preview of a change, and applying it, is in commands/set.py.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -258,11 +258,12 @@ def _find(
     members = resources.find_members(reference, snapshot, resolved, ended=True)
     keys = [pod.key for pod in members]
     subject = resources.find_pod(reference, snapshot, resolved)
-    workload, related = None if is_pod else reference, _related(subject, resolved)
+    read = _reader(resolved)
+    workload, related = None if is_pod else reference, read(subject)
     with resources.with_unreadable(snapshot):
         fixes = fixes_for_pods(snapshot, keys, workload, related=related)
     fixes = fixes if is_pod else of_template(fixes, subject)
-    return with_refusals(fixes, lambda pod: related if is_pod else _related(pod, resolved)), snapshot
+    return with_refusals(fixes, lambda pod: related if is_pod else read(pod)), snapshot
 
 
 def _find_on_nodes(
@@ -277,14 +278,14 @@ def _find_on_nodes(
     if options.priorities:
         with resources.with_unreadable(snapshot):
             plans = plans_of_nodes(snapshot, nodes, scope)
-        return with_refusals(plans, lambda pod: _related(pod, resolved)), snapshot
+        return with_refusals(plans, _reader(resolved)), snapshot
     snapshot = resolved.source.with_autoscalers(snapshot, scope.namespace)
     most = options.number or _most(options) or (1 if options.output in {"patch", KUSTOMIZE} else None)
     only_nearest = is_fleet and node is None
     with resources.with_unreadable(snapshot):
         fixes = fixes_on_nodes(snapshot, nodes, scope, only_nearest=only_nearest, most=most)
     if not resolved.source.is_live:
-        fixes = with_refusals(fixes, lambda pod: _related(pod, resolved))
+        fixes = with_refusals(fixes, _reader(resolved))
     return fixes if node is None else _with_kubelet(fixes, node, resolved, options), snapshot
 
 
@@ -313,13 +314,18 @@ def _most(options: Options) -> int | None:
     return MOST_ROWS if is_table and not options.all else None
 
 
-def _related(pod: Pod, resolved: sources.ResolvedSource) -> RelatedObjects | None:
-    """Return the objects around a pod or workload; None if the object itself cannot be read."""
-    try:
-        return resolved.source.related(pod)
-    except QosError as error:
-        output.note(str(error))
-        return None
+def _reader(resolved: sources.ResolvedSource) -> Callable[[Pod], RelatedObjects | None]:
+    """Return a reader of the objects around pods or workloads: None if the object itself cannot be read."""
+    related = resolved.source.related_reader()
+
+    def read(pod: Pod) -> RelatedObjects | None:
+        try:
+            return related(pod)
+        except QosError as error:
+            output.note(str(error))
+            return None
+
+    return read
 
 
 def _print(answer: FixList | PriorityPlans, snapshot: Snapshot, options: Options, now: datetime) -> None:
