@@ -107,7 +107,7 @@ async def test_sorting_goes_through_the_columns_and_begins_again() -> None:
             assert table.columns.column("node" if key != "rank" else "namespace") is not None
             assert not is_reversed
             seen.append(key)
-        assert set(seen) >= {"namespace", "pod", "node", "qos", "oom_score", "memory", "rank"}
+        assert set(seen) >= {"namespace", "pod", "node", "qos", "memory", "rank"}
         assert len(set(seen)) == len(seen)
         assert pilot.names == ALL
 

@@ -62,7 +62,7 @@ _FLAGS: Final = {
 }
 """Each flag in two letters, which the panel spells out, and its token."""
 _IMPORTANT: Final = (
-    "rank eviction pod memory qos oom_score flags namespace eta pod peak frees oom_score_adj growth node p99"
+    "rank eviction pod memory qos namespace oom_score flags eta pod peak frees oom_score_adj growth node p99"
     " limit_percent dies trend flags psi60 request limit psi10 node namespace restarts age priority"
 )
 """A key listed twice is shown cut first, whole later."""
