@@ -123,7 +123,8 @@ class ListDefinition(ABC, Generic[RowT]):
         node only if no headings name it.
         """
         wanted = self.default_columns(view) if chosen is None else chosen
-        keys = [key for key in wanted if key in self.columns]
+        without_name = [self.name] if self.name not in wanted else []
+        keys = [key for key in (*without_name, *wanted) if key in self.columns]
         columns = [_with_time(self.columns[key]) if view.times else self.columns[key] for key in keys]
         fitting: Layout[RowT] = Layout()
         if chosen is None:

@@ -426,7 +426,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
                 table.chosen = chosen or None
                 self._show_list()
 
-        self.qos.push_screen(ColumnsScreen(self.definition.columns, shown), take)
+        self.qos.push_screen(ColumnsScreen(self.definition.columns, shown, self.definition.name), take)
 
     def action_find(self) -> None:
         view_model = self.qos.view_model

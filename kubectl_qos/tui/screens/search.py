@@ -260,10 +260,14 @@ _CHOICE_COLUMNS: Final[tuple[Column[ColumnChoice], ...]] = (
 
 
 class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
-    """The columns of a list, those shown first; the result is keys in order, none for the default."""
+    """Chooses the columns of a list. The result is their keys in order, none for the default.
 
-    def __init__(self, columns: Mapping[str, Column[Any]], shown: Sequence[str]) -> None:
+    The column `name` cannot be hidden.
+    """
+
+    def __init__(self, columns: Mapping[str, Column[Any]], shown: Sequence[str], name: str) -> None:
         super().__init__()
+        self._name_column = name
         hidden = (key for key in columns if key not in shown)
         self._choices = [ColumnChoice(columns[key], shown=True) for key in shown]
         self._choices += [ColumnChoice(columns[key], shown=False) for key in hidden]
@@ -298,7 +302,11 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
 
     def action_show(self) -> None:
         index = self._table.cursor
-        self._choices[index] = replace(self._choices[index], shown=not self._choices[index].shown)
+        choice = self._choices[index]
+        if choice.column.key == self._name_column:
+            self.qos.warn(f"{choice.column.header} is always shown")
+        else:
+            self._choices[index] = replace(choice, shown=not choice.shown)
         self._show()
         self._table.action_down()
 
