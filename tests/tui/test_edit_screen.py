@@ -563,6 +563,10 @@ async def test_what_is_used_and_was_seen_is_beside_the_fields() -> None:
         assert "25% of limit" in pilot.words
         await fill(pilot, "c", Side.LIMITS, "memory", "+2Gi")
         assert "25% of limit" in pilot.words, "2Gi more than its 2Gi"
+        assert "limits.memory 4Gi" not in pilot.words
+        await fill(pilot, "c", Side.LIMITS, "memory", "4294967296")
+        assert "app c limits.memory 4Gi" in pilot.words, "plain bytes stand there in units too"
+        await fill(pilot, "c", Side.LIMITS, "memory", "4Gi")
         assert [str(one.quantity) for one in screen.form.edits] == ["4Gi"]
         await fill(pilot, "c", Side.LIMITS, "memory", "")
         assert "200% of request" in pilot.words

@@ -151,7 +151,7 @@ class OwnerFields(Vertical):
         }
 
     def compose(self) -> ComposeResult:
-        yield Static(Content(self._title), classes="owner")
+        yield Static(classes="owner")
         for resource in RESOURCES:
             with Container(classes="resource"):
                 with Horizontal(classes="values"):
@@ -167,9 +167,13 @@ class OwnerFields(Vertical):
 
     @on(Input.Changed)
     def show_remarks(self) -> None:
-        """Show what is wrong, and the stored values of changed fields."""
+        """Show plain bytes in units, what is wrong, and the stored values of changed fields."""
         if self._bar is not None:
             self._bar.show(*(self.fields[side, MEMORY].bytes for side in Side))
+        memory = [field for field in self.fields.values() if field.resource == MEMORY]
+        plain = [field for field in memory if field.value.strip().isdecimal()]
+        units = [f"{field.name_in_spec} {binary(field.bytes)}" for field in plain]
+        self.query_one(".owner", Static).update(Content("  ".join((self._title, *units))))
         remarks = []
         for field in self.fields.values():
             problem = field.problem
