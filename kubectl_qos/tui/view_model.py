@@ -85,8 +85,8 @@ class ViewModel:
     Two view models are never equal: comparing them pod by pod takes longer than showing the other one.
     `arrived` is None if all pods are there; before that their rows have no ranks, and the groups no usage.
     `notes` are what a reader has to know about the ranks. `kills` are those that were seen since the UI was
-    opened, the newest first. `first_deaths` are the next deaths on each node, the first of all first: none
-    without usage, for many nodes, and before `compute_deaths`.
+    opened, the newest first. `first_deaths` are the next deaths on the FEW_NODES fullest nodes, one of each,
+    the most urgent first: none without usage, and before `compute_deaths`.
     """
 
     snapshot: Snapshot
@@ -126,9 +126,9 @@ class ViewModel:
         return node_deaths.deaths if node_deaths is not None and is_same else ()
 
     def compute_deaths(self) -> None:
-        """Compute the deaths of nodes that have changed, of all if they are few; for a thread."""
-        nodes = sorted(self.by_node) if len(self.by_node) <= FEW_NODES else ()
-        on_nodes = [(node, self.deaths(node)) for node in nodes]
+        """Compute `first_deaths`; runs in the follower's thread."""
+        fullest = [group.key for group in self.nodes if group.key][:FEW_NODES]
+        on_nodes = [(node, self.deaths(node)) for node in fullest]
         if self.snapshot.usage:
             first = [
                 DeathRow(node, waiting.deaths[0]) for node, waiting in on_nodes if waiting and waiting.deaths

@@ -17,6 +17,7 @@ from kubectl_qos.k8s.objects import (
 )
 from kubectl_qos.present.next_death import distance, victim
 from kubectl_qos.tui import view_model
+from kubectl_qos.tui.screens import browse
 from kubectl_qos.tui.screens.base import KeyFooter
 from kubectl_qos.tui.screens.explain import log_screen
 from kubectl_qos.tui.view import ListKind, View
@@ -195,11 +196,15 @@ async def test_cursor_headline_fixes_and_next_name_the_same_death(monkeypatch: p
         await pilot.keys("!")
         await pilot.until(lambda: under_cursor() == first.death.key)
         assert pilot.main.view.node == "worker-1"
-        # Of many nodes it is only known once it is asked for.
-        monkeypatch.setattr(view_model, "FEW_NODES", 2)
+        # Of many nodes the headline has the fullest, whatever the row, and a note says so.
+        for module in (view_model, browse):
+            monkeypatch.setattr(module, "FEW_NODES", 1)
+        await pilot.keys("r")
         pilot.main.change_view(View())
-        await pilot.keys("g")
-        assert under_cursor() == ("shop", API)
+        await pilot.seen("the next death is that of the 1 fullest of 4 nodes; ! looks at all of them")
+        for key in ("g", "G"):
+            await pilot.keys(key)
+            assert "data/importer-5f7b9c-2vtxk:c on worker-2 dies next: own limit 98%" in pilot.words
         await pilot.keys("!")
         await pilot.until(lambda: under_cursor() == first.death.key)
 

@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.reactive import var
 from textual.widgets import ContentSwitcher, Static
 
-from kubectl_qos.analysis.deaths import DeathRow
+from kubectl_qos.analysis.deaths import FEW_NODES
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.background import run_in_background
@@ -215,20 +215,12 @@ class BrowseScreen(QosScreen):
 
     def _go_to_first_death(self) -> None:
         """Put the cursor on the listed pod that dies first, else on the first row."""
-        view_model, key_of = self.qos.view_model, self.definition.victim_key
+        view_model, victim_key, node = self.qos.view_model, self.definition.victim_key, self.view.node
         for coming in view_model.first_deaths if view_model is not None else ():
-            is_listed = self.view.node in {None, coming.node}
-            if view_model and is_listed and self.table.move_to(key_of(coming, view_model)):
+            is_listed = node in {None, coming.node}
+            if view_model and is_listed and self.table.move_to(victim_key(coming, view_model)):
                 return
         self.table.action_first()
-        row, is_of_pods = self.table.row, self.view.kind in {ListKind.PODS, ListKind.CONTAINERS}
-        if view_model is None or row is None or view_model.first_deaths or not is_of_pods:
-            return
-        # Among many nodes the headline is about the node of the first row.
-        node = self.definition.node_of(row)
-        on_node = view_model.deaths(node) if view_model.snapshot.usage and not view_model.arrived else None
-        if on_node is not None and on_node.deaths:
-            self.table.move_to(key_of(DeathRow(node, on_node.deaths[0]), view_model))
 
     def _leave_removed_node(self, view_model: ViewModel) -> None:
         """Show all nodes instead, and say so: the keys now act on other pods."""
@@ -407,6 +399,11 @@ class BrowseScreen(QosScreen):
         if view_model is None or rows is None:
             return []
         notes = [*self.qos.notes, *([view_model.notice] if view_model.notice else []), *rows.notes]
+        nodes = sum(map(bool, view_model.by_node))
+        is_of_nodes = self.view.node is None and self.view.kind not in {ListKind.CLUSTERS, ListKind.DEATHS}
+        if nodes > FEW_NODES and is_of_nodes:
+            fullest = f"the next death is that of the {FEW_NODES} fullest of {nodes:,} nodes"
+            notes.append(f"{fullest}; {self.qos.keys.first('main.nearest')} looks at all of them")
         return [escape_lines(note) for note in notes]
 
     def _show_notes(self) -> None:
