@@ -13,6 +13,7 @@ from textual import events
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.binding import BindingType
 from textual.filter import LineFilter
+from textual.notifications import Notification
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -231,13 +232,22 @@ class QosApp(Shell):
         if past is not None:
             title, state = past.context, f"-- {past_words(past)} --  {state}"
         words = title_words(title, self.view_model, self.source.now(), readonly=self.readonly)
+        messages = [notification.message for notification in self._notifications]
         for screen in reversed(self.screen_stack):
             for line in screen.query(TitleLine):
-                line.show(words, state)
+                line.show(words, state, messages)
             if not screen.is_modal:  # it covers those below
                 break
 
     watch_view_model = watch_status = show_title
+
+    def _refresh_notifications(self) -> None:
+        super()._refresh_notifications()
+        self.show_title()
+
+    def _unnotify(self, notification: Notification, refresh: bool = True) -> None:  # noqa: FBT002 - Textual's
+        super()._unnotify(notification, refresh)
+        self.show_title()
 
     def exit(self, *arguments: Any, **options: Any) -> None:
         self._save_state()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual.widgets._toast import Toast
 
 from kubectl_qos.analysis.deaths import deaths_on_nodes
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
@@ -207,6 +208,30 @@ async def test_cursor_headline_fixes_and_next_name_the_same_death(monkeypatch: p
             assert "data/importer-5f7b9c-2vtxk:c on worker-2 dies next: own limit 98%" in pilot.words
         await pilot.keys("!")
         await pilot.until(lambda: under_cursor() == first.death.key)
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 50)])
+@pytest.mark.parametrize("words", ["there is no row to copy", "lines, that are too long " * 8])
+async def test_a_toast_covers_neither_the_title_nor_an_answer_nor_keys(
+    size: tuple[int, int], words: str
+) -> None:
+    async with running(size=size, notifications=True) as pilot:
+        before = pilot.text.splitlines()
+        pilot.qos.warn(words)
+        await pilot.until(lambda: bool(pilot.app.screen.query(Toast)))
+        await pilot.settled()
+        toast = pilot.app.screen.query_one(Toast).region
+        lines = pilot.text.splitlines()
+        assert (toast.y, toast.right) == (0, size[0])
+        assert "".join(line[toast.x :] for line in lines[: toast.height]).split() == words.split()
+        title = lines[0][: toast.x].split()
+        assert title[:2] == ["kubectl", "qos"]
+        assert title[-2:] == ["not", "live"]
+        assert not set(title) - {*before[0].split(), "…"}, "each word is whole"
+        assert pilot.main.query_one("#headline").region.y >= toast.bottom
+        assert lines[-1] == before[-1]
+        pilot.app.clear_notifications()
+        await pilot.until(lambda: pilot.text.splitlines() == before)
 
 
 async def test_fixes_fit_into_the_smallest_terminal() -> None:

@@ -19,6 +19,7 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Static
+from textual.widgets._toast import ToastRack
 
 from kubectl_qos.cluster.background import run_in_background
 from kubectl_qos.errors import QosError
@@ -34,7 +35,8 @@ MIN_WIDTH: Final = 60
 MIN_HEIGHT: Final = 15
 _SEPARATOR: Final = "  "
 _PADDING: Final = 1
-
+MAX_TOAST_PERCENT: Final = 60
+"""The widest toast, as in app.tcss, of the width of the screen."""
 
 WIDE_GAP: Final = 2
 MINOR: Final = 3
@@ -152,7 +154,7 @@ def fitting_keys(
 
 
 class TitleLine(Widget):
-    """The first line: words to the left, the state to the right, which is never cut off.
+    """The first line: words to the left, then the state, which is never cut off, and toasts to the right.
 
     It has a colour of its own if the state says that it is the past: `-- 2h ago, 14:02:10 UTC --`.
     """
@@ -161,20 +163,25 @@ class TitleLine(Widget):
         super().__init__()
         self._words: tuple[str, ...] = ("kubectl qos",)
         self._state = ""
+        self._toast_width = 0
 
-    def show(self, words: Sequence[str], state: str) -> None:
-        if (tuple(words), state) != (self._words, self._state):
-            self._words, self._state = tuple(words), state
+    def show(self, words: Sequence[str], state: str, messages: Sequence[str]) -> None:
+        """Show other words, beside the toasts of these messages."""
+        longest = max((cell_len(line) for message in messages for line in message.split("\n")), default=-2)
+        toast_width = min(longest + 1 + _PADDING, self.app.size.width * MAX_TOAST_PERCENT // 100)
+        shown = tuple(words), state, toast_width
+        if shown != (self._words, self._state, self._toast_width):
+            self._words, self._state, self._toast_width = shown
             self.set_class(state.startswith("--"), "-past")
             self.refresh()
 
     async def on_click(self, event: events.Click) -> None:
         """Pause or resume by a click on the state."""
-        if event.x >= self.size.width - cell_len(self._state) - _PADDING:
+        if event.x >= self.size.width - self._toast_width - cell_len(self._state) - _PADDING:
             await self.run_action("app.pause")
 
     def render(self) -> Content:
-        width = self.content_size.width
+        width = self.content_size.width - self._toast_width
         words = list(self._words[1:])
         room = max(width - cell_len(self._words[0]) - cell_len(self._state) - 1, 0)
         while len(words) > 1 and cell_len(_SEPARATOR + _SEPARATOR.join(words)) > room:
@@ -293,6 +300,11 @@ class QosScreen(SingleDismissScreen[None]):
 
     def compose_content(self) -> ComposeResult:
         yield from ()
+
+    def _extend_compose(self, widgets: list[Widget]) -> None:
+        """Put Textual's toasts after the title, and so above it: both are docked at the top."""
+        super()._extend_compose(widgets)
+        widgets.sort(key=lambda widget: isinstance(widget, ToastRack))
 
     def on_screen_resume(self) -> None:
         self.qos.show_title()
