@@ -1,7 +1,7 @@
-"""The demo as a live source: the first snapshot is fixed; then a script changes it as time passes.
+"""The demo as a live source: it begins with a fixed snapshot, which a script changes as time passes.
 
-Reads and writes run the same code as for a cluster, over an in-memory connection. Changes last as long as the
-process. The script is imported only after the first snapshot has been shown.
+Reads and writes run the same code as for a cluster, over a connection to an API in memory. Changes last as
+long as the process. The script is imported only after the first snapshot has been shown.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def running_clock() -> Callable[[], datetime]:
 class LivingDemo(Source):
     """The demo, driven by the clock `now`, which starts at DEMO_TIME.
 
-    `may_write=False`: no writer. `has_usage=False`: no measurements. A stream checks for changes every
-    `tick_seconds`; None: only on refresh.
+    Without `may_write` there is no writer, without `has_usage` there are no measurements. A stream checks for
+    changes every `tick_seconds`, or only on refresh if it is None.
     """
 
     title = "demo"

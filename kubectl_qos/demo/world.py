@@ -1,7 +1,8 @@
-"""The demo's first objects (with owners and a quota), its clock, and its simulated controllers.
+"""The demo's objects (with owners and a quota), its clock, and its simulated kubelets and controllers.
 
-Kubelets carry out resizes, and controllers replace the pods of a changed template. qos/resize.py answers a
-resize; edit/server_response.py refuses a pod of a template. Not here: scripted events (script.py).
+Kubelets carry out resizes, and controllers replace the pods of a changed template. qos/resize.py decides how
+a kubelet answers, edit/server_response.py whether the server refuses a pod. Not here: scripted events
+(script.py).
 """
 
 import copy
@@ -251,18 +252,18 @@ _RESIZE: Final = frozenset({RESIZE_PENDING, RESIZE_IN_PROGRESS})
 
 
 class Kubelets:
-    """Resizes in progress; `step` moves them on."""
+    """The kubelets of all nodes, with their resizes in progress."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._due: dict[str, int] = {}
-        """Second of the next try, by pod path."""
+        """The second of the next try, by pod path."""
         self.kept_limits: dict[str, int] = {}
         """Limits that a resize of a stopped container did not raise, by pod path: kubelets before
         kubernetes#140387 keep the old limit of the pod's cgroup."""
 
     def step(self) -> None:
-        """Answer new resizes, and carry out those that are due."""
+        """Run for a second: answer new resizes, and carry out those that are due."""
         api, second = self._world.api, self._world.second
         for raw in api.pods:
             is_new = raw["metadata"]["generation"] != raw["status"]["observedGeneration"]
@@ -314,7 +315,7 @@ class _Rollout:
 
 
 class Controllers:
-    """Rollouts in progress, by path of the workload; `step` moves them on."""
+    """The controllers of workloads, with their rollouts in progress by path of the workload."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -323,7 +324,7 @@ class Controllers:
         """Replaced pods, each with its new pod."""
 
     def step(self) -> None:
-        """Begin a rollout for each changed template, and replace the pods that are due."""
+        """Run for a second: begin rollouts of changed templates, and replace the pods that are due."""
         world = self._world
         for path, raw in list(world.api.others.items()):
             members, rollout, failure = world.members.get(path, []), self._rollouts.get(path), ""

@@ -16,7 +16,7 @@ from textual.binding import Binding, BindingType
 
 
 class BindingGroup(StrEnum):
-    """The places of actions; the value is the heading in the help screen."""
+    """Groups of actions, each of a screen or widget; the value is the heading in the help."""
 
     MAIN = "In a list"
     TABLE = "In a table"
@@ -48,12 +48,11 @@ class BindingGroup(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that a key does; `keys_text` has Textual's names, its label is its verb unless it has one.
+    """What a key does. `keys_text` has the default keys in Textual's names; the default label is the verb.
 
-    The bottom line, or the border of a dialog, shows it unless `footer` is 0; the largest numbers need room.
-    With a `gap` it begins a group of keys there. `palette` False keeps it out of the palette of its screen; a
-    `priority` key also works while an input has the focus. The settings may give keys of one that `yields` to
-    another action.
+    `footer`: shown in the footer, or on the border of a dialog; 0 is never, and larger numbers are left out
+    first. `gap`: begins a group of keys in the footer. `palette`: is in the palette. `priority`: also works
+    while an input has the focus. `yields`: settings may give its keys to another action.
     """
 
     verb: str
@@ -392,13 +391,13 @@ def actions_in_group(group: BindingGroup) -> Iterator[Action]:
 
 
 def footer_sections() -> Mapping[str, tuple[BindingGroup, int]]:
-    """Return the section of the footer for each action, by its name; equal values stand together."""
+    """Return the section of the footer that an action belongs to, by the action's name."""
     gaps = accumulate(action.gap for action in ACTIONS)
     return {action.name: (action.group, gap) for action, gap in zip(ACTIONS, gaps, strict=True)}
 
 
 def bindings(group: BindingGroup) -> list[BindingType]:
-    """Return a class's BINDINGS: each key of each action of the group."""
+    """Return the BINDINGS of the class that has the group."""
     return [
         Binding(
             ",".join(action.keys),
@@ -442,7 +441,7 @@ class Keys:
         self._taken = {(name.partition(".")[0], key) for name, keys in changed.items() for key in keys}
 
     def of(self, action: Action) -> tuple[str, ...]:
-        """Return the keys of an action, in Textual's names; one that yields may have lost them."""
+        """Return the keys of an action in Textual's names; none if it yields and others have taken them."""
         if action.name in self._changed or not action.yields:
             return tuple(self._changed.get(action.name, action.keys))
         group = action.group.name.lower()
@@ -452,7 +451,7 @@ class Keys:
         return " ".join(map(shown_key, self.of(action)))
 
     def first(self, name: str) -> str:
-        """Return the first key of the action of that name, for a sentence."""
+        """Return the first key of an action as people write it, for a sentence."""
         return shown_key(next(iter(self.of(BY_NAME[name])), ""))
 
 

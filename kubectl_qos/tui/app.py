@@ -1,4 +1,4 @@
-"""The app: one source, the view model that all screens follow, and navigation between screens."""
+"""The app: it follows one source, keeps the view model that all screens show, and opens the screens."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ AGE_SECONDS: Final = 1
 
 
 class QosApp(Shell):
-    """The app; its source, scope, and a pod to edit at once come from outside."""
+    """The app. `find` finds a pod whose edit screen is opened at once."""
 
     TITLE = "kubectl qos"
     CSS_PATH = "app.tcss"
@@ -116,7 +116,7 @@ class QosApp(Shell):
         self._key_order = KeyOrder(self, self._output, super().on_event)
         self.set_reactive(QosApp.status, FollowStatus(is_live=source.is_live))
         self._theme_names = [*(theme.name for theme in THEMES), *settings.themes]
-        # With 16 colours, others would be mapped to the nearest one, so use the ANSI theme.
+        # On 16 colours all others would be mapped to the nearest one.
         has_16_colours = not self.no_color and self.console.color_system in {"standard", "windows"}
         name = settings.theme or (ANSI.name if has_16_colours else state.theme)
         theme = find_theme(name or "", settings.themes) or THEMES[0]
@@ -130,7 +130,7 @@ class QosApp(Shell):
         return Follower(self, self.source, self._scope, self.trends, self.lists.build, find)
 
     def refresh_css(self, animate: bool = True) -> None:  # noqa: FBT002 - as Textual declares it
-        """Refresh the style sheets; before there is a screen, nothing is parsed that could change."""
+        """Refresh the style sheets. Before there is a screen, only the variables have to be set."""
         if self._screen_stack:
             super().refresh_css(animate)
         else:
@@ -163,7 +163,7 @@ class QosApp(Shell):
             await super().on_event(event)
 
     async def on_key(self, event: events.Key) -> None:
-        """Answer a key that nothing else has handled, but not again while the same toast is visible."""
+        """Say that a key does nothing here, unless a toast says so already."""
         event.prevent_default()
         if await self._check_bindings(event.key):
             return
@@ -189,7 +189,7 @@ class QosApp(Shell):
         self._follower.close()
 
     def action_redraw(self) -> None:
-        """Paint over what the shell has written, such as when the UI is back in front."""
+        """Paint everything again: another program may have written to the terminal."""
         self._output.forget()
         self.refresh(layout=True)
 
@@ -313,7 +313,7 @@ class QosApp(Shell):
         self._go_to_source(source)
 
     def choose_time(self) -> None:
-        """Go to another time of the cluster, which is selected on a track of the last hours."""
+        """Ask for a time of the last hours, and go there."""
         from kubectl_qos.tui.screens.kills import TimeSlider
 
         past = partial(self._contexts.past, self._context_name)
@@ -327,7 +327,7 @@ class QosApp(Shell):
         self.push_screen(TimeSlider(lambda: past().track(), self.source.past), go)
 
     def past(self) -> Past | None:
-        """Return the past of the cluster, None for a source that is not a context."""
+        """Return the past of the cluster; None if the source is no context of a kubeconfig."""
         return self._contexts.past(self._context_name) if self._contexts is not NO_CONTEXTS else None
 
     def go_to_present(self) -> None:
@@ -338,7 +338,7 @@ class QosApp(Shell):
             run_in_background(self, work, partial(self._go_to_source, view=self.main.view))
 
     def _go_to_source(self, source: Source | QosError, view: View | None = None) -> None:
-        """Follow another source: a cluster with its own first view, or another time with the current view."""
+        """Follow another source. A cluster begins with its own first view unless another one is given."""
         if isinstance(source, QosError):
             self.warn(source.with_hint())
             return
@@ -379,7 +379,7 @@ class QosApp(Shell):
         self.open(Detail.EDIT, pod, edits)
 
     def edit_workload(self, workload: Workload, pod: Pod, edits: tuple[Edit, ...] = ()) -> None:
-        """Edit all pods of a workload through its template; one `pod` of it if that cannot be read."""
+        """Edit all pods of a workload through its template, or only `pod` if the template cannot be read."""
         if self.refuses_change():
             return
         if workload.kind not in WORKLOADS:
@@ -444,7 +444,6 @@ class QosApp(Shell):
             self.main.return_to(location)
 
     def show_log(self, pod: Pod, container: str = "") -> None:
-        """Show the last lines of a container that has died, by default one that was OOMKilled."""
         from kubectl_qos.tui.screens.explain import log_screen
 
         try:
@@ -470,7 +469,7 @@ class QosApp(Shell):
     def action_save_screenshot(self) -> None:
         """Save the screen as svg or text.
 
-        Behind the palette the footer comes back first: recomposed after one refresh, painted with the next.
+        The palette may have just closed: after one refresh the footer is laid out again, after two painted.
         """
         self.screen.call_after_refresh(self.screen.call_after_refresh, self._save_screenshot)
 
@@ -487,7 +486,7 @@ class QosApp(Shell):
         self.save_as("a screenshot", "kubectl-qos.svg", screenshot)
 
     def action_help(self) -> None:
-        """Show the keys, the active ones first."""
+        """Show all keys, first those that work here."""
         screen = self.screen
         if isinstance(screen, SingleDismissScreen) and not isinstance(screen, HelpScreen):
             bound = (BY_NAME.get(active.binding.id or "") for active in screen.active_bindings.values())
@@ -562,7 +561,7 @@ class QosApp(Shell):
             self.exit()
 
     def end(self, code: int) -> None:
-        """Leave without a question, with that exit code; also before the first screen is there."""
+        """Leave with an exit code, without a question. This also works before the first screen exists."""
         self.call_later(self.exit, return_code=code)
 
     def action_interrupt(self) -> None:

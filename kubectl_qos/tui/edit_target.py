@@ -1,6 +1,6 @@
-"""The object whose requests and limits are changed, what its change is judged on, and its effects as lines.
+"""The object whose requests and limits are changed, with what its preview needs, and the preview as lines.
 
-edit/ has the edits, present/effects.py the numbers, shell.py applies them.
+edit/ has the edits, present/effects.py the numbers; shell.py applies them.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ from kubectl_qos.tui.widgets.text_view import (
 )
 
 _KIB: Final = 1024
-MOST_NODES: Final = 6
-"""The most nodes on which pods of a workload are shown: each is re-ranked on every keystroke."""
+MAX_NODES: Final = 6
+"""The most nodes on which pods of a workload are shown: each node is ranked again on every keystroke."""
 
 
 class EditTarget:
-    """A pod, or the template of a workload, as it was at one moment.
+    """A pod or the template of a workload, as it was at one moment.
 
-    `pods`: the workload's scheduled pods, in kill order. `others_of_workload`: how many of them are on nodes
-    beyond MOST_NODES.
+    `pods` are the scheduled pods of the workload in kill order. `others_of_workload` counts those that are
+    not shown, because they are on further nodes than MAX_NODES.
 
-    It keeps its source: the UI may go to another cluster while a screen is open, and a change is only ever
-    written to the cluster that it was made for.
+    It keeps its source: a change is only written to the cluster that it was made for, even if the UI goes to
+    another cluster meanwhile.
     """
 
     def __init__(self, pod: Pod, view_model: ViewModel, source: Source) -> None:
@@ -90,7 +90,7 @@ class EditTarget:
         rows = view_model.rows.rows if workload is not None else ()
         replicas = (view_model.pod_of(row) for row in rows if row.node and find_workload(row.pod) == workload)
         self.pods = [EditTarget(replica, view_model, source) for replica in replicas if replica.kind == "Pod"]
-        self._nodes = tuple(dict.fromkeys(target.pod.node_name for target in self.pods))[:MOST_NODES]
+        self._nodes = tuple(dict.fromkeys(target.pod.node_name for target in self.pods))[:MAX_NODES]
         self.others_of_workload = sum(target.pod.node_name not in self._nodes for target in self.pods)
 
     @property
@@ -98,9 +98,9 @@ class EditTarget:
         return pod_name(self.pod)
 
     def uses(self, trends: Trends) -> dict[str, SeenMemory]:
-        """Return the current and peak usage of each container, and of the pod under POD_LEVEL.
+        """Return the current and peak usage of each container, and of the pod as POD_LEVEL.
 
-        For a workload, take the replica that uses most. Peaks from Prometheus win.
+        Of a workload it is that of the replica that uses most.
         """
         if self.pods:
             of_pods = [pod.uses(trends) for pod in self.pods]
@@ -136,7 +136,7 @@ class EditTarget:
         return Apply(self.pod, edits, preview, usage=self.usage, history=self.seen)
 
     def replicas(self, preview: Preview) -> tuple[NodeReplicas, ...]:
-        """Return the pods of a workload once all are recreated with the edits; empty if this is a pod."""
+        """Return the pods of a workload after all are recreated with the edits; empty if this is a pod."""
         snapshot = self.view_model.snapshot
         pods = [pod for node in self._nodes for pod in snapshot.by_node()[node]]
         return recreate_all(self.pod, preview.edits, replace(snapshot, pods=pods)) if pods else ()
@@ -148,22 +148,22 @@ class EditTarget:
         return [row for row in rows if row.pod.key != key]
 
     def outliving(self, pod: Pod, other: Pod) -> Goal:
-        """Return the goal: `pod` (this one, edited) dies after `other`."""
+        """Return the edits with which `pod`, this one as edited, is killed after `other`."""
         return outlive(pod, other, self.setup, self._neighbours, self.view_model.snapshot.usage)
 
     def ranking(self, pod: Pod, rank: int) -> Goal:
-        """Return the goal: `pod` (this one, edited) has the kill rank `rank` or a later one."""
+        """Return the edits with which `pod`, this one as edited, has the kill rank `rank` or a later one."""
         return rank_at_least(pod, rank, self.setup, self._neighbours, self.view_model.snapshot.usage)
 
     def refreshed(self, raw: Mapping[str, Any]) -> EditTarget:
-        """Return the same object as the server has it now. Raises QosError if it cannot be decoded."""
+        """Return the target with the object as the server has it now. Raises QosError."""
         return EditTarget(pod_from_raw(self.pod.kind, raw), self.view_model, self.source)
 
 
 def related_sections(
-    preview: Preview, subject: EditTarget, related: RelatedObjects | QosError | None
+    preview: Preview, target: EditTarget, related: RelatedObjects | QosError | None
 ) -> Iterator[Section]:
-    """Yield refusals, warnings and strategies of the change; `related` is None while it is being read."""
+    """Yield refusals, warnings and strategies of a change. `related` is None while they are being read."""
     if related is None:
         yield Section("Related objects", "reading owners, LimitRanges, quotas …")
         return
@@ -171,18 +171,19 @@ def related_sections(
         yield Section("Related objects", f"not known: {escape_lines(str(related))}", warns=True)
         return
     if preview.edits:
-        change, _ = subject.change(preview.edits, preview).begin(related)
-        said = list(finding_sections(change))
-        yield from (part for part in said if part.warns)
-        yield _strategies(change.strategies, is_refused=any(part.title == REFUSED for part in said))
-        yield from (part for part in said if not part.warns)
+        change, _ = target.change(preview.edits, preview).begin(related)
+        findings = list(finding_sections(change))
+        yield from (finding for finding in findings if finding.warns)
+        is_refused = any(finding.title == REFUSED for finding in findings)
+        yield _strategies(change.strategies, is_refused=is_refused)
+        yield from (finding for finding in findings if not finding.warns)
     if related.missing:
         unread = sentences(*map(missing_sentence, related.missing))
         yield Section("Related objects", "not all of it can be read", unread, warns=True)
 
 
 def finding_sections(change: Apply) -> Iterator[Section]:
-    """Yield a section for each finding that the preview does not show itself, the most severe first."""
+    """Yield a section for each finding, the most severe first, without those that the preview shows."""
     for finding in change.findings:
         if not finding.in_preview:
             title, warns = _TITLES[finding.severity], finding.severity is not Severity.NOTE
@@ -206,7 +207,7 @@ _GAP: Final = 3
 
 
 def values_layout(effects: Effects) -> TextLayout:
-    """Return a column for each moment; changed values stand out."""
+    """Lay out the values in a column for each moment; changed values stand out."""
     headings, rows = moment_table(effects)
     label = max(len(row.label) for row in rows)
     columns = [
@@ -229,7 +230,7 @@ def values_layout(effects: Effects) -> TextLayout:
 
 
 def pods_layout(replicas: Sequence[NodeReplicas], pods_elsewhere: int, workload: Json | None) -> TextLayout:
-    """Return what a rollout does to each pod of a workload; `pods_elsewhere` are only counted."""
+    """Lay out what a rollout does to each pod of a workload; `pods_elsewhere` are only counted."""
     if not replicas:
         return no_text
     rollout = rollout_section(replicas, workload) if workload is not None else None
@@ -240,10 +241,9 @@ def pods_layout(replicas: Sequence[NodeReplicas], pods_elsewhere: int, workload:
 
 
 def ladder_layout(effects: Effects, most: int) -> TextLayout:
-    """Return the pods around the changed one in kill order, which moves as its values do."""
+    """Lay out the kill order around the changed pod, at most `most` pods."""
     rows = ladder(effects, most)
     rank = max((len(str(row.rank)) for row in rows), default=0)
-
     names = [full_name(row.pod.namespace, row.pod.name) for row in rows]
     score = max((len(_score(row)) for row in rows), default=0)
     used = max((len(_used(row)) for row in rows), default=0)
@@ -279,7 +279,7 @@ def _used(row: LadderRow) -> str:
 
 
 def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
-    """Draw the next deaths at each moment at which they differ; the pod's own stand out."""
+    """Draw the next deaths at each moment; those of the pod itself stand out."""
     used = f"{binary(deaths[0].state.used_bytes)}  " if deaths and deaths[0].deaths else ""
     headings = [heading(effects, at.when) for at in deaths] if len(deaths) > 1 else [used] * len(deaths)
     column, pod = max(map(len, headings), default=0) + 2, effects.before.pod
@@ -299,7 +299,7 @@ def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
 
 
 def with_units(section: Section) -> Section:
-    """Add values in people's units after the raw ones."""
+    """Add the values in Mi and cores after the raw ones."""
     changes = []
     for change in section.changes:
         old, new = readable(change.label, change.before), readable(change.label, change.after)
@@ -309,7 +309,7 @@ def with_units(section: Section) -> Section:
 
 
 def files_layout(effects: Effects, key: str, *, is_folded: bool) -> TextLayout:
-    """Return the cgroup files that change: how many, or each with its content before and after."""
+    """Lay out the cgroup files that change: only how many, or each with its content before and after."""
     if not effects.files and not effects.changes_path:
         return effects_layout(tuple(cgroup_sections(effects)))
     sign, verb = ("▸", "shows") if is_folded else ("▾", "hides")

@@ -1,7 +1,7 @@
-"""The threads of the UI: one that follows the source, and one for each piece of work that takes long.
+"""The thread that follows a source and posts its updates to the UI.
 
-Only messages and callbacks cross from a thread to the widgets. Threads are daemons of our own rather than
-Textual's pooled workers, which are waited for at the end: quitting must not wait for a server that hangs.
+It is a daemon thread and not a worker of Textual, which waits for its workers at the end: quitting must not
+wait for a server that hangs.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ if TYPE_CHECKING:
 BATCH_SECONDS: Final = 0.5
 """Changes within this time are shown at once."""
 _SWITCH_SECONDS: Final = 0.0005
-_YOUNG: Final = 20_000
-"""New objects per garbage collection. Painting makes thousands, and keeps few."""
+"""How long the thread may keep the interpreter while a key waits."""
+_OBJECTS_PER_COLLECTION: Final = 20_000
+"""Painting makes thousands of objects, and keeps few: collect garbage less often."""
 _REST_PER_WORK: Final = 3
-"""The thread rests this many times as long as it computed: keys are answered meanwhile."""
-_MOST_REST_SECONDS: Final = 5.0
-"""But no longer: with 50,000 pods what is shown would be half a minute old."""
+"""The thread rests this many times as long as it computed, so that keys are answered."""
+_MAX_REST_SECONDS: Final = 5.0
+"""With 50,000 pods the screen would otherwise be half a minute behind."""
 
 FindPod = Callable[[Snapshot], Pod]
 """Finds the pod that the command line names. Raises QosError if there is none."""
@@ -48,14 +49,14 @@ FindPod = Callable[[Snapshot], Pod]
 
 @dataclass
 class FollowerMessage(Message):
-    """A message of the follower of this source."""
+    """A message of a follower; `source` is what it follows."""
 
     source: Source | None = field(default=None, kw_only=True)
 
 
 @dataclass
 class Updated(FollowerMessage):
-    """A new view model with the list that is shown; `target` is the pod to edit at once."""
+    """A new view model, with the rows of the list that is shown. `target` is the pod to edit at once."""
 
     view_model: ViewModel
     target: Pod | None = None
@@ -73,8 +74,8 @@ class UpdateFailed(FollowerMessage):
 class Follower:
     """Follows a source in a thread and posts its updates to the pump.
 
-    `trends` gets every usage sample, `build_list` builds the list that is shown from a new view model, in the
-    thread, and `find` finds the pod to edit at once, in the first snapshot.
+    `trends` gets every usage sample. `build_list` builds the rows of the list that is shown, in the thread.
+    `find` finds the pod to edit at once in the first snapshot.
     """
 
     def __init__(
@@ -99,9 +100,9 @@ class Follower:
         self._shown_at = self._current_at = time.monotonic()
 
     def start(self) -> None:
-        """Start the thread. While it works it must hand over soon when a key is pressed."""
+        """Start the thread."""
         sys.setswitchinterval(_SWITCH_SECONDS)
-        gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
+        gc.set_threshold(_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
         threading.Thread(target=self._run, name="qos-follower", daemon=True).start()
 
     def refresh(self) -> None:
@@ -111,23 +112,23 @@ class Follower:
         self._requested.set()
 
     def health(self) -> Health:
-        """Return the health of the source now, also while an update is computed."""
+        """Return the health of the source now. This also works while an update is computed."""
         return self._stream.health() if self._stream is not None else LIVE
 
     def behind_seconds(self) -> float:
-        """Return the age of what is shown, 0 if nothing newer has come; to be called every second or so."""
+        """Return for how long newer data has been there than the screen shows; call this every second."""
         now = time.monotonic()
         if self._stream is None or (self._stream.is_current() and not self._is_working):
             self._current_at = now
         return now - max(self._current_at, self._shown_at)
 
     def end_rest(self) -> None:
-        """Compute what is new at once, unless paused."""
+        """Compute the next update at once, unless paused."""
         if not self._paused:
             self._requested.set()
 
     def pause(self, paused: bool) -> None:
-        """Post no updates for a while; the source is still followed."""
+        """Stop or resume posting updates. The source is followed all the time."""
         self._paused = paused
         self._requested.set()
 
@@ -150,7 +151,7 @@ class Follower:
                 return
             if update is None:
                 return
-            # On a busy machine this thread may wait for a core ten times as long as it computes.
+            # Not the wall clock: on a busy machine this thread waits longer for a core than it computes.
             began, taken_at, self._is_working = time.thread_time(), time.monotonic(), True
             self._requested.clear()
             if update.snapshot is not None:
@@ -164,17 +165,16 @@ class Follower:
                     message.view_model.find_kills(self._view_model, self._source.kernel_logs, node_events)
                     message.built, self._find = self._build_list(message.view_model), None
                 if is_first and message.view_model.arrived is None:
-                    # A full collection visits everything that is held, and delays keys by up to 100 ms.
-                    # What is held now is data without cycles, for which reference counts are enough.
+                    # A full collection would visit all of this data, which has no cycles, for up to 100 ms.
                     gc.freeze()
                 self._view_model = message.view_model
             self._post(message)
             self._shown_at, self._is_working = taken_at, False
-            # More pods are shown when there are many more, but the last ones at once.
+            # While pods arrive there is no rest, so that the last ones are shown at once.
             self._rest(time.thread_time() - began if update.arrived is None else 0.0)
 
     def _rest(self, worked_seconds: float) -> None:
-        rest = min(_REST_PER_WORK * worked_seconds, _MOST_REST_SECONDS)
+        rest = min(_REST_PER_WORK * worked_seconds, _MAX_REST_SECONDS)
         self._requested.wait(max(BATCH_SECONDS, rest))
         while self._paused and not self._closed and not self._requested.is_set():
             self._requested.wait()
@@ -188,7 +188,7 @@ class Follower:
 def message_for_update(
     update: Update, before: ViewModel | None, find: FindPod | None
 ) -> Updated | UpdateFailed:
-    """Return the message for an update, built from the view model before it; runs in the thread."""
+    """Return the message for an update. What has not changed is taken from the view model before it."""
     snapshot = update.snapshot
     if snapshot is None:
         return UpdateFailed(update.health)

@@ -1,4 +1,4 @@
-"""The commands after `:`: where they lead, how they are completed, and what is near a mistyped one. Pure."""
+"""The commands after `:`: their destinations, and their completions. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ LIST: Final = "list"
 
 @dataclass(frozen=True, slots=True)
 class GoTo:
-    """A destination, LIST or the first word of its command, with its details.
+    """The destination of a command: LIST, or the first name of the command.
 
-    `view` is the view of a list, and `filter` narrows it, as typed. `name` is a context (None: choose) or a
-    node (None: the row's), `pod` the row of a pod (None: the one under the cursor).
+    A list has a `view` and a `filter` as typed. `name` is a context (None: ask which) or a node (None: that
+    of the row), `pod` the row of a pod (None: the one under the cursor).
     """
 
     destination: str
@@ -32,7 +32,7 @@ class GoTo:
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """A word after `:` with its other names, and what can follow it; `kind` is that of a list."""
+    """A command. `kind` is the list that it shows, `argument` what can follow it."""
 
     names: str
     help: str
@@ -45,8 +45,8 @@ class _Command:
         return self.names.split()
 
 
-def _of_workloads() -> Iterator[_Command]:
-    """Yield kubectl's names for each kind, the short one first, and `dp` of k9s."""
+def _workload_commands() -> Iterator[_Command]:
+    """Yield a command for each kind, with kubectl's names, the short one first, and `dp` of k9s."""
     for kind, (names, *_) in WORKLOADS.items():
         words = (*reversed(names), *(["dp"] if kind == "Deployment" else []))
         yield _Command(" ".join(words), f"the {kind}s", ListKind.WORKLOADS, "NAMESPACE", kind)
@@ -60,7 +60,7 @@ _COMMANDS: Final = (
     _Command("nodes node no cluster", "the nodes; the pods of one", ListKind.NODES, "NODE"),
     _Command("ns namespaces namespace", "the namespaces; the pods of one", ListKind.NAMESPACES, "NAMESPACE"),
     _Command("workloads wl", "the workloads of all kinds", ListKind.WORKLOADS, "NAMESPACE"),
-    *_of_workloads(),
+    *_workload_commands(),
     _Command("containers co", "the containers", ListKind.CONTAINERS, "NAMESPACE"),
     _Command("explain", "why a pod has its class, score and rank", argument="POD"),
     _Command("edit", "change a pod's requests and limits", argument="POD"),
@@ -90,7 +90,7 @@ COMMAND_HELP: Final = tuple(
 
 
 def parse_go_to(text: str, view_model: ViewModel | None) -> GoTo:
-    """Return the destination of what was typed after `:`. Raises InputError for an unknown one."""
+    """Return the destination of a command as typed. Raises InputError for an unknown command or name."""
     word, _, name = text.strip().partition(" ")
     name = name.strip().removeprefix("-n ").strip()
     command = _BY_WORD.get(word.lower())
@@ -123,7 +123,7 @@ def parse_go_to(text: str, view_model: ViewModel | None) -> GoTo:
 
 
 def _pod(command: _Command, name: str, view_model: ViewModel | None) -> GoTo:
-    """Find the pod of a name, or the first in kill order whose name begins so; `pod NAMESPACE` is a list."""
+    """Find a pod by its name or the beginning of it; `pod NAMESPACE` is a list."""
     is_list = command.names == "pod"
     if name in _ALL:
         return GoTo(LIST, View()) if is_list else GoTo(command.names)
@@ -149,7 +149,7 @@ def _check(argument: str, name: str, view_model: ViewModel | None) -> None:
 
 
 def go_to_completions(text: str, view_model: ViewModel | None) -> Iterator[str]:
-    """Yield the commands that begin with what was typed, or the names that can follow a whole one."""
+    """Yield the commands that begin with the text, or the names that can follow a whole command."""
     word, space, begin = text.partition(" ")
     if not space:
         first = [command.words[0] for command in _COMMANDS]
@@ -167,7 +167,7 @@ def _names(argument: str, view_model: ViewModel | None) -> Sequence[str]:
     if view_model is None:
         return ()
     if argument == "NODE":
-        return [group.key for group in view_model.nodes if group.key]
+        return view_model.node_names
     if argument == "NAMESPACE":
         return ["-A", *filter(None, view_model.namespaces)]
     return [row.name for row in view_model.rows.rows] if argument == "POD" else ()

@@ -1,7 +1,7 @@
-"""A change that the UI makes, which informs the screens and reverts itself after a trial, and its lines.
+"""A change that the UI makes, and its lines on the screens. After a failed trial it reverts itself.
 
-cluster/driver.py has the loop, edit/apply_state.py the steps, shell.py the list of changes;
-screens/apply.py shows the lines, and feeds the change answers.
+cluster/driver.py has the loop, edit/apply_state.py the steps, shell.py the pending changes, and
+screens/apply.py the screens.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class ChangeUpdated(Message, bubble=False):
-    """A change has another state; `confirms` if a person has to be asked now."""
+    """A change has another state; with `confirms` a person has to confirm it now."""
 
     change: RunningChange
     confirms: bool
 
 
 class Service(Protocol):
-    """The part of the service that a change needs."""
+    """The part of `WriteService` (shell.py) that a change needs."""
 
     app: App[Any]
     keys: Keys
@@ -73,10 +73,10 @@ class Service(Protocol):
 
 
 class RunningChange(Driver):
-    """A change of the UI, and its object as it was read last.
+    """A change of the UI; `target` is its object as it was read last.
 
-    The writer is that of the cluster that the change was made for. `undoing` is what reverts it after a
-    trial, or why nothing does. Once it `is_left`, its end is notified.
+    `writer` writes to the cluster that the change was made for. `undoing` is the change that reverts this one
+    after a trial, or the reason why there is none. Once its screen `is_left`, its end is notified.
     """
 
     def __init__(self, service: Service, target: EditTarget, writer: Writer | None, change: Apply) -> None:
@@ -101,7 +101,7 @@ class RunningChange(Driver):
 
     @property
     def pending(self) -> str:
-        """Return what leaving the UI would leave open: an answer, or a trial; else empty."""
+        """Say what is lost if the UI is left now: an answer or a trial; "" if nothing is."""
         if self.state.phase is Phase.SENDING:
             return f"{self.name}: sent, but not answered yet"
         is_followed = self.state.phase is Phase.FOLLOWING
@@ -125,7 +125,7 @@ class RunningChange(Driver):
         return max((self.source.now() - self.sent_at).total_seconds(), 0)
 
     def leave(self) -> None:
-        """Follow what was sent to its end, though nobody looks at it any more."""
+        """Take note that no screen shows the change any more; what was sent is followed to its end."""
         self.is_left = True
         if self.state.phase is not Phase.FOLLOWING:
             self.advance(self.state.leave())
@@ -133,15 +133,15 @@ class RunningChange(Driver):
             self.undoing.leave()
 
     def run(self, work: Callable[[], Any], then: Callable[[Any], object], pause: float = 0.0) -> None:
-        """Do work in a thread, and what follows in the UI's."""
+        """Do work in a thread after a pause in seconds, and `then` in the UI's thread."""
         if pause:
-            # Textual's timer drops its one call when the thread is held up for longer than the pause.
+            # Textual's timer drops its only call if the thread is busy for longer than the pause.
             asyncio.get_running_loop().call_later(pause, self._service.run, work, then)
         else:
             self._service.run(work, then)
 
     def show_state(self, before: Apply) -> None:
-        """Tell the screens, or notify how a change ends that nobody looks at."""
+        """Update the screens, and notify how the change ends if no screen shows it."""
         has_left = before.phase if before.phase is not self.state.phase else None
         if self.state.phase is Phase.SENDING and has_left is not None:
             self.sent_at = self.source.now()
@@ -151,7 +151,7 @@ class RunningChange(Driver):
         self._notify_screens()
         if has_left is Phase.FOLLOWING:
             if self.state.plan is not None:
-                self.run(self._end_trial, self._trial_ended)
+                self.run(self._record_trial, self._trial_recorded)
             elif (progress := self.state.progress) is not None:
                 failed = progress.stage is not Stage.DONE and not progress.is_reverted
                 self._notify(f"{self.name}: {progress_line(progress)}", failed=failed)
@@ -172,20 +172,20 @@ class RunningChange(Driver):
             self._service.app.notify(text, severity="warning" if failed else "information", timeout=20)
 
     def read_related(self) -> tuple[RelatedObjects, Pod, Preview]:
-        """Read the related objects, and the object as it is now if the change is kept."""
+        """Read the related objects, and the object itself if the change is made again after a conflict."""
         related, _, _ = super().read_related()
         if self.state.keeps_mine:
             self.target = self.target.refreshed(related.raw)
         return related, self.target.pod, self.target.preview(self.state.edits)
 
-    def _end_trial(self) -> RelatedObjects | None:
-        """Record what was seen, and read what is needed to revert it. Raises QosError."""
+    def _record_trial(self) -> RelatedObjects | None:
+        """Record how the trial went, and read what a revert needs, if there is to be one. Raises QosError."""
         self._tried = entry = trial_entry(self.state, int(self.state.seconds))
         self.history.put(entry)
         pod = pod_reference(entry.kind, entry.namespace, entry.name)
         return self.source.related(pod) if self.state.reverts else None
 
-    def _trial_ended(self, related: RelatedObjects | QosError | None) -> None:
+    def _trial_recorded(self, related: RelatedObjects | QosError | None) -> None:
         if isinstance(related, RelatedObjects):
             self.undoing = attempt(partial(self._undo, related))
         else:
@@ -198,7 +198,7 @@ class RunningChange(Driver):
         self._notify(f"{self.name}: {'; '.join(end)}", failed=bool(self.state.trial.seen))
 
     def _undo(self, related: RelatedObjects) -> RunningChange:
-        """Revert it as it was applied, without a question. Raises QosError if that is impossible."""
+        """Revert the change as it was applied, without a question. Raises QosError if that is impossible."""
         assert self.state.result is not None
         entry, target = self.state.result.entry, self.target
         change = self._service.begin_undo(entry, related, target.view_model, self.source)
@@ -216,7 +216,7 @@ class RunningChange(Driver):
 
 
 def promise_lines(state: Apply) -> list[TextLine]:
-    """Return what a trial promises before the change is sent, and what not; nothing of another change."""
+    """Return what a trial will do after the change is sent; nothing if the change is not on trial."""
     if state.plan is None:
         return []
     unreverted = words.unreverted_line(state)
@@ -225,7 +225,7 @@ def promise_lines(state: Apply) -> list[TextLine]:
 
 
 def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
-    """Yield how a change on trial has fared so far, and what reverts it; nothing of another change."""
+    """Yield what the trial has seen so far, and what reverts the change; nothing if it is not on trial."""
     plan, trial = change.state.plan, change.state.trial
     if plan is None or change.state.result is None:
         return
@@ -242,11 +242,8 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
 def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     """Yield whether a change has held on trial, and whether it is reverted."""
     undoing, state = change.undoing, change.state
-    progress, seen, tried_for = (
-        state.progress,
-        words.trial_words(state.trial),
-        duration(int(state.seconds)),
-    )
+    progress, seen = state.progress, words.trial_words(state.trial)
+    tried_for = duration(int(state.seconds))
     if progress is not None and progress.is_reverted:
         after = f"{progress.stage.value} after {tried_for}"
         yield TextLine(f"  {': '.join(filter(None, [after, seen]))}", "answer")
@@ -274,7 +271,7 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
 
 
 def error_lines(about: str, error: QosError, remedies: Sequence[str] = ()) -> list[TextLine]:
-    """Return an error in its own words, the three values of a conflict, and its hint or the remedies."""
+    """Return an error, the values of a conflict, and the remedies or else the error's hint."""
     status = f" ({error.status})" if isinstance(error, ApiError) else ""
     lines = [TextLine(f"! {about}: {escape_lines(str(error))}{status}", "wrong")]
     if isinstance(error, ConflictError):
@@ -284,7 +281,7 @@ def error_lines(about: str, error: QosError, remedies: Sequence[str] = ()) -> li
 
 
 def _request_error_lines(error: QosError, remedies: Sequence[str] = ()) -> list[TextLine]:
-    """Return why a change was not sent or not made, or why that is unknown."""
+    """Return why a change was not applied, or why its outcome is unknown."""
     about = "outcome unknown" if isinstance(error, UnknownOutcome) else "not applied"
     return error_lines(about, error, remedies)
 
@@ -313,7 +310,7 @@ def blocked_sentence(state: Apply, keys: Keys) -> str:
 
 
 def change_lines(state: Apply) -> list[TextLine]:
-    """Return the values before and after, and those that someone else has changed."""
+    """Return the values before and after the change, and those that someone else has changed."""
     if state.request is not None:
         lines = words.change_lines(state.request.before, state.request.edits)
     else:
@@ -357,7 +354,7 @@ def answer_lines(state: Apply, target: EditTarget, keys: Keys) -> list[TextLine]
 
 
 def _expected_lines(state: Apply) -> list[TextLine]:
-    """Return the refusal that a server is expected to answer, unless a finding says the same."""
+    """Return the refusal that is expected of the server, unless a finding says the same."""
     if state.related is None or state.strategy is None:
         return []
     if any(section.title == REFUSED for section in state_findings(state)):
@@ -367,13 +364,13 @@ def _expected_lines(state: Apply) -> list[TextLine]:
 
 
 def state_findings(state: Apply) -> tuple[Section, ...]:
-    """Return the findings on the chosen strategy; without refusals once the server itself has refused."""
-    left_out = {REFUSED} if state.error is not None else set()
-    return tuple(section for section in finding_sections(state) if section.title not in left_out)
+    """Return the findings on the chosen strategy; the server's own refusal replaces the expected ones."""
+    has_refused = state.error is not None
+    return tuple(part for part in finding_sections(state) if not has_refused or part.title != REFUSED)
 
 
 def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
-    """Return the exact request, or how to apply the change without one."""
+    """Return the exact request, or how to apply the change if there is none."""
     if state.strategy is None:
         return []
     if state.request is None:
@@ -386,7 +383,7 @@ def request_lines(state: Apply, keys: Keys) -> list[TextLine]:
 def progress_lines(
     state: Apply, request: PatchRequest, context: str, seconds: int, keys: Keys
 ) -> Iterator[TextLine]:
-    """Yield what was sent to a context `seconds` ago, what was seen of it, and what follows."""
+    """Yield what was sent to a context `seconds` ago, what has been seen of it, and what comes next."""
     for line in words.change_lines(request.before, request.edits):
         yield TextLine(f"  {line}")
     if state.seen:
@@ -415,8 +412,8 @@ def progress_lines(
         yield from _settled_lines(state, keys)
 
 
-def _same(then: Pod, view_model: ViewModel) -> Pod | None:
-    """Return the pod as it is now on its node, None if that is another pod."""
+def _pod_now(then: Pod, view_model: ViewModel) -> Pod | None:
+    """Return the same pod as it is now on its node, None if it is gone or replaced."""
     now = pod_named(view_model, (then.namespace, then.name), then.node_name)
     return now if now is not None and now.metadata.uid == then.metadata.uid else None
 
@@ -424,8 +421,8 @@ def _same(then: Pod, view_model: ViewModel) -> Pod | None:
 def killed_lines(
     then: Pod, view_model: ViewModel | None, sent_at: datetime | None = None
 ) -> Iterator[TextLine]:
-    """Yield what was killed of a pod on its node since `then`, and when, by a change that was sent."""
-    now = _same(then, view_model) if view_model is not None else None
+    """Yield what has been killed of a pod since `then`, and how long before or after the change was sent."""
+    now = _pod_now(then, view_model) if view_model is not None else None
     if now is None:
         return
     if now.is_terminal and not then.is_terminal:
@@ -444,21 +441,21 @@ def killed_lines(
 
 
 def death_lines(target: EditTarget, view_model: ViewModel) -> Iterator[TextLine]:
-    """Yield the next death of a pod before its change was made, and as it is now; nothing of a workload."""
+    """Yield the next death of a pod before its change and now; nothing for a workload."""
     node = target.pod.node_name
     then, later = target.view_model.deaths(node), view_model.deaths(node)
-    if _same(target.pod, view_model) is not None and then is not None and later is not None:
+    if _pod_now(target.pod, view_model) is not None and then is not None and later is not None:
         before, now = first_death(then.state, target.pod), first_death(later.state, target.pod)
         yield TextLine(f"  next death of it {before}{', as before' if before == now else f' {ARROW} {now}'}")
 
 
 def plan_line(plan: TrialPlan) -> str:
-    """Return how long a change is on trial, and what reverts it."""
+    """Say how long a change is on trial, and what reverts it."""
     return f"for {duration(int(plan.seconds))}, and reverted at: {', '.join(plan.undo_if)}"
 
 
 def waiting_lines(state: Apply) -> Iterator[TextLine]:
-    """Say that the change waits for usage, which shrinking a limit needs."""
+    """Say that a lower limit has to wait until less memory is used."""
     if state.progress is not None and state.progress.waits_for_usage:
         yield TextLine(f"! {words.WAITS_FOR_USAGE}", "wrong")
 

@@ -1,7 +1,7 @@
-"""The app as its screens see it: what they read, what they request, and the changes that it makes.
+"""The app as its screens see it: their shared state, navigation, and the changes that they make.
 
-app.py implements it. Everything that the UI writes to a cluster goes through `WriteService`. Each change is a
-`RunningChange`, imported with the first one: what changes need is a tenth of the first frame.
+app.py implements it. The UI writes to a cluster only through `WriteService`. Each change is a
+`RunningChange`, which is imported with the first change, so that the UI starts faster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.text_view import escape_lines
 
 if TYPE_CHECKING:
-    from kubectl_qos.cluster.writer import Writer
     from kubectl_qos.edit.edits import Edit
     from kubectl_qos.edit.history import Entry
     from kubectl_qos.edit.related import RelatedObjects
@@ -39,13 +38,12 @@ if TYPE_CHECKING:
     from kubectl_qos.qos.kills.analyze import Kill
     from kubectl_qos.tui.edit_target import EditTarget
     from kubectl_qos.tui.running_change import RunningChange
-    from kubectl_qos.tui.view_model import ViewModel
 
 
 class WriteService:
-    """Begins changes, and knows those that have no answer yet or are on trial.
+    """Begins changes, and knows the pending ones, which have no answer yet or are on trial.
 
-    With `readonly`, from the command line, nothing is written.
+    `readonly` is the flag of the command line; settings can have it too.
     """
 
     def __init__(
@@ -82,17 +80,21 @@ class WriteService:
         related: RelatedObjects | None = None,
         undoes: Entry | None = None,
     ) -> RunningChange:
-        """Return a change that is shown next; see `Apply.begin`.
+        """Begin a change, or with `undoes` the revert of one; see `Apply.begin`.
 
         Raises QosError if it cannot be previewed.
         """
         from kubectl_qos.tui.running_change import RunningChange
 
-        writer, read_only = None, None
-        try:
-            writer = self._writer(target.source)
-        except QosError as error:
-            read_only = error
+        writer, read_only, context = None, None, target.source.title
+        if self.is_readonly(context):
+            by = "--readonly" if self._readonly else f"your settings for {context}"
+            read_only = QosError(f"nothing is written: {by} says read-only")
+        else:
+            try:
+                writer = target.source.writer()
+            except QosError as error:
+                read_only = error
         edits = tuple(edits)
         change = replace(target.change(edits, target.preview(edits)), read_only=read_only)
         change = change.as_undo(undoes) if undoes is not None else change
@@ -114,12 +116,6 @@ class WriteService:
         edits = undo_edits(entry, pod, uid=uid)
         return self.begin(EditTarget(pod, view_model, source), edits, related, entry)
 
-    def _writer(self, source: Source) -> Writer:
-        if self.is_readonly(source.title):
-            by = "--readonly" if self._readonly else f"your settings for {source.title}"
-            raise QosError(f"nothing is written: {by} says read-only")
-        return source.writer()
-
     def updated(self, change: RunningChange) -> None:
         """Remember what is pending."""
         self._pending = [pending for pending in dict.fromkeys((*self._pending, change)) if pending.pending]
@@ -127,9 +123,9 @@ class WriteService:
 
 @dataclass(frozen=True, slots=True)
 class ContextSwitch:
-    """`names` reads the contexts, `open` connects to one, which may take time. All raise QosError.
+    """The contexts of the kubeconfig. `open`, which connects to one, may take time. All raise QosError.
 
-    `past(name)` returns the past of a context; with None, that of the command line's context.
+    With None, `open` and `past` take the context of the command line.
     """
 
     names: Callable[[], tuple[str, ...]]
@@ -144,10 +140,7 @@ class Past(Protocol):
         """Return the memory of nodes and the deaths of the last hours, from the store; may take time."""
 
     def older_deaths(self, now: datetime, *, is_past: bool) -> tuple[Sequence[Kill], int]:
-        """Return the deaths that the store knows of, and how many seconds back they go.
-
-        There are none unless a store or a past time is given.
-        """
+        """Return the deaths in the store, and over how many seconds back from now it was read."""
 
     def source(self, at: datetime) -> Source:
         """Return the cluster at a time of the track."""
@@ -178,7 +171,7 @@ class Shell(App[QosError]):
     trends: Trends
 
     cluster_rows: Callable[[], ListRows]
-    """The rows of all clusters, as they are known."""
+    """Return the rows of all clusters as far as they have been read."""
     read_open_cluster: Callable[[], None]
     poll_clusters: Callable[[], None]
     past: Callable[[], Past | None]
@@ -211,11 +204,11 @@ class Shell(App[QosError]):
     ) -> None: ...
 
     def as_of(self, view_model: ViewModel) -> str:
-        """Return when a view model was taken, for screens that do not follow it; "" if nothing changes."""
+        """Return `, as of TIME` for a screen that does not follow updates; "" if the source never changes."""
         return f", as of {view_model.taken:%H:%M:%S %Z}" if self.source.is_live else ""
 
     def whole_view_model(self) -> ViewModel | None:
-        """Return the view model, once it has all pods; until then a notification says so."""
+        """Return the view model if it has all pods, else None with a notification that says so."""
         view_model = self.view_model
         if view_model is None:
             self.warn("the cluster has not answered yet")
@@ -227,7 +220,7 @@ class Shell(App[QosError]):
         return None
 
     def refuses_change(self) -> bool:
-        """Return whether the past is shown, which cannot be changed; a notification says so."""
+        """Return whether the past is shown, with a notification that it cannot be changed."""
         past, key = self.source.past, self.keys.first("main.past")
         if past is not None:
             why = f"this is the past, {past_words(past)}: nothing can be changed"
@@ -239,7 +232,7 @@ class Shell(App[QosError]):
         super().notify(escape_lines(message), markup=False, **options)
 
     def warn(self, problem: str | QosError) -> None:
-        """Show a notification of what went wrong, or of why a key does nothing."""
+        """Show what went wrong, or why a key does nothing, as a notification."""
         self.notify(str(problem), severity="warning")
 
     def copy(self, text: str, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Start the terminal UI: its source and settings, and the terminal that it runs in."""
+"""Start the terminal UI: read its settings, prepare the terminal, and run the app."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from kubectl_qos.tui.view import ListKind
 
 
 def settings() -> UserSettings:
-    """Return the settings of the person's file. Raises InputError with its first mistake."""
+    """Read the settings file. Raises InputError with its first mistake."""
     allowed = AllowedNames(
         columns=[key for key in BY_KEY if key != "container"] + ["trend"],
         themes=[*COLOURS, ANSI.name],
@@ -44,7 +44,7 @@ def settings() -> UserSettings:
     return read_settings(config_file(), allowed)
 
 
-def start(  # noqa: PLR0913 - those of the app
+def start(  # noqa: PLR0913 - the parameters of the app
     source: Source,
     scope: Scope,
     settings: UserSettings,
@@ -57,10 +57,9 @@ def start(  # noqa: PLR0913 - those of the app
 ) -> int:
     """Run the UI until it is left; return the exit code.
 
-    `scope` says which pods are read, `find` finds the pod whose edit screen is opened at once, `notes` are
-    about the source. With `readonly` nothing can change a cluster; with `keeps_history` changes can be undone
-    after the process has ended. Raises QosError if `find` found none, or there is no terminal to paint on and
-    to read keys from.
+    `scope` says which pods are read, `find` finds a pod whose edit screen is opened at once, `notes` are
+    about the source. With `keeps_history` later runs can undo changes. Raises QosError if `find` finds no
+    pod, or if there is no usable terminal.
     """
     _check_terminal(os.environ)
     _read_keys_from_terminal()
@@ -105,9 +104,9 @@ def _read_keys_from_terminal() -> None:
 
 
 def _size_the_terminal() -> None:
-    """Give a terminal without a size, such as a serial line, the usual one; a later resize counts.
+    """Give a terminal without a size, such as a serial line, the usual size.
 
-    Textual and rich assume different sizes of such a terminal, and would paint it without end.
+    Textual and rich assume different sizes for such a terminal, and would repaint it forever.
     """
     if sys.platform == "win32" or not os.isatty(0):
         return
@@ -124,7 +123,7 @@ _USUAL_SIZE: Final = (24, 80)
 
 
 def _check_terminal(environment: Mapping[str, str]) -> None:
-    """Refuse a terminal that cannot move its cursor, unless something else is painted on."""
+    """Raise QosError for a terminal that cannot move its cursor, unless a driver paints elsewhere."""
     if environment.get("TERM") == "dumb" and "TEXTUAL_DRIVER" not in environment:
         raise QosError(
             "the terminal UI cannot be shown here: TERM=dumb says that the terminal cannot move its cursor",
@@ -157,9 +156,9 @@ def _leave_on_signals(app: QosApp) -> Iterator[None]:
 
 
 def _hang_up_with_terminal() -> None:
-    """Treat a terminal that goes away as SIGHUP, which is sent only to the session that it controls.
+    """End the UI when its terminal goes away, as SIGHUP does.
 
-    Other readers of it would read its end of file again and again.
+    Only the session that the terminal controls gets SIGHUP; other readers would read end of file forever.
     """
     if not hasattr(select, "poll") or not os.isatty(0):
         return

@@ -1,4 +1,4 @@
-"""Write only changed cells to the terminal, in ASCII for some, and handle keys in order."""
+"""The terminal: only changed cells are written to it, in ASCII if need be, and keys are handled in order."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Cell = tuple[str, str]
 
 BUSY: Final = " busy "
 BUSY_SECONDS: Final = 0.1
-"""How long a key may work before a sign of it is shown."""
-_NEAR: Final = 4
-"""This many unchanged cells between two that change take fewer bytes than a move of the cursor."""
+"""After this time the UI shows that it works on a key."""
+_MAX_GAP: Final = 4
+"""Fewer unchanged cells than this are written too: to move the cursor over them takes more bytes."""
 _SIMPLE: Final = re.compile("[ -~\xa1-\xac\u2500-\u25fc\u2800-\u28ff…·×→←↑↓≥≤≠▸▾✓✗]*")
 """Texts of which every character takes one cell on any terminal."""
 _CODES: Final = re.compile(
@@ -47,11 +47,10 @@ _CODES: Final = re.compile(
 
 
 class Output:
-    """The cells of the terminal as they were written last, and the sign that a key takes its time.
+    """Writes the cells that differ from those on the terminal, and the busy sign while a key takes long.
 
-    Textual paints the region of each widget that is refreshed, most of it as it was. Over a slow line that is
-    too much, and a terminal has to work for each of it. A thread writes the sign: Textual's own is at work on
-    that key.
+    Textual writes the whole region of each widget that is refreshed, though most cells are as before. That is
+    too much for a slow line. A thread writes the busy sign, because Textual's thread is at work then.
     """
 
     def __init__(self, send: Callable[[str], object]) -> None:
@@ -62,13 +61,13 @@ class Output:
         self._is_busy = False
 
     def forget(self) -> None:
-        """Forget the cells: the terminal was resized, or others have written to it."""
+        """Write every cell next time: the terminal was resized, or another program has written to it."""
         with self.lock:
             self._lines = []
             self._is_busy = False
 
     def await_change(self) -> None:
-        """Show that a key is at work unless something changes soon."""
+        """Show the busy sign after BUSY_SECONDS, unless the screen changes before."""
         self.stop_waiting()
         if not self._lines:
             return
@@ -77,7 +76,7 @@ class Output:
         self._timer.start()
 
     def stop_waiting(self) -> None:
-        """Remove the sign."""
+        """Do not show the busy sign, or remove it."""
         with self.lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -85,7 +84,7 @@ class Output:
                 self._send(self._end_busy())
 
     def show_busy(self) -> None:
-        """Write the sign over the end of the first line, unless the change came while this waited for it."""
+        """Write the busy sign over the end of the first line, unless a change has come meanwhile."""
         with self.lock:
             is_late = self._timer is not None and self._timer.finished.is_set()
             if self._lines and not is_late:
@@ -99,11 +98,11 @@ class Output:
         return f"\x1b[1;{column + 1}H{_text(cells)}"
 
     def changes(self, update: LayoutUpdate | ChopsUpdate) -> CompositorUpdate:
-        """Return the update without the cells that are there already, computed once it is written."""
+        """Return an update that leaves out the cells that are on the terminal when it is written."""
         return _Changes(self, update)
 
     def write(self, update: LayoutUpdate | ChopsUpdate, colours: ColorSystem) -> str:
-        """Return the sequences that lead from what is shown to an update."""
+        """Return the escape sequences and texts of the cells that an update changes."""
         runs: list[Cell] = []
         for y, x, strip in _pieces(update):
             while y >= len(self._lines):
@@ -115,7 +114,7 @@ class Output:
             if before == cells:
                 continue
             line[x : x + len(cells)] = cells
-            # Terminals may disagree about a width: what follows is then written again too.
+            # Terminals disagree about the width of some characters: then write the whole piece.
             for begin, end in _changed(before, cells) if is_simple else [(0, len(cells))]:
                 runs += (f"\x1b[{y + 1};{x + begin + 1}H", cells[begin][1]), *cells[begin:end]
         if not runs:
@@ -126,7 +125,7 @@ class Output:
 
 
 def _text(cells: Iterable[Cell]) -> str:
-    """Join cells, with the sequences that lead from one style to the next."""
+    """Join cells, with escape sequences where the style changes."""
     written: list[str] = []
     before = ""
     for codes, group in groupby(cells, itemgetter(1)):
@@ -147,7 +146,7 @@ class _Changes(CompositorUpdate):
 
 
 def _pieces(update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
-    """Yield the strips of an update with their lines and columns, cut off as Textual does."""
+    """Yield the line, column and content of each strip of an update, cropped as Textual does it."""
     if isinstance(update, LayoutUpdate):
         for y, strips in enumerate(update.strips, update.region.y):
             x = update.region.x
@@ -162,7 +161,7 @@ def _pieces(update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, int, Stri
 
 
 def _cells(strip: Strip, colours: ColorSystem) -> tuple[list[Cell], bool]:
-    """Return the cells of a strip, and whether each character is one of them."""
+    """Return the cells of a strip, and whether each character takes one cell on any terminal."""
     cells: list[Cell] = []
     is_simple = True
     for text, style, control in strip:
@@ -186,11 +185,11 @@ def _codes(style: Style | None, colours: ColorSystem) -> str:
 
 
 def _changed(before: Sequence[Cell | None], cells: Sequence[Cell]) -> list[tuple[int, int]]:
-    """Return where runs of cells that differ begin and end; a short gap between two belongs to both."""
+    """Return where runs of changed cells begin and end; a run includes gaps of less than _MAX_GAP cells."""
     runs: list[tuple[int, int]] = []
     for place, (old, new) in enumerate(zip(before, cells, strict=True)):
         if old != new:
-            begin = runs.pop()[0] if runs and place - runs[-1][1] < _NEAR else place
+            begin = runs.pop()[0] if runs and place - runs[-1][1] < _MAX_GAP else place
             runs.append((begin, place + 1))
     return runs
 
@@ -219,26 +218,25 @@ _POOR: Final = re.compile(r"vt\d.*|dumb|(pc)?ansi.*|(screen\.)?linux.*|cons25.*|
 def needs_ascii(environment: Mapping[str, str], encoding: str | None) -> bool:
     """Return whether a terminal shows ASCII only.
 
-    The Linux console (TERM=linux) counts: its fonts have 256 or 512 signs, with lines and blocks among them
-    but without ◐, ▸, ━ and most steps of a sparkline, and show the same sign for each that they lack, so that
-    classes could not be told apart. Without TERM, as on Windows, the encoding of the stream
-    decides that the UI is written to (`sys.__stderr__`), None if it has none.
+    The Linux console (TERM=linux) is such a terminal: its fonts have lines and blocks, but show the same sign
+    for ◐, ▸, ━ and most steps of a sparkline. `encoding` is that of the stream that the UI is written to,
+    None if it has none; it alone decides without TERM, as on Windows.
     """
     return not is_utf8(encoding) or _POOR.fullmatch(environment.get("TERM", "")) is not None
 
 
 @lru_cache(4096)
 def plain(text: str) -> str:
-    """Return the text in ASCII, as many cells wide; signs that the UI does not use become `?`."""
+    """Return the text in ASCII in the same number of cells; characters without a replacement become `?`."""
     if text.isascii():
         return text
     signs = (sign if sign.isascii() else ASCII.get(ord(sign)) or "?" * cell_len(sign) for sign in text)
-    # Several combined characters may be narrower than the sum of them.
+    # A combined character may be narrower than the sum of its parts.
     return set_cell_size("".join(signs), cell_len(text))
 
 
 class AsciiFilter(LineFilter):
-    """Paints lines in ASCII."""
+    """Replaces what is not ASCII before it is painted."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [
@@ -250,26 +248,26 @@ class AsciiFilter(LineFilter):
 
 
 ROUNDS: Final = 4
-"""The messages that follow a key: its action, such as submitting an input, posts messages of its own."""
+"""How many messages follow a key one after the other: its action may post messages, and those more."""
 PATIENCE_SECONDS: Final = 0.5
-"""A message is lost with a screen that is left; then the next key goes on after this time."""
+"""The next key is handled after this time if a message is lost, as with a screen that is left."""
 
 Typed = events.Key | events.Paste
 
 
 @dataclass
 class Passed(Message):
-    """Follows a key through the queues."""
+    """Follows a key through the message queues; `number` is that of the key."""
 
     number: int
 
 
 class KeyOrder:
-    """The keys that wait for the one before; `handle` is what the app does with a key or a paste.
+    """Handles a key or paste, by `handle`, only after the one before it has been handled.
 
-    Textual sends a key to the focused widget, and looks for its binding when the key has bubbled from there
-    to the app. The next key does not wait for that: of `/edit`, typed quickly, the letters would be commands.
-    So a message follows each key through the same queues; when it arrives, the key has arrived.
+    Textual sends a key to the focused widget, from where it bubbles up to the app, which looks for its
+    binding. The next key does not wait for that: if `/edit` is typed quickly, its letters would be commands.
+    So a message follows each key through the same queues; when it arrives, the key has been handled.
     """
 
     def __init__(self, app: App[Any], output: Output, handle: Callable[[Typed], Awaitable[None]]) -> None:
@@ -283,13 +281,13 @@ class KeyOrder:
         self._patience: Timer | None = None
 
     async def take(self, typed: Typed) -> None:
-        """Handle a key or a paste, after those before it."""
+        """Handle a key or paste now or, if another one is being handled, after it."""
         self._waiting.append(typed)
         if not self._rounds:
             await self._next()
 
     async def passed(self, number: int) -> None:
-        """Go on when a message that followed a key has arrived."""
+        """Take note that a message has arrived; after the last one, handle the next key."""
         if number != self._number or not self._rounds:
             return
         self._rounds -= 1
@@ -316,6 +314,6 @@ class KeyOrder:
         self._follow()
 
     def _follow(self) -> None:
-        """Post to where the next key would go now; while the app ends there is no screen."""
-        if self._app.screen_stack:
+        """Post a message to where the next key would go."""
+        if self._app.screen_stack:  # while the app ends there is no screen
             (self._app.focused or self._app.screen).post_message(Passed(self._number))

@@ -1,10 +1,10 @@
-"""The themes, and the only module with colours: everything else names tokens such as `$error`.
+"""The themes. This is the only module with colours: all others name tokens such as `$error`.
 
-`primary` is the calm hue of Burstable, the class of most pods. Each class and flag also has a letter, word or
-sign, so that any theme, and none, can be read. Every token that is text has a contrast of 4.5:1 (WCAG AA) or
-more on every background of text, the cursor line included; in the high contrast theme 7:1 (AAA). Frames have
-3:1. A colour with less contrast, of a palette or a person's file, becomes lighter or darker until it has
-enough. Only in the theme of the terminal's own colours the terminal decides.
+`primary` is the calm hue of Burstable, the class of most pods. Classes and flags can also be told apart
+without colours. Text has a contrast of at least 4.5:1 (WCAG AA) on every background, also on the cursor line;
+7:1 (AAA) in the high contrast theme. Frames have 3:1. A colour with less contrast, of a palette or of a
+settings file, becomes lighter or darker until it has enough. In the theme of the terminal's own colours the
+terminal decides.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _luminance(colour: Color) -> float:
 
 
 def _legible(colour: Color, grounds: Collection[Color], least: float, towards: Sequence[Color]) -> Color:
-    """Mix a colour with as little of another one as gives it enough contrast to all grounds."""
+    """Mix a colour with as little as possible of another one, until its contrast to all grounds is enough."""
 
     def worst(colour: Color) -> float:
         return min(contrast(colour, ground) for ground in grounds)
@@ -50,7 +50,7 @@ def _legible(colour: Color, grounds: Collection[Color], least: float, towards: S
 
 
 def make_theme(name: str, colours: Mapping[str, str]) -> Theme:
-    """Make a theme of a background, the tokens of text and, unless they are to be derived, other grounds."""
+    """Make a theme of the colours of background and text; other backgrounds are derived if not given."""
     parsed = {token: Color.parse(colour) for token, colour in colours.items()}
     background, extremes = parsed["background"], (WHITE, BLACK)
     for token, source, share in (
@@ -100,8 +100,8 @@ _OWN: Final = {
     "qos-dark": "#14181d #d7dce2 #97add4 #9dabbd #5aa9e6 #e5b567 #ff8c8c #8fdc94 #1a1f26 #262d36 #1f3a53",
     "qos-light": "#fafbfc #1d2329 #3d5a8a #4c5763 #0b5ca5 #734a00 #a01f19 #185c2b #f0f2f5 #dfe4ea #c8ddf1",
     "qos-contrast": "#000000 #ffffff #b8ccff #ffffff #5fe7ff #ffe600 #ff9494 #5fff5f #000000 #262626 #00205c",
-    # Orange, yellow, bluish green and blue, after Okabe and Ito: red-green blindness keeps all four apart,
-    # since what it takes from their hues is left in how blue and how bright they are.
+    # Orange, yellow, bluish green and blue, after Okabe and Ito: with red-green blindness they still differ
+    # in how blue and how bright they are.
     "qos-deut": "#121417 #e4e4e4 #94a6cc #adadad #4fa8e8 #fff04a #f09228 #00dc96 #1a1d21 #2a2f35 #193749",
 }
 _PALETTES: Final = {
@@ -119,11 +119,11 @@ _PALETTES: Final = {
     "solarized-dark": "#03303d #93a1a1 #6f9fc4 #7f9195 #2a8cd2 #bb8c05 #e5443f #8a9e06",
     "solarized-light": "#fcf5e3 #576d75 #3b6f9a #72868b #2377b8 #9c7500 #d0302c #6d7d00",
 }
-"""By the names that k9s has for its skins."""
+"""Palettes by the names of k9s's skins."""
 COLOURS: Final[Mapping[str, Mapping[str, str]]] = {
     name: dict(zip(_TOKENS, words.split(), strict=False)) for name, words in {**_OWN, **_PALETTES}.items()
 }
-"""The colours that a person's theme may start from."""
+"""The colours that a theme of the settings may start from."""
 
 _BUILT_IN: Final = BUILTIN_THEMES["ansi-dark"]
 ANSI: Final = replace(
@@ -142,17 +142,17 @@ ANSI: Final = replace(
         "input-selection-foreground": "ansi_black",
     },
 )
-"""The terminal's own sixteen colours, whichever they are; the cursor line is reversed."""
+"""The terminal's own sixteen colours; the cursor line is reversed."""
 
 THEMES: Final = (*(make_theme(name, COLOURS[name]) for name in _OWN), ANSI)
-"""The themes that the key goes through."""
+"""The themes that the theme key goes through."""
 
 
 def find_theme(name: str, own: Mapping[str, ThemeColours]) -> Theme | None:
-    """Return the theme of a name: a person's own, one of ours, or a palette."""
+    """Return a theme by its name: one of the settings (`own`), one of THEMES, or a palette."""
     if name in own:
         start, stated = COLOURS[own[name].start], own[name].colours
-        if "background" in stated:  # the other grounds would belong to another one
+        if "background" in stated:  # derive the other backgrounds from this one
             start = {token: colour for token, colour in start.items() if token in TEXT}
         return make_theme(name, {**start, **stated})
     if name in _PALETTES:
@@ -161,5 +161,5 @@ def find_theme(name: str, own: Mapping[str, ThemeColours]) -> Theme | None:
 
 
 def next_name(name: str, names: Sequence[str]) -> str:
-    """Return the next name; the first after one that is not among them."""
+    """Return the name after another one, the first one after the last or an unknown one."""
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]

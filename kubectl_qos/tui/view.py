@@ -26,13 +26,14 @@ from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.view_model import ViewModel, living_pods, oldest_usage
 
-_BAR: Final = 6
-_DAY: Final = 86_400
+_BAR_CELLS: Final = 6
+_DAY_SECONDS: Final = 86_400
 _BEHIND_SECONDS: Final = 5
-"""What is shown may be that old before the title says so."""
-_LATELY: Final = 300
-_TITLE: Final = 40
-"""Longer contexts or paths are cut to this many cells, so that the counts after them fit."""
+"""From this age on, the title says how far the screen is behind."""
+_RECENT_SECONDS: Final = 300
+"""For how long the title counts a death."""
+_MAX_SOURCE_WIDTH: Final = 40
+"""Longer contexts or paths are cut, so that the counts after them fit."""
 
 EVERYTHING: Final = RowFilter()
 """The filter that selects every row."""
@@ -40,7 +41,7 @@ EVERYTHING: Final = RowFilter()
 
 @dataclass(frozen=True, slots=True)
 class FollowStatus:
-    """The state of following; `loading` until the source has answered."""
+    """How the source is followed; `loading` until it has answered."""
 
     is_live: bool
     loading: bool = False
@@ -62,9 +63,10 @@ class ListKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A list, of which node, namespace, workload and pod (None: all), and how much of it.
+    """What the main screen lists: a kind of things, of one node, namespace, workload or pod (None: of all).
 
-    With `times` it shows times instead of ages. Pods are in kill order, or `by_eviction` in the kubelet's.
+    `at_risk` lists only rows at risk, `wide` has all columns, `times` has times instead of ages. Pods are in
+    kill order, or in eviction order with `by_eviction`.
     """
 
     kind: ListKind = ListKind.PODS
@@ -104,13 +106,13 @@ class View:
 
 
 def view_values(view: View) -> dict[str, Any]:
-    """Return a view as JSON, kept for the next run without its filter."""
+    """Return what is saved of a view, as JSON: everything but its filter and how it is shown."""
     values = {"kind": view.kind.value, "node": view.node, "namespace": view.namespace}
     return {**values, "workload": None if view.workload is None else list(view.workload)}
 
 
 def view_from_values(values: Mapping[str, Any]) -> View | None:
-    """Return the view of such JSON, None if it has another form."""
+    """Return the saved view, None if the JSON has another form."""
     try:
         workload = values.get("workload")
         view = View(
@@ -141,11 +143,11 @@ def list_title(  # noqa: PLR0913 - the parts of one line
     pressure_key: str = "",
     width: int = 200,
 ) -> str:
-    """Return the title of a list: path, number of rows, number of ended pods, and order.
+    """Return the title of a list: path, number of rows and of ended pods, and order.
 
-    While pods arrive it says how many there are so far. Under memory pressure it says whose order decides, in
-    more words if the width in cells allows them; `pressure_key` then changes the order. Parts of the path
-    that narrow nothing down are left out if it does not fit.
+    While pods arrive it says how many there are so far. With a `pressure_key`, which switches the order, the
+    node is under memory pressure, and the title says whose order decides, in as many words as fit. If the
+    title is wider than `width` cells, parts of the path such as `all nodes` are left out.
     """
     number = f"{shown:,} of " if shown != total else ""
     number += count(total - ended, view.kind.removesuffix("s")) + (f", {ended:,} ended" if ended else "")
@@ -194,7 +196,7 @@ def breadcrumbs(view: View) -> list[str]:
 
 
 def empty_sentence(view: View, view_model: ViewModel, title: str, total: int, keys: Keys) -> str:
-    """Return why nothing is listed, and which key shows rows; `total` counts the rows without a filter."""
+    """Say why a list is empty, and which key shows rows. `total` is the number of rows without a filter."""
     if view.kind not in {ListKind.NODES, ListKind.CLUSTERS} and not view_model.rows.rows:
         scope, selector = view_model.scope, view_model.scope.selector_text
         place = _place_words(scope.namespace, scope.node) + (f" with {escape(selector)}" if selector else "")
@@ -237,7 +239,7 @@ def _where(view: View) -> str:
 
 
 def ended_pods(view: View, view_model: ViewModel, rows: Sequence[PodRow]) -> int:
-    """Return how many listed pods have ended; the view model counts living pods, but of no workload."""
+    """Return how many listed pods have ended."""
     if view.workload is not None or view.pod is not None:
         return sum([row.pod.is_terminal for row in rows])
     return len(rows) - living_pods(view_model, view.node, view.namespace)
@@ -246,32 +248,34 @@ def ended_pods(view: View, view_model: ViewModel, rows: Sequence[PodRow]) -> int
 def title_words(
     title: str, view_model: ViewModel | None, now: datetime, *, readonly: bool = False
 ) -> list[str]:
-    """Return the title line: source, counts, the age of usage, and last the version, which is cut first."""
-    words = ["kubectl qos", " ".join(shortened(word, _TITLE) for word in escape(title).split(" "))]
+    """Return the words of the title line; without room, the last ones are left out first."""
+    words = ["kubectl qos", " ".join(shortened(word, _MAX_SOURCE_WIDTH) for word in escape(title).split(" "))]
     if readonly:
         words.append("read-only")
     if view_model is not None:
         snapshot = view_model.snapshot
         words += [
-            count(len([name for name in view_model.by_node if name]), "node"),
+            count(len(view_model.node_names), "node"),
             count(view_model.nodes[0].pods, "pod"),
         ]
-        if kills := len(view_model.kills_within(_LATELY)):
-            words.insert(2, f"{count(kills, 'death')} in {duration(_LATELY)}")
+        if kills := len(view_model.kills_within(_RECENT_SECONDS)):
+            words.insert(2, f"{count(kills, 'death')} in {duration(_RECENT_SECONDS)}")
         sampled = oldest_usage(view_model)
         if sampled is None:
             words.append("no usage" if not snapshot.usage else "usage of unknown age")
         elif not snapshot.at:
-            words.append(
-                f"{_measure(view_model)} {duration(max(int((now - sampled).total_seconds()), 0))} old"
-            )
+            usage = view_model.rows.sampled
+            # The kubelets' summary has swap, which the kernel counts too.
+            by_kubelet = usage is not None and usage.origin is UsageOrigin.KUBELET_SUMMARY
+            old = duration(max(int((now - sampled).total_seconds()), 0))
+            words.append(f"{'memory and swap' if by_kubelet else 'usage'} {old} old")
         if version := server_version(snapshot):
             words.append(version)
     return words
 
 
 def freshness(view_model: ViewModel | None, status: FollowStatus, behind_seconds: float = 0.0) -> str:
-    """Return whether the view model is up to date: live, paused, stale and since when, or read once."""
+    """Say whether the view model is up to date: live, paused, stale since when, or read only once."""
     health = status.health
     if health.error is not None:
         seconds = math.ceil(health.retry_at - time.monotonic())
@@ -291,22 +295,15 @@ def freshness(view_model: ViewModel | None, status: FollowStatus, behind_seconds
 
 
 def past_words(past: PastTime) -> str:
-    """Return the time, for people who must not take it for the present: `2h ago, 14:02:10 UTC`."""
-    date = "" if past.ago_seconds < _DAY else "%Y-%m-%d "
+    """Return a time of the past: `2h ago, 14:02:10 UTC`."""
+    date = "" if past.ago_seconds < _DAY_SECONDS else "%Y-%m-%d "
     return f"{duration(past.ago_seconds)} ago, {past.at:{date}%H:%M:%S %Z}"
 
 
 def bar(percent: int) -> str:
-    """Draw a bar of six cells."""
-    whole, half = divmod(min(max(percent, 0), 100) * _BAR * 2 // 100, 2)
-    return ("━" * whole + "╸" * half).ljust(_BAR)
-
-
-def _measure(view_model: ViewModel) -> str:
-    """Return what usage is: the kubelets' summary has swap, which the kernel counts too."""
-    sampled = view_model.rows.sampled
-    by_kubelet = sampled is not None and sampled.origin is UsageOrigin.KUBELET_SUMMARY
-    return "memory and swap" if by_kubelet else "usage"
+    """Return a bar of _BAR_CELLS cells."""
+    whole, half = divmod(min(max(percent, 0), 100) * _BAR_CELLS * 2 // 100, 2)
+    return ("━" * whole + "╸" * half).ljust(_BAR_CELLS)
 
 
 def group_name(key: str | None, kind: str) -> str:
@@ -331,10 +328,9 @@ class Detail(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a person is: the view, and the screen above it, of the pod as it was.
+    """A place in the UI: a view and, above it, perhaps a screen about a pod as it was then.
 
-    `edits` fill the fields of an edit. `row` is the key of the row where the cursor was when the location was
-    left.
+    `edits` fill the fields of the edit screen. `row` is the key of the row that the cursor was on.
     """
 
     view: View
@@ -345,7 +341,7 @@ class Location:
 
 
 class Navigation:
-    """The locations that were visited, and which of them is shown: back and forward, as in a browser."""
+    """The visited locations, with back and forward as in a browser."""
 
     MOST: Final = 100
 
@@ -358,7 +354,7 @@ class Navigation:
         return self._locations[self._index]
 
     def go(self, location: Location) -> None:
-        """Go to another location; those that lay ahead are forgotten."""
+        """Go to another location. Forward has nothing then."""
         if location != self.location:
             self._locations = [*self._locations[: self._index + 1], location][-self.MOST :]
             self._index = len(self._locations) - 1
@@ -370,7 +366,6 @@ class Navigation:
         return self._moved(-1)
 
     def forward(self) -> Location | None:
-        """Return the location that was left with back, None at the last."""
         return self._moved(1)
 
     def _moved(self, by: int) -> Location | None:

@@ -1,4 +1,4 @@
-"""What the screens show of a snapshot: rows, groups of pods, and how memory has changed. Pure."""
+"""What the screens show of a snapshot: the rows of pods, sums of groups, deaths, kills. Pure."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.next_death import NextDeath
 
 SOON_SECONDS: Final = 600
-_MOST_KILLS: Final = 100
-_LEAP: Final = 5
-_PATIENCE: Final = timedelta(seconds=30)
-"""Nodes change places when one is _LEAP points fuller than those before it, or after this time."""
+"""With a death within this time, a node is in danger."""
+_MAX_KILLS: Final = 100
+_LEAP_PERCENT: Final = 5
+_MAX_UNORDERED: Final = timedelta(seconds=30)
+"""Nodes are sorted again once one is _LEAP_PERCENT points fuller than one above it, or after this time."""
 
 
 class PodGroup(msgspec.Struct, frozen=True, gc=False):
-    """The pods of a node or namespace that have not ended; `key` None is all of them. Bytes are bytes.
+    """The pods of a node or namespace that have not ended, in numbers. Memory is in bytes.
 
-    `used` is the pods' usage, None if no usage is known; more if some `lack_usage`. `allocatable` is what a
-    node has for pods, else its capacity; `bad_conditions` are those that a node reports, `in_danger` is True
-    if its memory is short.
+    `key` is the name; None stands for all nodes or namespaces. `used` is None if no usage is known, and a
+    lower bound if some pods `lack_usage`. A node also has `allocatable`, or its capacity if it reports no
+    other, and `in_danger`, which is True if its memory is short.
     """
 
     key: str | None
@@ -61,15 +62,15 @@ class PodGroup(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def percent(self) -> int | None:
-        """Return the percentage that kubectl top nodes shows; "at least 0%" would say nothing."""
+        """Return the percentage as in kubectl top nodes, None if it is unknown."""
         if self.used is None or not self.allocatable:
             return None
         share = 100 * self.used // self.allocatable
-        return None if self.lack_usage and not share else share
+        return share if share or not self.lack_usage else None  # "at least 0%" would say nothing
 
 
 class NodeView(msgspec.Struct, frozen=True, gc=False):
-    """One node; `inputs` are what it was built from."""
+    """A node's sums, and the objects that they were built from."""
 
     group: PodGroup
     inputs: tuple[object, ...]
@@ -77,38 +78,42 @@ class NodeView(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewModel:
-    """A snapshot with its rows in kill order; `taken` is its time by the source's clock.
+    """A snapshot with all that the screens show of it.
 
-    `in_order` are the rows of all nodes, the fullest first, and `starts` the indices at which a node begins;
-    `unordered_since` is when the nodes were last seen in another order than by fullness, None if they are in
-    it. `scope` is which pods were read, `notice` says why that is less than was requested.
     Two view models are never equal: comparing them pod by pod takes longer than showing the other one.
-    `arrived` is None if all pods are there; before that their rows have no ranks, and the groups no usage.
-    `notes` are what a reader has to know about the ranks. `kills` are those that were seen since the UI was
-    opened, the newest first. `first_deaths` are the next deaths on the FEW_NODES fullest nodes, one of each,
-    the most urgent first: none without usage, and before `compute_deaths`.
     """
 
     snapshot: Snapshot
     rows: PodRows
     nodes: tuple[PodGroup, ...]
+    """All nodes together, then each node, the fullest first."""
     namespaces: Mapping[str, PodGroup]
     by_node: Mapping[str, NodeView]
     in_order: Sequence[PodRow]
+    """The pods of all nodes, node by node as in `nodes`, in kill order."""
     starts: Sequence[int]
+    """The indices in `in_order` at which a node begins."""
     taken: datetime
+    """The time of the snapshot, by the source's clock."""
     scope: Scope
+    """Which pods were read."""
     notes: tuple[str, ...] = ()
+    """Remarks on the ranks."""
     notice: str = ""
+    """Why fewer pods were read than requested."""
     arrived: Arrived | None = None
+    """How many pods have arrived; None: all. Before that, rows have no ranks and groups no usage."""
     unordered_since: datetime | None = None
+    """When the nodes were last in another order than by fullness, None if they are in it."""
     kills: list[Kill] = field(default_factory=list)
+    """The kills since the UI was opened, the newest first."""
     first_deaths: list[DeathRow] = field(default_factory=list)
+    """The next death on each of the FEW_NODES fullest nodes, the most urgent first; none without usage."""
     cached_times: dict[str, Mapping[PodKey, float]] = field(default_factory=dict)
     cached_deaths: dict[str, tuple[tuple[object, ...], NodeDeaths | None]] = field(default_factory=dict)
 
     def deaths(self, node: str) -> NodeDeaths | None:
-        """Return the coming deaths on a node, None if nothing can be said; computed on the first call."""
+        """Return the coming deaths on a node, None if they are unknown. The first call computes them."""
         inputs = self.by_node[node].inputs if node in self.by_node else ()
         cached = self.cached_deaths.get(node)
         if cached is None or len(cached[0]) != len(inputs) or not all(map(is_, cached[0], inputs)):
@@ -120,15 +125,14 @@ class ViewModel:
         return cached[1]
 
     def known_deaths(self, node: str) -> Sequence[NextDeath]:
-        """Return the coming deaths, if they have been computed for this node as it is now."""
+        """Return the coming deaths on a node, none if they have not been computed for it as it is now."""
         inputs, node_deaths = self.cached_deaths.get(node, ((), None))
         is_same = node not in self.by_node or all(map(is_, inputs, self.by_node[node].inputs))
         return node_deaths.deaths if node_deaths is not None and is_same else ()
 
     def compute_deaths(self) -> None:
         """Compute `first_deaths`; runs in the follower's thread."""
-        fullest = [group.key for group in self.nodes if group.key][:FEW_NODES]
-        on_nodes = [(node, self.deaths(node)) for node in fullest]
+        on_nodes = [(node, self.deaths(node)) for node in self.node_names[:FEW_NODES]]
         if self.snapshot.usage:
             first = [
                 DeathRow(node, waiting.deaths[0]) for node, waiting in on_nodes if waiting and waiting.deaths
@@ -141,10 +145,10 @@ class ViewModel:
         logs: Callable[[], Sequence[KernelLog]],
         node_events: Callable[[], EventList],
     ) -> None:
-        """Find who has died since an older view model; for a thread."""
+        """Add the kills since an older view model; runs in the follower's thread."""
         if before is not None and before.arrived is None:
             newer = kills_since(before.snapshot, self.snapshot, logs, node_events)
-            self.kills[:] = [*newer, *without_repeats(before.kills, newer)][:_MOST_KILLS]
+            self.kills[:] = [*newer, *without_repeats(before.kills, newer)][:_MAX_KILLS]
 
     def kills_within(self, seconds: float) -> list[Kill]:
         """Return the kills of the last `seconds`, the newest first."""
@@ -155,7 +159,7 @@ class ViewModel:
         return next((coming for coming in self.first_deaths if coming.node != node), None)
 
     def is_under_pressure(self, node: str) -> bool:
-        """Return whether the kubelet's order decides: the node says so, or a hard threshold is crossed."""
+        """Return whether the kubelet evicts, so that its order decides."""
         group = self.by_node[node].group if node in self.by_node else None
         if group is not None and group.in_danger and "memory" in group.bad_conditions:
             return True
@@ -163,7 +167,7 @@ class ViewModel:
         return any(death.distance_bytes <= 0 and death.grace_seconds is None for death in evictions)
 
     def times(self, node: str) -> Mapping[PodKey, float]:
-        """Return in how many seconds pods die at their present growth, of those whose time is known."""
+        """Return in how many seconds pods die at their present growth, as far as that is known."""
         deaths = self.known_deaths(node)
         if node not in self.cached_times and deaths:
             times = [(death.seconds, death.key) for death in deaths if death.seconds is not None]
@@ -171,20 +175,31 @@ class ViewModel:
         return self.cached_times.get(node, {})
 
     def is_in_danger(self, node: str) -> bool:
-        """Return whether a node's memory is nearly full, the node says so, or somebody dies there soon."""
+        """Return whether a node's memory is nearly full, or a pod dies there soon."""
         if node in self.by_node and self.by_node[node].group.in_danger:
             return True
         deaths = self.known_deaths(node)
         return bool(deaths) and deaths[0].urgency.seconds < SOON_SECONDS
 
+    @property
+    def node_names(self) -> list[str]:
+        """Return the names of the nodes, the fullest first."""
+        return [group.key for group in self.nodes if group.key]
+
     def pod_keys(self, node: str) -> list[PodKey]:
         return [pod.key for pod in self.snapshot.by_node().get(node, ()) if not pod.is_terminal]
 
     def pod_of(self, row: PodRow) -> Pod:
-        """Return the stored pod of a row, which holds it with the server's defaults filled in."""
+        """Return the pod of a row as it is stored. The row has it with the server's defaults filled in."""
         identity = _identity(row.pod)
         pods = self.snapshot.by_node()[row.node]
         return next(pod for pod in pods if _identity(pod) == identity)
+
+    def row_on(self, node: str, key: PodKey) -> PodRow | None:
+        """Return the row of a pod on a node, None if it is gone."""
+        ranked = self.rows.nodes.get(node)
+        rows = ranked.rows if ranked is not None else ()
+        return next((row for row in rows if row.key == (*key, "")), None)
 
 
 def newest(view_model: ViewModel, pod: Pod) -> Pod | None:
@@ -201,7 +216,7 @@ def newest(view_model: ViewModel, pod: Pod) -> Pod | None:
 def pod_named(view_model: ViewModel, key: PodKey, node: str | None = None) -> Pod | None:
     """Return the pod of a namespace and name, on any node unless one is given; None if there is none."""
     pods = view_model.snapshot.pods if node is None else view_model.snapshot.by_node().get(node, ())
-    return next((pod for pod in pods if (pod.metadata.namespace, pod.metadata.name) == key), None)
+    return next((pod for pod in pods if pod.key == key), None)
 
 
 def build_view_model(
@@ -212,14 +227,14 @@ def build_view_model(
     before: ViewModel | None = None,
     arrived: Arrived | None = None,
 ) -> ViewModel:
-    """Build the view model of a snapshot; what has not changed is taken from the one before."""
+    """Build the view model of a snapshot. What has not changed is taken from the view model before it."""
     provisional = arrived is not None
     known_rows = before.rows if before is not None else None
     rows = build_rows(snapshot, scope, provisional=provisional, before=known_rows)
     known_nodes = before.by_node if before is not None else {}
     by_node = _by_node(snapshot, rows, known_nodes, provisional=provisional)
     groups, unordered_since = _in_order([node.group for node in by_node.values()], taken, before)
-    nodes = tuple(_with_all(groups))
+    nodes = tuple(_with_total(groups))
     ranked = (rows.nodes.get(group.key) for group in nodes if group.key is not None)
     of_nodes = [node.rows for node in ranked if node is not None]
     return ViewModel(
@@ -241,23 +256,23 @@ def build_view_model(
 
 
 def namespaces_on(view_model: ViewModel, node: str | None, chosen: str | None = None) -> list[PodGroup]:
-    """Return every namespace with its pods on one node (None: on all), all of them together first.
+    """Return all namespaces together, then each of them, with its pods on one node (None: on all nodes).
 
-    The `chosen` one is there even without pods: they may all be about to be replaced.
+    The `chosen` namespace is there even without pods: they may all be about to be replaced.
     """
     names = sorted({*view_model.namespaces, *([chosen] if chosen is not None else [])})
-    here = _on(view_model, node)
+    here = _namespaces(view_model, node)
     groups = [here.get(name) or _group(name, (), None) for name in names]
     return [_sum(None, groups), *groups]
 
 
 def living_pods(view_model: ViewModel, node: str | None, namespace: str | None) -> int:
-    """Return how many pods of a node and a namespace (None: of all) have not ended."""
-    groups = _on(view_model, node)
+    """Return how many pods of a node and namespace (None: of all) have not ended."""
+    groups = _namespaces(view_model, node)
     return sum([group.pods for name, group in groups.items() if namespace in {None, name}])
 
 
-def _on(view_model: ViewModel, node: str | None) -> Mapping[str, PodGroup]:
+def _namespaces(view_model: ViewModel, node: str | None) -> Mapping[str, PodGroup]:
     if node is None:
         return view_model.namespaces
     ranked = view_model.rows.nodes.get(node)
@@ -282,7 +297,10 @@ def _by_node(
             views[name] = old
             continue
         shown = ranked.rows if ranked is not None else ()
-        group = _group(name, shown, None if provisional else _used(pods.get(name, ()), snapshot))
+        living = [pod for pod in pods.get(name, ()) if not pod.is_terminal]  # in scope or not
+        usages = (snapshot.usage.get(pod.key) for pod in living)
+        used = known_sum(usage.working_set_bytes for usage in usages if usage is not None) if living else 0
+        group = _group(name, shown, None if provisional else used)
         if name:
             setup = ranked.setup if ranked is not None else snapshot.setup(name)
             capacity = setup.node.memory_capacity_bytes
@@ -291,13 +309,12 @@ def _by_node(
             measured = ((pod, snapshot.usage_of(pod)) for pod in pods.get(name, ()))
             due = eviction_due(setup, measured, snapshot.own_bytes(name))
             left = to_hard_eviction(setup, group.used, whole, due) if group.used is not None else None
-            used = whole or group.used
             group = msgspec.structs.replace(
                 group,
-                used=used,
+                used=whole or group.used,
                 allocatable=schedulable_bytes(setup.node) or capacity,
                 bad_conditions=reported,
-                in_danger=is_in_danger(due, left, used, capacity),
+                in_danger=is_in_danger(due, left, whole or group.used, capacity),
                 lack_usage=not whole and ranked is not None and ranked.without_usage > 0,
             )
         views[name] = NodeView(group, inputs)
@@ -315,9 +332,9 @@ def _by_namespace(rows: Iterable[PodRow]) -> dict[str, PodGroup]:
 def _in_order(
     groups: Iterable[PodGroup], taken: datetime, before: ViewModel | None
 ) -> tuple[Sequence[PodGroup], datetime | None]:
-    """Return the nodes by fullness, and since when they are in another order, None if they are not.
+    """Return the nodes by fullness, and since when they are in another order (None: they are by fullness).
 
-    They stay in the order of before until one is _LEAP points fuller than another above it, or for _PATIENCE.
+    So that rows do not jump, they keep their order until one is much fuller, or for _MAX_UNORDERED.
     """
     ordered = sorted(
         groups, key=lambda group: (group.key == "", group.percent is None, -(group.percent or 0), group.key)
@@ -332,15 +349,15 @@ def _in_order(
     kept = sorted(ordered, key=lambda group: places[group.key])
     emptiest, leaps = 100, False
     for group in kept:
-        leaps |= (group.percent or 0) - emptiest >= _LEAP
+        leaps |= (group.percent or 0) - emptiest >= _LEAP_PERCENT
         emptiest = min(emptiest, group.percent or 0)
     since = before.unordered_since or taken
-    if kept == ordered or leaps or taken - since >= _PATIENCE:
+    if kept == ordered or leaps or taken - since >= _MAX_UNORDERED:
         return ordered, None
     return kept, since
 
 
-def _with_all(ordered: Sequence[PodGroup]) -> Iterable[PodGroup]:
+def _with_total(ordered: Sequence[PodGroup]) -> Iterable[PodGroup]:
     """Yield all nodes together, then each one."""
     machines = [group for group in ordered if group.key]
     sizes = [group.allocatable for group in machines if group.allocatable]
@@ -373,14 +390,6 @@ def _group(key: str, rows: Iterable[PodRow], used: int | None) -> PodGroup:
         classes.count(QosClass.BEST_EFFORT),
         used,
     )
-
-
-def _used(pods: Iterable[Pod], snapshot: Snapshot) -> int | None:
-    """Return the usage of pods that have not ended, in scope or not."""
-    living = [pod for pod in pods if not pod.is_terminal]
-    usages = [snapshot.usage.get(pod.key) for pod in living]
-    used = known_sum([usage.working_set_bytes for usage in usages if usage is not None])
-    return used if living else 0
 
 
 def _identity(pod: Pod) -> tuple[str, str, str]:

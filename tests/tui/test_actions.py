@@ -129,11 +129,11 @@ def test_the_help_begins_with_the_keys_that_are_active() -> None:
 
 def test_a_search_of_the_help_looks_at_keys_words_and_headings() -> None:
     section = HelpSection("Kills", (("d", "explain: the rank"), ("c", "copy: all of it")))
-    assert section.found(["kills"]) == section
-    assert section.found(["rank", "explain"]).entries == section.entries[:1]
-    assert not section.found(["evict"]).entries
-    assert section.found(["c"]).entries == section.entries[1:]
-    assert not section.found(["C"]).entries
+    assert section.searched(["kills"]) == section
+    assert section.searched(["rank", "explain"]).entries == section.entries[:1]
+    assert not section.searched(["evict"]).entries
+    assert section.searched(["c"]).entries == section.entries[1:]
+    assert not section.searched(["C"]).entries
 
 
 def test_a_person_may_take_a_key_that_yields() -> None:

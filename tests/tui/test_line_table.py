@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from kubectl_qos.present.output import Align, Column, ColumnType, column
 from kubectl_qos.tui.widgets.line_table import LineTable
-from kubectl_qos.tui.widgets.table import GUTTER, Layout, Look, fitted, measured
+from kubectl_qos.tui.widgets.table import GUTTER, Layout, LineStyles, fitted, measured
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -48,7 +48,7 @@ STEPS = st.sampled_from(
 class CountingTable(LineTable[Row]):
     made = 0
 
-    def _make_strip(self, line: Any, look: Look) -> Strip:
+    def _make_strip(self, line: Any, look: LineStyles) -> Strip:
         self.made += 1
         return super()._make_strip(line, look)
 

@@ -561,7 +561,7 @@ def further(nodes: NodeList, row: NodeRow, height: int, width: int) -> list[str]
     """The lines of a row after the first one."""
     layout = nodes.layout(View(ListKind.NODES), None, [row], DEMO_TIME, width)
     return [
-        "".join(text for text, _ in nodes.further(row, number, height, layout, width)).rstrip()
+        "".join(text for text, _ in nodes.row_line(row, number, height, layout, width)).rstrip()
         for number in range(1, height)
     ]
 

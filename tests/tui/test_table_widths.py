@@ -8,7 +8,7 @@ from rich.style import Style
 
 from kubectl_qos.present.output import Align
 from kubectl_qos.tui.widgets.line_table import HEADER
-from kubectl_qos.tui.widgets.table import GAP, Layout, Look, Token, Widths, cell_segments
+from kubectl_qos.tui.widgets.table import GAP, Layout, LineStyles, Token, Widths, cell_segments
 from tests.tui.test_line_table import NAME, SIZE, WIDE, Row, TableApp, lines
 
 
@@ -57,7 +57,8 @@ def test_a_cell_of_several_styles_has_the_text_and_width_of_a_plain_one(
     text: str, width: int, align: Align, spans: list[tuple[int, str]], changed: bool
 ) -> None:
     column = structs.replace(NAME, align=align, width=1)
-    look = Look(Style(), lambda token: Style(color="red" if token == "error" else "yellow"), Style(), False)
+    colours = {"error": Style(color="red")}
+    look = LineStyles(Style(), lambda token: colours.get(token, Style(color="yellow")), Style(), False)
 
     def text_of(token: Token) -> str:
         return "".join(part.text for part in cell_segments(text, column, width, token, look, changed=changed))
@@ -67,7 +68,7 @@ def test_a_cell_of_several_styles_has_the_text_and_width_of_a_plain_one(
 
 
 def test_spans_cover_the_text_and_keep_their_colour_under_the_cursor() -> None:
-    look = Look(
+    look = LineStyles(
         Style(), lambda token: Style(color={"error": "red", "warning": "yellow"}[token]), Style(), True
     )
     column = structs.replace(NAME, align=Align.RIGHT, width=1)
@@ -116,7 +117,7 @@ async def test_scrolled_sideways_everything_stays_aligned() -> None:
                 await pilot.resize_terminal(columns, 8)
                 await pilot.pause()
                 table = app.table
-                look = Look(Style(), lambda _: Style(), Style(), at_cursor=False)
+                look = LineStyles(Style(), lambda _: Style(), Style(), at_cursor=False)
                 shown = [table._shown(place + HEADER) for place in range(len(rows))]
                 whole = ["".join(part.text for part in table._make_strip(line, look)) for line in shown]
                 for left in range(max(table.columns.line_width - columns, 0) + 1):

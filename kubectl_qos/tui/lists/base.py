@@ -1,4 +1,4 @@
-"""The interface of a list: its definition, its rows, and the table that shows them."""
+"""What all lists share: their definition, the cache of their rows, and the table that shows them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.background import attempt
 from kubectl_qos.config.state import UiState
 from kubectl_qos.errors import InputError, QosError
-from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.present.format import UNKNOWN, escape
 from kubectl_qos.present.node_columns import (
     CLUSTER_COLUMNS,
@@ -40,10 +39,10 @@ RowT = TypeVar("RowT")
 
 @dataclass(frozen=True, slots=True)
 class ListRows:
-    """Everything that a view lists, before its filter, in the list's natural order.
+    """All rows of a view, without its filter, in the list's natural order.
 
-    `notes` are what a reader has to know about it, `cache` makes the next rows faster, `starts` are the
-    indices at which groups begin, if they are known.
+    `notes` are remarks on them, `cache` makes the next build faster, `starts` are the indices at which groups
+    begin, if they are known.
     """
 
     rows: Sequence[Any]
@@ -52,58 +51,52 @@ class ListRows:
     starts: Sequence[int] | None = None
 
 
-_MANY: Final = 50
-"""The rows whose cells decide whether a column has anything in it."""
+_SAMPLED_ROWS: Final = 50
+"""A column of `only_known` is left out if none of the first rows has a value."""
 
 
 class ListDefinition(ABC, Generic[RowT]):
-    """A list of one kind of things. It has no state; rows are built in any thread.
-
-    Attributes:
-        kind: the kind of things.
-        name: the key of the column with a row's name.
-        natural: the key of the column in whose order rows are built.
-        columns: every column that can be shown, in their order.
-        fields: what its filter can refer to.
-        importance: the keys of columns in one text, those first that stay the longest; see fitting_columns.
-        squeezed: the least widths of columns that may be cut.
-        only_known: the keys of columns that are left out if no row has anything in them.
-        is_quick: True if its rows are built in no time, however large the cluster.
-    """
+    """A kind of list. It has no state; any thread may build its rows."""
 
     kind: ListKind
     name: str
+    """The key of the column with the name of a row."""
     natural: str
+    """The key of the column in whose order rows are built."""
     columns: Mapping[str, Column[RowT]]
+    """All columns that can be shown, in their order."""
     fields: Fields
+    """What a filter can refer to."""
     importance: str
+    """The keys of columns, those first that are left out last; see fitting_columns."""
     squeezed: Mapping[str, int]
+    """The least widths of columns that may be cut."""
     is_quick = False
+    """Whether rows are built so fast that no thread is needed, however large the cluster."""
     only_known: frozenset[str] = frozenset()
+    """The keys of columns that are left out if no row has a value."""
     grouped = False
-    """True if rows of several nodes stand under headings, in the natural order."""
+    """Whether rows in the natural order stand under headings."""
+    group_of: Callable[[Any], Hashable] = id
+    """Returns what the rows under one heading have in common."""
+    most_height = 1
+    """The most lines of a row."""
 
     def natural_key(self, view: View) -> str:
         """Return the key of the column that shows the natural order."""
         return self.natural
 
-    group_of: Callable[[Any], Hashable] = id
-    """What the rows under one heading have in common."""
-
     def heading(self, row: RowT, width: int) -> Spans:
         """Return the line above the first row of a group."""
         return ()
 
-    most_height = 1
-    """The most lines of a row."""
-
-    def further(self, row: RowT, number: int, height: int, layout: Layout[RowT], width: int) -> Spans:
-        """Return a line of a row after the first one, by its number of so many lines."""
+    def row_line(self, row: RowT, number: int, height: int, layout: Layout[RowT], width: int) -> Spans:
+        """Return a line of a row that has `height` lines; its second line has the number 1."""
         return ()
 
     @abstractmethod
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """Build the rows of a view; `before` are those of the same view from an older view model."""
+        """Build the rows of a view; `before` are its rows from an older view model."""
 
     def layout(  # noqa: PLR0913 - what a table is laid out by
         self,
@@ -118,9 +111,9 @@ class ListDefinition(ABC, Generic[RowT]):
     ) -> Layout[RowT]:
         """Return the columns for a width in cells; `chosen` are those that a person chose.
 
-        In a wide view the columns that fit come first and all others after them; those up to the name stay
-        when the others scroll sideways. The column that the rows are sorted `by` stays in sight, that of the
-        node only if no headings name it.
+        The name is always among them. In a wide view all columns follow those that fit; the columns up to the
+        name stay when the others scroll sideways. The column that the rows are sorted `by` stays in sight.
+        The node has no column if headings name it.
         """
         wanted = self.default_columns(view) if chosen is None else chosen
         without_name = [self.name] if self.name not in wanted else []
@@ -139,7 +132,7 @@ class ListDefinition(ABC, Generic[RowT]):
         return Layout(columns, [*fitting.widths, *measured(others, rows, now)], fixed=fixed)
 
     def default_columns(self, view: View) -> Sequence[str]:
-        """Return the keys of the columns that are shown if there is room."""
+        """Return the keys of the columns that are shown as far as there is room."""
         return [key for key in self.columns if key != "namespace" or view.namespace is None]
 
     def fit(
@@ -151,7 +144,7 @@ class ListDefinition(ABC, Generic[RowT]):
         importance: str,
     ) -> Layout[RowT]:
         """Return the most important columns that fit."""
-        some = rows[:_MANY]
+        some = rows[:_SAMPLED_ROWS]
         optional = [column for column in columns if column.key in self.only_known]
         empty = [column.key for column in optional if not any(column.value(row) for row in some)]
         columns = [column for column in columns if column.key not in empty]
@@ -159,48 +152,42 @@ class ListDefinition(ABC, Generic[RowT]):
 
     @abstractmethod
     def key(self, row: RowT) -> Hashable:
-        """Return what stays the same of a row when its values change."""
+        """Return the identity of a row, which stays the same when its values change."""
 
     @abstractmethod
     def token(self, row: RowT, key: str, width: int) -> Token:
-        """Return the theme's token of a cell; `width` is the least one of its column."""
+        """Return the token of a cell's style; `width` is the least width of its column."""
 
     @abstractmethod
     def is_at_risk(self, row: RowT) -> bool:
-        """Return whether the row stays when only those at risk are shown."""
+        """Return whether the row is shown when only rows at risk are."""
 
     @abstractmethod
     def panel(self, row: RowT, view_model: ViewModel) -> TextLayout:
-        """Return the explanation of the row below the table, the answer first."""
+        """Return the explanation of a row, its answer first."""
 
     def opened(self, view: View, row: RowT) -> View | None:
-        """Return where enter goes; None explains the row's pod."""
+        """Return the view that enter goes to; None if it explains the row's pod."""
         return None
 
     def pod_of(self, row: RowT, view_model: ViewModel) -> PodRow | None:
-        """Return the pod to explain and edit: the row's, or the first of it to die; None without one."""
+        """Return the pod of a row, of a group the one that dies first; None if there is none."""
         return None
 
     def node_of(self, row: RowT) -> str:
-        """Return the node whose memory is shown, "" for none."""
+        """Return the node of a row, "" if it has none."""
         return ""
 
     def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
-        """Return the key of the row with the victim of a death, None if no row has it."""
+        """Return the key of the row that has the victim of a death, None if none has."""
         return None
-
-
-def row_on(view_model: ViewModel, node: str, key: PodKey) -> PodRow | None:
-    """Return the row of a pod as it is now, None if it is gone: lists may still show an older view model."""
-    ranked = view_model.rows.nodes.get(node)
-    return next((row for row in ranked.rows if row.key == (*key, "")), None) if ranked is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """The rows of a list that are shown: those that the filter selects, all or only those at risk.
+    """Selects the rows that are shown: by a filter, and perhaps only those at risk.
 
-    `taken` is the time that ages are counted to.
+    Ages are counted to the time `taken`.
     """
 
     definition: ListDefinition[Any]
@@ -213,13 +200,13 @@ class RowSelection:
         return [row for row in rows if self.definition.is_at_risk(row)] if self.at_risk else rows
 
     def implies(self, other: RowSelection) -> bool:
-        """Return whether `other` surely selects every row that this one does."""
+        """Return whether `other` certainly selects every row that this one does."""
         same = self.definition is other.definition and self.taken == other.taken
         return same and self.at_risk >= other.at_risk and self.filter.implies(other.filter)
 
 
 class ListQuery(NamedTuple):
-    """The `whole` view of a list, before its filter."""
+    """A list and its view, without a filter."""
 
     definition: ListDefinition[Any]
     view: View
@@ -236,7 +223,7 @@ class BuiltList(NamedTuple):
 class ListCache:
     """The rows of the list that is shown.
 
-    The follower's thread builds them with each update, a thread of their own after another list was chosen.
+    The follower's thread builds them with each update, another thread after another list is chosen.
     """
 
     def __init__(self) -> None:
@@ -268,7 +255,7 @@ class ListCache:
         return built.rows
 
     def rows(self, query: ListQuery, view_model: ViewModel) -> ListRows | None:
-        """Return the rows of a query, of an older view model until those of this one are built; else None."""
+        """Return the rows of a query, or its rows from an older view model, or None if there are none."""
         if query != self._query:
             self._query, self._failed = query, None
         if self._quick is not None and self._quick.view_model is not view_model:
@@ -280,10 +267,7 @@ class ListCache:
         return self._rows_of(self._quick, query)
 
     def missing(self, query: ListQuery, view_model: ViewModel) -> Callable[[], BuiltList] | None:
-        """Return work for a thread that builds what `rows` lacks; None if nothing is, or work is running.
-
-        When that work is done the screen asks again.
-        """
+        """Return work for a thread if rows have to be built, None if not, or if a thread builds them."""
         wanted = query, view_model
         built = self._built[:2] if self._built is not None else None
         if query.definition.is_quick or self._running is not None or wanted in {built, self._failed}:
@@ -292,10 +276,7 @@ class ListCache:
         return lambda: self._build(query, view_model)
 
     def take(self, built: BuiltList, *, is_update: bool = False) -> QosError | None:
-        """Keep a list that was built; return the error if it could not be.
-
-        An update replaces running work.
-        """
+        """Keep the rows that a thread has built, or return its error. An update replaces running work."""
         running = self._running
         if (
             running is not None
@@ -327,8 +308,8 @@ class ListTable(LineTable[Any]):
             id=definition.kind.value,
         )
         self.definition = definition
-        self.heading = definition.heading
-        self.most_height, self.further = definition.most_height, definition.further
+        self.heading, self.row_line = definition.heading, definition.row_line
+        self.most_height = definition.most_height
         self.chosen: tuple[str, ...] | None = None
         self._title = ""
 
@@ -345,7 +326,7 @@ class ListTable(LineTable[Any]):
         selection: RowSelection | None = None,
         starts: Sequence[int] | None = None,
     ) -> None:
-        """Show rows, or others of them, with the columns for the view; groups begin at `starts` if known."""
+        """Show those of the rows that `selection` selects; groups begin at the indices `starts`, if known."""
         key, _ = self.sorted_by
         is_natural = key == self.definition.natural
         is_whole = not rows or not getattr(rows[0], "is_provisional", False)
@@ -359,17 +340,17 @@ class ListTable(LineTable[Any]):
         self.load(rows, fitting, now, empty=empty, narrowed=selection, starts=starts)
 
     def find_column(self, key: str) -> Column[Any] | None:
-        """Return a column, even if there is no room for it."""
+        """Return a column, shown or not."""
         return self.definition.columns.get(key)
 
     def set_title(self, title: str) -> None:
-        """Set the title above the table; the same one again paints nothing."""
+        """Set the title above the table."""
         if title != self._title:
             self._title = title
             self.border_title = Content(title)
 
     def restore(self, state: UiState) -> None:
-        """Take the columns and the order of the last run; pods always open in kill order."""
+        """Restore columns and order of the last run; pods always begin in kill order."""
         name, columns = self.definition.kind.value, self.definition.columns
         chosen = state.columns.get(name, ())
         if chosen and all(key in columns for key in chosen):
@@ -404,7 +385,7 @@ class ListTable(LineTable[Any]):
 
 @lru_cache
 def _with_time(column: Column[Any]) -> Column[Any]:
-    """Return the column with times instead of ages; always the same object, so that nothing is repainted."""
+    """Return the column with times instead of ages; cached, because a new column would repaint the table."""
     if column.type is not ColumnType.TIME:
         return column
     return structs.replace(column, cell=lambda row, _: escape(str(column.value(row) or UNKNOWN)))
@@ -418,7 +399,7 @@ _DOCUMENTS: Final[Mapping[ListKind, tuple[str, Sequence[Column[Any]]]]] = {
     ListKind.PODS: ("PodRank", VALUE_COLUMNS),
     ListKind.CONTAINERS: ("PodRank", VALUE_COLUMNS),
 }
-"""The kind of each list in JSON and YAML, and all its columns there; deaths have others."""
+"""The kind and the columns of a list in JSON and YAML; deaths have values of their own."""
 
 
 def export_rows(
@@ -430,7 +411,7 @@ def export_rows(
     notes: Sequence[str],
     now: datetime,
 ) -> str:
-    """Return the text of a file with these rows. Raises InputError for an extension of no format."""
+    """Return the text of a file with these rows. Raises InputError for an unknown extension."""
     if path.suffix == ".csv":
         return to_csv(rows, columns)
     if path.suffix == ".txt":

@@ -1,4 +1,4 @@
-"""The clusters of the kubeconfig by their worst nodes, and how their rows are read."""
+"""The list of the kubeconfig's clusters, and the poller that reads their rows."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from kubectl_qos.tui.shell import ContextSwitch, Shell
 
 POLL_SECONDS: Final = 60
-"""From one round over the clusters to the next: each lists all pods of each."""
+"""The pause between two rounds, each of which lists all pods of all clusters."""
 _OF_FILES: Final = frozenset({"used_percent", "error"})
-"""Columns of files, which repeat parts of others."""
+"""Columns for JSON and CSV, which other columns show too."""
 
 
 class ClusterPoller:
-    """The row of each context. While their list is shown all are read again, some at a time.
+    """Reads the row of each context again and again while their list is shown.
 
-    Of the open cluster only events are read: its follower has the rest. Of the others only the row and the
-    connection are kept, so that credential plugins need not run each time.
+    Of the open cluster only events are read: its follower has the rest. Connections to the others are kept,
+    so that credential plugins do not run each time.
     """
 
     def __init__(self, app: Shell, contexts: ContextSwitch) -> None:
@@ -49,7 +49,7 @@ class ClusterPoller:
         self._is_reading = False
 
     def rows(self) -> ListRows:
-        """Return the rows as they are known so far, the cluster in most trouble first."""
+        """Return the rows as far as they have been read, the cluster in most trouble first."""
         title = self._app.source.title
         is_live = self._app.source.is_live
         rows = [replace(row, is_open=row.name == title and is_live) for row in self._rows.values()]
@@ -57,16 +57,19 @@ class ClusterPoller:
         return ListRows(sorted(rows, key=worst_first), [only] if list(self._rows) == [title] else ())
 
     def poll(self) -> None:
-        """Read every row again and again until the list is left, unless that runs already."""
+        """Begin to read all rows, again and again until the list is left."""
         if self._timer is not None:
             self._timer.stop()
         if not self._is_shown:
             return
         title = self._app.source.title
         if not self._is_reading:
-            names = self._names()
-            if title not in names:
-                names = (title,)
+            try:
+                names = self._contexts.names()
+            except QosError as error:
+                self._app.warn(error)
+                names = ()
+            names = names if title in names else (title,)
             self._rows = {name: self._rows.get(name) or ClusterRow(name) for name in names}
             self._is_reading = True
             others = [name for name in names if name != title]
@@ -77,15 +80,8 @@ class ClusterPoller:
     def _is_shown(self) -> bool:
         return self._app.is_listing(ListKind.CLUSTERS)
 
-    def _names(self) -> Sequence[str]:
-        try:
-            return self._contexts.names()
-        except QosError as error:
-            self._app.warn(error)
-            return ()
-
     def read_open(self) -> None:
-        """Make the row of the open cluster from its view model and its events."""
+        """Build the row of the open cluster from its view model and its events."""
         source, view_model, error = self._app.source, self._app.view_model, self._app.status.health.error
         if view_model is None or view_model.arrived is not None:
             if error is not None:
@@ -101,7 +97,7 @@ class ClusterPoller:
         run_in_background(self._app, read, partial(self.take, source.title))
 
     def _read_others(self, names: Sequence[str]) -> bool:
-        """Read these clusters in a thread, and show each row at once; return whether the list was left."""
+        """Read clusters and show each row as it comes; return whether the list was left meanwhile."""
         was_left = False
         for name, answer in read_each(names, lambda name: attempt(partial(self._read, name))):
             was_left |= answer is None
@@ -111,7 +107,7 @@ class ClusterPoller:
         return was_left
 
     def _read(self, name: str) -> ClusterRow | None:
-        """Return the row of a cluster, None after the list was left. Raises QosError."""
+        """Read the row of a cluster; None after the list was left. Raises QosError."""
         if not self._is_shown:
             return None
         source = self._sources.pop(name, None) or self._contexts.open(name)
@@ -121,7 +117,7 @@ class ClusterPoller:
         return row
 
     def take(self, name: str, answer: ClusterRow | QosError) -> bool:
-        """Take an answer; an error leaves the values of before. Return whether the list shows it."""
+        """Keep a row, or the last one with the error; return whether the list shows it."""
         is_known = name in self._rows
         if is_known:
             if isinstance(answer, QosError):
@@ -146,7 +142,7 @@ class ClusterPoller:
 
 
 class ClusterList(ListDefinition[ClusterRow]):
-    """The clusters by their worst nodes."""
+    """Clusters, those with the worst nodes first."""
 
     kind = ListKind.CLUSTERS
     name = "cluster"
@@ -161,7 +157,7 @@ class ClusterList(ListDefinition[ClusterRow]):
         self._rows, self._retry_key = rows, retry_key
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """Return the known rows, whatever the view model of the open cluster."""
+        """Return the poller's rows; the view model is only of the open cluster."""
         return self._rows()
 
     def key(self, row: ClusterRow) -> Hashable:
@@ -175,7 +171,7 @@ class ClusterList(ListDefinition[ClusterRow]):
         return "victim" if row.has_bad_node and key == "next_death" else ""
 
     def is_at_risk(self, row: ClusterRow) -> bool:
-        """Return whether a node reports trouble, or nothing new is known."""
+        """Return whether a node reports a bad condition, or the cluster does not answer."""
         return row.has_bad_node or row.error is not None
 
     def panel(self, row: ClusterRow, view_model: ViewModel) -> TextLayout:

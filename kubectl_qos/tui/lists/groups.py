@@ -1,4 +1,4 @@
-"""Nodes, namespaces and workloads: their pods in numbers, those with the next victims first."""
+"""The lists of nodes, namespaces and workloads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import accumulate
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from msgspec import structs
 from rich.cells import cell_len
@@ -52,7 +52,7 @@ from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES, stalls
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.tui.filters import Fields
-from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
+from kubectl_qos.tui.lists.base import ListDefinition, ListRows
 from kubectl_qos.tui.lists.panes import in_one_line
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import ListKind, View
@@ -68,7 +68,7 @@ _SQUEEZED: Final[Mapping[str, int]] = {"workload": 24, "namespace": 24, "worst":
 
 
 class _GroupList(ListDefinition[GroupRow[KeyT]]):
-    """The common part of workloads and namespaces."""
+    """What workloads and namespaces have in common; the worst rank comes first."""
 
     natural = "rank"
     squeezed: Mapping[str, int] = _SQUEEZED
@@ -96,7 +96,7 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
         return bool(row.at_risk)
 
     def panel(self, row: GroupRow[KeyT], view_model: ViewModel) -> TextLayout:
-        """Return how many of its pods are at risk, then why the first of them dies."""
+        """Explain the pod of the group that dies first, then count the pods at risk."""
         pod = self.pod_of(row, view_model)
         words = f"{self.title(row)}: {count(row.pods, 'pod')}"
         if row.victims:
@@ -107,11 +107,11 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
         return title if pod is None else stacked(self._pods.panel(pod, view_model), title)
 
     def pod_of(self, row: GroupRow[KeyT], view_model: ViewModel) -> PodRow | None:
-        """Return the first of its pods to die on a node, else the one with the worst rank."""
+        """Return the pod that is the first to die on its node, else the one with the worst rank."""
         for coming in view_model.first_deaths:
             if self.victim_key(coming, view_model) == row.key:
-                return row_on(view_model, coming.node, coming.death.key)
-        return row_on(view_model, row.worst.node, row.worst.key[:2])
+                return view_model.row_on(coming.node, coming.death.key)
+        return view_model.row_on(row.worst.node, row.worst.key[:2])
 
     def node_of(self, row: GroupRow[KeyT]) -> str:
         return row.worst.node
@@ -131,14 +131,14 @@ class WorkloadList(_GroupList[Workload]):
     )
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        return _list_rows(workload_rows(view.pod_rows(view_model)), view_model)
+        return ListRows(workload_rows(view.pod_rows(view_model)), view_model.notes)
 
     def title(self, row: GroupRow[Workload]) -> str:
         kind, namespace, name = row.key
         return escape(f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}")
 
     def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
-        pod = row_on(view_model, coming.node, coming.death.key)
+        pod = view_model.row_on(coming.node, coming.death.key)
         return find_workload(pod.pod) if pod is not None else None
 
     def opened(self, view: View, row: GroupRow[Workload]) -> View | None:
@@ -158,7 +158,7 @@ class NamespaceList(_GroupList[str]):
     )
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        return _list_rows(namespace_rows(view.pod_rows(view_model)), view_model)
+        return ListRows(namespace_rows(view.pod_rows(view_model)), view_model.notes)
 
     def title(self, row: GroupRow[str]) -> str:
         return f"namespace {escape(row.key)}" if row.key else "no namespace"
@@ -170,26 +170,22 @@ class NamespaceList(_GroupList[str]):
         return replace(view.unfiltered, kind=ListKind.PODS, namespace=row.key)
 
 
-def _list_rows(rows: list[GroupRow[Any]], view_model: ViewModel) -> ListRows:
-    return ListRows(rows, view_model.notes)
-
-
-_LEFT_OUT: Final = frozenset(
+_OF_FILES: Final = frozenset(
     {"victim_qos", "victim_others", "eviction_configured", "soft_eviction", "to_soft_eviction"}
     | {"death_in", "death_by"}
 )
-"""Columns of files, which only repeat or explain others here."""
-_BAR: Final = 20
-_MAX_BAR: Final = 60
-_VICTIMS: Final = 4
-_MIN_DEATH: Final = 44
-"""If the column of the next death is narrower, those that follow have a line of their own."""
-_ON_A_LINE: Final = 2
-_LEAST_NAME: Final = 9
-_LAST_IS_EMPTY: Final = 3
-"""Rows of more lines than this have an empty one between them."""
-_LEAST_GRAPH: Final = 2
-"""The lines that make a graph."""
+"""Columns for JSON and CSV, which other columns show too."""
+_MIN_BAR, _MAX_BAR = 20, 60
+_NAMED_VICTIMS: Final = 4
+"""How many of the next victims the panel names."""
+_MIN_DEATH_COLUMN: Final = 44
+"""If the column of the next death is narrower, the later deaths are in lines of their own."""
+_DEATHS_PER_LINE: Final = 2
+_MIN_NAME: Final = 9
+_FULL_HEIGHT: Final = 3
+"""The last line of a row with more lines than this is empty."""
+_MIN_GRAPH: Final = 2
+"""The least lines of a graph."""
 
 
 def _bar_column(cells: int) -> NodeColumn:
@@ -204,19 +200,19 @@ def _bar_column(cells: int) -> NodeColumn:
 
 
 def _death_column(whole: NodeColumn, cells: int) -> NodeColumn:
-    """Return the column with names and clauses that are cut rather than the killer and the time."""
+    """Return the column for a width in cells: names and clauses are cut, but never killer and time."""
 
     def cell(row: NodeRow, now: datetime) -> str:
         text = whole.cell(row, now).removesuffix(death_condition(row.death, names_other=False))
         name = victim(row.death) if row.death is not None else ""
         room = cells - cell_len(text) + len(name)
-        shorter = text.replace(name, shortened(name, room), 1) if room >= _LEAST_NAME else text
+        shorter = text.replace(name, shortened(name, room), 1) if room >= _MIN_NAME else text
         return in_one_line(shorter, cells)
 
     return structs.replace(whole, cell=cell)
 
 
-_COLUMNS: Final = {key: column for key, column in NODE_COLUMNS.items() if key not in _LEFT_OUT}
+_COLUMNS: Final = {key: column for key, column in NODE_COLUMNS.items() if key not in _OF_FILES}
 
 
 class NodeList(ListDefinition[NodeRow]):
@@ -225,14 +221,13 @@ class NodeList(ListDefinition[NodeRow]):
     kind = ListKind.NODES
     name = "node"
     natural = "memory"
-    columns = {"node": _COLUMNS["node"], "memory": _bar_column(_BAR)} | _COLUMNS
+    columns = {"node": _COLUMNS["node"], "memory": _bar_column(_MIN_BAR)} | _COLUMNS
     fields = Fields(NODE_COLUMNS, None)
     importance = (
         "node memory used_percent next_death node next_death pressure psi60 psi10 pods worst_percent"
         " requests_percent limits_percent guaranteed burstable best_effort capacity used to_eviction"
     )
     squeezed: Mapping[str, int] = MappingProxyType({"node": 20, "next_death": 26})
-
     only_known = frozenset(psi.key for psi in PSI_COLUMNS)
     most_height = 8
 
@@ -245,59 +240,61 @@ class NodeList(ListDefinition[NodeRow]):
         view_model = self._newest()
         return view_model is not None and view_model.is_in_danger(row.name)
 
-    def further(self, row: NodeRow, number: int, height: int, layout: Layout[NodeRow], width: int) -> Spans:
-        """Return how usage went, the ends of the bar, and below the next death those that follow."""
+    def row_line(self, row: NodeRow, number: int, height: int, layout: Layout[NodeRow], width: int) -> Spans:
+        """Return a line of the graph, or usage so far and the bar's ticks, and then later deaths.
+
+        If the column of the next death is wide enough, the later deaths are below it, one a line. Otherwise
+        the graph begins a line later, and deaths are in the lines without a graph.
+        """
         view_model = self._newest()
-        if view_model is None or number == height - 1 >= _LAST_IS_EMPTY:
+        if view_model is None or number == height - 1 >= _FULL_HEIGHT:
             return ()
         ends = accumulate((cells + GAP for cells in layout.widths), initial=GUTTER)
         starts = dict(zip(layout.by_key, ends, strict=False))
-        column, keys = starts.get("next_death", width), view_model.pod_keys(row.name)
-        node_deaths = view_model.deaths(row.name)
-        shown = max(height - 1, _LAST_IS_EMPTY)
-        is_narrow = width - column < _MIN_DEATH
-        most = shown * _ON_A_LINE if is_narrow and height > _LAST_IS_EMPTY else shown
-        deaths = most_important(node_deaths.deaths, most) if node_deaths is not None else []
-        spans: Spans = ()
+        column = starts.get("next_death", width)
+        is_narrow = width - column < _MIN_DEATH_COLUMN
+        shown = max(height - 1, _FULL_HEIGHT)
         first = 1 + is_narrow
-        room = min(height, shown) - first
-        graph = self._graph(row, room, (width if is_narrow else column) - GUTTER - GAP)
+        spans: Spans = ()
+        graph = self._graph(row, min(height, shown) - first, (width if is_narrow else column) - GUTTER - GAP)
         if graph and number >= first:
             spans = ((" " * GUTTER, ""), *graph[number - first])
         elif number == first and "memory" in starts and row.memory.used_bytes is not None:
-            before = starts["memory"] - GUTTER
-            trend = sparkline(self._trends.total(keys), row.capacity and row.capacity >> 10, before - GAP)
+            before, samples = starts["memory"] - GUTTER, self._trends.total(view_model.pod_keys(row.name))
+            trend = sparkline(samples, row.capacity and row.capacity >> 10, before - GAP)
             ticks = memory_ticks(row, layout.by_key["memory"])
             full = fullness_token(row.used_bytes or 0, row.capacity)
             spans = ((" " * GUTTER, ""), (trend.ljust(before), full), (ticks, "faint"))
         if not is_narrow:
-            deaths = deaths[number : number + 1]
+            begin, end = number, number + 1
         elif number == 1 or (number > first and not graph):
-            begin = int("next_death" in starts) + _ON_A_LINE * max(number - first, 0)
-            deaths = deaths[begin : begin + _ON_A_LINE]
+            begin = int("next_death" in starts) + _DEATHS_PER_LINE * max(number - first, 0)
+            end = begin + _DEATHS_PER_LINE
         else:
-            deaths = []
+            return spans
+        most = shown * _DEATHS_PER_LINE if is_narrow and height > _FULL_HEIGHT else shown
+        node_deaths = view_model.deaths(row.name)
+        deaths = most_important(node_deaths.deaths, most)[begin:end] if node_deaths is not None else ()
         before = (GUTTER if is_narrow else column) - sum(cell_len(text) for text, _ in spans)
-        room = width // _ON_A_LINE if is_narrow else width - column
+        room = width // _DEATHS_PER_LINE if is_narrow else width - column
         for death in deaths:
             far, name = f"{distance(death)} ", short_victim(death) if is_narrow else victim(death)
-            by = killer_label(death)
-            ends_by = "".join(f", {words}" for words in (by, eta(death.seconds)) if words)
-            who = shortened(name, max(room - GAP - len(far + ends_by), GAP))
-            spans += ((" " * before, ""), (far + who, ""), (ends_by, "muted"))
+            how = "".join(f", {words}" for words in (killer_label(death), eta(death.seconds)) if words)
+            who = shortened(name, max(room - GAP - len(far + how), GAP))
+            spans += ((" " * before, ""), (far + who, ""), (how, "muted"))
             before = GAP
         return spans
 
     def _graph(self, row: NodeRow, height: int, width: int) -> list[Parts]:
-        """Return the lines of a node's graph, drawn once for all of them; none without the room."""
+        """Return the lines of a node's graph, none without room. The last graph is cached."""
         if self._drawn[0] is not row or self._drawn[1] != (height, width):
-            classes = self._trends.of_node(row.name) if height >= _LEAST_GRAPH else ()
+            classes = self._trends.of_node(row.name) if height >= _MIN_GRAPH else ()
             lines = node_graph(row, classes, height, width)
             self._drawn = row, (height, width), lines
         return self._drawn[2]
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """Return every node; the rows of unchanged nodes are reused."""
+        """Build the rows of all nodes; those of unchanged nodes are reused."""
         cache = cast("NodeRows", before.cache) if before is not None else None
         nodes = build_node_rows(view_model.snapshot, lambda *_: True, cache)
         return ListRows(nodes.rows, tuple(node_table_notes(view_model.snapshot, nodes)), nodes)
@@ -338,7 +335,7 @@ class NodeList(ListDefinition[NodeRow]):
         return "muted" if key in {"capacity", "requests", "limits", "allocatable"} else ""
 
     def is_at_risk(self, row: NodeRow) -> bool:
-        """Return whether the node reports a bad condition, or more memory than it has may be used."""
+        """Return whether it reports a bad condition, or its pods may use more memory than it has."""
         return bool(row.bad_conditions) or (row.worst_percent or 0) > 100
 
     def panel(self, row: NodeRow, view_model: ViewModel) -> TextLayout:
@@ -350,8 +347,8 @@ class NodeList(ListDefinition[NodeRow]):
         return replace(view.unfiltered, kind=ListKind.PODS, node=row.name)
 
     def pod_of(self, row: NodeRow, view_model: ViewModel) -> PodRow | None:
-        """Return the next pod to die on it, else the kernel's next victim; None if that is not in scope."""
-        dying = row_on(view_model, row.name, row.death.key) if row.death is not None else None
+        """Return the pod that dies next on the node, else the kernel's next victim; None if not in scope."""
+        dying = view_model.row_on(row.name, row.death.key) if row.death is not None else None
         return dying or next((pod for pod in _victims(row, view_model) if pod.is_next_victim), None)
 
     def node_of(self, row: NodeRow) -> str:
@@ -364,7 +361,7 @@ class NodeList(ListDefinition[NodeRow]):
 def _victims(row: NodeRow, view_model: ViewModel) -> list[PodRow]:
     ranked = view_model.rows.nodes.get(row.name)
     pods = [pod for pod in ranked.rows if pod.rank is not None] if ranked is not None else []
-    return sorted(pods, key=lambda pod: (pod.rank, pod.key))[:_VICTIMS]
+    return sorted(pods, key=lambda pod: (pod.rank, pod.key))[:_NAMED_VICTIMS]
 
 
 def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:

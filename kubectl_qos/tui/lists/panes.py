@@ -1,4 +1,4 @@
-"""The panes around a list: nodes and namespaces beside it, a node's memory above it, why below it."""
+"""The panes around a list: nodes and namespaces beside it, the next death above it, why below it."""
 
 from __future__ import annotations
 
@@ -48,13 +48,7 @@ SCROLLBAR: Final = 1
 
 
 def _used_percent(group: PodGroup) -> str:
-    if group.percent is None:
-        return f"{'?':>4}"
-    return f"{group.percent_text:>4} {bar(group.percent)}"
-
-
-def _used(group: PodGroup) -> str:
-    return "?" if group.used is None else rounded(group.used)
+    return f"{'?':>4}" if group.percent is None else f"{group.percent_text:>4} {bar(group.percent)}"
 
 
 _CLASSES: Final[PaneColumn] = column(
@@ -90,7 +84,13 @@ NAMESPACE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
     _name_column("namespace"),
     column("pods", lambda group: group.pods, type=NUMBER),
     _CLASSES,
-    column("used", lambda group: group.used or -1, type=NUMBER, width=6, cell=_used),
+    column(
+        "used",
+        lambda group: group.used or -1,
+        type=NUMBER,
+        width=6,
+        cell=lambda group: "?" if group.used is None else rounded(group.used),
+    ),
 )
 
 
@@ -98,12 +98,12 @@ def group_layout(
     columns: Sequence[PaneColumn], groups: Sequence[PodGroup], now: datetime, available: int
 ) -> Layout[PodGroup]:
     """Return the columns of a pane that fit: the classes are left out first, then names are cut."""
-    # The last one needs no gap.
+    # The last column needs no gap.
     return fitting_columns(columns, _IMPORTANCE, {"name": _MIN_NAME}, groups, now, available + GAP)
 
 
 def group_token(group: PodGroup, key: str) -> str:
-    """Return the theme's token of a cell: a node under pressure stands out, a group without pods is muted."""
+    """Return the token of a cell's style."""
     if group.bad_conditions and key in {"name", "used", "pressure"}:
         return "error"
     if not group.pods:
@@ -114,7 +114,7 @@ def group_token(group: PodGroup, key: str) -> str:
 
 
 class Sidebar(Vertical):
-    """Two tables whose cursors select the node and the namespace that are listed."""
+    """Two tables; their cursors choose the node and the namespace whose pods are listed."""
 
     def compose(self) -> ComposeResult:
         for name, natural in (("nodes", "used"), ("namespaces", "name")):
@@ -133,13 +133,13 @@ class Sidebar(Vertical):
         return self.query_one("#side-namespaces", LineTable)
 
     def show(self, view_model: ViewModel, view: View, now: datetime) -> None:
-        """Load both panes and put their cursors where the view is; the first row is all of them."""
+        """Load both tables and put their cursors on the node and namespace of the view."""
         namespaces = namespaces_on(view_model, view.node, view.namespace)
         _load(self.nodes, NODE_COLUMNS, view_model.nodes, view.node, now)
         _load(self.namespaces, NAMESPACE_COLUMNS, namespaces, view.namespace, now)
 
     def fit(self, view_model: ViewModel | None, now: datetime) -> None:
-        """Make the panes as wide as whole names of nodes at most; without a view model, take all of it."""
+        """Limit the width to what the nodes need; without a view model there is no limit."""
         if view_model is None:
             self.styles.max_width = None
             return
@@ -160,7 +160,7 @@ def _load(
 
 
 class ExplanationPanel(TextView):
-    """The explanation of the row under the cursor; its last line in sight says where the wheel shows more."""
+    """The explanation of the row under the cursor. `…` in its last line says that the wheel shows more."""
 
     _top = 0
 
@@ -174,7 +174,7 @@ class ExplanationPanel(TextView):
         return [*shown[:-1], replace(last, text=with_more(last.text, width))]
 
     def turn(self, lines: int | None = None) -> None:
-        """Scroll by some lines, or to the first one."""
+        """Scroll down by some lines, or to the first one."""
         top = 0 if lines is None else max(self._top + lines, 0)
         if top != self._top:
             self._top = top
@@ -188,7 +188,7 @@ class ExplanationPanel(TextView):
 
 
 def with_more(text: str, width: int) -> str:
-    """Return a line with the sign that there is more, without half a word or half a short parenthesis."""
+    """Return a line with `…` at its end, cut between words and not inside a short parenthesis."""
     if cell_len(text) > width - 2:
         text = set_cell_size(text, width - 1).rpartition(" ")[0] or set_cell_size(text, width - 2)
     if text.count("(") > text.count(")") and text.rfind(" (") > width // 2:
@@ -202,7 +202,7 @@ _LEAST_NAME: Final = 15
 
 
 class MemoryLine(Widget):
-    """The memory of a node: a bar, and if there is room for a second line, its thresholds below it."""
+    """The memory of a node as a bar, with its thresholds below it if there is room for a second line."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -248,7 +248,7 @@ class MemoryLine(Widget):
 
 
 class Timeline(TextView):
-    """Deaths on one axis; a list if it is narrow."""
+    """Deaths on an axis, or as a list if there is too little width."""
 
     _deaths: Sequence[NextDeath] = ()
     spans: Sequence[Line] = ()
@@ -256,7 +256,7 @@ class Timeline(TextView):
     def show_deaths(
         self, deaths: Sequence[NextDeath], *, growth: Growth = NO_GROWTH, in_danger: bool = False
     ) -> None:
-        """Show deaths, the nearest first; without any it takes no room. See `present.timeline.timeline`."""
+        """Show deaths, the nearest first, as `present.timeline.timeline` draws them; none takes no room."""
 
         def layout(width: int) -> list[TextLine]:
             drawn = timeline(deaths, width, growth=growth, in_danger=in_danger)
@@ -271,13 +271,13 @@ class Timeline(TextView):
         return height if self._deaths else 0
 
     def victim_at(self, x: int, y: int) -> PodKey | None:
-        """Return the pod of what is shown in a cell."""
+        """Return the pod that a cell shows."""
         place = self.part_at(x, y)
         return self.spans[place[0]][place[1]].victim if place is not None else None
 
 
 def in_one_line(text: str, width: int) -> str:
-    """Leave out the last clauses of a long line, and the middle of its longest word, which is a name."""
+    """Shorten a line to a width: leave out its last clauses, and the middle of its longest word, a name."""
     name = max((word for word in text.partition(", ")[0].split(" ") if "#" not in word), key=len, default="")
     least, more = min(len(name), _LEAST_NAME), ""
     while cell_len(text + more) - len(name) + least > width and ", " in text:
@@ -288,7 +288,7 @@ def in_one_line(text: str, width: int) -> str:
 
 
 class OneLine(Static):
-    """A line that is cut to its width, and whose height never changes."""
+    """One line of text, shortened to its width."""
 
     def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, markup=False)
@@ -302,9 +302,9 @@ class OneLine(Static):
 
 
 class NodePanel(Vertical):
-    """Who dies next on a node, how full that is, what would help, and who dies first elsewhere.
+    """The next death on a node, its memory, a fix, and the next death on other nodes.
 
-    It has the same lines whatever the data.
+    Its height does not depend on the data.
     """
 
     def __init__(self) -> None:
@@ -322,9 +322,9 @@ class NodePanel(Vertical):
         yield OneLine("elsewhere")
 
     def show(self, view_model: ViewModel | None, node: str, fix_key: str, elsewhere: str) -> None:
-        """Show a node; without one, nothing. `elsewhere` is about the first death on other nodes.
+        """Show a node, or hide if there is none. `elsewhere` is the line about other nodes.
 
-        Without a `fix_key` nothing can be changed.
+        `fix_key` opens the fixes; "" if nothing can be changed.
         """
         self.query_one("#elsewhere", OneLine).show(elsewhere)
         self.set_class(view_model is None or not node, "-empty")
@@ -352,7 +352,7 @@ class NodePanel(Vertical):
         self._show_suggestion(fix_key)
 
     def _show_suggestion(self, fix_key: str) -> None:
-        """Show what would help the node, as last computed; a thread computes it again after a change."""
+        """Show the fix for the node as it was computed last; a thread computes it again after a change."""
         view_model, node = self._shown or (None, "")
         deaths = view_model.deaths(node) if view_model is not None else None
         line = self.query_one("#fix", OneLine)
@@ -383,11 +383,11 @@ class NodePanel(Vertical):
                 self._is_suggesting = True
                 run_in_background(self, find, take)
 
-        # The search and the paint would wait for each other. A dialog that closes meanwhile drops the call.
+        # Paint first: the search would slow it down. The call is lost if a dialog closes meanwhile.
         self.call_after_refresh(begin)
 
 
 def _first(deaths: NodeDeaths) -> tuple[ContainerKey, str] | None:
-    """Return whom a suggestion is for: the victim and the killer of the first death."""
+    """Return the victim and the killer of the first death, for which a fix is suggested."""
     first = deaths.deaths[0] if deaths.deaths else None
     return ((first.key, first.container), first.mechanism) if first is not None else None

@@ -1,4 +1,4 @@
-"""Pods and containers in kill order, and the deaths that wait for them."""
+"""The lists of pods, of containers, and of coming deaths."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from kubectl_qos.qos.prediction import predict_running
 from kubectl_qos.qos.ranking import Flag
 from kubectl_qos.qos.simulation.node_state import NodeState
 from kubectl_qos.tui.filters import PODS, Fields
-from kubectl_qos.tui.lists.base import ListDefinition, ListRows, row_on
+from kubectl_qos.tui.lists.base import ListDefinition, ListRows
 from kubectl_qos.tui.view import ListKind, View, group_name
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.graph import fullness_token, sparkline
@@ -60,7 +60,7 @@ _FLAGS: Final = {
     Flag.STATIC: ("ST", "muted"),
     Flag.CLASS_DIFFERS: ("C≠", "warning"),
 }
-"""Each flag in two letters, which the panel spells out, and its token."""
+"""Two letters for each flag, which the panel spells out, and the token of its style."""
 _IMPORTANT: Final = (
     "rank eviction pod memory qos namespace oom_score flags eta pod peak frees oom_score_adj growth node p99"
     " limit_percent dies trend flags psi60 request limit psi10 node namespace restarts age priority"
@@ -70,9 +70,9 @@ _IMPORTANT: Final = (
 SQUEEZED: Final = {"container": 16, "pod": 20, "node": 12, "namespace": 11, "flags": 8}
 
 COMPACT_BELOW: Final = 120
-"""Narrower tables have shorter headers."""
+"""Narrower tables have shorter texts."""
 BARS_FROM: Final = 82
-"""Wider tables have a bar beside memory."""
+"""From this width on there is a bar beside memory."""
 
 _FIRST: Final = ("rank", "namespace", "pod", "node")
 _OTHERS: Final = tuple(key for key in WIDE_KEYS if key not in {*_FIRST, "dies", "frees", "eviction", "risk"})
@@ -84,12 +84,11 @@ _ORDER: Final = (
     *(*_DEATH, *_OTHERS[_AFTER_MEMORY:]),
 )
 IMPORTANCE: Final = " ".join((_IMPORTANT, *(key for key in _ORDER if key not in _IMPORTANT.split())))
-"""Columns in the order we keep them when space runs out; see fitting_columns."""
+"""Columns, those first that are left out last; see fitting_columns."""
 NO_RANK_YET: Final = "its rank among the pods of its node is known once all pods have arrived"
 _DIED_SECONDS: Final = 15
 """For how long the row of a pod stands out after it died."""
 TREND_WIDTH: Final = 8
-"""A cell for each of the last samples."""
 _BAR_WIDTH: Final = 5
 _NUMBER_WIDTH: Final = 7
 _CHIPS_WIDTH: Final = 5
@@ -99,24 +98,20 @@ _MIN_VICTIM_WIDTH: Final = 12
 
 
 def memory_cell(row: PodRow, now: datetime) -> str:
-    """Return the number with a bar of how much of its limit is used; without a limit there is no bar."""
+    """Return the memory in use, after a bar that shows how much of the limit it is, if there is one."""
     number = _dashed(BY_KEY["memory"]).cell(row, now).rjust(_NUMBER_WIDTH)
     if row.limit_percent is None:
         return " " * (_BAR_WIDTH + 1) + number
-    filled = min(round(row.limit_percent * _BAR_WIDTH / 100), _BAR_WIDTH)
+    filled = _filled_cells(row.limit_percent)
     return "━" * filled + "─" * (_BAR_WIDTH - filled) + " " + number
 
 
-def _memory_token(row: PodRow) -> Token:
-    if row.limit_percent is None:
-        return ""
-    filled = min(round(row.limit_percent * _BAR_WIDTH / 100), _BAR_WIDTH)
-    full = "warning" if Flag.NEAR_LIMIT in row.flags else "calm"
-    return (filled, full), (_BAR_WIDTH - filled, "faint"), (1 + _NUMBER_WIDTH, "")
+def _filled_cells(percent: float) -> int:
+    return min(round(percent * _BAR_WIDTH / 100), _BAR_WIDTH)
 
 
 def _dashed(column: PodColumn) -> PodColumn:
-    """Return the column without words for unknown and absent: they would widen a column of numbers."""
+    """Return the column with `-` for unknown and none: the words would widen a column of numbers."""
     if column.align is not Align.RIGHT:
         return column
 
@@ -143,7 +138,7 @@ _COMPACT: Final = {"frees": structs.replace(_dashed(BY_KEY["frees"]), width=6)}
 
 
 class _RankedList(ListDefinition[PodRow]):
-    """The common part of pods and containers."""
+    """What pods and containers have in common: they are in kill order, node after node."""
 
     natural = "rank"
     fields = PODS
@@ -156,7 +151,7 @@ class _RankedList(ListDefinition[PodRow]):
         self._newest = newest
 
     def default_columns(self, view: View) -> Sequence[str]:
-        """Skip columns that are equal in every row of this view, and those of Prometheus if there is none."""
+        """Leave out columns with the same value in every row, and those of Prometheus if there is none."""
         view_model = self._newest()
         has_history = view_model is not None and view_model.snapshot.history.containers
         of_store = [column.key for column in HISTORY_COLUMNS if self.columns.get(column.key) is column]
@@ -184,15 +179,17 @@ class _RankedList(ListDefinition[PodRow]):
             looks.get(column.key, column if available >= COMPACT_BELOW else _dashed(column))
             for column in columns
         ]
-        # No heading names the node: a rank without its node says nothing.
+        # If no heading names the node, it is important: a rank is one of a node.
         return super().fit(columns, rows, now, available, moved(importance, "node", self.name))
 
     def key(self, row: PodRow) -> Hashable:
         return row.key
 
     def token(self, row: PodRow, key: str, width: int) -> Token:
-        if key == "memory" and width == _MEMORY_WIDTH:
-            return _memory_token(row)
+        if key == "memory" and width == _MEMORY_WIDTH and row.limit_percent is not None:
+            filled = _filled_cells(row.limit_percent)
+            full = "warning" if Flag.NEAR_LIMIT in row.flags else "calm"
+            return (filled, full), (_BAR_WIDTH - filled, "faint"), (1 + _NUMBER_WIDTH, "")
         if key == "flags" and width == _CHIPS_WIDTH and row.flags:
             chips = (_FLAGS[flag] for flag in row.flags)
             parts = [part for chip, token in chips for part in ((len(chip), token), (1, ""))]
@@ -205,7 +202,7 @@ class _RankedList(ListDefinition[PodRow]):
         return pod_token(row, "rank", self._newest())
 
     def heading(self, row: PodRow, width: int) -> Spans:
-        """Return the node, how full it is, and who dies next if that is known already."""
+        """Return the name of the node, how full it is, and its next death if that is known."""
         view_model = self._newest()
         view = view_model.by_node.get(row.node) if view_model is not None else None
         if view_model is None or view is None:
@@ -227,13 +224,13 @@ class _RankedList(ListDefinition[PodRow]):
         return (*spans, ("─" * max(rest - 1, 0), "faint"))
 
     def is_at_risk(self, row: PodRow) -> bool:
-        """Return whether it is at risk, or a coming death of its node names it."""
+        """Return whether it is at risk, or its node's next death or one by a node-wide killer is its own."""
         if is_at_risk(row):
             return True
         view_model = self._newest()
         deaths = view_model.known_deaths(row.node) if view_model is not None else ()
-        named = [*deaths[:1], *(death for death in deaths if death.killer.is_node_wide)]
-        return any(death.key == row.key[:2] for death in named)
+        near = [*deaths[:1], *(death for death in deaths if death.killer.is_node_wide)]
+        return any(death.key == row.key[:2] for death in near)
 
     def node_of(self, row: PodRow) -> str:
         return row.node
@@ -243,7 +240,7 @@ class _RankedList(ListDefinition[PodRow]):
 
 
 def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Token:
-    """Return the theme's token of a cell: only the next death of a node in trouble is a danger."""
+    """Return the token of a cell's style: the next victim stands out only on a node in danger."""
     if key in {"rank", "pod", "container"}:
         died = view_model.kills_within(_DIED_SECONDS) if view_model is not None else ()
         if any((kill.namespace, kill.pod) == row.key[:2] for kill in died):
@@ -270,7 +267,7 @@ def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Tok
 
 
 class PodList(_RankedList):
-    """The pods of a node, namespace or workload in the kernel's order."""
+    """The pods of a node, namespace or workload in kill order."""
 
     kind = ListKind.PODS
     name = "pod"
@@ -285,7 +282,7 @@ class PodList(_RankedList):
         self.columns = {**columns, "trend": _trend_column(trends), "eta": _eta_column(newest)}
 
     def default_columns(self, view: View) -> Sequence[str]:
-        """Return the columns; in eviction order its rank comes first."""
+        """Replace the kill rank by the eviction rank in eviction order."""
         keys = super().default_columns(view)
         return ["eviction" if key == "rank" else key for key in keys] if view.by_eviction else keys
 
@@ -293,7 +290,7 @@ class PodList(_RankedList):
         return "eviction" if view.by_eviction else self.natural
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """Build node after node, those in trouble and the fullest first."""
+        """Build the rows node by node, the fullest node first."""
         notes = view_model.notes
         if view_model.arrived is not None:
             rows = view.pod_rows(view_model)
@@ -308,7 +305,7 @@ class PodList(_RankedList):
         return ListRows(rows, notes)
 
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
-        """Say by whom it dies first and when, what else ends it, and why it has its rank on a full node."""
+        """Say by what the pod dies first and when, what else may kill it, and why it has its rank."""
         if row.is_provisional:
             return paragraphs((f"{escape('/'.join(row.key[:2]))}: {NO_RANK_YET}", "answer"))
         setup = view_model.rows.nodes[row.node].setup
@@ -336,7 +333,7 @@ class PodList(_RankedList):
         return paragraphs((dies, token), *((line, "") for line in others))
 
     def _recent_memory_line(self, row: PodRow) -> Iterator[str]:
-        """Draw recent memory, with its lowest and highest value, if it is not steady."""
+        """Yield the pod's recent memory as a sparkline, unless it is steady."""
         kib = self._trends.of(row.key[:2])[-MOST:]
         lowest, highest = min(kib, default=0), max(kib, default=0)
         if highest - lowest > highest * STEADY:
@@ -347,7 +344,7 @@ class PodList(_RankedList):
 
 
 def _in_order(rows: Sequence[PodRow], view: View) -> Sequence[PodRow]:
-    """Sort the rows of a node: in kill order, as they are, or in the order in which the kubelet evicts."""
+    """Return the rows of a node, which are in kill order, in the order of the view."""
     return sorted(rows, key=BY_KEY["eviction"].sort_key) if view.by_eviction else rows
 
 
@@ -395,7 +392,7 @@ _IN_CONTAINERS: Final = [
 
 
 class ContainerList(_RankedList):
-    """The containers of a node, namespace, workload or pod, each with its own score."""
+    """The containers of a node, namespace, workload or pod, each with a rank of its own."""
 
     kind = ListKind.CONTAINERS
     name = "container"
@@ -413,7 +410,7 @@ class ContainerList(_RankedList):
         self._pods = pods
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """Build the containers of the pods that the view would list, each ranked among all of its node."""
+        """Build the containers of the pods in view, each ranked among all containers of its node."""
         scope = Scope(namespace=view.namespace, node=view.node)
         cache = cast("PodRows", before.cache) if before is not None else None
         built = build_rows(view_model.snapshot, scope, containers=True, before=cache)
@@ -427,7 +424,7 @@ class ContainerList(_RankedList):
         return ListRows(rows, tuple(pod_table_notes(view_model.snapshot, built)), built)
 
     def panel(self, row: PodRow, view_model: ViewModel) -> TextLayout:
-        """Return the rank of the container, then the explanation of its pod."""
+        """Say which rank the container has, then explain its pod."""
         pod = self.pod_of(row, view_model)
         words = escape(f"container {row.container} of {row.namespace}/{row.name}")
         if row.rank is not None:
@@ -438,14 +435,14 @@ class ContainerList(_RankedList):
         return title if pod is None else stacked(title, self._pods.panel(pod, view_model))
 
     def pod_of(self, row: PodRow, view_model: ViewModel) -> PodRow | None:
-        return row_on(view_model, row.node, row.key[:2])
+        return view_model.row_on(row.node, row.key[:2])
 
     def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
-        pod = row_on(view_model, coming.node, coming.death.key)
+        pod = view_model.row_on(coming.node, coming.death.key)
         return (*coming.death.key, coming.death.container or (pod.worst if pod is not None else ""))
 
 
-# Why says on which condition, and FULL how full it is: the column has no room for that.
+# The column has no room for the condition, which the panel has, and for the fullness, which FULL has.
 _DEATHS = tuple(
     structs.replace(column, cell=lambda row, _: killer_label(row.death, with_fullness=False))
     if column.key == "by"
@@ -455,7 +452,7 @@ _DEATHS = tuple(
 
 
 class DeathList(ListDefinition[DeathRow]):
-    """Every limit and every killer that ends a pod of a node or namespace."""
+    """The coming deaths on a node or in a namespace, by limits of pods and by killers of nodes."""
 
     kind = ListKind.DEATHS
     name = "victim"
@@ -476,14 +473,14 @@ class DeathList(ListDefinition[DeathRow]):
         return [key for key in self.columns if key != "node" or not is_one]
 
     def build(self, view_model: ViewModel, view: View, before: ListRows | None) -> ListRows:
-        """Build the deaths of all nodes; if there are many, of the fullest."""
-        nodes = [group.key for group in view_model.nodes if group.key and view.node in {None, group.key}]
+        """Build the deaths on all nodes or, if there are many, on the fullest ones."""
+        nodes = [name for name in view_model.node_names if view.node in {None, name}]
         snapshot, rows, states = view_model.snapshot, list[DeathRow](), dict[str, NodeState]()
         for name in nodes[:FEW_NODES]:
-            waiting = view_model.deaths(name)
-            if waiting is not None:
-                states[name] = waiting.state
-                rows += death_rows(snapshot, name, waiting.deaths)
+            on_node = view_model.deaths(name)
+            if on_node is not None:
+                states[name] = on_node.state
+                rows += death_rows(snapshot, name, on_node.deaths)
         rows = [row for row in rows if view.namespace in {None, row.death.key[0]}]
         rows.sort(key=lambda row: row.death.urgency)
         more = len(nodes) - FEW_NODES
@@ -505,10 +502,9 @@ class DeathList(ListDefinition[DeathRow]):
         return not row.is_far
 
     def panel(self, row: DeathRow, view_model: ViewModel) -> TextLayout:
-        """This death, unless it is the first of its pod, with which the pod's own lines begin."""
-        pod, waiting = self.pod_of(row, view_model), view_model.deaths(row.node)
-        of_node = waiting.deaths if waiting is not None else ()
-        is_first = next((death for death in of_node if death.key == row.death.key), None) == row.death
+        """Explain the death, then its pod, which begins with its first death."""
+        pod, deaths = self.pod_of(row, view_model), view_model.known_deaths(row.node)
+        is_first = next((death for death in deaths if death.key == row.death.key), None) == row.death
         of_row = paragraphs((foretold(row.death, row.node, is_first=False), "answer"))
         if pod is None:
             return of_row
@@ -516,7 +512,7 @@ class DeathList(ListDefinition[DeathRow]):
         return of_pod if is_first else stacked(of_row, of_pod)
 
     def pod_of(self, row: DeathRow, view_model: ViewModel) -> PodRow | None:
-        return row_on(view_model, row.node, row.death.key)
+        return view_model.row_on(row.node, row.death.key)
 
     def node_of(self, row: DeathRow) -> str:
         return row.node

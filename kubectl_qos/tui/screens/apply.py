@@ -1,7 +1,6 @@
-"""Apply a change: its strategies, request, dry run and confirmation, its progress; take its patch; undo it.
+"""The screens of a change: apply it, watch its progress, save its patch, and revert it from the history.
 
-The screens render the state of a change (edit/apply_state.py) and feed it answers; nothing is sent from here
-(shell.py).
+They show the state of a change (edit/apply_state.py) and call its steps; the change itself sends requests.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ _TICK_SECONDS: Final = 1.0
 
 
 class StrategyList(TextView):
-    """All strategies of a change; a click chooses one."""
+    """The strategies of a change, one of which is chosen."""
 
     _layouts: Sequence[TextLayout] = ()
 
@@ -114,7 +113,7 @@ class ApplyOutcome(Enum):
 
 
 class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
-    """The strategies of one change; `saved` is called when the patch was copied or saved."""
+    """Applies a change. `saved` is called when its patch was copied or saved."""
 
     AUTO_FOCUS = "TextScroll"
 
@@ -139,7 +138,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         self.watch(self.app, "view_model", self._show)
 
     def on_change_updated(self, message: ChangeUpdated) -> None:
-        """Show the state; confirm it if that follows and nothing else is open above."""
+        """Show the state, and ask for confirmation unless another screen is open above this one."""
         if message.change is not self.change:
             return
         self._show()
@@ -200,7 +199,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
             self.change.advance(self.change.state.dry_run())
 
     def action_apply(self) -> None:
-        """Confirm the change, after a dry run if none was accepted yet."""
+        """Ask for confirmation, after a dry run if none was accepted yet."""
         if self._may_send():
             self.change.advance(self.change.state.apply())
 
@@ -228,7 +227,7 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
             self.qos.push_screen(ProgressScreen(self.change), self._watched)
 
     def _watched(self, _: None) -> None:
-        """Stay if the change was refused, since it can be tried again from here; else leave."""
+        """Leave, unless the change was refused and can be tried again."""
         if self.change.state.phase is not Phase.READY:
             self._leave(ApplyOutcome.APPLIED)
 
@@ -248,12 +247,12 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
         self.qos.push_screen(PatchScreen(state.pod, state.preview, self._on_saved))
 
     def action_trial(self) -> None:
-        """Switch whether the change is on trial once it is sent."""
+        """Turn the trial after the change on or off."""
         if self.change.state.undoes:
             self.qos.warn("a revert cannot be put on trial")
         else:
-            state = self.change.state
-            self.change.advance((replace(state, plan=TrialPlan() if state.plan is None else None), None))
+            plan = TrialPlan() if self.change.state.plan is None else None
+            self.change.advance((replace(self.change.state, plan=plan), None))
 
     def action_copy(self) -> None:
         request = self.change.state.request
@@ -267,9 +266,9 @@ class ApplyScreen(QosScreen, group=BindingGroup.APPLY):
 
 
 class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
-    """The progress of a change that was confirmed. Once it is left, the end of the change is notified.
+    """The progress of a change. After the screen is left, a notification says how the change has ended.
 
-    Nothing leads back to it after the change was reverted from the history above it.
+    It is left too when the change is reverted from the history.
     """
 
     AUTO_FOCUS = "TextScroll"
@@ -332,10 +331,7 @@ class ProgressScreen(QosScreen, group=BindingGroup.PROGRESS):
 
 
 class PatchScreen(QosScreen, group=BindingGroup.PATCH):
-    """The patch at first, the manifest by a key.
-
-    The pod, or the template of a workload, is as stored. `saved` is called when a text was copied or saved.
-    """
+    """The patch of a change, or the whole manifest. `saved` is called when one was copied or saved."""
 
     AUTO_FOCUS = "TextScroll"
 
@@ -353,7 +349,7 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
             yield TextView(id="text")
 
     def on_mount(self) -> None:
-        """Show the patch; the manifest is read meanwhile, a server may take its time."""
+        """Show the patch; a thread reads the manifest."""
         work = partial(_read_manifest, self.qos.source, self._pod, self._preview)
         run_in_background(self, work, self._take_manifest)
         self._show()
@@ -379,12 +375,12 @@ class PatchScreen(QosScreen, group=BindingGroup.PATCH):
         self.query_one("#what", Static).update(Content(escape_lines("\n".join(lines))))
         self.query_one(TextScroll).border_title = self._kind
         text = self.text
-        waits = paragraphs((f"Asking {self.qos.source.title} …", ""))
+        waits = paragraphs((f"Reading from {self.qos.source.title} …", ""))
         self.query_one("#text", TextView).show(waits if text is None else yaml_layout(escape_lines(text)))
 
     @property
     def text(self) -> str | None:
-        """Return the shown text, None while the manifest is on its way."""
+        """Return the shown text, None while the manifest is being read."""
         return self._texts.get(self._kind)
 
     def action_other(self) -> None:
@@ -416,7 +412,7 @@ _SQUEEZED: Final = {"object": 16, "change": 20, "context": 8}
 
 
 class UndoScreen(QosScreen, group=BindingGroup.UNDO):
-    """The entries, the newest first; below them the whole entry under the cursor."""
+    """The change history, the newest change first; below it the change under the cursor in full."""
 
     AUTO_FOCUS = "LineTable"
 
@@ -438,7 +434,7 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         yield entry
 
     def on_mount(self) -> None:
-        self.watch(self.app, "view_model", self._read)  # ages grow, and changes come to their ends
+        self.watch(self.app, "view_model", self._read)  # ages and states change
 
     @property
     def not_in_footer(self) -> Collection[str]:
@@ -471,12 +467,9 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
             *(contexts if len({entry.context for entry in entries}) > 1 else []),
             column("object", entry_object),
             column("change", entry_change),
-            column("state", self._state),
+            column("state", lambda entry: entry_state(entry, self._undone.get(entry.id)).partition(":")[0]),
         ]
         return fitting_columns(columns, _IMPORTANCE, _SQUEEZED, entries, now, available)
-
-    def _state(self, entry: Entry) -> str:
-        return entry_state(entry, self._undone.get(entry.id)).partition(":")[0]
 
     @on(LineTable.Highlighted)
     def _show(self) -> None:
@@ -499,9 +492,9 @@ class UndoScreen(QosScreen, group=BindingGroup.UNDO):
         entry = self.table.row
         if entry is None or self._loading is not None:
             return
-        why = self._why_not(entry)
-        if why:
-            self._error = entry, QosError(why)
+        why_not = self._why_not(entry)
+        if why_not:
+            self._error = entry, QosError(why_not)
         else:
             self._loading, self._error = entry, None
             pod = pod_reference(entry.kind, entry.namespace, entry.name)

@@ -35,20 +35,18 @@ MIN_WIDTH: Final = 60
 MIN_HEIGHT: Final = 15
 _SEPARATOR: Final = "  "
 _PADDING: Final = 1
+WIDE_GAP: Final = 2
+MINOR: Final = 3
+"""Keys with this `footer` or more are left out before gaps become narrower."""
+_SECTIONS: Final = footer_sections()
 MAX_TOAST_PERCENT: Final = 60
 """The widest toast, as in app.tcss, of the width of the screen."""
 
-WIDE_GAP: Final = 2
-MINOR: Final = 3
-"""Keys of this importance give way to wider gaps."""
-_SECTIONS: Final = footer_sections()
-
 
 class KeyFooter(Widget):
-    """The keys of the screen in groups: the most important ones that fit, each whole.
+    """The most important keys of the screen that fit, in groups.
 
-    Textual's own footer is a widget for each key, and empty while the terminal or the page of a browser has
-    no focus.
+    Textual's own footer has a widget for each key, and is empty while the terminal has no focus.
     """
 
     ALLOW_SELECT = False
@@ -67,7 +65,7 @@ class KeyFooter(Widget):
         self.call_after_refresh(self._show)
 
     def _show(self) -> None:
-        """Show what can be done now; most signals that bindings changed come with the same keys."""
+        """Show the keys that work now, if they are other ones."""
         before = self.shown, self._gap
         if self.is_attached:
             self._choose(self.content_size.width)
@@ -87,7 +85,7 @@ class KeyFooter(Widget):
         ) or self.shown
 
     def places(self) -> Iterator[tuple[int, str, ActiveBinding]]:
-        """Yield the first cell of each key, how it is displayed, and what it does."""
+        """Yield the first cell of each key, its displayed name, and its binding."""
         begin = 0
         sections = [_SECTIONS[active.binding.id or ""] for active in self.shown]
         for active, section, following in zip(self.shown, sections, [*sections[1:], None], strict=True):
@@ -133,9 +131,9 @@ class KeyFooter(Widget):
 def fitting_keys(
     keys: Sequence[ActiveBinding], display: Callable[[Binding], str], available: int, gap: int = 1
 ) -> Sequence[ActiveBinding]:
-    """Return the keys that fit into a width in cells: of the least important ones the last goes first.
+    """Return the keys that fit into a width in cells; the last of the least important ones go first.
 
-    There are `gap` cells between two keys, twice as many between two groups of them.
+    There are `gap` cells between two keys, and twice as many between two groups.
     """
     shown = list(keys)
 
@@ -198,7 +196,7 @@ class TitleLine(Widget):
 
 
 class TooSmall(Static):
-    """Shown instead of everything else below the least size."""
+    """Shown instead of everything else if the terminal is too small."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -209,14 +207,14 @@ class TooSmall(Static):
 
 
 class SingleDismissScreen(Screen[ResultT]):
-    """A screen that can only be left while it is the uppermost one: Textual would remove the next one.
+    """A screen that can only be left while it is the uppermost one; Textual would remove another one.
 
-    A subclass names the `group` of actions that its keys do.
+    A subclass names the `group` of its actions.
     """
 
     group: ClassVar[BindingGroup | None] = None
     is_settled = False
-    """True once it may be painted: earlier content is laid out for other sizes than its widgets' own."""
+    """True once it may be painted. Before that its content is laid out for other sizes."""
 
     def on_mount(self) -> None:
         self.call_after_refresh(self.call_after_refresh, self._settle)
@@ -236,7 +234,7 @@ class SingleDismissScreen(Screen[ResultT]):
 
     @property
     def is_uppermost(self) -> bool:
-        """Return whether keys come here; Textual's `is_current` is also true of the screen below that one."""
+        """Return whether this screen gets the keys; `is_current` is also True below a modal screen."""
         return self.is_current and self.app.screen is self
 
     def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
@@ -253,10 +251,10 @@ class SingleDismissScreen(Screen[ResultT]):
 
 
 class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
-    """A dialog over a screen, with its keys on the border. Textual takes styles from the first base."""
+    """A dialog over a screen, with its keys on the border."""
 
     enter_does: ClassVar[str] = ""
-    """What enter does if that is no action of the dialog."""
+    """What enter does, if no action of the dialog does it."""
 
     def on_mount(self) -> None:
         self.show_keys()
@@ -271,7 +269,7 @@ class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
         return [*entered, *((self.qos.keys.first(action.name), action.label) for action in actions)]
 
     def on_key(self, event: events.Key) -> None:
-        """Open the help, unless its key is the dialog's own: keys of the app do not reach a dialog."""
+        """Open the help, unless the dialog uses its key: the app's bindings do not work in a dialog."""
         if event.key in self.qos.keys.of(BY_NAME["app.help"]) and event.key not in self.active_bindings:
             self.qos.action_help()
 
@@ -282,7 +280,7 @@ class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
 
 
 class QosScreen(SingleDismissScreen[None]):
-    """A screen of this UI; the palette lists its actions."""
+    """A screen with title and footer; the palette lists its actions."""
 
     # Textual types both as variables of instances.
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_WIDTH, "-narrow"), (100, "-framed"), (160, "-huge")]  # noqa: RUF012
@@ -290,7 +288,7 @@ class QosScreen(SingleDismissScreen[None]):
 
     def compose(self) -> ComposeResult:
         width, height = self.app.size
-        # Known before there are widgets: Textual would style each of them twice, and lay it out again.
+        # Set before there are widgets: otherwise Textual styles each of them twice.
         for size, breakpoints in ((width, self.HORIZONTAL_BREAKPOINTS), (height, self.VERTICAL_BREAKPOINTS)):
             self.add_class(max(least for least in breakpoints if least[0] <= size)[1])
         yield TitleLine()
@@ -311,14 +309,14 @@ class QosScreen(SingleDismissScreen[None]):
         self.refresh_bindings()
 
     def on_unmount(self) -> None:
-        """End every `watch` of this screen: Textual would keep it."""
+        """Remove the watchers of this screen, which Textual keeps."""
         watchers: dict[str, list[tuple[Any, Any]]] = getattr(self.app, "__watchers", {})
         for entries in watchers.values():
             entries[:] = [entry for entry in entries if entry[0] is not self]
 
     @property
     def not_in_footer(self) -> Collection[str]:
-        """Return the verbs of what cannot be done now: their keys say why."""
+        """Return the verbs of actions that are impossible now: their keys only say why."""
         return ()
 
     @property
@@ -331,12 +329,12 @@ class QosScreen(SingleDismissScreen[None]):
 
     @property
     def unsaved(self) -> bool:
-        """Return whether leaving would lose what a person typed."""
+        """Return whether typed values would be lost by leaving."""
         return False
 
     @property
     def leave_question(self) -> str:
-        """Return the question before the UI is left from here; empty for none."""
+        """Return the question that is asked before the UI is left; "" for none."""
         return "The changes are not saved. Leave anyway?" if self.unsaved else ""
 
     no_notes = "there are no notes"
@@ -345,7 +343,7 @@ class QosScreen(SingleDismissScreen[None]):
         return []
 
     def action_notes(self) -> None:
-        """Show the notes over the screen; without any, a notification."""
+        """Show the notes in a dialog, or say that there are none."""
         if notes := self.notes_now():
             self.qos.show_text("Notes", notes)
         else:
@@ -355,24 +353,25 @@ class QosScreen(SingleDismissScreen[None]):
         self.dismiss()
 
 
-class Built(Generic[BuiltT]):
-    """A screen whose content is built from each view model in a thread, one at a time."""
+class BuiltInBackground(Generic[BuiltT]):
+    """A screen whose content a thread builds from the newest view model, one content at a time."""
 
     _view_model: ViewModel
-    """What the content is built from."""
+    """The view model of the shown content."""
     _newest: ViewModel
+    """The newest view model, which may not be shown yet."""
     _is_building = _is_stale = False
 
     @abstractmethod
     def build(self, view_model: ViewModel) -> BuiltT:
-        """Build the content; runs in a thread."""
+        """Build the content; runs in a thread. May raise QosError."""
 
     @abstractmethod
     def show_built(self, built: BuiltT | QosError) -> None:
         """Show the content of `_view_model`, or why it could not be built."""
 
     def rebuild(self) -> None:
-        """Build from the newest view model, after what is being built."""
+        """Build the content from the newest view model, now or after the one that is being built."""
         self._is_stale = self._is_building
         if not self._is_building:
             self._is_building = True
@@ -386,7 +385,7 @@ class Built(Generic[BuiltT]):
             self.rebuild()
 
     def follow(self, view_model: ViewModel | None) -> None:
-        """Watch the app's view model with this; of those that come while one is built, the newest is next."""
+        """Show a newer view model; this is what a screen watches the app's view model with."""
         if view_model is not None and view_model is not self._newest:
             self._newest = view_model
             self.rebuild()

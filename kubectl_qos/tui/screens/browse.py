@@ -1,4 +1,4 @@
-"""The content of the main screen: a list, the panes around it, and navigation between views."""
+"""The content of the main screen: a list, the panes around it, and views that are visited."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from kubectl_qos.tui.widgets.text_view import (
 )
 
 WITH_SIDEBAR: Final = frozenset({ListKind.PODS, ListKind.CONTAINERS, ListKind.WORKLOADS, ListKind.DEATHS})
-"""The lists of what is on the nodes and in the namespaces beside them."""
+"""The lists that have the nodes and namespaces beside them."""
 
 
 def list_definitions(
@@ -57,7 +57,7 @@ def list_definitions(
     clusters: Callable[[], ListRows] = lambda: ListRows(()),
     retry_key: str = "",
 ) -> Mapping[ListKind, ListDefinition[Any]]:
-    """Return each list by its kind, in the order of their keys; `newest` is the view model that is shown."""
+    """Return the lists by kind, in the order of their keys; `newest` returns the view model that is shown."""
     pods = PodList(trends, newest)
     definitions = (
         ClusterList(clusters, retry_key),
@@ -73,23 +73,23 @@ def list_definitions(
 
 _BESIDE_TITLE: Final = 4
 """The cells of a border that a title leaves free."""
-LATELY_SECONDS: Final = 45
+ANNOUNCED_SECONDS: Final = 45
 """For how long a death is announced."""
-_FOLDED: Final = frozenset({"cgroup", "Assumed"})
-"""Sections that only the explanation's own screen has."""
+_LEFT_OUT: Final = frozenset({"cgroup", "Assumed"})
+"""Sections that only the screen of the explanation has."""
 
 
 def explained(row: PodRow, view_model: ViewModel) -> TextLayout:
     """Return the explanation of a pod for a column beside the list."""
     pod, sampled = view_model.pod_of(row), view_model.rows.sampled
     sections = explain_pod(pod, view_model.snapshot, view_model.taken, sampled).sections
-    shown = [section for section in sections if section.title not in _FOLDED]
+    shown = [section for section in sections if section.title not in _LEFT_OUT]
     titles = (paragraphs(("", ""), (f"{section.title}: {section.answer}", "title")) for section in shown)
     return stacked(*chain.from_iterable(zip(titles, map(section_layout, shown), strict=True)))
 
 
 class BrowseScreen(QosScreen):
-    """One view at a time of the app's view model; bindings live in the subclass."""
+    """Shows one view of the app's view model. The subclass has the keys."""
 
     AUTO_FOCUS = "#pods"
 
@@ -102,14 +102,15 @@ class BrowseScreen(QosScreen):
         clusters, retry_key = self.qos.cluster_rows, self.qos.keys.first("app.refresh")
         self._definitions = list_definitions(trends, lambda: self.qos.view_model, clusters, retry_key)
         self._tables = {kind: ListTable(definition) for kind, definition in self._definitions.items()}
-        """Each is mounted when it is shown for the first time."""
+        """Mounted when they are shown for the first time."""
         self._rows: ListRows | None = None
         self._awaited_row: Hashable = None
-        self._begun: dict[ListKind, Hashable] = {}
-        """The row on which the cursor of each list was put, and nobody has moved it yet."""
+        """The key of the row that the cursor goes to once it is there."""
+        self._first_rows: dict[ListKind, Hashable] = {}
+        """The key of the row that the cursor of each list was first put on."""
         self._explained: tuple[int, ViewModel | None, TextLayout] = 0, None, no_text
         self._moves_in_sidebar = False
-        """All moves through a pane of the sidebar are one step of the navigation."""
+        """Whether the last move was in the sidebar: several in a row are one step of the navigation."""
 
     def compose_content(self) -> ComposeResult:
         yield Static(id="problem", markup=False)
@@ -137,7 +138,7 @@ class BrowseScreen(QosScreen):
 
     @property
     def has_sidebar(self) -> bool:
-        """Return whether nodes and namespaces are beside the list; a wide one needs the room."""
+        """Return whether nodes and namespaces are beside the list; a wide list has no room for them."""
         return self.view.kind in WITH_SIDEBAR and not self.view.wide
 
     @property
@@ -198,7 +199,7 @@ class BrowseScreen(QosScreen):
         is_at_first = self.table.cursor == 0
         self._show_list()
         if before is not None and before.arrived is not None and is_at_first:
-            # Rows that arrive may belong above a cursor that nobody has moved.
+            # Nobody has moved the cursor while pods arrived.
             self._begin()
 
     @property
@@ -206,12 +207,12 @@ class BrowseScreen(QosScreen):
         row = self.table.row
         if row is None or self.view.filter:
             return bool(self.view.filter)
-        return self.definition.key(row) != self._begun.get(self.view.kind)
+        return self.definition.key(row) != self._first_rows.get(self.view.kind)
 
     def _begin(self) -> None:
         self._go_to_first_death()
         row = self.table.row
-        self._begun[self.view.kind] = None if row is None else self.definition.key(row)
+        self._first_rows[self.view.kind] = None if row is None else self.definition.key(row)
 
     def _go_to_first_death(self) -> None:
         """Put the cursor on the listed pod that dies first, else on the first row."""
@@ -223,7 +224,7 @@ class BrowseScreen(QosScreen):
         self.table.action_first()
 
     def _leave_removed_node(self, view_model: ViewModel) -> None:
-        """Show all nodes instead, and say so: the keys now act on other pods."""
+        """Show all nodes if the chosen one is gone, and say so: the keys act on other pods then."""
         node = self.view.node
         if node is None or node in view_model.by_node or view_model.arrived is not None:
             return
@@ -232,7 +233,7 @@ class BrowseScreen(QosScreen):
         self.change_view(replace(self.view, node=None))
 
     def watch_view(self, old: View, new: View) -> None:
-        """Put the cursor on the first death of another view; rows that stay keep it."""
+        """Show another view; the cursor goes to its first death unless its row is still there."""
         if not self.is_mounted:
             return
         view_model = self.qos.view_model
@@ -254,7 +255,7 @@ class BrowseScreen(QosScreen):
         if not self.table.is_attached:
             lists.mount(self.table)
         lists.current = kind.value
-        # Of the widgets, and not of the screen, which would style every widget again.
+        # Classes of the screen would style every widget again.
         self.side.set_class(not self.has_sidebar, "-alone")
         for widget in self.query("#detail, ExplanationPanel"):
             widget.set_class(kind not in WITH_SIDEBAR, "-alone")
@@ -275,7 +276,7 @@ class BrowseScreen(QosScreen):
         self._go_to_awaited_row()
 
     def _find_rows(self) -> ListRows | None:
-        """Return the rows of the view; missing ones are built in a thread."""
+        """Return the rows of the view, None until a thread has built them."""
         view_model, lists = self._view_model, self.qos.lists
         if view_model is None:
             return None
@@ -292,7 +293,7 @@ class BrowseScreen(QosScreen):
 
     @property
     def _view_model(self) -> ViewModel | None:
-        """Return the view model; an empty one below the list of clusters, which needs none."""
+        """Return the view model; the list of clusters needs none, and gets an empty one."""
         view_model = self.qos.view_model
         if view_model is not None or self.view.kind is not ListKind.CLUSTERS:
             return view_model
@@ -302,7 +303,7 @@ class BrowseScreen(QosScreen):
         return build_view_model(Snapshot(), Scope(), self.qos.source.now())
 
     def show_rows(self) -> None:
-        """Show rows that have changed without the view model."""
+        """Show rows that have changed though the view model has not."""
         self._show_list()
         self._go_to_awaited_row()
 
@@ -323,7 +324,7 @@ class BrowseScreen(QosScreen):
             selection = RowSelection(self.definition, view.filter, view.at_risk, view_model.taken)
             empty = empty_sentence(view, view_model, self.qos.source.title, len(rows.rows), self.qos.keys)
             table.show(view, rows.rows, now, empty, selection, rows.starts)
-            if view.kind not in self._begun and view_model.arrived is None:
+            if view.kind not in self._first_rows and view_model.arrived is None:
                 self._begin()
         self._show_explanation()
         self._show_title()
@@ -357,7 +358,7 @@ class BrowseScreen(QosScreen):
         )
 
     def node_in_focus(self) -> str:
-        """Return the node of the view, else that of the next death of all, else that of the row."""
+        """Return the node of the view, else that of the next death, else that of the row."""
         view_model, row = self.qos.view_model, self.table.row
         if self.view.node is not None or self.view.kind is ListKind.CLUSTERS or view_model is None:
             return self.view.node or ""
@@ -384,8 +385,8 @@ class BrowseScreen(QosScreen):
         self.query_one(NodePanel).show(view_model, node, key, elsewhere)
 
     def _elsewhere(self, view_model: ViewModel, node: str) -> str:
-        """Say who has just died and which key explains it, else who dies first on another node."""
-        if died := view_model.kills_within(LATELY_SECONDS):
+        """Say who has just died, else who dies first on another node, with the key for that."""
+        if died := view_model.kills_within(ANNOUNCED_SECONDS):
             return f"{self.qos.keys.first('main.kills')} why  {deaths_line(died)}"
         coming = view_model.first_death_beside(node)
         if coming is None:
@@ -399,7 +400,7 @@ class BrowseScreen(QosScreen):
         if view_model is None or rows is None:
             return []
         notes = [*self.qos.notes, *([view_model.notice] if view_model.notice else []), *rows.notes]
-        nodes = sum(map(bool, view_model.by_node))
+        nodes = len(view_model.node_names)
         is_of_nodes = self.view.node is None and self.view.kind not in {ListKind.CLUSTERS, ListKind.DEATHS}
         if nodes > FEW_NODES and is_of_nodes:
             fullest = f"the next death is that of the {FEW_NODES} fullest of {nodes:,} nodes"
@@ -436,7 +437,7 @@ class BrowseScreen(QosScreen):
             navigation.replace(replace(navigation.location, row=self.definition.key(row)))
 
     def return_to(self, location: Location) -> None:
-        """Go to a location of the past, with the cursor on the row where it was."""
+        """Go back to a location, with the cursor on the row where it was."""
         self.view = location.view
         if self.qos.view_model is not None:
             self._leave_removed_node(self.qos.view_model)
@@ -456,7 +457,7 @@ class BrowseScreen(QosScreen):
     @on(LineTable.Highlighted, "#side-nodes")
     @on(LineTable.Highlighted, "#side-namespaces")
     def _list_selected_group(self) -> None:
-        """Select by the present cursors: they may have moved on since the message."""
+        """List the pods of the node and namespace under the cursors."""
         node, namespace = self.side.nodes.row, self.side.namespaces.row
         if node is None or namespace is None:
             return

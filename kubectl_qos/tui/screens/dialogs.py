@@ -1,4 +1,4 @@
-"""Dialogs: a question, a file name, a number, a text such as notes, and the help."""
+"""Dialogs: questions, a file name, a number, a text such as notes, and the help."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kubectl_qos.tui.widgets.text_view import TextLine, TextScroll, TextView, la
 
 
 class InputDialog(Dialog[ResultT]):
-    """A dialog that says below its input what is expected, or with `!` what is wrong."""
+    """A dialog with a line below its input that says what is expected or, after `!`, what is wrong."""
 
     def show_status(self, text: str) -> None:
         label = self.query_one("#finding", Label)
@@ -36,24 +36,19 @@ class InputDialog(Dialog[ResultT]):
 
 
 class _YesNoDialog(InputDialog[bool], group=BindingGroup.CONFIRM):
-    """Escape, n and the first button mean no."""
+    """A question with the buttons `yes` and `no`."""
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "yes":
-            self.action_yes()
-        else:
-            self.action_no()
-
+    @on(Button.Pressed, "#yes")
     def action_yes(self) -> None:
         self.dismiss(True)
 
+    @on(Button.Pressed, "#no")
     def action_no(self) -> None:
         self.dismiss(False)
 
 
 class LeaveDialog(_YesNoDialog):
-    """Asks whether to leave what is not saved, or has no answer yet."""
+    """Asks whether to leave though something is not saved, or has no answer yet."""
 
     def __init__(self, question: str) -> None:
         super().__init__()
@@ -68,10 +63,10 @@ class LeaveDialog(_YesNoDialog):
 
 
 class SaveAs(InputDialog[Path | None], group=BindingGroup.SAVE):
-    """Asks for a file name and writes the file; an existing one only when enter is pressed again.
+    """Asks for a file name and writes the file; enter has to be pressed twice to overwrite one.
 
-    A browser gets it as a download: a visitor writes nothing on the machine that serves the page. `text_for`
-    may look at the extension of a path and raise QosError.
+    A browser gets a download instead: nothing is written on the machine that serves the page. `text_for`
+    returns the text for a path, whose extension may choose the format, and may raise QosError.
     """
 
     enter_does = "save"
@@ -112,15 +107,15 @@ class SaveAs(InputDialog[Path | None], group=BindingGroup.SAVE):
             self.dismiss(path)
 
 
-_FRAME: Final = 6
+_FRAME_WIDTH: Final = 6
 """Border and padding of a dialog on both sides."""
 
 
 class ConfirmWrite(_YesNoDialog):
-    """The last question before something is written: where, what, and with what result.
+    """The last question before a change is written.
 
-    No is focused, so that enter, pressed once too often, writes nothing. With a `name`, only typing that name
-    says yes.
+    `no` has the focus, so that enter, pressed once too often, writes nothing. With a `name`, that name has to
+    be typed.
     """
 
     AUTO_FOCUS = "#name, #no"
@@ -146,7 +141,7 @@ class ConfirmWrite(_YesNoDialog):
         return [("enter", "apply"), ("esc", "no")] if self._expected else super().border_keys()
 
     def on_mount(self) -> None:
-        self.query_one(".dialog").styles.width = max(map(cell_len, self._lines)) + _FRAME
+        self.query_one(".dialog").styles.width = max(map(cell_len, self._lines)) + _FRAME_WIDTH
         self.query_one("#yes", Button).disabled = not self._is_named
 
     @property
@@ -166,7 +161,7 @@ class ConfirmWrite(_YesNoDialog):
 
 
 class NumberDialog(InputDialog[int | None], group=BindingGroup.NUMBER):
-    """Asks for a whole number from 1 on."""
+    """Asks for a number from 1 to `most`."""
 
     enter_does = "take it"
     AUTO_FOCUS = "Input"
@@ -192,7 +187,7 @@ class NumberDialog(InputDialog[int | None], group=BindingGroup.NUMBER):
 
 
 def parse_path(name: str) -> Path:
-    """Return the absolute path of a name as typed, `~` included. Raises InputError for an invalid name."""
+    """Return the absolute path of a name as typed, with `~` expanded. Raises InputError if it is invalid."""
     name = name.strip()
     if not name:
         raise InputError("a file name is needed")
@@ -204,10 +199,7 @@ def parse_path(name: str) -> Path:
 
 
 def save(path: Path, text: str, *, overwrite: bool = False) -> None:
-    """Write the text.
-
-    Raises FileExistsError unless `overwrite` is set, and InputError, which names the file and says why.
-    """
+    """Write a file. Raises InputError, and FileExistsError unless `overwrite` is set."""
     try:
         with path.open("w" if overwrite else "x", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -240,13 +232,16 @@ class TextScreen(Dialog[None], group=BindingGroup.HELP):
 
 @dataclass(frozen=True, slots=True)
 class HelpSection:
-    """A part of the help with a heading: keys or other forms with what they mean."""
+    """A part of the help: a heading, and keys or other words with their meanings."""
 
     title: str
     entries: tuple[tuple[str, str], ...]
 
-    def found(self, words: Sequence[str]) -> HelpSection:
-        """Return the entries that have all words, or all entries if the heading has; a character is a key."""
+    def searched(self, words: Sequence[str]) -> HelpSection:
+        """Return the section with the entries that have all words, or with all if its heading has them.
+
+        A single character is searched among the keys.
+        """
         if len(words) == 1 and len(words[0]) == 1:
             entries = [entry for entry in self.entries if words[0] in entry[0].split()]
             return replace(self, entries=tuple(entries))
@@ -276,7 +271,7 @@ def _has(text: str, words: Sequence[str]) -> bool:
 
 
 class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
-    """The keys of the screen below it, then everything else; typed words search them."""
+    """The keys that work on the screen below, then all other help; what is typed searches it."""
 
     AUTO_FOCUS = "Input"
 
@@ -295,7 +290,7 @@ class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         if event.value == "?":
-            # To an input it is a letter, and no key; by habit it closes what it has opened.
+            # The key that opens the help closes it too, though in an input it is a character.
             self.dismiss()
             return
         self._query = event.value
@@ -306,7 +301,7 @@ class HelpScreen(Dialog[None], group=BindingGroup.GUIDE):
         words = self._query.split()
         columns: list[list[TextLine]] = [[] for _ in range(max(width // _COLUMN, 1))]
         column_width = width // len(columns) - _GAP * (len(columns) > 1)
-        for section in (whole.found(words) for whole in self._sections):
+        for section in (whole.searched(words) for whole in self._sections):
             if section.entries:
                 shortest = min(columns, key=len)
                 shortest += [*([TextLine("")] if shortest else []), *_section_lines(section, column_width)]
@@ -351,9 +346,9 @@ _MOUSE: Final = (
 def help_sections(
     keys: Keys, here: Sequence[BindingGroup] = (), idle: Collection[str] = ()
 ) -> Iterator[HelpSection]:
-    """Yield the keys of the groups that are active here, all others, then commands, filters and columns.
+    """Yield the keys of the groups that are active `here`, all others, then commands, filters and columns.
 
-    `idle` are the names of the actions of groups here that do nothing now.
+    `idle` are the names of actions that do nothing now though their group is active.
     """
 
     def section(group: BindingGroup, note: str, actions: Iterable[Action]) -> HelpSection:

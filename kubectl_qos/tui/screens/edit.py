@@ -67,15 +67,15 @@ _DEATHS: Final = "Next deaths by its own limits and by its node's killers"
 _WIDE: Final = 112
 """From this width on there are two columns."""
 _HUGE: Final = 160
-"""From this width on what is folded elsewhere has room."""
-_FEW_RUNGS: Final = 5
-_MOST_RUNGS: Final = 60
+"""From this width on the cgroup files are unfolded."""
+_MIN_LADDER, _MAX_LADDER = 5, 60
+"""How many pods of the kill order are shown."""
 _BORDERS: Final = 2
 _UNSAVED: Final = "  * not saved"
-_DRAWN: Final = 45
-"""The lines that a screen needs for a graph."""
-_LINES_OF_REST: Final = 4 + 3 * _BORDERS
-"""Lines of a wide screen without the values, the ladder's rungs and the next deaths: its gap is one."""
+_GRAPH_FROM: Final = 45
+"""From this height on there is a graph."""
+_OTHER_LINES: Final = 4 + 3 * _BORDERS
+"""Lines of a wide screen without the values, the kill order and the next deaths."""
 
 
 def _panel(name: str, title: str, classes: str = "") -> TextView:
@@ -85,14 +85,14 @@ def _panel(name: str, title: str, classes: str = "") -> TextView:
 
 
 def suggestions(pod: Pod, row: PodRow | None, snapshot: Snapshot) -> list[Section]:
-    """Find edits that delay the pod's next death, or move it back in the kill order; it takes time."""
+    """Find a fix for the pod's next death, and the cheapest change of its class or rank. Takes long."""
     fix = fix_text(pod, snapshot) if row is not None and pod.kind == "Pod" else ""
     against = Section("Fix for its next death", lines=(Line(fix),)) if fix else None
     return list(filter(None, [against, cheapest_section(pod, row, snapshot)]))
 
 
 class EditScreen(QosScreen, group=BindingGroup.EDIT):
-    """Fields on the left, their effects on the right; it does not follow updates."""
+    """Fields with a preview of their effects. It does not follow updates."""
 
     AUTO_FOCUS = "QuantityField"
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (MIN_WIDTH, "-narrow"), (_WIDE, "-wide"), (_HUGE, "-huge")]  # noqa: RUF012
@@ -110,7 +110,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         self._shown: tuple[object, ...] = ()
 
     def compose_content(self) -> ComposeResult:
-        self._subject = EditTarget(self._pod, self._view_model, self.qos.source)
+        self._target = EditTarget(self._pod, self._view_model, self.qos.source)
         yield Static(id="subject")
         with Horizontal(id="body"):
             with Vertical(id="left"):
@@ -129,14 +129,12 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     def _new_form(self) -> ResourceForm:
         release = self._view_model.snapshot.setup(self._pod.node_name).release
-        return ResourceForm(self._pod, release, self._subject.uses(self.qos.trends))
+        return ResourceForm(self._pod, release, self._target.uses(self.qos.trends))
 
     def on_mount(self) -> None:
-        """Show the effects of no edit; the related objects are read meanwhile."""
+        """Show the preview; the related objects and suggestions come from threads."""
         self._load_related()
-        ranked = self._view_model.rows.nodes.get(self._pod.node_name)
-        key = self._pod.namespace, self._pod.name
-        row = next((row for row in ranked.rows if row.key[:2] == key), None) if ranked is not None else None
+        row = self._view_model.row_on(self._pod.node_name, self._pod.key)
         run_in_background(self, partial(suggestions, self._pod, row, self._view_model.snapshot), self._advise)
         self.form.put(self._edits)
         self._show_preview()
@@ -149,13 +147,13 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         self._show_preview()
 
     def _load_related(self) -> None:
-        target = self._subject
+        target = self._target
         work = partial(target.source.related, target.pod)
         run_in_background(self, work, partial(self._related_loaded, target))
 
     async def _related_loaded(self, target: EditTarget, related: RelatedObjects | QosError) -> None:
-        """Show what the related objects mean for the change; after a conflict reload the fields."""
-        if target is not self._subject:
+        """Show what the related objects mean for the change; after a conflict also reload the fields."""
+        if target is not self._target:
             return
         self._related = related
         if self._reloads and not isinstance(related, QosError):
@@ -165,11 +163,11 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     async def _reload(self, related: RelatedObjects) -> None:
         try:
-            self._subject = self._subject.refreshed(related.raw)
+            self._target = self._target.refreshed(related.raw)
         except QosError as error:
             self.qos.warn(error)
             return
-        self._pod, self._saved = self._subject.pod, []
+        self._pod, self._saved = self._target.pod, []
         await self.form.remove()
         form = self._new_form()
         await self.query_one("#left").mount(form, before=0)
@@ -197,48 +195,46 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         return {"apply"} if is_static(self._pod) or is_mirror(self._pod) else ()
 
     def preview_now(self) -> Preview:
-        return self._subject.preview(self.form.edits)
+        return self._target.preview(self.form.edits)
 
     @on(ResourceForm.Changed)
     def _show_preview(self) -> None:
         self._show_subject()
         of_form, loaded = (self.form.edits, self.form.wrong), (id(self._related), id(self._advice))
-        shown = of_form, loaded, id(self._subject), self._folds, self.app.size
-        if shown == self._shown:  # each field says that it has changed when it gets its first text
+        shown = of_form, loaded, id(self._target), self._folds, self.app.size
+        if shown == self._shown:  # fields post a change also when they are mounted
             return
         self._shown = shown
         preview = self.preview_now()
-        replicas = self._subject.replicas(preview)
+        replicas = self._target.replicas(preview)
         effects = replicas[0].effects[0] if replicas else preview.effects
         workload = self._related.raw if isinstance(self._related, RelatedObjects) else None
-        related = related_sections(preview, self._subject, self._related)
+        related = related_sections(preview, self._target, self._related)
         sections = [*related, *apply_sections(preview, workload)]
-        before = effects_layout(sections, len(self.form.wrong), self._subject.missing)
+        before = effects_layout(sections, len(self.form.wrong), self._target.missing)
         for section in self._advice if not preview.edits else ():
             heading = paragraphs((f"  {section.title}", "answer"))
             before = stacked(before, heading, section_layout(section, "    "))
         snapshot, node = self._view_model.snapshot, effects.before.pod.node_name
         moments = deaths_at_moments(effects, snapshot.own_bytes(node), growth_on(snapshot, node))
-        # The picture has nothing of what comes after others have died.
-        by_picture = groupby(moments, key=lambda moment: moment.deaths)
-        deaths = [next(same) for _, same in by_picture]
+        deaths = [next(same) for _, same in groupby(moments, key=lambda moment: moment.deaths)]
         key = self.qos.keys.first("edit.files")
         width = self.app.size.width
         is_narrow = width < _WIDE
-        # What stands in the way is in sight if its reasons are further down.
+        # On a narrow screen the panel with the warnings is below the others.
         warnings = [(f"! {section.heading}", "wrong") for section in sections if section.warns and is_narrow]
-        pods = pods_layout(replicas, self._subject.others_of_workload, workload)
+        pods = pods_layout(replicas, self._target.others_of_workload, workload)
         values = pods, values_layout(effects)
         files = files_layout(effects, key, is_folded=self._folds)
         has_files = bool(effects.files) or effects.changes_path
-        spare = self.app.size.height - _LINES_OF_REST - 3 * len(deaths) - len(stacked(*values)(width))
+        spare = self.app.size.height - _OTHER_LINES - 3 * len(deaths) - len(stacked(*values)(width))
         spare -= _BORDERS + 1 if has_files else 0
-        rungs = _FEW_RUNGS if is_narrow else max(_FEW_RUNGS, min(spare, _MOST_RUNGS))
+        most = _MIN_LADDER if is_narrow else max(_MIN_LADDER, min(spare, _MAX_LADDER))
         memory = self._graph(effects.after.pod)
-        has_memory = not is_narrow and self.app.size.height >= _DRAWN and bool(memory(width // 2))
+        has_memory = not is_narrow and self.app.size.height >= _GRAPH_FROM and bool(memory(width // 2))
         for query, layout in (
             ("#values", stacked(paragraphs(*warnings), *values)),
-            ("#ladder", ladder_layout(effects, rungs)),
+            ("#ladder", ladder_layout(effects, most)),
             ("#memory", memory),
             (".before", before),
             ("#deaths, #deaths-narrow", deaths_layout(deaths, effects)),
@@ -250,14 +246,14 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         self.query_one("#memory").display = has_memory
 
     def _graph(self, pod: Pod) -> TextLayout:
-        """Draw what the pod was seen to use, below its limit after the change."""
+        """Draw the pod's recent memory below its limit after the change."""
         release, trends = self._view_model.snapshot.setup(pod.node_name).release, self.qos.trends
         bounded = pod_limits(pod, release) if declared_limits(pod, release).memory else {}
         limit = bounded[MEMORY].value() if MEMORY in bounded else None
         return lambda width: pod_graph(trends.of(pod.key), limit, width, trends.times(pod.key))
 
     def action_files(self) -> None:
-        """Fold or unfold the cgroup files; unfolded ones come into sight."""
+        """Fold or unfold the cgroup files, and scroll to them."""
         self._folds_files = not self._folds
         self._show_preview()
         if not self._folds:
@@ -283,7 +279,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             self.qos.warn("still to do: " + "; ".join(open_steps))
 
     def action_outlive(self) -> None:
-        others = self._subject.others()
+        others = self._target.others()
         if not others:
             self.qos.warn("there is no other pod on its node to outlive")
         elif not self._has_wrong_field():
@@ -293,9 +289,8 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     def _outlive(self, row: PodRow | None) -> None:
         if row is not None:
             other = self._view_model.pod_of(row)
-            after = apply_edits(self._pod, self.form.edits)
-            name = escape(f"{other.namespace}/{other.name}")
-            self._reach(self._subject.outliving(after, other), f"it is killed after {name}")
+            goal = self._target.outliving(apply_edits(self._pod, self.form.edits), other)
+            self._put_goal(goal, f"it is killed after {escape('/'.join(other.key))}")
 
     def action_rank(self) -> None:
         most = self.preview_now().effects.ranked
@@ -308,10 +303,11 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     def _rank(self, rank: int | None) -> None:
         if rank is not None:
-            after = apply_edits(self._pod, self.form.edits)
-            self._reach(self._subject.ranking(after, rank), f"its kill rank is {rank} or later")
+            goal = self._target.ranking(apply_edits(self._pod, self.form.edits), rank)
+            self._put_goal(goal, f"its kill rank is {rank} or later")
 
-    def _reach(self, goal: Goal, words: str) -> None:
+    def _put_goal(self, goal: Goal, words: str) -> None:
+        """Fill the fields with the edits of a goal, which `words` name, or say why it is out of reach."""
         if goal.obstacle is not None:
             guaranteed = f"{self.qos.keys.first('edit.guaranteed')} makes it Guaranteed."
             why = f"{obstacle_sentence(goal.obstacle)}."
@@ -345,7 +341,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
             self._show_subject()
 
         related = self._related if isinstance(self._related, RelatedObjects) else None
-        screen = ApplyScreen(self.qos.writing.begin(self._subject, preview.edits, related), saved)
+        screen = ApplyScreen(self.qos.writing.begin(self._target, preview.edits, related), saved)
         self.qos.push_screen(screen, lambda _: self._came_back(screen, saved))
 
     def _came_back(self, screen: ApplyScreen, saved: Callable[[], None]) -> None:

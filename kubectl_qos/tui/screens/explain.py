@@ -1,7 +1,6 @@
-"""One object as text: the explanation of a pod, as it changes, an object as YAML, the log of a death.
+"""The explanation of a pod, which follows updates, and screens with an object as YAML or with a log.
 
-Explanations begin with the answers, each with its proof below. Threads build them and read events. A result
-is dropped if a newer request replaced it, or if the screen was left.
+Threads build explanations and read events. A result is dropped if there is a newer request.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from kubectl_qos.present.pod_history import LOADING, error_section, events_secti
 from kubectl_qos.present.preview import cheapest_section
 from kubectl_qos.qos.kills.evidence import OOM_KILLED
 from kubectl_qos.tui.actions import BindingGroup, bindings
-from kubectl_qos.tui.screens.base import Built, QosScreen
+from kubectl_qos.tui.screens.base import BuiltInBackground, QosScreen
 from kubectl_qos.tui.view import Detail, FollowStatus, pod_name
 from kubectl_qos.tui.view_model import ViewModel, newest
 from kubectl_qos.tui.widgets import text_view
@@ -54,7 +53,7 @@ NOTHING: Final = "it is empty"
 
 
 class SourceTextScreen(QosScreen, group=BindingGroup.READ):
-    """A text from a server, read once in a thread; `file` is the name that saving it suggests."""
+    """A text that a thread reads once; `file` is the suggested file name."""
 
     AUTO_FOCUS = "TextScroll"
 
@@ -100,14 +99,14 @@ class SourceTextScreen(QosScreen, group=BindingGroup.READ):
 
 
 def yaml_screen(source: Source, pod: Pod) -> SourceTextScreen:
-    """Return the object behind a pod, as the source has it now."""
+    """Return the YAML of a pod or of a workload's template."""
     return SourceTextScreen(
         f"YAML of {pod_name(pod)}", f"{pod.name}.yaml", partial(_object_text, source, pod)
     )
 
 
 def workload_screen(source: Source, workload: Workload, pod: Pod) -> SourceTextScreen:
-    """Return a workload, or its pod if its kind cannot be read."""
+    """Return the YAML of a workload, or that of its pod if its kind cannot be read."""
     if workload.kind not in WORKLOADS:
         return yaml_screen(source, pod)
 
@@ -119,7 +118,7 @@ def workload_screen(source: Source, workload: Workload, pod: Pod) -> SourceTextS
 
 
 def node_screen(source: Source, name: str) -> SourceTextScreen:
-    """Return a node, as the source has it now."""
+    """Return the YAML of a node."""
     return SourceTextScreen(
         f"YAML of node {escape(name)}", f"{name}.yaml", lambda: _text(source.raw_node(name))
     )
@@ -148,7 +147,7 @@ def log_screen(source: Source, pod: Pod, container: str = "") -> SourceTextScree
         what = what or f"no container of {pod_name(pod)} has"
         raise QosError(f"{what} died: there is no log of a death")
     status, end = max(deaths, key=lambda death: (death[1].reason == OOM_KILLED, death[1].finished_at or ""))
-    # A container that has not restarted: its current log is that of the death.
+    # If the container has not restarted, its current log is that of the death.
     is_previous = status.state is None or status.state.terminated is None
     subject = (
         f"last lines of container {escape(status.name)} of {pod_name(pod)}, "
@@ -162,26 +161,23 @@ def log_screen(source: Source, pod: Pod, container: str = "") -> SourceTextScree
 
 
 _Explained = tuple[Pod, Explanation, Section | None, NodeRow | None] | None
-"""The pod, its explanation, the cheapest change of its class or rank, and its node if that kills it first."""
+"""The pod, its explanation, the cheapest change of class or rank, and its node if that kills it first."""
 TWO_COLUMNS: Final = 120
 """From this width on there are two columns."""
 _LEFT: Final = frozenset({"Class", "Pressure"})
-"""The sections below the summary; with the others both columns are about as long."""
-_PROOF: Final = frozenset({"cgroup", "Assumed"})
+"""The sections of the left column, which is then about as long as the right one."""
+_FOLDED: Final = frozenset({"cgroup", "Assumed"})
 """The sections that are folded at first."""
-_BAR: Final = 60
-_DRAWN: Final = 24
-"""The least height of a terminal where the fix stays in sight below a graph."""
+_MAX_BAR: Final = 60
+_GRAPH_FROM: Final = 24
+"""From this height of the terminal on there is a graph, with the fix in sight below it."""
 
 _LoadedEvents = tuple[Sequence[Event] | QosError, datetime]
 """The events or the error, and when they were read, by the source's clock."""
 
 
-class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
-    """The sections of `kubectl qos explain` of a pod as it is now, and its events.
-
-    The pod of a template, which only files have, does not change.
-    """
+class ExplainScreen(QosScreen, BuiltInBackground[_Explained], group=BindingGroup.EXPLAIN):
+    """The explanation of a pod as it is now, with its events. A template, which only files have, is fixed."""
 
     AUTO_FOCUS = ""
     HORIZONTAL_BREAKPOINTS = [*QosScreen.HORIZONTAL_BREAKPOINTS, (TWO_COLUMNS, "-two")]  # noqa: RUF012
@@ -221,12 +217,12 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         return (self._new_fold(section) for section in sections if _place(section) == place)
 
     def _new_fold(self, section: Section) -> Collapsible:
-        fold = Collapsible(section, folded=section.title in _PROOF)
+        fold = Collapsible(section, folded=section.title in _FOLDED)
         self._folds[section.title] = fold
         return fold
 
     def on_mount(self) -> None:
-        self.set_focus(self.query(CollapsibleTitle).first(), scroll_visible=False)  # the answer is above it
+        self.set_focus(self.query(CollapsibleTitle).first(), scroll_visible=False)  # keep the top in sight
         self.rebuild()
         if self._pod.kind == "Pod":
             self._load_events()
@@ -234,7 +230,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
             self.watch(self.app, "status", self._refreshed, init=False)
 
     def build(self, view_model: ViewModel) -> _Explained:
-        """Explain the pod of the same name; a node of 500 pods takes 20 ms. None if it is gone."""
+        """Explain the pod of the same name, None if it is gone. On a node of 500 pods it takes 20 ms."""
         pod = newest(view_model, self._pod)
         if pod is None:
             return None
@@ -272,7 +268,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         from kubectl_qos.tui.screens.fix_dialog import list_fixes
 
         if self._pod.kind == "Pod" and self._pod.node_name:
-            list_fixes(self.qos, self._view_model, "", [(self._pod.namespace, self._pod.name)])
+            list_fixes(self.qos, self._view_model, "", [self._pod.key])
         else:
             self.qos.warn("no pod of it runs on a node")
 
@@ -280,7 +276,6 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         self.qos.open(Detail.TREE, self._pod)
 
     def action_yaml(self) -> None:
-
         self.qos.push_screen(yaml_screen(self.qos.source, self._pod))
 
     def action_logs(self) -> None:
@@ -307,12 +302,12 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         return self._explanation.subject + self._replaced + self._gone
 
     def _refreshed(self, before: FollowStatus, status: FollowStatus) -> None:
-        """Read the events too, unless the server has not answered the last request."""
+        """Read the events again, unless the last request has no answer yet."""
         if status.loading and not before.loading and not self._is_loading_events:
             self._load_events()
 
     def _load_events(self) -> None:
-        """Read the events: in a thread from a server, at once from anything else."""
+        """Read the events: from a server in a thread, from files at once."""
         self._request += 1
         self._is_loading_events = True
         source = self.qos.source
@@ -337,7 +332,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         return [*self._explanation.sections, *events]
 
     def _folding(self) -> list[Section]:
-        """Return all sections but the next death, which stands above them."""
+        """Return the sections that can be folded: all but the next death."""
         return [section for section in self._sections() if section.title != ITS_DEATH]
 
     def _events_section(self) -> Section:
@@ -381,7 +376,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         dies.display = first.title == ITS_DEATH
         dies.border_title = first.title
         answer = text_view.paragraphs((first.answer, "answer"))
-        graph = self._graph if self.app.size.height >= _DRAWN else text_view.no_text
+        graph = self._graph if self.app.size.height >= _GRAPH_FROM else text_view.no_text
         dies.show(text_view.stacked(answer, graph, text_view.section_layout(first, "")))
         self.query_one("#summary", text_view.TextView).show(self._summary_layout)
         if self._cheapest is not None:
@@ -396,7 +391,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
         return tuple(sorted(filter(None, times)))
 
     def _graph(self, width: int) -> Sequence[text_view.TextLine]:
-        """Draw the memory that fills up: that of the node if it is what kills the pod first."""
+        """Draw the memory of the node if a killer of the node is the first, else that of the pod."""
         row, trends = self._explanation.facts.row, self.qos.trends
         if self._node is not None:
             lines = node_graph(self._node, trends.of_node(self._node.name), GRAPH_HEIGHT, width)
@@ -418,7 +413,7 @@ class ExplainScreen(QosScreen, Built[_Explained], group=BindingGroup.EXPLAIN):
 
 
 def _place(section: Section) -> str:
-    """Return the place of a section: events are a table, which needs the whole width."""
+    """Return the place of a section; events are below the columns, as they need the whole width."""
     return "left" if section.title in _LEFT else "below" if section.title == LOADING.title else "right"
 
 
@@ -427,8 +422,8 @@ def score_lines(explanation: Explanation, width: int) -> list[text_view.TextLine
     score = explanation.facts.score
     if score is None:
         return []
-    cells = max(min(width, _BAR), 16)
-    # An oom_score_adj below zero takes from the base.
+    cells = max(min(width, _MAX_BAR), 16)
+    # A negative oom_score_adj reduces the base.
     of_adj = (("░", score.base, "muted"), ("▒", score.adj, "accent"))
     if score.adj < 0:
         of_adj = ("░", 0, "muted"), ("▒", max(score.base + score.adj, 0), "accent")
@@ -453,7 +448,7 @@ def score_lines(explanation: Explanation, width: int) -> list[text_view.TextLine
 
 
 class CollapsibleTitle(text_view.TextView, can_focus=True):
-    """The title of a section; enter and a click fold and unfold what is below it."""
+    """The title of a section; enter or a click folds and unfolds the section."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.FOLD)
 
@@ -464,7 +459,7 @@ class CollapsibleTitle(text_view.TextView, can_focus=True):
         self.section, self._column = section, 0
 
     def show_section(self, section: Section, column: int) -> None:
-        """Show a title in a column of so many cells, and the answer beside it."""
+        """Show the title, and the answer beside it after `column` cells."""
         self.section, self._column = section, column
         self.show(self._layout)
 
@@ -491,7 +486,7 @@ class CollapsibleTitle(text_view.TextView, can_focus=True):
 
 
 class Collapsible(Vertical):
-    """The title of a section and its text; both may change, and what is folded stays so."""
+    """A section with its title. Both may change, and a folded section stays folded."""
 
     def __init__(self, section: Section, *, folded: bool = False) -> None:
         super().__init__()
@@ -507,7 +502,7 @@ class Collapsible(Vertical):
         self.watch(self.title, "folded", self._show_body)
 
     def show(self, section: Section, column: int) -> None:
-        """Show another answer and text; an equal text is not laid out again."""
+        """Show another version of the section; an equal text is not laid out again."""
         if section.lines != self.title.section.lines:
             self.body.show(text_view.section_layout(section))
         self.title.show_section(section, column)

@@ -1,4 +1,4 @@
-"""The list of suggested fixes: what to change, what that does, when, and how sure it is."""
+"""Fixes for coming deaths: how they are found, and the dialog that lists them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from kubectl_qos.present.fix_sentences import (
 from kubectl_qos.present.format import count
 from kubectl_qos.present.output import Column, column
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.screens.base import Built, Dialog
+from kubectl_qos.tui.screens.base import BuiltInBackground, Dialog
 from kubectl_qos.tui.shell import Shell
 from kubectl_qos.tui.view_model import ViewModel, pod_named
 from kubectl_qos.tui.widgets.line_table import HEADER, LineTable, Spans
@@ -52,21 +52,21 @@ _COLUMNS: Final[tuple[Column[Fix], ...]] = (
 _FITTING: Final[Fitting[Fix]] = partial(
     fitting_columns, _COLUMNS, "object change object change when evidence", {"object": 16, "change": 20}
 )
-_LINES: Final = 2
-"""The lines of a fix, if there is room: what to change, and below it what that does."""
+_FIX_LINES: Final = 2
+"""The lines of a fix if there is room: the change, and below it the effect."""
 _ROOMY: Final = 24
-"""The least height of a terminal with room for both."""
+"""From this height of the terminal on there is room for both."""
 
 
 def suggestion(snapshot: Snapshot, node: str) -> Fixes:
-    """Return the fixes of a node's nearest death that has one, and the nearer deaths. Raises InputError."""
+    """Return the fixes for the first death on a node that has any, and nearer deaths. Raises InputError."""
     return fixes_of_node(node_model(snapshot, node), only_nearest=True)
 
 
 def suggested_line(snapshot: Snapshot, node: str) -> tuple[str, dict[ContainerKey, int]]:
-    """Say the suggestion for a node, or why no edit helps, and return the limits that it offers.
+    """Return the first fix for a node in words, or why there is none, and the limits that it changes.
 
-    The words are empty without deaths. Raises InputError.
+    The words are "" if no death is coming. Raises InputError.
     """
     fixes = suggestion(snapshot, node)
     offers = {
@@ -86,9 +86,9 @@ def find_fixes(
     snapshot: Snapshot,
     before: FixList | None,
 ) -> FixList:
-    """Return the fixes for some pods, after the suggestion for the node; without pods those for the node.
+    """Return the fixes for some pods after the first one for the node, or without pods those for the node.
 
-    Autoscalers are read once: later lists have those of the one before. Raises InputError.
+    Autoscalers are read only if there is no list `before` this one. Raises InputError.
     """
     if before is None:
         snapshot = source.with_autoscalers(snapshot, keys[0][0] if keys else None)
@@ -112,9 +112,9 @@ def list_fixes(
     keys: Sequence[PodKey] = (),
     workload: Workload | None = None,
 ) -> None:
-    """List what to change about the deaths of some pods, or of a node, and edit the selected fix.
+    """Open the fixes for some pods, or for a node; the chosen one fills the edit screen.
 
-    A single pod that has ended gets the fix of its workload.
+    For a single pod that has ended they are those for its workload.
     """
     pod = pod_named(view_model, keys[0]) if len(keys) == 1 and workload is None else None
     if pod is not None and pod.is_terminal:
@@ -143,7 +143,7 @@ def _open_fixes(
 
 
 def fix_workload_of(qos: Shell, view_model: ViewModel, key: PodKey) -> None:
-    """List what to change about the running pods of a pod's workload, else about an OOMKilled pod."""
+    """Open the fixes for the running pods of a pod's workload or, without any, for the OOMKilled pod."""
     pods = [(find_workload(pod), pod) for pod in view_model.snapshot.pods if pod.namespace == key[0]]
     alive = [(workload, pod) for workload, pod in pods if pod.node_name and not pod.is_terminal]
     same = [workload for workload, pod in pods if pod.name == key[1]]
@@ -162,8 +162,8 @@ def fix_workload_of(qos: Shell, view_model: ViewModel, key: PodKey) -> None:
         _open_fixes(qos, view_model, "", keys, workload if workload.kind in WORKLOADS else None)
 
 
-class FixDialog(Dialog[Fix | None], Built[FixList], group=BindingGroup.SELECT):
-    """Fixes below each other, the cursor on the first one of these pods, then on the same fix."""
+class FixDialog(Dialog[Fix | None], BuiltInBackground[FixList], group=BindingGroup.SELECT):
+    """Lists fixes. The cursor begins on the first fix for the pods `keys`."""
 
     enter_does = "try it"
 
@@ -188,7 +188,7 @@ class FixDialog(Dialog[Fix | None], Built[FixList], group=BindingGroup.SELECT):
         return [(key, does) for key, does in super().border_keys() if key != "enter" or has_fixes]
 
     def on_mount(self) -> None:
-        if self.app.size.height < _ROOMY:  # what the fix does stands below it
+        if self.app.size.height < _ROOMY:  # the effect is in the label then
             self.query_one(LineTable).styles.max_height = "40vh"
         self.rebuild()
         self.watch(self.app, "view_model", self.follow)
@@ -203,12 +203,12 @@ class FixDialog(Dialog[Fix | None], Built[FixList], group=BindingGroup.SELECT):
         is_first, self._fix_list, fixes = self._fix_list is None, built, built.fixes
         table = self.query_one(LineTable)
         longest = max((len(fix_effect(fix)) for fix in fixes), default=0)
-        table.most_height, table.further = _LINES, partial(_effect, longest)
+        table.most_height, table.row_line = _FIX_LINES, partial(_effect, longest)
         table.load(fixes, _FITTING, datetime.now(UTC))
         own = next((fix for fix in fixes if fix.pod.key in self._keys), None)
-        if is_first and own is not None:  # the first may be of another pod, whose death is the node's nearest
+        if is_first and own is not None:  # the first fix is for the nearest death on the node
             table.move_to(_purpose(own))
-        table.styles.height = _LINES * len(fixes) + HEADER
+        table.styles.height = _FIX_LINES * len(fixes) + HEADER
         table.display = bool(fixes)
         if is_first or not fixes:
             self.show_keys()
@@ -234,7 +234,7 @@ class FixDialog(Dialog[Fix | None], Built[FixList], group=BindingGroup.SELECT):
 
 
 def _effect(longest: int, fix: Fix, _: int, __: int, layout: Layout[Fix], width: int) -> Spans:
-    """Write the effect below the change, or further left if the longest needs it; cut it if it must be."""
+    """Return the effect, below the change unless the longest effect needs more room."""
     effect = fix_effect(fix)
     begin = min(GUTTER + GAP + layout.widths[0], max(width - longest, GUTTER + GAP))
     shown = effect if begin + len(effect) <= width else effect[: width - begin - 1] + "…"
@@ -246,7 +246,7 @@ def _key(fix: Fix) -> tuple[str, tuple[Edit, ...]]:
 
 
 def _purpose(fix: Fix) -> Hashable:
-    """Return what stays the same when other numbers are suggested."""
+    """Return the identity of a fix, which stays the same when its numbers change."""
     return fix_object(fix), fix.kind, fix.death.mechanism
 
 

@@ -1,7 +1,6 @@
-"""Kills, each with its mechanism and how sure that is; and the cluster at another time.
+"""The list of kills with their evidence, and the dialog that chooses a time of the past.
 
-Threads read events and analyze kills. Kernel logs are not read. cluster/source.py has the cluster of a time,
-metrics/past.py reads the hours before it.
+Threads read events and analyze kills. metrics/past.py reads the past from a store of metrics.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.new_kills import with_seen
 from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.tui.actions import BindingGroup, actions_in_group
-from kubectl_qos.tui.screens.base import Built, QosScreen
+from kubectl_qos.tui.screens.base import BuiltInBackground, QosScreen
 from kubectl_qos.tui.screens.dialogs import InputDialog
 from kubectl_qos.tui.view import Detail, FollowStatus, past_words
 from kubectl_qos.tui.view_model import ViewModel, pod_named
@@ -59,15 +58,15 @@ if TYPE_CHECKING:
 
 _IMPORTANCE: Final = "pod by sure time pod namespace container node node exit reason"
 _LEFT_OUT: Final = frozenset({"score", "freed", "victim", "place"})
-"""Only the kernel's log has these."""
+"""Columns whose values only kernel logs have."""
 _SQUEEZED: Final = {"pod": 16, "node": 8}
-_DRAWN: Final = 30
-"""The lines that a screen needs for a graph."""
+_GRAPH_FROM: Final = 30
+"""From this height on there is a graph."""
 _TOKENS: Final = {Confidence.CERTAIN: "success", Confidence.LIKELY: "", Confidence.POSSIBLE: "muted"}
 
 
 class Loaded(NamedTuple):
-    """The kills, the newest first, and what was read for them: `older` are those of the last `seconds`."""
+    """The kills, the newest first, and what was read; a store has the `older` ones of `seconds`."""
 
     kills: Sequence[Kill]
     events: EventList
@@ -79,9 +78,9 @@ class Loaded(NamedTuple):
 def load_kills(
     source: Source, view_model: ViewModel, scope: Scope, before: Loaded | None, past: Past | None
 ) -> Loaded:
-    """Return kills by statuses, events and kernel logs, and by the store of metrics of a past.
+    """Return the kills found in statuses, events, kernel logs, and the store of metrics. Raises QosError.
 
-    Raises QosError. What was read before is not read again.
+    What was read for the kills `before` is not read again.
     """
     events, older, seconds, missing = _read(source, scope, past) if before is None else before[1:]
     kills: Sequence[Kill] = find_kills(
@@ -102,7 +101,7 @@ def load_kills(
 def _read(
     source: Source, scope: Scope, past: Past | None
 ) -> tuple[EventList, Sequence[Kill], int, tuple[Missing, ...]]:
-    """Read events, the deaths that a store has with their time, and what is missing. Raises QosError."""
+    """Read events and the store's kills; return them, over how many seconds, and what could not be read."""
     events = source.event_list(scope.namespace)
     missing = [events.missing] if events.missing is not None else []
     older: Sequence[Kill] = ()
@@ -120,7 +119,7 @@ def _read(
     return events, shown, seconds, tuple(missing)
 
 
-class KillsScreen(QosScreen, Built[Loaded], group=BindingGroup.KILLS):
+class KillsScreen(QosScreen, BuiltInBackground[Loaded], group=BindingGroup.KILLS):
     """The kills, the newest first, and the evidence of the one under the cursor."""
 
     AUTO_FOCUS = "LineTable"
@@ -167,7 +166,7 @@ class KillsScreen(QosScreen, Built[Loaded], group=BindingGroup.KILLS):
         return words + (f" on {escape(self._scope.node)}" if self._scope.node else "")
 
     def _follow(self, view_model: ViewModel | None) -> None:
-        """Analyze again after a change of pods: usage and ages change all the time, but make no kills."""
+        """Analyze again if pods have changed, and not only their usage."""
         if view_model is None:
             return
         before, pods = self._newest.snapshot.pods, view_model.snapshot.pods
@@ -183,7 +182,7 @@ class KillsScreen(QosScreen, Built[Loaded], group=BindingGroup.KILLS):
             self.rebuild()
 
     def build(self, view_model: ViewModel) -> Loaded:
-        """Analyze the kills; events are read again if that was requested. Raises QosError."""
+        """Analyze the kills; read events again if that was requested. Raises QosError."""
         before, self._wants_events = None if self._wants_events else self._loaded, False
         return load_kills(self.qos.source, view_model, self._scope, before, self.qos.past())
 
@@ -212,7 +211,7 @@ class KillsScreen(QosScreen, Built[Loaded], group=BindingGroup.KILLS):
         self.query_one("#evidence", TextView).show(self._layout)
 
     def _layout(self, width: int) -> list[TextLine]:
-        """Return an error before everything else; then the evidence, or what would show here."""
+        """Return the error if there is one, and the evidence of the kill, or what would be shown here."""
         lines: list[TextLine] = []
         if self._error is not None:
             hint = [TextLine(f"  {escape_lines(self._error.hint)}")] if self._error.hint else []
@@ -229,11 +228,10 @@ class KillsScreen(QosScreen, Built[Loaded], group=BindingGroup.KILLS):
         return lines
 
     def _graph(self, kill: Kill, width: int) -> list[TextLine]:
-        """Draw the memory of a pod around its death, if that was watched."""
+        """Draw the memory of the pod, if samples from before its death were seen."""
         key, died, trends = (kill.namespace, kill.pod), parse_time(kill.time), self.qos.trends
-        times, ranked = trends.times(key), self._newest.rows.nodes.get(kill.node)
-        row = next((row for row in ranked.rows if row.pod.key == key), None) if ranked is not None else None
-        if row is None or died is None or not times or self.app.size.height < _DRAWN:
+        times, row = trends.times(key), self._newest.row_on(kill.node, key)
+        if row is None or died is None or not times or self.app.size.height < _GRAPH_FROM:
             return []
         if died.timestamp() < times[0]:
             return []
@@ -297,27 +295,27 @@ def _token(kill: Kill, key: str) -> str:
 
 
 STEP, FAR, _HOUR = 300, 3600, 3600
-"""Seconds of a step and of a large one."""
+"""Seconds of a step, of a large step, and of an hour."""
 BEFORE: Final = 60
-"""How many seconds before a death to look."""
-_LABEL: Final = 8
-"""The cells that the hour below the track takes, with a gap."""
-_DEATHS: Final = 7
-_DRAWN_PAST: Final = 24
-"""The lines that a screen needs for a graph."""
+"""How many seconds before a death the slider stops."""
+_LABEL_WIDTH: Final = 8
+"""The cells of an hour below the slider, with a gap."""
+_MAX_DEATHS: Final = 7
+_PAST_GRAPH_FROM: Final = 24
+"""From this height on the dialog has a graph."""
 NO_DEATHS: Final = "no OOM kill or eviction is known in this time"
 
 
 @dataclass(frozen=True)
 class Times:
-    """A track with a knob: `chosen` is in seconds from the begin, at the end it is the present."""
+    """A time in the last hours: `chosen` seconds after the track begins; the end is the present."""
 
     track: Track
     chosen: int
 
     @property
     def top(self) -> int:
-        """Return the length of the track."""
+        """Return the length of the track in seconds."""
         return max(int(self.track.end - self.track.begin), 1)
 
     @property
@@ -327,20 +325,20 @@ class Times:
 
     @cached_property
     def deaths(self) -> tuple[tuple[int, Kill], ...]:
-        """Return the deaths with a known time, after that time."""
+        """Return the deaths whose time is known, with that time in seconds."""
         timed = ((parse_time(kill.time), kill) for kill in self.track.kills)
         return tuple((round(at.timestamp() - self.track.begin), kill) for at, kill in timed if at is not None)
 
     def moment(self, seconds: int) -> datetime:
-        """Return the time this many seconds after the begin."""
+        """Return the time that many seconds after the beginning."""
         return datetime.fromtimestamp(round(self.track.begin + seconds), UTC)
 
     def at(self, chosen: int) -> Times:
-        """Return the track with the knob elsewhere, between the ends."""
+        """Return another time, between the ends of the track."""
         return Times(self.track, max(min(chosen, self.top), 0))
 
     def moved(self, where: str) -> Times:
-        """Move by a step, to the minute before another death, or to the begin."""
+        """Return the time after a move: a step, to the minute before another death, or to the beginning."""
         steps = {"earlier": -STEP, "later": STEP, "far_earlier": -FAR, "far_later": FAR, "begin": -self.top}
         if where in steps:
             return self.at(self.chosen + steps[where])
@@ -350,15 +348,17 @@ class Times:
         return self.at(max((at for at in places if at < self.chosen), default=self.chosen))
 
     def ticks(self, cells: int) -> str:
-        """Return the hours below a track of this many cells, in UTC."""
-        hours = next((hours for hours in (1, 2, 3, 4, 6) if cells * hours * _HOUR >= _LABEL * self.top), 12)
-        line, step, end = "", hours * _HOUR, self.top - self.top * _LABEL // cells
+        """Return the hours below a slider of that many cells, in UTC."""
+        hours = next(
+            (hours for hours in (1, 2, 3, 4, 6) if cells * hours * _HOUR >= _LABEL_WIDTH * self.top), 12
+        )
+        line, step, end = "", hours * _HOUR, self.top - self.top * _LABEL_WIDTH // cells
         for at in range(-int(self.track.begin) % step, end, step):
             line = f"{line:<{round((cells - 1) * at / self.top)}}{self.moment(at):%H:%M}"
         return line
 
     def memory_lines(self, cells: int) -> list[TextLine]:
-        """Draw a node's memory above a track of this many cells: the next victim's, else the fullest one."""
+        """Draw the memory of the next victim's node, else of the fullest, above a slider."""
         memory = {node: points for node, points in self.track.memory.items() if points}
         later = (kill.node for at, kill in self.deaths if at >= self.chosen and kill.node in memory)
         node = next(later, max(memory, key=lambda name: memory[name][-1][1], default=""))
@@ -373,8 +373,8 @@ class Times:
         seen = f"memory of {escape(node)}, {rounded(min(sizes))} to {rounded(max(sizes))}"
         return [TextLine(f" {seen}", "muted"), *(TextLine.of((" ", ""), *line) for line in lines)]
 
-    def death_lines(self, most: int = _DEATHS) -> Iterator[TextLine]:
-        """Yield the deaths around the knob, the next one after it marked."""
+    def death_lines(self, most: int = _MAX_DEATHS) -> Iterator[TextLine]:
+        """Yield the deaths around the chosen time; the next one is marked."""
         marked = sum(at < self.chosen for at, _ in self.deaths)
         first = max(min(marked - most // 2, len(self.deaths) - most), 0)
         width = max((len(full_name(kill.namespace, kill.pod)) for _, kill in self.deaths), default=0)
@@ -391,7 +391,7 @@ class Times:
 
 
 class TimeSlider(InputDialog[datetime | Literal["present"] | None], group=BindingGroup.PAST):
-    """The track is read in a thread; enter takes the time under the knob."""
+    """Chooses a time of the last hours, which a thread reads. The result may be the present."""
 
     def __init__(self, read: Callable[[], Track], past: PastTime | None) -> None:
         super().__init__()
@@ -427,7 +427,7 @@ class TimeSlider(InputDialog[datetime | Literal["present"] | None], group=Bindin
         self.show_status(times.words)
         self.query_one(Slider).show(times.chosen, times.top, STEP, [at for at, _ in times.deaths])
         deaths = [TextLine(""), *times.death_lines()]
-        has_room = self.app.size.height >= _DRAWN_PAST
+        has_room = self.app.size.height >= _PAST_GRAPH_FROM
 
         def layout(width: int) -> list[TextLine]:
             return [TextLine(f" {times.ticks(width - len('  now'))}", "muted"), *deaths]

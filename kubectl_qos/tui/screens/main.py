@@ -22,7 +22,7 @@ from kubectl_qos.tui.filters import RowFilter
 from kubectl_qos.tui.go_to import GoTo, parse_go_to
 from kubectl_qos.tui.lists.base import ListTable, export_rows
 from kubectl_qos.tui.lists.panes import Timeline
-from kubectl_qos.tui.screens.browse import LATELY_SECONDS, WITH_SIDEBAR, BrowseScreen
+from kubectl_qos.tui.screens.browse import ANNOUNCED_SECONDS, WITH_SIDEBAR, BrowseScreen
 from kubectl_qos.tui.screens.search import ColumnsScreen, Finder, Menu
 from kubectl_qos.tui.view import EVERYTHING, Detail, ListKind, View
 from kubectl_qos.tui.view_model import PodGroup, ViewModel
@@ -36,7 +36,7 @@ _OF_OPEN_CLUSTER: Final = frozenset(
     {*_OF_ROW, "nearest", "past", "menu", "compare", "kills", "containers", "eviction", "ages", "find"}
     - {"copy"}
 )
-"""Actions on what the UI follows, and not on a row of the list of clusters."""
+"""Actions that the list of clusters lacks: they are on pods and nodes of the open cluster."""
 _SORTED_BY: Final = {
     "class": ("qos",),
     "score": ("oom_score",),
@@ -46,11 +46,11 @@ _SORTED_BY: Final = {
     "limit": ("limit_percent", "limits_percent", "limit"),
     "risk": ("risk", "at_risk", "pressure"),
 }
-"""The columns of a sort key, of which a list has one; other keys have the name of their column."""
+"""The columns of a sort key; each list has one of them. Other sort keys are columns themselves."""
 
 
 class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
-    """Browse, filter, sort; everything else is one key away."""
+    """The main screen with its keys."""
 
     no_notes = "nothing to note on this list; the explanation of a pod lists what is assumed"
 
@@ -94,7 +94,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         pane.focus()
 
     def action_back(self) -> None:
-        """Go from a side pane to the list; there remove one restriction after the other, then go back."""
+        """Go from a side pane to the list, clear the filter, show all rows, unmark all, or go back."""
         if self._focused_pane():
             self._focus_list()
         elif self.view.filter:
@@ -108,7 +108,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self.qos.go_back()
 
     def action_list(self, kind: str) -> None:
-        """Show another list, of the same node and namespace; lists of these have all of them."""
+        """Show another list, for the same node and namespace if both lists have them beside them."""
         view = View(ListKind(kind), wide=self.view.wide)
         if view.kind in WITH_SIDEBAR and self.view.kind in WITH_SIDEBAR:
             view = replace(view, node=self.view.node, namespace=self.view.namespace)
@@ -117,14 +117,14 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
     def action_containers(self) -> None:
         row = self._pod_row()
         if row is not None:
-            pod = row.pod.namespace, row.pod.name
-            self.go(View(ListKind.CONTAINERS, row.node, row.namespace, pod=pod, wide=self.view.wide))
+            view = View(ListKind.CONTAINERS, row.node, row.namespace, pod=row.pod.key, wide=self.view.wide)
+            self.go(view)
 
     def action_explain(self) -> None:
         self._with_pod(Detail.EXPLAIN)
 
     def action_edit(self) -> None:
-        """Edit the pod; of a workload all its pods."""
+        """Edit the pod, or all pods of a workload."""
         view_model, row = self.qos.view_model, self.table.row
         if self.view.kind is not ListKind.WORKLOADS or view_model is None or row is None:
             self._with_pod(Detail.EDIT)
@@ -133,7 +133,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     @on(events.Click, "NodePanel #fix")
     def action_fix(self) -> None:
-        """Fix the deaths of a node; of a pod or workload theirs, after the next death on the node in view."""
+        """List fixes for the deaths of the row's pod or workload, or of its node."""
         view_model, row = self.qos.whole_view_model(), self.table.row
         node = self.node_in_focus()
         if view_model is None or not node:
@@ -148,17 +148,16 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         elif self.view.kind is ListKind.WORKLOADS:
             placed = (other for other in view_model.rows.rows if other.node and not other.pod.is_terminal)
             replicas = [other for other in placed if find_workload(other.pod) == row.key]
-            keys = [(replica.pod.metadata.namespace, replica.name) for replica in replicas]
-            list_fixes(self.qos, view_model, node, keys, row.key)
+            list_fixes(self.qos, view_model, node, [replica.pod.key for replica in replicas], row.key)
         else:
-            list_fixes(self.qos, view_model, node, [(pod.pod.metadata.namespace, pod.name)])
+            list_fixes(self.qos, view_model, node, [pod.pod.key])
 
     def action_nearest(self) -> None:
-        """Go to the next death of all, in a thread: with many nodes it takes some time."""
+        """Go to the next death of all nodes, which takes some time if there are many."""
         view_model = self.qos.whole_view_model()
         if view_model is None:
             return
-        nodes = sorted(node for node in view_model.by_node if node)
+        nodes = sorted(view_model.node_names)
         if len(nodes) > FEW_NODES:
             self.qos.notify(f"looking for the next death on {len(nodes):,} nodes …")
         work = partial(deaths_on_nodes, view_model.snapshot, nodes, only_next=True)
@@ -172,8 +171,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self._go_to_victim(view_model, deaths.rows[0].node, deaths.rows[0].death.key)
 
     def _go_to_victim(self, view_model: ViewModel, node: str, pod: PodKey) -> None:
-        rows = view_model.rows.nodes[node].rows if node in view_model.rows.nodes else ()
-        row = next((row for row in rows if row.key[:2] == pod), None)
+        row = view_model.row_on(node, pod)
         if row is not None:
             self._go_to_pod(row)
         else:
@@ -187,19 +185,19 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     @on(events.Click, "NodePanel #elsewhere")
     def _elsewhere_clicked(self) -> None:
-        """Go to what the line names: the last kill, else the first death on another node."""
+        """Go where the line points to: the kills, else the first death on another node."""
         view_model = self.qos.whole_view_model()
         if view_model is None:
             return
         coming = view_model.first_death_beside(self.node_in_focus())
-        if view_model.kills_within(LATELY_SECONDS):
+        if view_model.kills_within(ANNOUNCED_SECONDS):
             self.action_kills()
         elif coming is not None:
             self._go_to_victim(view_model, coming.node, coming.death.key)
 
     @on(events.Click, "ListTable")
     def _title_clicked(self, event: events.Click) -> None:
-        """Switch the order, which the title of the pods names."""
+        """Switch between kill order and eviction order."""
         if event.y == 0 and self.view.kind is ListKind.PODS:
             self.action_eviction()
 
@@ -207,7 +205,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self._with_pod(Detail.TREE)
 
     def action_yaml(self) -> None:
-        """Show the node or workload, or the pod of any other row."""
+        """Show the YAML of the node, the workload or the pod."""
         from kubectl_qos.tui.screens.explain import node_screen, workload_screen, yaml_screen
 
         source = self.qos.source
@@ -229,7 +227,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self.qos.show_log(view_model.pod_of(row), getattr(self.table.row, "container", ""))
 
     def action_owner(self) -> None:
-        """Go to the workload of the pod, among those of its namespace."""
+        """Go to the workload of the pod, in the list of its namespace."""
         row = self._pod_row()
         if row is not None:
             self.go(View(ListKind.WORKLOADS, namespace=row.namespace, wide=self.view.wide))
@@ -247,11 +245,11 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self._simulate(None)
 
     def _simulate(self, node: str | None) -> None:
-        """Simulate on the named node, else on that of the view or row, else on the fullest one."""
+        """Simulate a node: the given one, else that of the view or the row, else the fullest one."""
         view_model, row = self.qos.whole_view_model(), self.table.row
         if view_model is None:
             return
-        fullest = next((group.key for group in view_model.nodes if group.key), "")
+        fullest = next(iter(view_model.node_names), "")
         node = node or self.view.node or (self.definition.node_of(row) if row is not None else "") or fullest
         if not node:
             self.qos.warn("there is no node to simulate")
@@ -259,7 +257,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         pod = None
         if row is not None and self.view.kind in WITH_SIDEBAR:
             pod = self.definition.pod_of(row, view_model)
-        growing = (pod.pod.metadata.namespace, pod.name) if pod is not None and pod.node == node else None
+        growing = pod.pod.key if pod is not None and pod.node == node else None
         from kubectl_qos.tui.screens.simulation import SimulationScreen
 
         self.qos.push_screen(SimulationScreen(node, view_model, growing))
@@ -290,10 +288,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         return None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable keys while something is typed: they are letters then; panes are beside some lists only.
-
-        A row of another cluster has nothing that could be explained or edited from here.
-        """
+        """Disable all keys while the prompt is open, and those that the shown list has no use for."""
         if action in _OF_OPEN_CLUSTER and self.view.kind is ListKind.CLUSTERS:
             return False
         if action in {"next_pane", "previous_pane"} and not self.has_sidebar:
@@ -302,7 +297,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
 
     @property
     def not_in_footer(self) -> Collection[str]:
-        """Return everything but the way to another cluster, if this cluster could not be read yet."""
+        """Return everything but the command prompt if the cluster could not be read."""
         is_unread = self.qos.view_model is None and self.qos.status.health.error is not None
         return _VERBS - {"go_to"} if is_unread and self.view.kind is not ListKind.CLUSTERS else ()
 
@@ -364,7 +359,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             getattr(self.qos if destination in {"help", "undo"} else self, f"action_{destination}")()
 
     def action_sort(self) -> None:
-        """Sort by the next column that is shown; the present one may have given way to others."""
+        """Sort by the shown column after the present one, which may have been left out meanwhile."""
         key, _ = self.table.sorted_by
         every = list(self.definition.columns)
         shown = {column.key for column in self.table.columns.columns}
@@ -374,7 +369,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self.table.sort_by(next_columns[0])
 
     def action_sort_by(self, what: str) -> None:
-        """Sort by the column of a key, the second time in the reverse order."""
+        """Sort by a column; in reverse order if the rows are sorted by it already."""
         columns = {"name": (self.definition.name,), "rank": (self.definition.natural,)} | _SORTED_BY
         keys = [key for key in columns.get(what, (what,)) if key in self.definition.columns]
         if not keys:
@@ -388,7 +383,6 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self.table.sort_by(key, is_reversed=not is_reversed)
 
     def action_eviction(self) -> None:
-        """Switch between the kubelet's order and the kernel's."""
         if self.view.kind is not ListKind.PODS:
             self.qos.warn("only pods have an eviction order")
             return
@@ -399,12 +393,12 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self.change_view(replace(self.view, at_risk=not self.view.at_risk))
 
     def action_wide(self) -> None:
-        """Show all columns, or those that fit; a choice of columns is given up."""
+        """Show all columns, or those that fit, instead of chosen ones."""
         self.table.chosen = None
         self.change_view(replace(self.view, wide=not self.view.wide))
 
     def action_ages(self) -> None:
-        """Show ages, or the times of creation; if the column is out of sight, both of the row."""
+        """Show ages, or times of creation. A notification has both if the column is out of sight."""
         table, row = self.table, self.table.row
         if row is None or "age" not in self.definition.columns:
             self.qos.warn(f"{self.view.kind} have no age")

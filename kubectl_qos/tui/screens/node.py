@@ -1,4 +1,4 @@
-"""About the node of a pod: its cgroups as a tree, and what another release or setting would change."""
+"""Screens about a pod's node: its tree of cgroups, and what another release or setting would change."""
 
 from __future__ import annotations
 
@@ -43,10 +43,7 @@ from kubectl_qos.tui.widgets.table import GAP, GUTTER, Layout, measured, unsorte
 
 
 class TreeScreen(QosScreen, group=BindingGroup.TREE):
-    """The tree of `kubectl qos tree`, with other pods than the given one folded; it does not follow updates.
-
-    A search shows its matches, folded or not.
-    """
+    """The cgroups of a node. All pods but the given one are folded. It does not follow updates."""
 
     AUTO_FOCUS = "LineTable"
 
@@ -57,11 +54,11 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
         snapshot, node = view_model.snapshot, pod.node_name
         self._tree = cgroup_tree(snapshot.by_node().get(node, []), snapshot.setup(node))
         pods = (directory for directory in self._tree.walk() if directory.pod)
-        self._folded = {directory.path for directory in pods if not self._is_mine(directory)}
+        self._folded = {directory.path for directory in pods if not self._is_of_pod(directory)}
         self._with_noise = False
         self._searched = ""
 
-    def _is_mine(self, directory: Directory) -> bool:
+    def _is_of_pod(self, directory: Directory) -> bool:
         return directory.pod is not None and directory.pod.metadata == self._pod.metadata
 
     def compose_content(self) -> ComposeResult:
@@ -73,14 +70,14 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
     def on_mount(self) -> None:
         self.query_one("#search").display = False
         self._show()
-        directory = next((directory for directory in self._tree.walk() if self._is_mine(directory)), None)
+        directory = next((directory for directory in self._tree.walk() if self._is_of_pod(directory)), None)
         if directory is not None:
             self.call_after_refresh(self._go_to, directory)
 
     def _go_to(self, directory: Directory) -> None:
-        """Go to a directory with its files in sight."""
+        """Go to a directory, and scroll so that its files are in sight."""
         self.table.move_to((directory.path, ""))
-        self.table.scroll_to(y=max(self.table.cursor - _ABOVE, 0), animate=False, immediate=True)
+        self.table.scroll_to(y=max(self.table.cursor - _LINES_ABOVE, 0), animate=False, immediate=True)
 
     @property
     def table(self) -> LineTable[TreeRow]:
@@ -93,14 +90,14 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
         self.table.load(rows, self._fitting, NO_AGES, empty=empty)
 
     def _fitting(self, rows: Sequence[TreeRow], now: datetime, available: int) -> Layout[TreeRow]:
-        """Return whole names if both columns fit, else shorter and shorter ones."""
+        """Return the columns with the longest names for which both fit."""
         for shortened in range(3):
             columns = self._columns(shortened)
             widths = measured(columns, rows, now)
             spare = available - GUTTER - sum(widths) - GAP * (len(widths) - 1)
             if spare >= 0 and all(len(columns[0].cell(row, now)) <= widths[0] for row in rows):
                 break
-        widths[0] = max(widths[0] + min(spare, 0), _LEAST_NAME)
+        widths[0] = max(widths[0] + min(spare, 0), _MIN_NAME)
         widths[1] = min(widths[1], available - GUTTER - GAP - widths[0])
         return Layout(columns, widths)
 
@@ -110,7 +107,7 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
             return f"{row.branch}{sign}{row.names[shortened]}"
 
         def content(row: TreeRow) -> str:
-            return f"{row.content:<{_CONTENT}}  {row.meaning}" if row.meaning else row.content
+            return f"{row.content:<{_NUMBER_WIDTH}}  {row.meaning}" if row.meaning else row.content
 
         return (
             column("cgroup", lambda row: row.names[0], cell=name, sort_key=unsorted, header=MOUNT),
@@ -123,7 +120,7 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
     def _token(self, row: TreeRow, key: str) -> str:
         if row.file:
             return "" if key == "content" else "muted"
-        if self._is_mine(row.directory):
+        if self._is_of_pod(row.directory):
             return "accent"
         return "" if key == "cgroup" or row.directory.pod is not None else "muted"
 
@@ -168,7 +165,7 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
         self.table.focus()
 
     def action_back(self) -> None:
-        """End the search first, with the cursor on the row that was found."""
+        """End the search, with the cursor on the row that was found; without a search, leave."""
         search, row = self.query_one("#search", Input), self.table.row
         if not search.display:
             self.dismiss()
@@ -190,15 +187,15 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
 
 
 _ROOMY: Final = 30
-_LEAST_NAME: Final = 30
-_ABOVE: Final = 3
+_MIN_NAME: Final = 30
+_LINES_ABOVE: Final = 3
 """Lines above the pod at first."""
-_CONTENT: Final = 13
-"""The cells of a number of bytes; what it is stands after it."""
+_NUMBER_WIDTH: Final = 13
+"""The cells of a number of bytes, before its meaning."""
 
 
 def _unfolded(rows: Sequence[TreeRow], folded: set[str]) -> Iterator[TreeRow]:
-    """Yield the rows that are not inside of folded directories."""
+    """Yield the rows that are in no folded directory."""
     for row in rows:
         path = PurePosixPath(row.directory.path)
         above = map(str, (path, *path.parents) if row.file else path.parents)
@@ -207,7 +204,7 @@ def _unfolded(rows: Sequence[TreeRow], folded: set[str]) -> Iterator[TreeRow]:
 
 
 def _found(rows: Sequence[TreeRow], text: str) -> Iterator[TreeRow]:
-    """Yield the rows that have a text, with the directories above them."""
+    """Yield the rows that contain a text, and the directories above them."""
     wanted = text.casefold()
     hits = {
         row.key
@@ -224,7 +221,7 @@ EXAMPLE = "1.37 cgroupVersion=1 featureGates.MemoryQoS=true memory=32Gi"
 
 
 class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
-    """An input for a release and settings, and what they change; it does not follow updates."""
+    """What another release or other settings would change. It does not follow updates."""
 
     AUTO_FOCUS = "Input"
 
@@ -253,9 +250,7 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
             yield text_view.TextView()
 
     def on_mount(self) -> None:
-        self._show_example()
-
-    def _show_example(self) -> None:
+        """Show which settings can be typed."""
         keys = [Line(f"{setting.key}={setting.type}", setting.effect) for setting in node_settings()]
         self._show((Section("Type a release, settings, or both", f"such as {EXAMPLE}", tuple(keys)),), "")
 
@@ -263,7 +258,7 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
     def _typed(self, event: Input.Changed) -> None:
         words = event.value.split()
         if not words:
-            self._show_example()
+            self.on_mount()
             return
         try:
             settings = [parse_assumed(word) for word in words if "=" in word]

@@ -1,4 +1,4 @@
-"""Dialogs around a table: the pod switcher, the palette, a menu, the choice of columns and of a context."""
+"""Dialogs with a table: to find a pod or a command, to choose columns or a context, and a row's menu."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RowT = TypeVar("RowT")
 
 
 class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
-    """Type, choose with the arrows, take it with enter."""
+    """An input that searches the rows of a table; enter takes the row under the cursor."""
 
     enter_does = "take it"
     AUTO_FOCUS = "Input"
@@ -88,9 +88,9 @@ class SearchDialog(Dialog[RowT | None], group=BindingGroup.SEARCH):
 
 LONGEST_QUERY: Final = 100
 MOST: Final = 200
-_MANY: Final = 20_000
-_MANY_SCATTERED: Final = 2_000
-"""The most names that are compared for words, or for letters only: the first in kill order."""
+"""How many rows are found at most."""
+_MAX_BY_WORDS, _MAX_BY_LETTERS = 20_000, 2_000
+"""How many rows with the words, or only with the letters, are compared at most."""
 _FITTING: Final[Fitting[PodRow]] = partial(
     fitting_columns,
     [BY_KEY[key] for key in ("namespace", "pod", "qos", "node", "rank")],
@@ -100,11 +100,11 @@ _FITTING: Final[Fitting[PodRow]] = partial(
 
 
 def fuzzy_matches(query: str, rows: Sequence[PodRow], most: int) -> list[PodRow]:
-    """Return the rows whose namespace/name has the letters of each word in their order, the best first.
+    """Return the rows whose namespace/name has the letters of each word in this order, the best rows first.
 
-    First those in which each word begins a part of the name, then those with each word, then those with the
-    letters near each other; among equals the kill order decides. Textual's fuzzy search takes 10 to 60 times
-    as long, and exponentially long if letters repeat.
+    Best are names in which the words begin parts of the name, then those with the words, then those with the
+    letters near each other; equal ones are in kill order. Textual's fuzzy search takes 10 to 60 times as
+    long, and exponentially long if letters repeat.
     """
     words = query.casefold()[:LONGEST_QUERY].split()
     whole: Sequence[PodRow] = rows if words else ()
@@ -113,7 +113,7 @@ def fuzzy_matches(query: str, rows: Sequence[PodRow], most: int) -> list[PodRow]
     begins = [re.compile(rf"(?<![^\W_]){re.escape(word)}").search for word in words]
     placed: list[tuple[int, PodRow]] = []
     firsts = 0
-    for row in whole[:_MANY]:
+    for row in whole[:_MAX_BY_WORDS]:
         name = row.words.partition(" ")[0]
         if all(word in name for word in words):
             placed.append((sum(not search(name) for search in begins), row))
@@ -125,25 +125,25 @@ def fuzzy_matches(query: str, rows: Sequence[PodRow], most: int) -> list[PodRow]
 
 
 def _scattered(words: Sequence[str], rows: Sequence[PodRow], best: Sequence[PodRow]) -> list[PodRow]:
-    """Return the other rows with the letters of each word, in the fewest letters first."""
+    """Return the other rows that have the letters of each word, those with the shortest match first."""
     taken = set(map(id, best))
     for word in words:
         match = re.compile(_letters(word)).match
         rows = [row for row in rows if match(row.words)]
     nearest = [re.compile(f"(?=({re.escape(word[0])}{_letters(word[1:])}))").findall for word in words]
-    others = islice((row for row in rows if id(row) not in taken), _MANY_SCATTERED)
+    others = islice((row for row in rows if id(row) not in taken), _MAX_BY_LETTERS)
     names = ((row.words.partition(" ")[0], row) for row in others)
     matches = [(sum(min(map(len, find(name))) for find in nearest), row) for name, row in names]
     return [row for _, row in sorted(matches, key=itemgetter(0))]
 
 
 def _letters(word: str) -> str:
-    """Return an expression for the letters of a word in their order before a space, without backtracking."""
+    """Return an expression for the letters of a word in their order, up to a space, that never backtracks."""
     return "".join(f"[^ {letter}]*+{letter}" for letter in map(re.escape, word))
 
 
 class Finder(SearchDialog[PodRow]):
-    """Pods by some letters of their names, at first in kill order."""
+    """Finds a pod by some letters of its name."""
 
     placeholder = "some letters of a pod's name"
     what = "pod"
@@ -159,7 +159,7 @@ class Finder(SearchDialog[PodRow]):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """An entry of the palette; `key` is as people write it, empty if there is none."""
+    """An entry of the palette; `key` is "" if there is none."""
 
     name: str
     key: str
@@ -175,7 +175,7 @@ _COMMAND_COLUMNS: Final[tuple[Column[Command], ...]] = (
 
 
 class Palette(SearchDialog[Command]):
-    """Commands by some letters of their names, or by words of their help."""
+    """Finds a command by some letters of its name, or by words of its help."""
 
     enter_does = "run it"
     dialog_title = "Commands"
@@ -188,7 +188,7 @@ class Palette(SearchDialog[Command]):
             natural="", key=lambda row: (row.name, row.key), token=lambda _, key: tokens.get(key, "")
         )
         self._commands = tuple(commands)
-        # The same columns for all rows: nothing moves while a query is typed.
+        # All commands are measured, so that columns do not move while a query is typed.
         whole = partial(_last_takes_rest, _COMMAND_COLUMNS, self._commands)
         super().__init__(table, lambda _, now, available: whole(now, available), now)
 
@@ -197,7 +197,7 @@ class Palette(SearchDialog[Command]):
         super().on_mount()
 
     def find(self, query: str) -> Sequence[Command]:
-        """Return those whose name fits best, then those whose help has the words."""
+        """Return the commands whose names match, the best first, then those whose help has the words."""
         if not query.strip():
             return self._commands
         search = FuzzySearch()
@@ -214,7 +214,7 @@ class Palette(SearchDialog[Command]):
 
     @on(LineTable.Highlighted)
     def _describe(self, event: LineTable.Highlighted) -> None:
-        """Show what the command under the cursor does in full if the column cuts it."""
+        """Show the help of the command on the border if the column cuts it."""
         text = event.row.help if event.row is not None else ""
         is_cut = cell_len(text) > event.table.columns.widths[-1]
         if is_cut:
@@ -226,7 +226,7 @@ class Palette(SearchDialog[Command]):
 def _fit_dialog(
     dialog: Widget, columns: Sequence[Column[RowT]], rows: Sequence[RowT], least: int = 0
 ) -> None:
-    """Make a dialog as wide as its table; its style bounds it."""
+    """Make a dialog as wide as its table; the style sheet limits it."""
     widths = measured(columns, rows, datetime.now(UTC), dialog.screen.size.width)
     frame = 2 * _FRAME + dialog.styles.scrollbar_size_vertical
     dialog.styles.width = max(GUTTER + sum(widths) + GAP * len(widths) + frame, least, 32)
@@ -296,7 +296,7 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
 
     @on(LineTable.Highlighted)
     def _describe(self, event: LineTable.Highlighted) -> None:
-        """Show what the column says in full."""
+        """Show the whole help of the column."""
         if event.row is not None:
             self.query_one(Label).update(f"{event.row.column.header}: {event.row.column.help}")
 
@@ -332,7 +332,7 @@ class ColumnsScreen(Dialog[tuple[str, ...] | None], group=BindingGroup.COLUMNS):
 
 
 class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
-    """Names below each other; enter selects one, escape none. `current` is the one in use."""
+    """Chooses a name; the cursor begins on `current`."""
 
     enter_does = "take it"
 
@@ -363,7 +363,7 @@ class SelectDialog(Dialog[str | None], group=BindingGroup.SELECT):
 
 
 class Menu(SelectDialog):
-    """The actions on a row: each name begins with the key that does it, here too."""
+    """The actions on a row. Each line begins with its key, which works here too."""
 
     enter_does = "do it"
 

@@ -1,7 +1,7 @@
-"""Kills on a node as its memory fills, with a slider for how much: `kubectl qos simulate`.
+"""The simulation of kills on a node as its memory fills, with a slider for the amount.
 
-The state of the node is built in a thread, once for each view model; the simulation runs here, at each move
-of the slider, which takes a few milliseconds.
+A thread builds the state of the node for each view model. The simulation, which takes a few milliseconds,
+runs here at each move of the slider.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kubectl_qos.qos.simulation.engine import Simulation, simulate
 from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 from kubectl_qos.tui.actions import BindingGroup
-from kubectl_qos.tui.screens.base import Built, QosScreen
+from kubectl_qos.tui.screens.base import BuiltInBackground, QosScreen
 from kubectl_qos.tui.screens.search import Finder
 from kubectl_qos.tui.view import Detail
 from kubectl_qos.tui.view_model import ViewModel, pod_named
@@ -47,14 +47,14 @@ from kubectl_qos.tui.widgets.simulation import (
 from kubectl_qos.tui.widgets.text_view import TextLine, TextView, escape_lines, note_lines
 
 _POSITIONS: Final = 128
-"""About how many positions the slider has over all memory of the machine."""
+"""About how many small steps all memory of the node has."""
 _MEBIBYTE: Final = 1 << 20
 FAR: Final = 8
-"""The small steps in a large one, and in the first amount."""
+"""How many small steps a large one has, as does the first amount."""
 
 
 class Mode(StrEnum):
-    """What happens; the value is its name."""
+    """What fills the memory; the value is its name."""
 
     FREE = "free memory"
     GROW = "pod grows"
@@ -69,7 +69,7 @@ _WITH_SLIDER: Final = frozenset({Mode.FREE, Mode.GROW})
 
 @dataclass(frozen=True, slots=True)
 class SimulationOptions:
-    """The simulated event. `free_bytes` and `more_bytes` are the amounts of the first two modes."""
+    """What is simulated. `free_bytes` and `more_bytes` are the amounts of the modes FREE and GROW."""
 
     growing: ContainerKey
     free_bytes: int
@@ -91,12 +91,12 @@ class SimulationOptions:
         return replace(self, mode=MODES[(MODES.index(self.mode) + by) % len(MODES)])
 
     def top(self, node_state: NodeState) -> int:
-        """Return the end of the slider: all that can be freed or that the machine has, or the amount."""
+        """Return the maximum of the slider: all used memory, or all memory of the node if a pod grows."""
         most = node_state.total_bytes if self.mode is Mode.GROW else node_state.used_bytes
         return max(most, self.amount, 1)
 
     def with_steps(self, steps: int, node_state: NodeState) -> SimulationOptions:
-        """Return an amount some steps further on, between the ends."""
+        """Return options whose amount is some small steps higher or lower."""
         step = step_bytes(node_state)
         position = self.amount // step if steps > 0 else -(-self.amount // step)
         return self.with_amount(min((position + steps) * step, self.top(node_state)))
@@ -120,14 +120,14 @@ class SimulationOptions:
 
 @dataclass(frozen=True, slots=True)
 class WholeSimulation:
-    """The simulation with the slider at its end, and at which amounts the victims die."""
+    """The simulation of the maximum amount, and the amounts at which the victims die."""
 
     simulation: Simulation
     kill_points: tuple[int, ...]
 
 
 def simulate_whole(node_state: NodeState, options: SimulationOptions) -> WholeSimulation:
-    """Simulate a mode with a slider. Raises InputError if the growing container is gone."""
+    """Simulate the maximum of a mode with a slider. Raises InputError if the growing container is gone."""
     top = options.top(node_state)
     whole = simulate(node_state, options.with_amount(top).scenario(node_state))
     if options.mode is Mode.FREE:
@@ -140,20 +140,20 @@ def simulate_whole(node_state: NodeState, options: SimulationOptions) -> WholeSi
 
 
 def step_bytes(node_state: NodeState) -> int:
-    """Return a small step of the slider: a power of two, by the memory of the machine."""
+    """Return a small step of the slider: a power of two, according to the memory of the node."""
     part: int = node_state.total_bytes // _POSITIONS // _MEBIBYTE
     return _MEBIBYTE << max(part.bit_length() - 1, 0)
 
 
 def first_options(node_state: NodeState, key: PodKey | None) -> SimulationOptions:
-    """Return the first options: free some of what is used. `key` is the pod that grows in that mode."""
+    """Return the first options, which free some memory. `key` is the pod that grows in the mode GROW."""
     step = step_bytes(node_state)
     amount = step * max(min(FAR, node_state.used_bytes // FAR // step), 1)
     return SimulationOptions(find_growing(node_state, key), amount, amount)
 
 
 def find_growing(node_state: NodeState, key: PodKey | None) -> ContainerKey:
-    """Return the container of a pod that uses most; without a pod, the next victim."""
+    """Return the container of a pod that uses most; without a pod, that of the next victim."""
     if key is None and node_state.containers:
         container = node_state.containers[0]
         return node_state.pod_for(container).key, container.name
@@ -162,17 +162,16 @@ def find_growing(node_state: NodeState, key: PodKey | None) -> ContainerKey:
     return key or ("", ""), most.name if most is not None else ""
 
 
-_ROOMY: Final = 30
-"""The lines that a screen needs for all notes."""
-_LOW: Final = 20
-_DRAWN: Final = 35
-"""The lines that a screen needs for a graph."""
+_LOW, _ROOMY, _GRAPH_FROM = 20, 30, 35
+"""The heights below which only the victims are shown, and from which on all notes and a graph are."""
 _EVICTION: Final = "eviction"
 _RESTARTS: Final = "restarts"
 
 
-class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group=BindingGroup.SIMULATION):
-    """The victims in order, the next one first. `key` is the pod that grows in that mode."""
+class SimulationScreen(
+    QosScreen, BuiltInBackground[tuple[NodeState, NodeRow] | None], group=BindingGroup.SIMULATION
+):
+    """The victims on a node in order. `key` is the pod that grows in the mode GROW."""
 
     AUTO_FOCUS = "VictimTable"
 
@@ -210,7 +209,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
 
     @property
     def _is_low(self) -> bool:
-        """Return whether the order of deaths needs the lines of what explains it."""
+        """Return whether there is room for little more than the victims."""
         return self.app.size.height < _LOW
 
     @property
@@ -218,10 +217,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         return self.query_one(VictimTable)
 
     def build(self, view_model: ViewModel) -> tuple[NodeState, NodeRow] | None:
-        """Return the node's state and row; a node of 500 pods takes 50 ms. None if it is gone.
-
-        Raises QosError.
-        """
+        """Return the state and row of the node, None if it is gone. For 500 pods it takes 50 ms."""
         snapshot = view_model.snapshot
         pods = snapshot.by_node().get(self._node, ())
         if self._node not in snapshot.nodes and not pods:
@@ -230,7 +226,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         return node_state, build_node_row(snapshot, self._node)
 
     def show_built(self, built: tuple[NodeState, NodeRow] | QosError | None) -> None:
-        """Simulate the same on the node as it is now, or as it was last if it is gone."""
+        """Simulate the node as it is now, or as it was last if it is gone."""
         if built is None:
             since = f"{self._view_model.taken:%H:%M:%S %Z}"
             self._gone = self._gone or f", gone since {since}; last known state"
@@ -267,7 +263,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
             slider.show(options.amount, options.top(node_state), step_bytes(node_state), marks)
         self._show_words()
         memory = self.query_one("#memory", TextView)
-        memory.display = self.app.size.height >= _DRAWN
+        memory.display = self.app.size.height >= _GRAPH_FROM
         memory.show(self._graph)
         steps = shown[1] if shown is not None else None
         in_danger = self._view_model.is_in_danger(self._node)
@@ -276,7 +272,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
 
     @on(LineTable.Highlighted)
     def _show_notes(self) -> None:
-        """Show the note of a row in full if the table has not, and those of the whole simulation."""
+        """Show the note of the row in full if the table cuts it, and the notes on the simulation."""
         row = self.table.row
         note = escape(present.step_note(row)) if row is not None else ""
         is_whole = self.table.columns.by_key.get("note", 0) >= cell_len(note)
@@ -284,7 +280,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         self.query_one("#simulation-notes", TextView).show(self._notes_layout)
 
     def _graph(self, width: int) -> list[TextLine]:
-        """Draw the node's memory until now, and then as simulated."""
+        """Draw the memory of the node so far, and as simulated."""
         node_state, shown, row = self._node_state, self._shown, self._row
         if node_state is None or shown is None or row is None or row.memory.used is None:
             return []
@@ -296,7 +292,7 @@ class SimulationScreen(QosScreen, Built[tuple[NodeState, NodeRow] | None], group
         return [TextLine.of(*parts) for parts in (*lines, *legend)]
 
     def _whole_now(self) -> WholeSimulation | None:
-        """Return the simulation to the slider's end if it begins as the shown one; once for a mode."""
+        """Return the simulation of the maximum if the shown one is its beginning; it is cached."""
         node_state, options, shown = self._node_state, self._options, self._shown
         if node_state is None or options is None or shown is None or options.mode not in _WITH_SLIDER:
             return None

@@ -1,7 +1,7 @@
 """Memory over time in blocks: in one line, or in several lines below a ceiling, stacked by class.
 
-Not in braille: it has four steps of height in a cell where blocks have eight, no fills that tell classes
-apart without colour, and there are seldom more samples than cells.
+Not in braille, which has four steps of height in a cell instead of eight, and no fills that tell classes
+apart without colour.
 """
 
 from __future__ import annotations
@@ -24,16 +24,12 @@ from kubectl_qos.tui.widgets.text_view import TextLine, wrapped
 BARS: Final = "▁▂▃▄▅▆▇█"
 _CEILING: Final = "┄"
 _DEATH: Final = "✗"
-_CHANGES: Final = 2
-"""The samples of a node that change."""
-_FEWEST: Final = 4
-"""The samples that make a graph."""
+_MIN_NODE_SAMPLES, _MIN_POD_SAMPLES = 2, 4
+"""There is no graph of fewer samples."""
 GRAPH_HEIGHT: Final = 4
-_WIDEST: Final = 2
-"""The most cells of a sample."""
-_WARNING: Final = 80
-_FULL: Final = 95
-"""The percentages of a ceiling from which memory is in other colours."""
+_MAX_SAMPLE_CELLS: Final = 2
+_WARNING_PERCENT, _ERROR_PERCENT = 80, 95
+"""From these shares of a ceiling on, memory is in other colours."""
 CLASS_TOKENS: Final[dict[QosClass | None, str]] = {
     None: "muted",
     **{qos: CLASSES[qos].token for qos in FILLS},
@@ -48,7 +44,7 @@ Parts = tuple[tuple[str, str], ...]
 
 
 class Band(NamedTuple):
-    """A part of the memory at each sample, above the bands before it."""
+    """A part of the memory at each sample, drawn above the bands before it."""
 
     samples: Sequence[int]
     fill: str
@@ -56,18 +52,18 @@ class Band(NamedTuple):
 
 
 def fullness_token(used: int, ceiling: int | None) -> str:
-    """Return the colour of used bytes below a ceiling."""
+    """Return the token of used bytes below a ceiling."""
     percent = 100 * used // ceiling if ceiling else 0
-    return "error" if percent >= _FULL else "warning" if percent >= _WARNING else "calm"
+    return "error" if percent >= _ERROR_PERCENT else "warning" if percent >= _WARNING_PERCENT else "calm"
 
 
 def sparkline(samples: Sequence[int], ceiling: int | None, cells: int) -> str:
-    """Draw the last samples as bars from 0 to a ceiling, without one from the least to the most of them."""
+    """Draw the last samples as bars from 0 to a ceiling; without one, from the lowest to the highest."""
     shown = samples[-cells:]
     lowest, highest = min(shown, default=0), max(shown, default=0)
     if ceiling:
         lowest, highest = 0, max(ceiling, highest)
-    else:  # what stays as it is has low bars
+    else:  # steady memory has low bars
         highest = max(highest, lowest + int(highest * STEADY) + 1)
     span = max(highest - lowest, 1)
     return "".join(BARS[min((sample - lowest) * len(BARS) // span, len(BARS) - 1)] for sample in shown)
@@ -80,19 +76,19 @@ def pod_graph(
     times: Sequence[int] = (),
     deaths: Sequence[datetime] = (),
 ) -> list[TextLine]:
-    """Draw the memory of a pod in KiB below its limit in bytes, without one from the least to the most seen.
+    """Draw the memory of a pod in KiB below its limit in bytes; without one, from the lowest to the highest.
 
-    `times` are those of the samples in seconds, and `deaths` when it died: they are marked.
+    `times` are the times of the samples in seconds. `deaths`, the times when the pod died, are marked.
     """
     kib, ceiling = kib[-MOST:], limit >> 10 if limit else None
     lowest, highest = min(kib, default=0), max(kib, default=0)
-    if len(kib) < _FEWEST or (not limit and highest - lowest <= highest * STEADY):
+    if len(kib) < _MIN_POD_SAMPLES or (not limit and highest - lowest <= highest * STEADY):
         return []
     text = mebibytes if rounded(lowest << 10) == rounded(highest << 10) else rounded
     labels = [binary(limit) if limit else text(highest << 10), *[""] * (GRAPH_HEIGHT - 2)]
     labels.append("0" if limit else text(lowest << 10))
     column = max(map(len, labels))
-    wide = max(min((width - column - len("  limit")) // MOST, _WIDEST), 1)
+    wide = max(min((width - column - len("  limit")) // MOST, _MAX_SAMPLE_CELLS), 1)
     tokens = [fullness_token(sample, ceiling) for sample in kib for _ in range(wide)]
     columns = [sample for sample in kib for _ in range(wide)]
     bands = [
@@ -122,14 +118,14 @@ def node_graph(
     width: int,
     later: Sequence[tuple[int, bool]] = (),
 ) -> list[Parts]:
-    """Draw what the pods of each class use of a node's capacity in KiB, and where the kubelet evicts.
+    """Draw the memory of a node below its capacity, in KiB by class, and where the kubelet evicts.
 
-    `later` is what all pods use afterwards, and whether one is killed then: a line below marks these.
+    `later` has the sum of all pods at simulated steps, and whether a pod is killed then, which is marked.
     """
     label = f"{binary(row.capacity or 0)} "
     room = width - len(label) - len(" kubelet evicts")
     wide = max(room // (2 * MOST if len(classes) > 1 and later else MOST), 1)
-    if not row.capacity or len(classes) + len(later) < _CHANGES or room < MOST:
+    if not row.capacity or len(classes) + len(later) < _MIN_NODE_SAMPLES or room < MOST:
         return []
     past = classes[-min(MOST, room // 2 // wide if later else MOST) :]
     later = later[: room // wide - len(past)]
@@ -158,9 +154,10 @@ def graph(
     size: tuple[int, int],
     ceiling: tuple[int, str] | None = None,
 ) -> list[Parts]:
-    """Draw bands as columns, the top line first: `size` lines and cells for a `span` of values.
+    """Draw bands as columns; `size` has the lines and cells, `span` the lowest and highest value.
 
-    A cell is filled by the band that has most of it. A ceiling is a line with its name, above what is used.
+    The top line comes first. The band that has most of a cell fills it. A ceiling is a value with a name; its
+    line is drawn where nothing is used.
     """
     (lowest, highest), (height, cells), step = span, size, len(BARS)
 
@@ -181,7 +178,7 @@ def graph(
 
 
 def _cell(bands: Sequence[Band], edges: Sequence[int], base: int) -> tuple[str, str]:
-    """Return the sign of one cell and its token; nothing if it is empty."""
+    """Return the character of a cell and its token, both empty if nothing is used."""
     within = [min(max(edge - base, 0), len(BARS)) for edge in edges]
     if not within[-1]:
         return "", ""

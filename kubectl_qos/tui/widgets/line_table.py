@@ -1,4 +1,4 @@
-"""A table on the line API: any number of rows load at once, and only the lines in sight are ever made.
+"""A table that renders only the lines in sight, so that it loads any number of rows at once.
 
 Here are painting, cursor, scrolling and mouse. The owner gives the columns, a key of each row and a token of
 each cell; table.py has widths and order.
@@ -33,20 +33,19 @@ RowT = TypeVar("RowT")
 
 HEADER: Final = 1
 KEPT_LINES: Final = 96
-"""More than most screens have: a line takes some 10 KB with what Textual keeps of it."""
+"""More than most screens have. A line takes some 10 KB."""
 RIGHT_BUTTON: Final = 3
-CARDS: Final = 6
-"""Rows have several lines if this many of them stay in sight."""
+MIN_TALL_ROWS: Final = 6
+"""Rows have several lines if at least this many of them fit."""
 FLASH_SECONDS: Final = 0.8
 """How long a cell whose text has changed stands out."""
 
-
 Spans = tuple[tuple[str, str], ...]
-"""Pieces of a line with their tokens."""
+"""Texts of a line with their tokens."""
 
 
 class _PaintedSpans(NamedTuple):
-    """A heading, or a further line of a row: it has no cells."""
+    """A line without cells: a heading, or a row's line after its first one."""
 
     spans: Spans
     at_cursor: bool
@@ -54,7 +53,7 @@ class _PaintedSpans(NamedTuple):
 
 
 class _PaintedRow(NamedTuple):
-    """The content of a row's line: an equal one need not be painted again."""
+    """The content of a row's first line. If it is equal, the line is not painted again."""
 
     at_cursor: bool
     marked: bool
@@ -64,18 +63,18 @@ class _PaintedRow(NamedTuple):
 
 
 class LineTable(ScrollView, Generic[RowT], can_focus=True):
-    """Rows in columns with a cursor that stays on its row through refreshes and other orders.
+    """Rows in columns. The cursor stays on its row when rows are loaded or sorted again.
 
-    Rows are loaded in the order of the `natural` column; so many `pinned` ones stay on top in every order.
-    `key` is what stays the same of a row when its values change, `token` the style of a cell, or of each part
-    of it. `unflashed` are keys of columns whose texts change all the time.
+    Rows are loaded in the order of the column `natural`; the first `pinned` ones stay on top in every order.
+    `key` returns the identity of a row, which stays the same when its values change, `token` the style of a
+    cell or of its parts. `unflashed` are keys of columns whose changes do not stand out.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.TABLE)
 
     @dataclass
     class Highlighted(Message):
-        """The cursor is on another row, or its row has other values; `row` is None in an empty table."""
+        """The cursor is on another row, or the row has changed; `row` is None in an empty table."""
 
         table: LineTable[Any]
         row: Any
@@ -117,18 +116,18 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._base = Style.null()
         self._strips: LRUCache[_PaintedRow, Strip] = LRUCache(KEPT_LINES)
         self._painted: dict[int, Hashable] = {}
-        """The content of each line in sight."""
+        """The content of each line in sight, as it was painted last."""
         self._flash: table.Flash[RowT] = table.Flash(unflashed)
         self._flash_end: Timer | None = None
         self._widths = table.Widths()
         self.group_of: Callable[[RowT], Hashable] | None = None
-        """Adjacent rows of one group are under one heading."""
+        """Returns the group of a row: adjacent rows of a group are under one heading."""
         self.heading: Callable[[RowT, int], Spans] = lambda *_: ()
-        """The heading above the first row of a group, for a width."""
+        """Returns the heading above the first row of a group, for a width."""
         self.most_height = self.height = 1
-        """The lines of a row if there is room, and now."""
-        self.further: Callable[[RowT, int, int, table.Layout[RowT], int], Spans] = lambda *_: ()
-        """The lines after a row's first one, by their number of so many, for a layout and a width."""
+        """The most lines of a row, and its lines now."""
+        self.row_line: Callable[[RowT, int, int, table.Layout[RowT], int], Spans] = lambda *_: ()
+        """Returns a line after the first one of a row: see ListDefinition.row_line."""
         self.natural_shown = natural
         """The key of the column that shows the natural order."""
         self._lines = table.RowLines()
@@ -158,10 +157,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         narrowed: table.RowSelector | None = None,
         starts: Sequence[int] | None = None,
     ) -> None:
-        """Show these rows, in their natural order and never changed, or those that `narrowed` selects.
+        """Show rows, which are in their natural order and never change, or those that `narrowed` selects.
 
-        `fitting` returns the columns; cells are made when they come in sight. `now` is for ages,
-        `empty` the sentence for no rows, `starts` the indices at which groups begin, if they are known.
+        `fitting` chooses the columns. Ages are counted to `now`. `empty` is shown if there are no rows.
+        `starts` are the indices at which groups begin, if they are known.
         """
         self._begin_flash()
         was, self._known_starts = self.row, (rows, starts)
@@ -171,7 +170,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._arrange(was, others=others)
 
     def _fit(self) -> None:
-        """Choose the columns for the width; a table that is not displayed has no width yet."""
+        """Choose the columns for the width; a table that was never displayed has none."""
         width = self.scrollable_content_region.width
         if not width:
             return
@@ -197,7 +196,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return self.columns.column(key)
 
     def sort_naturally(self) -> None:
-        """Return to the order in which rows are loaded."""
         self._order.sort_by(None, is_reversed=False)
 
     def mark(self, keys: frozenset[Hashable]) -> None:
@@ -205,14 +203,14 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._repaint()
 
     def move_to(self, key: Hashable) -> bool:
-        """Put the cursor on the row of that key; False if there is none."""
+        """Put the cursor on the row with a key; return whether there is one."""
         index = table.key_index(key, self.rows, self._key, self.cursor)
         if index is not None:
             self._move(index)
         return index is not None
 
     def _arrange(self, was: RowT | None, *, others: bool) -> None:
-        """Put the cursor on its row, or among other rows on the one with its key, and show them."""
+        """Put the cursor back on its row or, if `others` were loaded, on the row with the same key."""
         index = table.row_index(was, self.rows, self.cursor) if was is not None else None
         if index is None and was is not None and others:
             index = table.key_index(self._key(was), self.rows, self._key, self.cursor)
@@ -222,7 +220,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self.post_message(self.Highlighted(self, self.row))
 
     def _show(self) -> None:
-        room = self._page // min(max(len(self.rows), 1), CARDS)
+        room = self._page // min(max(len(self.rows), 1), MIN_TALL_ROWS)
         self.height = max(min(room, self.most_height), 1)
         made_from = self.rows, self.height, self.group_of
         if not all(map(is_, made_from, self._lines_of)):
@@ -254,7 +252,6 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self._flash_end = self.set_timer(FLASH_SECONDS, self._end_flash)
 
     def _end_flash(self) -> None:
-        """Paint only the lines that stand out again."""
         self._stop_flash()
         self._repaint()
 
@@ -275,13 +272,13 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return max(self.scrollable_content_region.height - HEADER, 1)
 
     def _repaint(self) -> None:
-        """Paint the lines that have changed: most of what a refresh brings is out of sight."""
+        """Paint the lines in sight whose content has changed."""
         for y, shown in self._painted.items():
             if self._shown(y) != shown:
                 self.refresh_line(self.scroll_offset.y + y)
 
     def _move(self, index: int) -> None:
-        """Move the cursor: two lines are painted again, or all if it scrolls."""
+        """Move the cursor to a row, or to the nearest one that exists."""
         index = max(min(index, len(self.rows) - 1), 0)
         if index == self.cursor or not self.rows:
             return
@@ -296,8 +293,8 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self.refresh_line(line + HEADER)
 
     def _scroll_to_cursor(self) -> None:
-        """Bring the cursor in sight; a table without a height is laid out first, which comes back here."""
-        if not self.scrollable_content_region.height:
+        """Bring the cursor in sight."""
+        if not self.scrollable_content_region.height:  # not laid out yet, which leads here again
             return
         top = self.scroll_offset.y
         last = self._lines.first(self.cursor) + self.height - 1
@@ -310,14 +307,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._show()
 
     def watch_show_vertical_scrollbar(self) -> None:
-        self.call_after_refresh(self._fit_beside_scrollbar)
-
-    def _fit_beside_scrollbar(self) -> None:
-        self._fit()
-        self._show()  # without the scrollbar nothing scrolled
+        self.call_after_refresh(self.on_resize)  # the scrollbar takes a column
 
     def notify_style_update(self) -> None:
-        """Make the lines again: they have the styles of the theme."""
+        """Render the lines again: their styles are those of the theme."""
         super().notify_style_update()
         self._strips.clear()
 
@@ -326,7 +319,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        """Return one line in sight: the header, a row, or the sentence for none."""
+        """Return a line in sight: the header, a line of a row, a heading, or the sentence for no rows."""
         width = self.size.width
         shown = self._painted[y] = self._shown(y)
         if isinstance(shown, _PaintedSpans):
@@ -367,7 +360,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
                 spans = self.heading(row, width)
             else:
                 room = self.scrollable_content_region.width
-                spans = self.further(row, part, self.height, self.columns, room)
+                spans = self.row_line(row, part, self.height, self.columns, room)
             return _PaintedSpans(spans, at_cursor, self.has_focus)
         key = self._key(row)
         return _PaintedRow(
@@ -384,23 +377,24 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     @property
     def _fixed_width(self) -> int:
-        """Return the cells that stay when the others scroll; 0 if nothing else would fit."""
+        """Return the width of the columns that do not scroll, 0 if no other one would fit beside them."""
         fixed = self.columns.fixed_width
         return fixed if fixed + table.GAP < self.size.width else 0
 
+    def _line_base(self, line: _PaintedRow | _PaintedSpans) -> Style:
+        return self._style("cursor" if line.focused else "blurred") if line.at_cursor else self._base
+
     def _line(self, line: _PaintedRow) -> tuple[Strip, Style]:
-        base = self._base
-        if line.at_cursor:
-            base = self._style("cursor" if line.focused else "blurred")
+        base = self._line_base(line)
         strip = self._strips.get(line)
         if strip is None:
             of_token = self._token_style_on(base)
             changed = self._token_style("changed") if line.changed else Style.null()
-            look = table.Look(base, of_token, changed, line.at_cursor)
+            look = table.LineStyles(base, of_token, changed, line.at_cursor)
             strip = self._strips[line] = self._make_strip(line, look)
         return strip, base
 
-    def _make_strip(self, line: _PaintedRow, look: table.Look) -> Strip:
+    def _make_strip(self, line: _PaintedRow, look: table.LineStyles) -> Strip:
         segments = [Segment((">" if line.at_cursor else " ") + ("*" if line.marked else " "), look.base)]
         layout = self.columns
         for column, width, (text, token) in zip(layout.columns, layout.widths, line.cells, strict=True):
@@ -409,15 +403,13 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return Strip(segments)
 
     def _spans_strip(self, line: _PaintedSpans, width: int) -> Strip:
-        base = self._base
-        if line.at_cursor:
-            base = self._style("cursor" if line.focused else "blurred")
+        base = self._line_base(line)
         of_token = self._token_style_on(base)
         segments = [Segment(text, base + of_token(token) if token else base) for text, token in line.spans]
         return Strip(segments).adjust_cell_length(width, base)
 
     def _below(self, y: int, width: int) -> Strip:
-        """Return the lines below the last row; in an empty table the second one says why."""
+        """Return a line below the last row; in an empty table the second line says why it is empty."""
         if self.rows or y != HEADER + 1:
             return Strip.blank(width, self.rich_style)
         text = set_cell_size(f"  {self._empty}", width)
@@ -433,13 +425,13 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return app.stylesheet.parse_style(style or table.STYLES[name]).rich_style
 
     def _token_style_on(self, base: Style) -> Callable[[str], Style]:
-        """Return the styles of tokens on a line, without colours if reversed: they would be backgrounds."""
+        """Return the styles of tokens on a line; on a reversed one a colour would be the background."""
         if not base.reverse:
             return self._token_style
         return lambda name: Style(bold=self._token_style(name).bold)
 
     def on_click(self, event: events.Click) -> None:
-        """Sort by a click on the header, move the cursor by one on a row, open the row by a second one."""
+        """Sort by the column of the header, or move the cursor to a row; a double click opens the row."""
         offset = event.get_content_offset(self)
         if offset is None:
             return

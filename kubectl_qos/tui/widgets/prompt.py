@@ -1,4 +1,4 @@
-"""The prompt above the footer for a filter (`/`) or a command (`:`); hidden until it is opened."""
+"""The prompt above the footer, for a filter after `/` or a command after `:`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ HINTS: Final = {
     ":": "a command, and what it is about: pod NAME, dp NAMESPACE, no NODE",
 }
 """The placeholders by sign."""
-_CHOICES: Final = 60
-_CHOICE_LINES: Final = 3
-"""How many completions are offered, in as many lines."""
+_MAX_CHOICES, _CHOICE_LINES = 60, 3
+"""At most that many completions are offered, in that many lines."""
 
 
 class _Completions(Suggester):
@@ -43,7 +42,7 @@ class _Completions(Suggester):
 
 
 class InputHistory:
-    """Entered texts, the oldest first, and the position of the input among them."""
+    """Entered texts, the oldest first, and which of them is in the input."""
 
     MOST: Final = 100
 
@@ -53,7 +52,7 @@ class InputHistory:
         self._draft = ""
 
     def add(self, text: str) -> None:
-        """Add an entry; one that is there already moves to the end."""
+        """Add an entry, or move it to the end if it is there already."""
         text = text.strip()
         if text:
             self.entered = (*(entry for entry in self.entered if entry != text), text)[-self.MOST :]
@@ -79,14 +78,14 @@ class InputHistory:
         return self.entered[self._index] if self._index < len(self.entered) else self._draft
 
     def _update_draft(self, text: str) -> None:
-        """Keep a typed or edited text as a draft after the last entry."""
+        """Keep a text that is no entry as a draft after the last entry."""
         if self._index == len(self.entered) or self.entered[self._index] != text:
             self._index = len(self.entered)
             self._draft = text
 
 
 class Prompt(Vertical):
-    """A sign and an input, and a line for an error in the input."""
+    """A sign and an input, with an error or completions above them. Hidden until it is opened."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.PROMPT)
 
@@ -107,13 +106,13 @@ class Prompt(Vertical):
     def __init__(
         self, completions: Mapping[str, Completion], entered: Mapping[str, Sequence[str]] | None = None
     ) -> None:
-        """Make a prompt, both by sign; `entered` are the entries of earlier runs."""
+        """Make a prompt. `completions` and the entries of earlier runs, `entered`, are by sign."""
         super().__init__()
         self._completions = completions
         self._histories = {sign: InputHistory((entered or {}).get(sign, ())) for sign in completions}
         self._sign = ""
         self._offered: list[str] = []
-        """The completions that tab goes through, beginning with the one in the input."""
+        """The completions that tab goes through; the first one is in the input."""
 
     def entered(self, sign: str) -> tuple[str, ...]:
         """Return the entries after a sign, the newest last."""
@@ -155,13 +154,13 @@ class Prompt(Vertical):
         label.update(f"! {reason}")
 
     def _show_choices(self, text: str) -> None:
-        """Show the completions of a command in whole words; those of a filter are in the line alone."""
+        """Show the completions of a command; those of a filter are only in the input."""
         label = self.query_one("#choices", Label)
-        completions = islice(self._completions[self._sign](text), _CHOICES) if self._sign == ":" else ()
+        completions = islice(self._completions[self._sign](text), _MAX_CHOICES) if self._sign == ":" else ()
         names = [completion.rpartition(" ")[2] for completion in completions]
         label.display = bool(names)
         lines = list(wrapped("  ".join(names), self.app.size.width - 6, hanging=""))
-        more = " …" if len(lines) > _CHOICE_LINES or len(names) == _CHOICES else ""
+        more = " …" if len(lines) > _CHOICE_LINES or len(names) == _MAX_CHOICES else ""
         label.update("\n".join(lines[:_CHOICE_LINES]) + more)
 
     @on(Input.Changed)
@@ -177,7 +176,7 @@ class Prompt(Vertical):
         self.post_message(self.Typed(self._sign, event.value, finished=True))
 
     def keep(self, text: str) -> None:
-        """Remember an entry, unless it was mistyped."""
+        """Add a text, which was not mistyped, to the history."""
         self._histories[self._sign].add(text)
         self._histories[self._sign].begin()
 

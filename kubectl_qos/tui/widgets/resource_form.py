@@ -1,6 +1,6 @@
-"""The fields of the edit screen: requests and limits, checked while they are typed, beside usage.
+"""The fields of the edit screen: requests and limits, checked while they are typed, with usage beside them.
 
-edit/ computes what a change does, edit_target.py shows it.
+edit/ computes what a change does; edit_target.py shows it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ RESOURCES: Final = (MEMORY, CPU)
 
 
 class SeenMemory(NamedTuple):
-    """The usage of a container or pod, and its peak, None without several samples. Bytes.
+    """The usage of a container or pod, and its peak (None: there is only one sample), in bytes.
 
-    `seen` is the peak by a store of metrics, which comes first.
+    `seen` is its history in a store of metrics, whose peak replaces the other one.
     """
 
     used: int
@@ -41,7 +41,7 @@ class SeenMemory(NamedTuple):
 
     @property
     def words(self) -> Sequence[str]:
-        """Return each number with its name, in fewer and fewer words."""
+        """Return the numbers in words, the longest version first."""
         peak = self.peak if self.seen is None else max(self.seen.peak_bytes, self.used)
         words = [f"{binary(self.used)} used{f', peak {binary(peak)}' if peak is not None else ''}"]
         if self.seen is not None and self.seen.p99_bytes is not None:
@@ -51,7 +51,7 @@ class SeenMemory(NamedTuple):
 
 
 class QuantityField(Input):
-    """One value: `owner` is a container's name, or POD_LEVEL."""
+    """The field of a request or limit; `owner` is the name of a container, or POD_LEVEL."""
 
     def __init__(self, owner: str, side: Side, resource: str, stored: Quantity | None) -> None:
         self.stored, self.stored_text = stored, "" if stored is None else str(stored)
@@ -70,7 +70,7 @@ class QuantityField(Input):
 
     @property
     def problem(self) -> str:
-        """Return why the API server would refuse the text, and what to write; "" removes the value."""
+        """Return why the API server would refuse the text and what to write, "" if it would not."""
         try:
             parse_quantity(self.value, self.stored)
         except QuantityError as error:
@@ -79,22 +79,22 @@ class QuantityField(Input):
 
     @property
     def bytes(self) -> int:
-        """Return its value as a number, the stored one while its text is wrong; 0 without one."""
+        """Return the value in bytes: the stored one if the text is wrong, 0 if there is none."""
         quantity = self.stored if self.problem else parse_quantity(self.value, self.stored)
         return quantity.value() if quantity is not None else 0
 
     @property
     def edit(self) -> Edit | None:
-        """Return the edit of this field; None if its text is wrong or unchanged."""
+        """Return the edit of this field, None if its text is wrong or unchanged."""
         if not self.touched or self.problem:
             return None
         return Edit(self.owner, self.side, self.resource, parse_quantity(self.value, self.stored))
 
 
 class UsageBar(Widget):
-    """The usage as a share of a limit, with a mark at the request."""
+    """The usage as a share of the limit, with a mark at the request."""
 
-    _MOST = 40
+    _MAX_CELLS = 40
 
     def __init__(self, use: SeenMemory) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class UsageBar(Widget):
         self._request = self._limit = 0
 
     def show(self, request: int, limit: int) -> None:
-        """Show other values in bytes, 0 if there is none."""
+        """Show a request and a limit in bytes, 0 if there is none."""
         self._request, self._limit = request, limit
         self.refresh()
 
@@ -115,7 +115,7 @@ class UsageBar(Widget):
         words = next((line for line in lines if len(line) < width), lines[-1])
         if not whole:
             return Content(words)
-        cells = min(width - len(words) - 1, self._MOST)
+        cells = min(width - len(words) - 1, self._MAX_CELLS)
         return Content.assemble(*self._bar(max(cells, 0)), f" {words}")
 
     def _bar(self, cells: int) -> Iterator[tuple[str, str]]:
@@ -138,7 +138,7 @@ class UsageBar(Widget):
 
 
 class OwnerFields(Vertical):
-    """The four fields of a container or of the pod with its usage, and with remarks."""
+    """The four fields of a container or of the pod, with its usage and with remarks."""
 
     def __init__(self, title: str, pod: Pod, owner: str, use: SeenMemory | None) -> None:
         super().__init__()
@@ -192,7 +192,7 @@ class OwnerFields(Vertical):
 
 
 class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
-    """All fields of a pod, two in a line; `uses` are by container, or POD_LEVEL."""
+    """All fields of a pod. `uses` has the memory in use by container, and of the pod as POD_LEVEL."""
 
     class Changed(Message):
         """A field has another value."""
@@ -223,7 +223,7 @@ class ResourceForm(VerticalScroll, inherit_bindings=False, can_focus=False):
 
     @property
     def touched(self) -> list[tuple[str, str]]:
-        """Return the texts of the changed fields, to compare with later ones."""
+        """Return the names and texts of the changed fields."""
         return [
             (f"{field.owner} {field.name_in_spec}", field.value) for field in self.fields if field.touched
         ]

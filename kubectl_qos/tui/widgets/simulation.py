@@ -1,4 +1,4 @@
-"""The widgets of the simulation screen: the node's bar, a slider, a bar of options, the table of victims."""
+"""The widgets of the simulation screen: the memory of the node, a slider, options, the table of victims."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from kubectl_qos.tui.widgets.text_view import TextLine, TextView, style_of
 
 
 class NodeBar(Widget):
-    """A node's memory: a segment for each container, the next victim at the end of the used part.
+    """A node's memory in one line, with a segment for each container; the next victim is the last one.
 
-    Segments of the killed and evicted are hollow.
+    Segments of killed and evicted containers are hollow.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class NodeBar(Widget):
         self._total = 1
 
     def show(self, node_state: NodeState | None, whole: Simulation | None, reached: int) -> None:
-        """Show a node whose first `reached` victims of a whole simulation are dead; nothing without one."""
+        """Show a node whose first `reached` victims of the whole simulation are dead."""
         self._segments = tuple(_segments(node_state, whole, reached)) if node_state is not None else ()
         self._total = node_state.total_bytes if node_state is not None else 1
         self.refresh()
@@ -52,7 +52,7 @@ class NodeBar(Widget):
             if here > 0:
                 gap = _ENDS.get(sign, sign) if here > 1 else sign
                 bar, middle = sign * (here - 1) + gap, here // 2
-                if letter and here >= _LETTERED:
+                if letter and here >= _MIN_LETTERED:
                     parts.append(Content.styled(bar[:middle], style))
                     parts.append(Content.styled(letter, f"reverse {style}"))
                     bar = bar[middle + 1 :]
@@ -64,7 +64,10 @@ class NodeBar(Widget):
 
 
 def memory_later(node_state: NodeState, simulation: Simulation) -> Iterator[tuple[int, bool]]:
-    """Yield what pods use in KiB at each kill and after it, which is marked, and in the end."""
+    """Yield the memory of all pods in KiB before and after each kill, and at the end.
+
+    The boolean says whether a kill has just happened.
+    """
     used = now = node_state.used_bytes
     for step in simulation.steps:
         after = now + simulation.before.free_bytes - step.level.free_bytes
@@ -77,8 +80,8 @@ def memory_later(node_state: NodeState, simulation: Simulation) -> Iterator[tupl
         yield end >> 10, False
 
 
-_LETTERED: Final = 4
-"""The least cells of a segment with the letter of its class."""
+_MIN_LETTERED: Final = 4
+"""From this width on a segment has the letter of its class."""
 _USED, _FREED, _OWN = "█", "░", "▒"
 _ENDS: Final = {_USED: "▊", _FREED: " "}
 """The last cell of a segment, so that segments can be told apart."""
@@ -87,7 +90,7 @@ _ENDS: Final = {_USED: "▊", _FREED: " "}
 def _segments(
     node_state: NodeState, whole: Simulation | None, reached: int
 ) -> Iterator[tuple[int, str, str, str]]:
-    """Yield bytes, sign, style and class letter of each container; those never killed come first."""
+    """Yield the bytes, fill, style and class letter of each container, the next victim last."""
     steps = whole.steps if whole is not None else ()
     places: dict[tuple[PodKey, str], int] = {}
     for place, step in enumerate(steps):
@@ -109,9 +112,9 @@ def _segments(
 
 
 class Slider(Widget):
-    """An amount between 0 and a maximum, set by mouse; keys are the screen's. Marks are deaths.
+    """An amount between 0 and a maximum, which the mouse sets; amounts at which pods die are marked.
 
-    The words at its ends are 0 and the maximum in bytes unless others are given.
+    `left` and `right` are the words at its ends; by default the right one is the maximum in bytes.
     """
 
     @dataclass
@@ -128,7 +131,7 @@ class Slider(Widget):
         self._held = False
 
     def show(self, amount: int, top: int, step: int, marks: Sequence[int] = ()) -> None:
-        """Show an amount, its maximum, the step of amounts, and amounts that are marked."""
+        """Show an amount, the maximum `top`, and marked amounts; the mouse sets multiples of `step`."""
         if (amount, top, step, tuple(marks)) != (self._amount, self._top, self._step, self._marks):
             self._amount, self._top, self._step, self._marks = amount, top, step, tuple(marks)
             self.refresh()
@@ -178,7 +181,7 @@ class Slider(Widget):
 
 
 Option = tuple[str, str, bool]
-"""Its name, what is shown of it with the gap before it, and whether it is on."""
+"""The name of an option, its text with the gap before it, and whether it is on."""
 
 
 class OptionBar(TextView):
@@ -187,7 +190,6 @@ class OptionBar(TextView):
     _lines: Sequence[Sequence[Option]] = ()
 
     def show_options(self, options: Sequence[Option]) -> None:
-
         def layout(width: int) -> list[TextLine]:
             lines: list[list[Option]] = [[]]
             for option in options:
@@ -202,7 +204,7 @@ class OptionBar(TextView):
         self.show(layout)
 
     def option_at(self, x: int, y: int) -> str | None:
-        """Return the name of the option in a cell."""
+        """Return the name of the option that a cell shows."""
         place = self.part_at(x, y)
         return self._lines[place[0]][place[1]][0] if place is not None else None
 
@@ -214,7 +216,7 @@ _SQUEEZED: Final = {"victim": 24, "by": 14, "container": 6, "note": 24}
 
 
 class VictimTable(LineTable[VictimRow]):
-    """The killed, the next one first; or the first victim of each mechanism."""
+    """The victims of a simulation in order; without steps, the distance to each mechanism."""
 
     def __init__(self) -> None:
         super().__init__(natural="step", key=lambda row: row.identity, token=self._token_for)
@@ -224,14 +226,13 @@ class VictimTable(LineTable[VictimRow]):
     def show(
         self, simulation: Simulation | None, now: datetime, whole: Simulation | None, *, in_danger: bool
     ) -> None:
-        """Show the steps, and those that would follow in the whole simulation."""
+        """Show the steps of a simulation, and those that follow in the whole one."""
         self._is_in_danger = in_danger
         rows, columns = list[VictimRow](), STEP_COLUMNS
         if simulation is not None and simulation.distances:
             rows, columns = reach_rows(simulation), REACH_COLUMNS
         elif simulation is not None:
             rows = victim_rows(simulation, whole)
-
         self.load(rows, partial(fitting_columns, columns, _IMPORTANCE, _SQUEEZED), now)
 
     def _token_for(self, row: VictimRow, key: str) -> str:

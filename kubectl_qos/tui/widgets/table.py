@@ -21,11 +21,11 @@ from kubectl_qos.present.output import Align, Column
 RowT = TypeVar("RowT")
 
 GAP: Final = 2
-"""Empty cells after each column; the sign of the sorted column is in the first of them."""
+"""Cells between columns; the first of them has the sign of the sorted column."""
 GUTTER: Final = 2
-"""Cells before the first column, for the signs of the cursor and of marked rows."""
+"""Cells before the first column, for the cursor and the mark of a row."""
 SAMPLE: Final = 250
-"""The rows, spread over all, that column widths are measured by."""
+"""How many rows, spread over all, are measured for the width of a column."""
 MAX_WIDTH: Final = 60
 
 
@@ -52,7 +52,7 @@ class Layout(Generic[RowT]):
         return list(accumulate((width + GAP for width in self.widths[self.fixed : -1]), initial=0))
 
     def whole_end(self, begin: int, end: int) -> int:
-        """Return where the columns end that are whole between two cells of the line, `end` if none is."""
+        """Return where the last column ends that is whole between two cells of the line, `end` if none is."""
         if self.line_width <= end:
             return end
         after = (self.fixed_width + step for step in self.scroll_steps[1:])
@@ -66,14 +66,14 @@ class Layout(Generic[RowT]):
         return {column.key: width for column, width in zip(self.columns, self.widths, strict=True)}
 
     def column_at(self, x: int) -> Column[RowT] | None:
-        """Return the column at a cell of the whole line, None beside them."""
+        """Return the column at a cell of the line, None if there is none."""
         ends = accumulate((width + GAP for width in self.widths), initial=GUTTER)
         columns = (column for column, end in zip(self.columns, list(ends)[1:], strict=True) if x < end)
         return next(columns, None) if x >= GUTTER else None
 
 
 Fitting = Callable[[Sequence[RowT], datetime, int], Layout[RowT]]
-"""Returns the columns and widths for rows, the time that ages are counted to, and a width in cells."""
+"""Returns the columns for rows, the time that ages are counted to, and a width in cells."""
 
 
 def measured(
@@ -103,17 +103,14 @@ def fitted(text: str, width: int, align: Align) -> str:
 
 
 class Widths:
-    """The widths that columns needed, in cells by key.
-
-    A column keeps its width when its texts become shorter, so that columns do not jump with every refresh.
-    """
+    """Keeps the width of a column when its texts become shorter, so that columns do not jump."""
 
     def __init__(self) -> None:
         self._needed: dict[str, int] = {}
         self._available = 0
 
     def of(self, layout: Layout[RowT], available: int) -> Layout[RowT]:
-        """Return the layout with these widths; other columns, or another table width, are measured again."""
+        """Return the layout with kept widths; for other columns or another `available` width, as it is."""
         measured = layout.by_key
         if measured.keys() != self._needed.keys() or available != self._available:
             self._needed, self._available = {}, available
@@ -124,7 +121,7 @@ class Widths:
 
 
 def _give_back(kept: dict[str, int], measured: Mapping[str, int], available: int) -> None:
-    """Let the last columns give back what they do not need, if all fit then as measured."""
+    """Narrow the last columns to what they need now, as far as the line is too wide."""
     gaps = GUTTER + GAP * max(len(kept) - 1, 0)
     too_wide = sum(kept.values()) - max(available - gaps, sum(measured.values()))
     for key in reversed(kept):
@@ -140,7 +137,7 @@ STYLES: Final = {
     "muted": "$secondary",
     "faint": "$secondary",
     "filled": "$fill",
-    # Of what is no cell.
+    # Not of cells.
     "header": "bold $secondary",
     "sorted": "bold $accent",
     "cursor": "$foreground on $block-cursor-background",
@@ -148,30 +145,30 @@ STYLES: Final = {
     "empty": "$secondary",
     "changed": "bold on $flash",
 }
-"""Styles by the tokens of cells: component classes would be styled one by one, for each table."""
+"""Styles by token. Component classes would be slower: each is computed again for each table."""
 ANSI: Final = {
     "cursor": "reverse $foreground on $block-cursor-background",
     "blurred": "bold $foreground on $panel",
     "changed": "reverse on $flash",
 }
-"""What is otherwise in the terminal's own colours, where grounds are all the same."""
+"""Other styles in the theme of the terminal's own colours, which has only one background."""
 COLOURLESS: Final = {
     **dict.fromkeys(("victim", "error"), "bold $foreground"),
     **dict.fromkeys(("warning", "success", "calm", "filled", "faint"), "$foreground"),
     "changed": "reverse on $flash",
 }
-"""What is otherwise without colours."""
+"""Other styles without colours."""
 INVERSE: Final = "inverse "
-"""Before the token of a part: it has the colour as its ground."""
+"""Before the token of a part: its colour is the background."""
 VIVID: Final = frozenset({"victim"})
-"""Tokens that show under the cursor too."""
+"""Tokens that keep their colour under the cursor."""
 
 Token = str | tuple[tuple[int, str], ...]
 """One of STYLES or "" for a whole cell, or pairs of a length and a token for its parts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LineStyles:
     """The styles of one line."""
 
     base: Style
@@ -180,20 +177,20 @@ class Look:
     at_cursor: bool
 
     def style(self, token: str) -> Style:
-        """Return the style of a whole cell: under the cursor only a vivid token has its colour."""
+        """Return the style of a whole cell; under the cursor it has a colour only if VIVID."""
         if not token:
             return self.base
         own = self.of_token(token)
         return self.base + (Style(bold=own.bold) if self.at_cursor and token not in VIVID else own)
 
     def part(self, token: str) -> Style:
-        """Return the style of a part of a cell: its colour stays under the cursor."""
+        """Return the style of a part of a cell, which keeps its colour under the cursor."""
         own = self.of_token(token.removeprefix(INVERSE)) if token else Style.null()
         return self.base + own + Style(reverse=True) if token.startswith(INVERSE) else self.base + own
 
 
 def cell_segments(
-    text: str, column: Column[RowT], width: int, token: Token, look: Look, *, changed: bool
+    text: str, column: Column[RowT], width: int, token: Token, look: LineStyles, *, changed: bool
 ) -> Iterator[Segment]:
     """Yield a cell and the gap after it."""
     shown, gap = fitted(shortened(text, width), width, column.align), " " * GAP
@@ -213,7 +210,7 @@ def cell_segments(
 
 
 def header_segments(layout: Layout[RowT], by: tuple[str, bool], base: Style, lit: Style) -> Iterator[Segment]:
-    """Yield the header; the sorted column has a sign in the gap after it."""
+    """Yield the header line."""
     key, is_reversed = by
     yield Segment(" " * GUTTER, base)
     for column, width in zip(layout.columns, layout.widths, strict=True):
@@ -232,7 +229,7 @@ def cropped(strip: Strip, begin: int, end: int) -> Strip:
 
 
 class Flash(Generic[RowT]):
-    """The cells whose text has just changed; columns with these `unflashed` keys are ignored."""
+    """Finds the cells whose text has just changed, without those of the columns `unflashed`."""
 
     def __init__(self, unflashed: frozenset[str]) -> None:
         self._unflashed = unflashed
@@ -241,7 +238,7 @@ class Flash(Generic[RowT]):
         self._now = datetime.now(UTC)
 
     def begin(self, before: Mapping[Hashable, RowT], columns: Sequence[Column[RowT]], now: datetime) -> None:
-        """Compare with these rows as their columns were at that time."""
+        """Compare with these rows, as their columns showed them at that time."""
         self._before, self._columns, self._now = before, columns, now
 
     def end(self) -> None:
@@ -266,11 +263,11 @@ class Flash(Generic[RowT]):
 
 
 NEARBY: Final = 500
-"""The rows on either side that are searched before all of them: most rows hardly move."""
+"""A row is searched this far on either side of its old place before everywhere."""
 
 
 def unsorted(_: object) -> int:
-    """Return a sort key that keeps the order of the rows: a click on the header changes nothing."""
+    """Return a sort key for columns that cannot be sorted by."""
     return 0
 
 
@@ -281,15 +278,15 @@ class RowSelector(Protocol):
         """Return the selected rows, in their order."""
 
     def implies(self, other: Self) -> bool:
-        """Return whether `other` surely selects every row that this one does."""
+        """Return whether `other` certainly selects every row that this one does."""
 
 
 class RowOrder(Generic[RowT]):
     """Rows in their natural order, or stably sorted by a column.
 
-    Another selection of rows does not sort again: sorting 150,000 rows takes longer than a key may. Rows are
-    in tuples, because garbage collection visits a long list again and again, but a tuple only once. `natural`
-    and `pinned` are those of the table.
+    Another filter does not sort again: sorting 150,000 rows takes longer than a key may. Rows are in tuples,
+    because garbage collection visits a long list again and again, but a tuple only once. For `natural` and
+    `pinned` see LineTable.
     """
 
     def __init__(self, natural: str, pinned: int) -> None:
@@ -308,7 +305,7 @@ class RowOrder(Generic[RowT]):
         return self._column.key if self._column is not None else self.natural, self._is_reversed
 
     def load(self, loaded: Sequence[RowT], narrowing: RowSelector | None = None) -> bool:
-        """Take other rows, or another selection of the same ones; return whether any row is new."""
+        """Take other rows, or another selection of the same rows; return whether the rows are other ones."""
         old, before = self._loaded, self._narrowing
         same = loaded is old or (len(loaded) == len(old) and all(map(is_, loaded, old)))
         self._loaded, self._narrowing = loaded, narrowing
@@ -353,10 +350,7 @@ class RowOrder(Generic[RowT]):
 
 @dataclass(frozen=True, slots=True)
 class RowLines:
-    """The lines of rows: each has `height` lines, and some have a heading above them.
-
-    `starts` are the indices of the rows with a heading, in order.
-    """
+    """Where the lines of rows are: each row has `height` lines, and those at `starts` a heading above."""
 
     height: int = 1
     starts: Sequence[int] = ()
@@ -365,7 +359,7 @@ class RowLines:
         return index * self.height + bisect_right(self.starts, index)
 
     def top(self, index: int) -> int:
-        """Return the first line of a row, or its heading's line."""
+        """Return the line of a row's heading, else its first line."""
         return index * self.height + bisect_left(self.starts, index)
 
     def at(self, line: int) -> tuple[int, int]:
@@ -382,13 +376,13 @@ class RowLines:
 
 
 def group_starts(groups: Iterable[Hashable]) -> list[int]:
-    """Return the indices at which a group begins, of the group of each row."""
+    """Return the indices at which a group begins; `groups` has the group of each row."""
     keys = tuple(groups)
     return [0, *compress(count(1), map(ne, keys, islice(keys, 1, None)))] if keys else []
 
 
 def row_index(row: RowT, rows: Sequence[RowT], near: int) -> int | None:
-    """Return the index of this very row; None if it is not there."""
+    """Return the index of this very object, None if it is not there."""
     if near < len(rows) and rows[near] is row:
         return near
     return next(compress(count(), map(is_, rows, repeat(row))), None)
@@ -397,7 +391,7 @@ def row_index(row: RowT, rows: Sequence[RowT], near: int) -> int | None:
 def key_index(
     wanted: Hashable, rows: Sequence[RowT], key: Callable[[RowT], Hashable], near: int
 ) -> int | None:
-    """Return the index of the row of a key, searched near an index first; None if there is none."""
+    """Return the index of the row with a key, None if there is none; search near an index first."""
     for begin, end in ((max(near - NEARBY, 0), near + NEARBY), (0, len(rows))):
         same = map(eq, map(key, rows[begin:end]), repeat(wanted))
         place = next(compress(count(begin), same), None)
@@ -407,7 +401,7 @@ def key_index(
 
 
 def moved(importance: str, key: str, after: str) -> str:
-    """Move a column in the importance of columns, to after another one, if it stands later."""
+    """Return the importance with a column right after another one, if it is less important."""
     words = importance.split()
     if key in words and after in words and words.index(key) > words.index(after):
         words.remove(key)
@@ -423,11 +417,11 @@ def fitting_columns(
     now: datetime,
     available: int,
 ) -> Layout[RowT]:
-    """Return the columns, in their order, that fit into `available` cells; `now` is for ages.
+    """Return the columns that fit into `available` cells, in their order; ages are counted to `now`.
 
-    `importance` has their keys, those first that stay the longest. Those of `squeezed` may be cut to these
-    least widths; each is twice in `importance`, cut and whole, which is at most MAX_WIDTH. They share the
-    remaining width.
+    `importance` has their keys, those first that are left out last. Columns of `squeezed` may be cut to these
+    widths: their keys are in `importance` twice, for the cut and for the whole column of up to MAX_WIDTH.
+    They share the remaining width.
     """
     most = max(available, MAX_WIDTH)
     whole = dict(zip([column.key for column in columns], measured(columns, rows, now, most), strict=True))

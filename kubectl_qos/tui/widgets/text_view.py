@@ -1,4 +1,4 @@
-"""Text that is laid out for its width, and a container that scrolls it with the keys of a pager."""
+"""Text that is laid out for a width, and a container that scrolls it with the keys of a pager."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kubectl_qos.tui.actions import BindingGroup, bindings
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """One line; `token` is one of STYLES, or of the theme. `parts` are texts with tokens of their own."""
+    """A line; `token` is one of STYLES or a colour of the theme. `parts` have tokens of their own."""
 
     text: str
     token: str = ""
@@ -31,7 +31,7 @@ class TextLine:
 
     @staticmethod
     def of(*parts: tuple[str, str]) -> TextLine:
-        """Return a line of several parts."""
+        """Return a line of texts with their tokens."""
         return TextLine("".join(text for text, _ in parts), "", parts)
 
 
@@ -55,7 +55,7 @@ STYLES: Final = {
 
 
 def style_of(token: str) -> str:
-    """Return the style of a token in colour."""
+    """Return the style of a token, for a terminal with colours."""
     return STYLES.get(token, f"${token}")
 
 
@@ -64,11 +64,11 @@ _COLOURLESS: Final = {
     "wrong": "bold underline",
     "danger": "bold reverse",
 }
-"""Without colours the weight alone shows what matters."""
+"""Styles for a terminal without colours."""
 
 
 def wrapped(text: str, width: int, indent: str = "", hanging: str = "  ") -> Iterator[str]:
-    """Yield text in lines of at most this width; the lines after the first hang deeper."""
+    """Yield a text in lines of at most this width; `hanging` indents all lines but the first."""
     yield from textwrap.wrap(
         text,
         max(width, 16),
@@ -79,12 +79,12 @@ def wrapped(text: str, width: int, indent: str = "", hanging: str = "  ") -> Ite
 
 
 def escape_lines(text: str) -> str:
-    """Return a text of several lines from a server or file, with its control characters escaped."""
+    """Escape the control characters of a text from a server or file, but not its line ends."""
     return "\n".join(escape(line) for line in text.split("\n"))
 
 
 def layout_lines(lines: Iterable[TextLine]) -> TextLayout:
-    """Wrap lines, each with its own indentation and style; lines that fit keep their spacing."""
+    """Wrap long lines, which keep their indentation and token."""
     kept = list(lines)
 
     def layout(width: int) -> list[TextLine]:
@@ -101,7 +101,7 @@ def layout_lines(lines: Iterable[TextLine]) -> TextLayout:
 
 
 def yaml_layout(text: str) -> TextLayout:
-    """Lay out YAML in lines that are never broken, its keys in colour."""
+    """Lay out YAML, whose lines are not wrapped."""
     lines = [yaml_line(line) for line in text.splitlines()]
     return lambda _: lines
 
@@ -110,7 +110,7 @@ _YAML_KEY: Final = re.compile(r"""(\s*(?:- )*)([^\s#'":][^:]*|"[^"]*"|'[^']*')(:
 
 
 def yaml_line(line: str) -> TextLine:
-    """Return one line of YAML, with its key in colour."""
+    """Return a line of YAML, with its key in colour."""
     match = _YAML_KEY.match(line)
     if match is None:
         return TextLine(line, "muted" if line.lstrip().startswith("#") else "")
@@ -119,24 +119,24 @@ def yaml_line(line: str) -> TextLine:
 
 
 def paragraphs(*texts: tuple[str, str]) -> TextLayout:
-    """Lay out texts with their tokens, each beginning on a new line."""
+    """Lay out texts with their tokens, each on a new line."""
     return lambda width: [
         TextLine(line, token) for text, token in texts for line in wrapped(text, width, hanging="")
     ]
 
 
 def stacked(*layouts: TextLayout) -> TextLayout:
-    """Lay out layouts below each other."""
+    """Return layouts below each other."""
     return lambda width: [line for layout in layouts for line in layout(width)]
 
 
 def no_text(_: int) -> list[TextLine]:
-    """Return no lines."""
+    """Lay out nothing."""
     return []
 
 
 class TextView(Widget):
-    """Lines of text, all of them."""
+    """Lines of text, as a layout returns them for the width."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class TextView(Widget):
         self._laid_out: tuple[int, Sequence[TextLine]] = (-1, ())
 
     def show(self, layout: TextLayout) -> None:
-        """Show other lines. Relayout only if the line count changes."""
+        """Show other lines. The screen is laid out again only if their number changes."""
         (width, before), self._text_layout, self._laid_out = self._laid_out, layout, (-1, ())
         if width < 0:
             self.refresh(layout=True)
@@ -165,7 +165,7 @@ class TextView(Widget):
         return self._laid_out[1]
 
     def part_at(self, x: int, y: int) -> tuple[int, int] | None:
-        """Return the line and the part of it that a cell shows, None beside them."""
+        """Return the line and the part of it that a cell shows, None if it shows none."""
         line = self._laid_out[1][y : y + 1]
         ends = accumulate(cell_len(text) for text, _ in line[0].parts) if line else ()
         return next(((y, part) for part, end in enumerate(ends) if x < end), None)
@@ -181,14 +181,11 @@ class TextView(Widget):
         return Content("\n").join(map(self._content, lines))
 
     def _content(self, line: TextLine) -> Content:
-        if line.parts:
-            return Content.assemble(*((text, self._style(token)) for text, token in line.parts))
-        return Content.styled(line.text, self._style(line.token))
+        parts = line.parts or ((line.text, line.token),)
+        return Content.assemble(*((text, self._style(token)) for text, token in parts))
 
     def _style(self, token: str) -> str:
-        if self.app.no_color:
-            return _COLOURLESS.get(token, "")
-        return style_of(token)
+        return _COLOURLESS.get(token, "") if self.app.no_color else style_of(token)
 
 
 class TextScroll(VerticalScroll, inherit_bindings=False):
@@ -218,7 +215,7 @@ class TextScroll(VerticalScroll, inherit_bindings=False):
 def note_lines(
     notes: Sequence[str], key: str, width: int, *, is_roomy: bool, style: str = "muted"
 ) -> Iterator[TextLine]:
-    """Yield the lines of notes without control characters; without room, the first and the key for all."""
+    """Yield the lines of notes or, without room, the first note and the key that shows all."""
     if is_roomy or not notes:
         for note in notes:
             yield from (TextLine(text, style) for text in wrapped(note, width))
@@ -230,9 +227,9 @@ def note_lines(
 
 
 MAX_NOTE_COLUMN: Final = 46
-"""Notes begin no further to the right than this."""
+"""The last column in which the notes of a section begin."""
 MIN_NOTE_WIDTH: Final = 26
-"""A note with less room than this goes below its line."""
+"""With less room than this, a note is below its line."""
 _TOKENS: Final = {"!": "wrong", "*": "changed", " ": "answer"}
 
 
@@ -244,9 +241,9 @@ def section_layout(section: Section, margin: str = "  ") -> TextLayout:
 def effects_layout(
     sections: Sequence[Section], wrong_fields: int = 0, missing: Sequence[str] = ()
 ) -> TextLayout:
-    """Lay out the sections of a preview: `*` marks what changes, `!` what stands in the way.
+    """Lay out the sections of a preview: `*` marks a change, `!` an obstacle.
 
-    `wrong_fields` have an invalid text; `missing` are notes on unknown values that the effects need.
+    `wrong_fields` is how many fields have an invalid text. `missing` are notes on unknown values.
     """
 
     def layout(width: int) -> list[TextLine]:
@@ -295,7 +292,7 @@ def _change(change: ValueChange, label_width: int, before_width: int, width: int
 
 
 def _line(line: Line, column: int, width: int, margin: str) -> list[TextLine]:
-    """Return a line with its note after it or, without room, below it."""
+    """Return a line with its note beside it or, without room, below it."""
     indent = margin + "  " * line.depth
     if not line.note:
         return [TextLine(text) for text in wrapped(line.text, width, indent)]
