@@ -16,7 +16,6 @@ from rich.cells import cell_len, set_cell_size, split_graphemes
 from rich.color import ColorSystem
 from rich.console import COLOR_SYSTEMS, Console
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App
@@ -167,7 +166,7 @@ def _cells(strip: Strip, colours: ColorSystem) -> tuple[list[Cell], bool]:
     for text, style, control in strip:
         if control:
             continue
-        codes = _codes(style, colours)
+        codes = "" if style is None else style._ansi or Strip.render_ansi(style, colours)  # noqa: SLF001 - cached
         if _SIMPLE.fullmatch(text):
             cells += [(sign, codes) for sign in text]
             continue
@@ -178,10 +177,6 @@ def _cells(strip: Strip, colours: ColorSystem) -> tuple[list[Cell], bool]:
             elif cells:
                 cells[-1] = cells[-1][0] + text[begin:end], cells[-1][1]
     return cells, is_simple
-
-
-def _codes(style: Style | None, colours: ColorSystem) -> str:
-    return "" if style is None else style._ansi or Strip.render_ansi(style, colours)  # noqa: SLF001 - cached
 
 
 def _changed(before: Sequence[Cell | None], cells: Sequence[Cell]) -> list[tuple[int, int]]:

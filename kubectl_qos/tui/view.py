@@ -206,7 +206,11 @@ def empty_sentence(view: View, view_model: ViewModel, title: str, total: int, ke
             return _none(view.kind, title)
         if view.kind is ListKind.DEATHS and not view_model.snapshot.usage:
             return "No death is foreseen: memory usage is unknown."
-        return f"There are no {view.kind}{_where(view)}. {keys.first('main.next_pane')} goes to other panes."
+        words = f" of {escape(view.pod[1])}" if view.pod is not None else ""
+        if view.workload is not None:
+            words += f" of {view.workload.kind}/{escape(view.workload.name)}"
+        words += _place_words(view.namespace, view.node)
+        return f"There are no {view.kind}{words}. {keys.first('main.next_pane')} goes to other panes."
     kind = view.kind.removesuffix("s")
     back = keys.first("main.back")
     if view.filter and view.at_risk:
@@ -227,15 +231,6 @@ def _place_words(namespace: str | None, node: str | None) -> str:
     if node is not None:
         words += f" on {group_name(node, 'node')}"
     return words
-
-
-def _where(view: View) -> str:
-    words = ""
-    if view.pod is not None:
-        words += f" of {escape(view.pod[1])}"
-    if view.workload is not None:
-        words += f" of {view.workload.kind}/{escape(view.workload.name)}"
-    return words + _place_words(view.namespace, view.node)
 
 
 def ended_pods(view: View, view_model: ViewModel, rows: Sequence[PodRow]) -> int:

@@ -38,7 +38,6 @@ from kubectl_qos.tui.actions import BindingGroup, bindings
 from kubectl_qos.tui.screens.base import BuiltInBackground, QosScreen
 from kubectl_qos.tui.view import Detail, FollowStatus, pod_name
 from kubectl_qos.tui.view_model import ViewModel, newest
-from kubectl_qos.tui.widgets import text_view
 from kubectl_qos.tui.widgets.graph import GRAPH_HEIGHT, LEGEND, node_graph, pod_graph
 from kubectl_qos.tui.widgets.text_view import (
     TextLine,
@@ -46,6 +45,11 @@ from kubectl_qos.tui.widgets.text_view import (
     TextView,
     escape_lines,
     layout_lines,
+    no_text,
+    paragraphs,
+    section_layout,
+    stacked,
+    wrapped,
     yaml_line,
 )
 
@@ -100,9 +104,7 @@ class SourceTextScreen(QosScreen, group=BindingGroup.READ):
 
 def yaml_screen(source: Source, pod: Pod) -> SourceTextScreen:
     """Return the YAML of a pod or of a workload's template."""
-    return SourceTextScreen(
-        f"YAML of {pod_name(pod)}", f"{pod.name}.yaml", partial(_object_text, source, pod)
-    )
+    return SourceTextScreen(f"YAML of {pod_name(pod)}", f"{pod.name}.yaml", lambda: _yaml(source.raw(pod)))
 
 
 def workload_screen(source: Source, workload: Workload, pod: Pod) -> SourceTextScreen:
@@ -110,25 +112,20 @@ def workload_screen(source: Source, workload: Workload, pod: Pod) -> SourceTextS
     if workload.kind not in WORKLOADS:
         return yaml_screen(source, pod)
 
-    def read() -> str:
-        return _object_text(source, source.find(*workload))
-
     name = escape(f"{workload.kind.lower()} {workload.namespace}/{workload.name}")
-    return SourceTextScreen(f"YAML of {name}", f"{workload.name}.yaml", read)
+    return SourceTextScreen(
+        f"YAML of {name}", f"{workload.name}.yaml", lambda: _yaml(source.raw(source.find(*workload)))
+    )
 
 
 def node_screen(source: Source, name: str) -> SourceTextScreen:
     """Return the YAML of a node."""
     return SourceTextScreen(
-        f"YAML of node {escape(name)}", f"{name}.yaml", lambda: _text(source.raw_node(name))
+        f"YAML of node {escape(name)}", f"{name}.yaml", lambda: _yaml(source.raw_node(name))
     )
 
 
-def _object_text(source: Source, pod: Pod) -> str:
-    return _text(source.raw(pod))
-
-
-def _text(raw: Mapping[str, Any]) -> str:
+def _yaml(raw: Mapping[str, Any]) -> str:
     """Format an object without the managed fields, which kubectl leaves out too."""
     metadata = {key: value for key, value in raw.get("metadata", {}).items() if key != "managedFields"}
     return to_yaml({key: metadata if key == "metadata" else value for key, value in raw.items()})
@@ -154,9 +151,7 @@ def log_screen(source: Source, pod: Pod, container: str = "") -> SourceTextScree
         f"{escape(end.reason or 'ended')} {age(end.finished_at, source.now())} ago"
     )
 
-    def read() -> str:
-        return source.log(pod, status.name, is_previous=is_previous)
-
+    read = partial(source.log, pod, status.name, is_previous=is_previous)
     return SourceTextScreen(subject, f"{pod.name}-{status.name}.log", read, at_end=True)
 
 
@@ -200,13 +195,13 @@ class ExplainScreen(QosScreen, BuiltInBackground[_Explained], group=BindingGroup
     def compose_content(self) -> ComposeResult:
         yield Static(Content(self._subject), id="subject")
         sections = self._folding()
-        with text_view.TextScroll(can_focus=False):
+        with TextScroll(can_focus=False):
             with Container(id="columns"):
                 with Vertical(id="left"):
-                    yield text_view.TextView(id="dies")
-                    yield text_view.TextView(self._summary_layout, id="summary")
+                    yield TextView(id="dies")
+                    yield TextView(self._summary_layout, id="summary")
                     yield from self._new_folds(sections, "left")
-                    yield text_view.TextView(id="cheapest")
+                    yield TextView(id="cheapest")
                 with Vertical(id="right"):
                     yield from self._new_folds(sections, "right")
             with Vertical(id="below"):
@@ -371,17 +366,17 @@ class ExplainScreen(QosScreen, BuiltInBackground[_Explained], group=BindingGroup
 
     def _show_summary(self) -> None:
         first = self._explanation.sections[0]
-        dies = self.query_one("#dies", text_view.TextView)
-        cheapest = self.query_one("#cheapest", text_view.TextView)
+        dies = self.query_one("#dies", TextView)
+        cheapest = self.query_one("#cheapest", TextView)
         dies.display = first.title == ITS_DEATH
         dies.border_title = first.title
-        answer = text_view.paragraphs((first.answer, "answer"))
-        graph = self._graph if self.app.size.height >= _GRAPH_FROM else text_view.no_text
-        dies.show(text_view.stacked(answer, graph, text_view.section_layout(first, "")))
-        self.query_one("#summary", text_view.TextView).show(self._summary_layout)
+        answer = paragraphs((first.answer, "answer"))
+        graph = self._graph if self.app.size.height >= _GRAPH_FROM else no_text
+        dies.show(stacked(answer, graph, section_layout(first, "")))
+        self.query_one("#summary", TextView).show(self._summary_layout)
         if self._cheapest is not None:
             cheapest.border_title = self._cheapest.title
-            cheapest.show(text_view.section_layout(self._cheapest, ""))
+            cheapest.show(section_layout(self._cheapest, ""))
         cheapest.display = self._cheapest is not None
 
     def _died(self) -> tuple[datetime, ...]:
@@ -390,20 +385,20 @@ class ExplainScreen(QosScreen, BuiltInBackground[_Explained], group=BindingGroup
         times = (parse_time(kill.time) for kill in kills if (kill.namespace, kill.pod) == self._pod.key)
         return tuple(sorted(filter(None, times)))
 
-    def _graph(self, width: int) -> Sequence[text_view.TextLine]:
+    def _graph(self, width: int) -> Sequence[TextLine]:
         """Draw the memory of the node if a killer of the node is the first, else that of the pod."""
         row, trends = self._explanation.facts.row, self.qos.trends
         if self._node is not None:
             lines = node_graph(self._node, trends.of_node(self._node.name), GRAPH_HEIGHT, width)
             legend = [((f"{escape(self._node.name)}: {LEGEND}", "muted"),)] if lines else []
-            return [text_view.TextLine.of(*parts) for parts in (*lines, *legend)]
+            return [TextLine.of(*parts) for parts in (*lines, *legend)]
         limit = row.limit if row is not None else None
         key = self._pod.key
         return pod_graph(trends.of(key), limit, width, trends.times(key), self._died())
 
-    def _summary_layout(self, width: int) -> list[text_view.TextLine]:
+    def _summary_layout(self, width: int) -> list[TextLine]:
         explanation = self._explanation
-        lines = [text_view.TextLine(text, "answer") for text in text_view.wrapped(explanation.summary, width)]
+        lines = [TextLine(text, "answer") for text in wrapped(explanation.summary, width)]
         return [*lines, *score_lines(explanation, width)] if explanation.summary else []
 
     def _fill(self, sections: Sequence[Section]) -> None:
@@ -417,7 +412,7 @@ def _place(section: Section) -> str:
     return "left" if section.title in _LEFT else "below" if section.title == LOADING.title else "right"
 
 
-def score_lines(explanation: Explanation, width: int) -> list[text_view.TextLine]:
+def score_lines(explanation: Explanation, width: int) -> list[TextLine]:
     """Return the parts of a score as a bar, in numbers, and as the formula."""
     score = explanation.facts.score
     if score is None:
@@ -438,16 +433,16 @@ def score_lines(explanation: Explanation, width: int) -> list[text_view.TextLine
         *(("█ ", "warning"), (f"{score.usage:+d} memory  ", "")),
         (f"= {score.score}", "answer"),
     )
-    formula = text_view.wrapped(f"{escape(score.container)}: {explanation.formula}", width)
+    formula = wrapped(f"{escape(score.container)}: {explanation.formula}", width)
     return [
-        text_view.TextLine(""),
-        text_view.TextLine.of(*bar),
-        text_view.TextLine.of(*numbers),
-        *(text_view.TextLine(text, "muted") for text in formula),
+        TextLine(""),
+        TextLine.of(*bar),
+        TextLine.of(*numbers),
+        *(TextLine(text, "muted") for text in formula),
     ]
 
 
-class CollapsibleTitle(text_view.TextView, can_focus=True):
+class CollapsibleTitle(TextView, can_focus=True):
     """The title of a section; enter or a click folds and unfolds the section."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.FOLD)
@@ -463,16 +458,16 @@ class CollapsibleTitle(text_view.TextView, can_focus=True):
         self.section, self._column = section, column
         self.show(self._layout)
 
-    def _layout(self, width: int) -> list[text_view.TextLine]:
+    def _layout(self, width: int) -> list[TextLine]:
         section = self.section
         sign = ("▸" if self.folded else "▾") if section.lines else " "
         title = section.title.ljust(self._column)
         left = len(title) + 4
-        answer, *more = text_view.wrapped(section.answer, width - left, hanging="")
+        answer, *more = wrapped(section.answer, width - left, hanging="")
         first = (f"{sign} ", ""), (title, "title"), ("  ", ""), (answer, "answer")
         return [
-            text_view.TextLine.of(*first),
-            *(text_view.TextLine(" " * left + text, "answer") for text in more),
+            TextLine.of(*first),
+            *(TextLine(" " * left + text, "answer") for text in more),
         ]
 
     def watch_folded(self) -> None:
@@ -492,7 +487,7 @@ class Collapsible(Vertical):
         super().__init__()
         self.title = CollapsibleTitle(section)
         self.title.set_reactive(CollapsibleTitle.folded, folded)
-        self.body = text_view.TextView(text_view.section_layout(section))
+        self.body = TextView(section_layout(section))
 
     def compose(self) -> ComposeResult:
         yield self.title
@@ -504,7 +499,7 @@ class Collapsible(Vertical):
     def show(self, section: Section, column: int) -> None:
         """Show another version of the section; an equal text is not laid out again."""
         if section.lines != self.title.section.lines:
-            self.body.show(text_view.section_layout(section))
+            self.body.show(section_layout(section))
         self.title.show_section(section, column)
         self._show_body()
 

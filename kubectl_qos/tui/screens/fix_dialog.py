@@ -15,7 +15,7 @@ from textual.widgets import Label
 
 from kubectl_qos.analysis.fix_list import FixList, fixes_for_pods, fixes_on_nodes, node_model
 from kubectl_qos.cluster.source import Source
-from kubectl_qos.edit.edits import Edit, Side
+from kubectl_qos.edit.edits import Side
 from kubectl_qos.edit.fix_search import fixes_of_node
 from kubectl_qos.edit.fixes import Fix, Fixes, FixKind
 from kubectl_qos.errors import QosError
@@ -52,6 +52,7 @@ _COLUMNS: Final[tuple[Column[Fix], ...]] = (
 _FITTING: Final[Fitting[Fix]] = partial(
     fitting_columns, _COLUMNS, "object change object change when evidence", {"object": 16, "change": 20}
 )
+_TOKENS: Final = {"change": "accent", "evidence": "muted"}
 _FIX_LINES: Final = 2
 """The lines of a fix if there is room: the change, and below it the effect."""
 _ROOMY: Final = 24
@@ -101,7 +102,7 @@ def find_fixes(
     if not of_node.fixes:
         return fixes
     first = of_node.fixes[0]
-    others = [fix for fix in fixes.fixes if _key(fix) != _key(first)]
+    others = [fix for fix in fixes.fixes if (fix_object(fix), fix.edits) != (fix_object(first), first.edits)]
     return replace(fixes, fixes=(first, *others), unfixed=(*fixes.unfixed, *of_node.unfixed))
 
 
@@ -180,7 +181,7 @@ class FixDialog(Dialog[Fix | None], BuiltInBackground[FixList], group=BindingGro
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog-table") as dialog:
             dialog.border_title = "What to change"
-            yield LineTable[Fix](natural="", key=_purpose, token=_token)
+            yield LineTable[Fix](natural="", key=_identity, token=lambda _, key: _TOKENS.get(key, ""))
             yield Label("Looking for fixes …", markup=False)
 
     def border_keys(self) -> list[tuple[str, str]]:
@@ -207,7 +208,7 @@ class FixDialog(Dialog[Fix | None], BuiltInBackground[FixList], group=BindingGro
         table.load(fixes, _FITTING, datetime.now(UTC))
         own = next((fix for fix in fixes if fix.pod.key in self._keys), None)
         if is_first and own is not None:  # the first fix is for the nearest death on the node
-            table.move_to(_purpose(own))
+            table.move_to(_identity(own))
         table.styles.height = _FIX_LINES * len(fixes) + HEADER
         table.display = bool(fixes)
         if is_first or not fixes:
@@ -241,14 +242,6 @@ def _effect(longest: int, fix: Fix, _: int, __: int, layout: Layout[Fix], width:
     return ((" " * begin + shown, "muted"),)
 
 
-def _key(fix: Fix) -> tuple[str, tuple[Edit, ...]]:
-    return fix_object(fix), fix.edits
-
-
-def _purpose(fix: Fix) -> Hashable:
+def _identity(fix: Fix) -> Hashable:
     """Return the identity of a fix, which stays the same when its numbers change."""
     return fix_object(fix), fix.kind, fix.death.mechanism
-
-
-def _token(_: Fix, key: str) -> str:
-    return {"change": "accent", "evidence": "muted"}.get(key, "")

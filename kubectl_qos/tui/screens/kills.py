@@ -6,7 +6,7 @@ Threads read events and analyze kills. metrics/past.py reads the past from a sto
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -136,7 +136,11 @@ class KillsScreen(QosScreen, BuiltInBackground[Loaded], group=BindingGroup.KILLS
 
     def compose_content(self) -> ComposeResult:
         yield Static(Content(self._subject), id="subject")
-        table = LineTable[Kill](natural="time", key=_key, token=_token)
+        table = LineTable[Kill](
+            natural="time",
+            key=lambda kill: (kill.namespace, kill.pod, kill.container, kill.container_id, kill.time),
+            token=lambda kill, key: _TOKENS[kill.diagnosis.confidence] if key == "sure" else "",
+        )
         table.border_title = "Kills"
         yield table
         with TextScroll() as evidence:
@@ -284,14 +288,6 @@ class KillsScreen(QosScreen, BuiltInBackground[Loaded], group=BindingGroup.KILLS
             return
         blocks = ["\n".join(detail_lines(kill)) for kill in self.table.rows]
         self.qos.copy("\n\n".join(blocks) + "\n", "what was killed")
-
-
-def _key(kill: Kill) -> Hashable:
-    return kill.namespace, kill.pod, kill.container, kill.container_id, kill.time
-
-
-def _token(kill: Kill, key: str) -> str:
-    return _TOKENS[kill.diagnosis.confidence] if key == "sure" else ""
 
 
 STEP, FAR, _HOUR = 300, 3600, 3600

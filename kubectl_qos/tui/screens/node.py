@@ -103,7 +103,8 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
 
     def _columns(self, shortened: int) -> Sequence[Column[TreeRow]]:
         def name(row: TreeRow) -> str:
-            sign = "" if row.file else "▸ " if self._is_folded(row) else "▾ "
+            is_folded = row.directory.path in self._folded and not self._searched
+            sign = "" if row.file else "▸ " if is_folded else "▾ "
             return f"{row.branch}{sign}{row.names[shortened]}"
 
         def content(row: TreeRow) -> str:
@@ -113,9 +114,6 @@ class TreeScreen(QosScreen, group=BindingGroup.TREE):
             column("cgroup", lambda row: row.names[0], cell=name, sort_key=unsorted, header=MOUNT),
             column("content", content, empty="", sort_key=unsorted),
         )
-
-    def _is_folded(self, row: TreeRow) -> bool:
-        return row.directory.path in self._folded and not self._searched
 
     def _token(self, row: TreeRow, key: str) -> str:
         if row.file:
