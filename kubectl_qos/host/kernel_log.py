@@ -441,7 +441,7 @@ class _LogReader:
         # A line without a time belongs to the newest report, if to any.
         near = [report for report in (near if record.has_time else near[:1]) if type(report) is kind]
         # Of the reports of two nodes in one log, the one whose last line is nearest goes on.
-        near.sort(key=lambda report: abs(report.seconds_to(record) or 0))
+        near.sort(key=lambda report: (report.is_of_unit, abs(report.seconds_to(record) or 0)))
         for report in near:
             if report.add_line(record):
                 self._open = report.merge_open(self._open)
@@ -473,7 +473,10 @@ _HINT: Final = "write it on the node: journalctl -k -o short-iso > FILE, or dmes
 _NO_ENTRIES: Final = "-- No entries --"
 _OTHER_FORMATS: Final = (
     (
-        re.compile(r"Name: {2}|.*\bkubectl (?:describe|get)\b|(?:NAMESPACE +)?(?:LAST SEEN |NAME +READY )"),
+        re.compile(
+            r"Name: {2}|.*\b(?:kubectl|oc|k) (?:describe|get)\b|Events:$"
+            r"|(?:NAMESPACE +)?(?:LAST SEEN |NAME +READY )"
+        ),
         "output of kubectl",
         "give it with -f",
     ),

@@ -153,7 +153,7 @@ def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numb
     `dmesg -H` has the minute, and for each further line how much later it is; `now` gives the year.
     """
     parts = ((number, part) for number, line in enumerate(lines, 1) for part in _split(line))
-    places, texts = tee(_decoded((number, _clean(text)) for number, text in parts))
+    places, texts = tee(_decoded(_continued((number, _clean(text)) for number, text in parts)))
     cleaned = map(_with_cut, _without_list(text for _, text in texts))
     numbered = ((number, text) for (number, _), text in zip(places, cleaned, strict=True))
     minute = ""
@@ -194,6 +194,19 @@ def _clean(line: str) -> str:
     if "vmconsole=" in line and (guest := _OF_GUEST.search(line)) is not None:
         line = "{time} {id} {line}".format_map(guest.groupdict()).replace("\\", "")
     return line
+
+
+def _continued(lines: Iterable[Numbered]) -> Iterator[Numbered]:
+    """Join lines that a person broke as a shell does, with a backslash at the end."""
+    begin, before = 0, ""
+    for number, line in lines:
+        text = before + line.lstrip() if before else line
+        begin, before = begin if before else number, text[:-1] if text.endswith("\\") else ""
+        if not before or len(before) > LONGEST:
+            yield begin, text
+            before = ""
+    if before:
+        yield begin, before
 
 
 def _decoded(lines: Iterator[Numbered]) -> Iterator[Numbered]:

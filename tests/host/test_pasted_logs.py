@@ -315,6 +315,12 @@ def test_a_reaper_names_the_process_that_systemd_says_of_a_unit() -> None:
     assert sorted(kill.cgroup for kill in others) == ["", "leak.service", "other.service"], "of either unit"
 
 
+def test_lines_that_a_backslash_continues() -> None:
+    broken = LINES[-2].replace(",", ",\\\n    ").split("\n")
+    assert report_of([*LINES[:-2], *broken, LINES[-1]]) == report_of(LINES)
+    assert report_of([*LINES[:-1], f"{LINES[-1]}\\"]).victims == report_of(LINES).victims
+
+
 @pytest.mark.parametrize("last", [NOBODY, "Kernel panic - not syncing: System is deadlocked on memory"])
 def test_a_kernel_that_finds_nobody_has_killed_before(last: str) -> None:
     kills = kills_of([*LINES, f"[ 8523.400000] {last}"])
@@ -1378,3 +1384,28 @@ def test_the_class_explains_a_small_victim_of_a_full_node() -> None:
         assert f"oom_score_adj {adj} means a Guaranteed pod, or a critical one" in text
     service = text_of(kill_of([KILLED.replace("adj:990", "adj:0")]))
     assert "oom_score_adj 0 means a process outside pods, such as a service" in service
+
+
+def test_a_process_killed_after_a_group_belongs_to_another_kill() -> None:
+    """The victim's own line may be missing; the others of its group are in the table, and follow at once."""
+    group = f"Tasks in {SCOPE} are going to be killed due to memory.oom.group set"
+    other = KILLED.replace("4711 (leaky)", "9999 (web)")
+    lines = [*LINES[:-1], f"[ 8523.302000] {group}"]
+    for time in ("8523.303000", "8530.000000"):
+        first, second = read_log([*lines, f"[ {time}] {other}"], NOW).reports
+        assert [killed.pid for killed in (*first.victims, *second.victims)] == [4711, 9999]
+        assert (first.task_memcg, second.task_memcg) == (SCOPE, "")
+    without_table = [LINES[0], LINES[-2], lines[-1], f"[ 8530.000000] {other}"]
+    assert [len(report.victims) for report in read_log(without_table, NOW).reports] == [1, 1]
+    main = KILLED.replace("4711 (leaky)", "4650 (main)")
+    assert report_of([*lines, f"[ 8523.303000] {main}"]).group_kill == SCOPE
+
+
+def test_systemds_line_about_another_unit_is_no_part_of_a_report() -> None:
+    said = "other.service: A process of this unit has been killed by the OOM killer."
+    lines = [f"Nov 20 12:00:07 n1 kernel: {message}" for message in MESSAGES]
+    kills = kills_of([*lines[:-1], f"Nov 20 12:00:07 n1 systemd[1]: {said}", lines[-1]])
+    assert sorted(kill.cgroup for kill in kills) == [SCOPE, "other.service"]
+    assert kills[0].report is not None
+    assert kills[1].report is not None
+    assert len(kills[0].report.victims + kills[1].report.victims) == 1

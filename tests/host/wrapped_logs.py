@@ -324,6 +324,10 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
         b'Nov 20 21:22:40 node1 crio[7]: time="x" level=info msg="Started container" PID=1\n',
         "a log of the kubelet or of a container runtime without a known line",
     ),
+    "events of kubectl": (
+        b"Events:\n  Warning  OOMKilling  2m  kernel-monitor, n1  Memory cgroup out of memory: Kill\n",
+        "it is output of kubectl",
+    ),
     "counters of a cgroup": (
         b"low 0\nhigh 0\nmax 9\noom 2\noom_kill 2\n",
         "which count OOM kills (oom_kill)",

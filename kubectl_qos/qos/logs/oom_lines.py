@@ -96,9 +96,17 @@ class ReportBuilder:
         return self._part < ReportPart.KILLED
 
     @property
+    def is_of_unit(self) -> bool:
+        """Whether it has only systemd's line, whose process other lines may name."""
+        return self._kind == "unit"
+
+    @property
     def _is_slow(self) -> bool:
-        """Whether its next line may be much later, up to the victim's: a chosen process is not yet one."""
-        return self._report.invoker is not None and not self._victims
+        """Whether its next line may be much later, up to the victim's: a chosen process is not yet one.
+
+        The line about a group comes after the victim, even if the log lacks that one.
+        """
+        return self._report.invoker is not None and not (self._victims or self._report.group_kill)
 
     @property
     def _may_lack_prefix(self) -> bool:
@@ -182,7 +190,7 @@ class ReportBuilder:
             return False
         if pid not in {victim.pid for victim in self._dead}:
             is_open = not self._dead and self._report.outcome is Outcome.KILLED
-            is_of_unit = is_only and self._kind == "unit" and self._is_close(record, _APART_SECONDS)
+            is_of_unit = is_only and self.is_of_unit and self._is_close(record, _APART_SECONDS)
             is_listed = (pid, comm) in {(task.pid, task.name) for task in self._table.tasks}
             if not is_open or not comm or not (is_listed or is_of_unit):
                 return False
@@ -247,7 +255,7 @@ class ReportBuilder:
 
     def _absorb(self, other: ReportBuilder) -> bool:
         """Take over what a report has, if it is only about this unit or victims of this group."""
-        if other._kind == "unit":
+        if other.is_of_unit:
             is_same = other._is_followed_by(self._last)
             is_same = is_same and other._report.task_memcg in self._report.task_memcg
             if is_same:
@@ -440,7 +448,7 @@ class ReportBuilder:
             killed = structs.replace(killed, comm=self._task or CUT)
         is_first_kill, chosen = self.is_inside, self._chosen
         is_not_chosen = self._has_summary and self._report.chosen not in {None, killed.pid}
-        if is_first_kill and (is_not_chosen or not self._is_listed(killed.pid, killed.comm)):
+        if (is_first_kill and is_not_chosen) or not self._is_listed(killed.pid, killed.comm):
             return False
         constraint = constraint_of(why) or self._report.constraint
         is_alike = (constraint is Constraint.MEMCG) == (self._report.constraint is Constraint.MEMCG)
