@@ -62,9 +62,9 @@ def title(about: IncidentSubject) -> str:
 
 
 def clock(time: datetime | str) -> str:
-    """Return a time in UTC, as the API writes it."""
+    """Return a time in UTC, as the API writes it; one without a zone stays as it is."""
     moment = parse_time(time) if isinstance(time, str) else time
-    if moment is None:
+    if moment is None or (isinstance(time, str) and datetime.fromisoformat(time).tzinfo is None):
         return escape(str(time)) or UNKNOWN
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
@@ -182,7 +182,8 @@ def _about_and_text(fact: Kill | ContainerEnd | Rollout | ConditionChange | Even
         text = escape(" ".join(fact.message.split())) if fact.is_of_node else event_text(fact)
         return f"{escape(involved.kind.lower())} {name}", text
     sure = fact.diagnosis.confidence.value
-    return of_kills.subject(fact), f"{of_kills.mechanism_sentence(fact)} ({sure})"
+    doubt = f", {of_kills.when(fact)}" if fact.time_is_estimated else ""
+    return of_kills.subject(fact), f"{of_kills.mechanism_sentence(fact)} ({sure}){doubt}"
 
 
 def _timeline(lines: Sequence[TimelineEntry]) -> Iterator[Block]:

@@ -16,7 +16,7 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.page import Paragraph
+from kubectl_qos.present.page import Grid, Paragraph
 from kubectl_qos.present.report import TimelineEntry, blocks, prevention_sentence, summary, timeline
 from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
@@ -238,3 +238,16 @@ def test_that_usage_is_unknown_is_said_once() -> None:
     helps = [block.text for block in page if isinstance(block, Paragraph) and "helped" in block.lead]
     assert helps[0].startswith("no change is offered: memory usage is unknown")
     assert helps[1:] == ["the same as for death 1."]
+
+
+def test_a_time_without_year_and_zone_is_not_shown_as_one_with_them() -> None:
+    guessed = OomReport("2026-11-20T11:00:00", node="worker-1", year_is_guessed=True)
+    diagnosis = Diagnosis(Mechanism.KERNEL, Confidence.CERTAIN, ())
+    kill = Kill(
+        diagnosis=diagnosis, time=guessed.time, time_is_estimated=True, node="worker-1", report=guessed
+    )
+    page = [*blocks(incident_of([kill]), "1")]
+    (table,) = [block for block in page if isinstance(block, Grid) and block.headers[0] == "Time"]
+    ((shown, _, _, how),) = table.rows
+    assert shown == "2026-11-20T11:00:00"
+    assert "the log has no year: 2026 is a guess" in how
