@@ -226,8 +226,8 @@ class ObjectApi:
 
     def _refusal_of(self, stored: Json, new: Json, strategy: StrategyKind) -> ServerRefusal | None:
         kind, namespace = str(new["kind"]), new["metadata"].get("namespace")
-        near = [raw for raw in self.limits if raw["metadata"].get("namespace") == namespace]
-        ranges, quotas = convert_all(near, LIMIT_RANGES), convert_all(near, QUOTAS)
+        limits = [raw for raw in self.limits if raw["metadata"].get("namespace") == namespace]
+        ranges, quotas = convert_all(limits, LIMIT_RANGES), convert_all(limits, QUOTAS)
         old = decode_pod(kind, stored)
         target = ChangedObject(stored, old, decode_pod(kind, new), ())
         related = RelatedObjects(stored, limit_ranges=ranges, quotas=quotas)

@@ -30,7 +30,7 @@ from kubectl_qos.tui.app import QosApp
 from kubectl_qos.tui.edit_target import EditTarget
 from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.screens.base import TitleLine
-from kubectl_qos.tui.screens.kills import BEFORE, FAR, NO_DEATHS, STEP, Times
+from kubectl_qos.tui.screens.kills import BEFORE, FAR, NO_DEATHS, STEP, ChosenTime
 from kubectl_qos.tui.shell import ContextSwitch
 from kubectl_qos.tui.view import View, past_words
 from kubectl_qos.tui.view_model import build_view_model
@@ -60,7 +60,7 @@ AGO = "121m"
 
 
 def test_the_knob_stays_on_the_track_and_its_end_is_the_present() -> None:
-    live = Times(TRACK, DAY)
+    live = ChosenTime(TRACK, DAY)
     assert (live.chosen, live.words) == (DAY, "the present")
     past = live.at(DAY - 3 * HOUR)
     assert (past.moment(past.chosen), past.words) == (DEMO_TIME - timedelta(hours=3), "3h ago, 09:00:00 UTC")
@@ -68,7 +68,7 @@ def test_the_knob_stays_on_the_track_and_its_end_is_the_present() -> None:
 
 
 def test_from_death_to_death_a_minute_before_each() -> None:
-    begin = Times(TRACK, 0)
+    begin = ChosenTime(TRACK, 0)
     places = [begin]
     while (found := places[-1].moved("next_death")) != places[-1]:
         places.append(found)
@@ -83,20 +83,21 @@ def test_from_death_to_death_a_minute_before_each() -> None:
 
 
 def test_the_deaths_around_the_knob_and_which_is_next() -> None:
-    lines = list(Times(TRACK, 0).moved("next_death").moved("next_death").moved("next_death").death_lines())
+    second = ChosenTime(TRACK, 0).moved("next_death").moved("next_death")
+    lines = list(second.moved("next_death").death_lines())
     assert [line.text for line in lines] == [
         "   16:00:00  shop/api-0    own limit, likely, on worker-2",
         "   16:30:00  shop/api-0    own limit, likely, on worker-2",
         "▸  10:00:00  shop/cache-0  kubelet evicts, likely, on worker-2  60s later",
     ]
-    assert [line.text for line in Times(TRACK._replace(kills=()), DAY).death_lines()] == [NO_DEATHS]
+    assert [line.text for line in ChosenTime(TRACK._replace(kills=()), DAY).death_lines()] == [NO_DEATHS]
     many = TRACK._replace(kills=tuple(kill(20 - number, f"pod-{number}") for number in range(15)))
-    near = [line.text.removeprefix("▸").split()[1] for line in Times(many, 14 * HOUR).death_lines(3)]
+    near = [line.text.removeprefix("▸").split()[1] for line in ChosenTime(many, 14 * HOUR).death_lines(3)]
     assert near == ["shop/pod-9", "shop/pod-10", "shop/pod-11"]
 
 
 def test_the_memory_of_the_node_of_the_next_death_is_drawn_above_its_track() -> None:
-    lines = [line.text.rstrip() for line in Times(MEMORY, 0).memory_lines(48)]
+    lines = [line.text.rstrip() for line in ChosenTime(MEMORY, 0).memory_lines(48)]
     assert lines == [
         " memory of worker-2, 512Mi to 12.0Gi",
         "          ▁▄▆         ▁▄▆         ▂▅█         ▂▅",
@@ -104,20 +105,20 @@ def test_the_memory_of_the_node_of_the_next_death_is_drawn_above_its_track() -> 
         "     ▄▆██████   ▁▄▆██████   ▂▅███████   ▂▅██████",
         "     ████████▁▄▆█████████▂▅██████████▂▅█████████▁",
     ]
-    lines = [line.text.rstrip() for line in Times(MEMORY, DAY).memory_lines(48)]
+    lines = [line.text.rstrip() for line in ChosenTime(MEMORY, DAY).memory_lines(48)]
     assert lines[0] == " memory of worker-1, 13.0Gi to 13.0Gi", "without one that of the fullest node"
-    assert Times(TRACK, 0).memory_lines(48) == [], "a store may know no node"
+    assert ChosenTime(TRACK, 0).memory_lines(48) == [], "a store may know no node"
 
 
 @given(st.integers(HOUR, DAY), st.integers(30, 200))
 def test_hours_below_the_track_do_not_touch(seconds: int, cells: int) -> None:
-    ticks = Times(Track(END - seconds, END), 0).ticks(cells)
+    ticks = ChosenTime(Track(END - seconds, END), 0).ticks(cells)
     assert len(ticks) <= cells
     assert all(len(word) == 5 and word.endswith(":00") for word in ticks.split())
 
 
 def test_a_day_below_a_track() -> None:
-    assert Times(TRACK, 0).ticks(60) == "12:00     16:00     20:00     00:00    04:00     08:00"
+    assert ChosenTime(TRACK, 0).ticks(60) == "12:00     16:00     20:00     00:00    04:00     08:00"
 
 
 def test_the_date_is_named_where_the_hour_does_not_say_which_day() -> None:

@@ -303,7 +303,7 @@ NO_DEATHS: Final = "no OOM kill or eviction is known in this time"
 
 
 @dataclass(frozen=True)
-class Times:
+class ChosenTime:
     """A time in the last hours: `chosen` seconds after the track begins; the end is the present."""
 
     track: Track
@@ -329,11 +329,11 @@ class Times:
         """Return the time that many seconds after the beginning."""
         return datetime.fromtimestamp(round(self.track.begin + seconds), UTC)
 
-    def at(self, chosen: int) -> Times:
+    def at(self, chosen: int) -> ChosenTime:
         """Return another time, between the ends of the track."""
-        return Times(self.track, max(min(chosen, self.top), 0))
+        return ChosenTime(self.track, max(min(chosen, self.top), 0))
 
-    def moved(self, where: str) -> Times:
+    def moved(self, where: str) -> ChosenTime:
         """Return the time after a move: a step, to the minute before another death, or to the beginning."""
         steps = {"earlier": -STEP, "later": STEP, "far_earlier": -FAR, "far_later": FAR, "begin": -self.top}
         if where in steps:
@@ -392,7 +392,7 @@ class TimeSlider(InputDialog[datetime | Literal["present"] | None], group=Bindin
     def __init__(self, read: Callable[[], Track], past: PastTime | None) -> None:
         super().__init__()
         self._read, self._past = read, past
-        self._times: Times | None = None
+        self._times: ChosenTime | None = None
 
     def compose(self) -> ComposeResult:
         keys = self.qos.keys.first
@@ -415,10 +415,10 @@ class TimeSlider(InputDialog[datetime | Literal["present"] | None], group=Bindin
                 self.query_one(name).display = False
             self.show_status(escape_lines(f"! {track}\n{track.hint}".rstrip()))
             return
-        times, past = Times(track, 0), self._past
+        times, past = ChosenTime(track, 0), self._past
         self._go(times.at(times.top if past is None else round(past.at.timestamp() - track.begin)))
 
-    def _go(self, times: Times) -> None:
+    def _go(self, times: ChosenTime) -> None:
         self._times = times
         self.show_status(times.words)
         self.query_one(Slider).show(times.chosen, times.top, STEP, [at for at, _ in times.deaths])
