@@ -244,7 +244,7 @@ def fixes_for_pods(
 def _lost_resources(pod: Pod) -> bool:
     kill = kubelet_kill(pod, ()) if pod.is_terminal else None
     if kill is not None:
-        return kill.mechanism not in {Mechanism.SHUTDOWN, Mechanism.PREEMPTION}
+        return kill.mechanism not in {Mechanism.SHUTDOWN, Mechanism.PREEMPTION, Mechanism.SCHEDULER}
     return pod.is_terminal and any(status.was_oom_killed for status in pod.status.every_container)
 
 

@@ -23,7 +23,7 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
 from kubectl_qos.qos.killers import KILLED, OWN_LIMITS, Mechanism
 from kubectl_qos.qos.kills.analyze import Kill
-from kubectl_qos.qos.kills.evidence import SLACK_SECONDS, Evidence, ended_evidence
+from kubectl_qos.qos.kills.evidence import ENDS, SLACK_SECONDS, Evidence, ended_evidence
 from kubectl_qos.qos.kills.report import seconds_between
 from kubectl_qos.qos.simulation.next_death import NextDeath
 
@@ -309,5 +309,5 @@ def _events(events: Iterable[Event], pods: Iterable[Pod], nodes: Sequence[str]) 
         involved = event.involved_object
         is_here = Workload(involved.kind, involved.namespace, involved.name) in about
         is_here |= any(is_of_node_memory(event, node) for node in nodes)
-        if is_here and is_of_memory(event) and event.reason not in {"Evicted", "Preempting"}:
+        if is_here and is_of_memory(event) and event.reason not in ENDS:
             yield TimelineItem(event.last, event.reason, event)

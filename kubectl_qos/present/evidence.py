@@ -245,7 +245,8 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         " possible at a limit, certain after a failed liveness probe or a stop that exceeded its grace"
         " period"
     ),
-    Fact.EXIT_IS_MADE_UP: "ContainerStatusUnknown: the kubelet lost track of it and fills in exit code 137",
+    Fact.EXIT_IS_MADE_UP: "ContainerStatusUnknown: the kubelet lost track of it, as after an eviction or"
+    " a reboot, and fills in exit code 137: kubectl describe pod and its events may say more",
     Fact.POD_ENDED: _quoted("the pod's status says"),
     Fact.DISRUPTED: _disrupted,
     Fact.REFUSED_BEST_EFFORT: (

@@ -130,6 +130,9 @@ WORDS: Final[Mapping[str, Words]] = {
     Mechanism.PREEMPTION: Words(
         "ended by the kubelet for a critical pod, by requests and not by usage; no OOM"
     ),
+    Mechanism.SCHEDULER: Words(
+        "removed by the scheduler for a pod of higher priority, by requests and not by usage; no OOM"
+    ),
     Mechanism.SHUTDOWN: Words("ended by the kubelet as its node shut down; not for memory"),
     Mechanism.SIGKILL: Words("SIGKILL from elsewhere: no sign that it was for memory"),
     Mechanism.CGROUP_LIMIT: Words(

@@ -74,7 +74,7 @@ def other_causes(snapshot: Snapshot, events: Iterable[Event], before: Kill | Non
         )
 
 
-_REMOVALS: Final = frozenset({"EvictedByVPA", "Preempted", "TaintManagerEviction"})
+_REMOVALS: Final = frozenset({"EvictedByVPA", "TaintManagerEviction"})
 _SHORT: Final = frozenset({"EvictionThresholdMet", "NodeHasInsufficientMemory"})
 
 

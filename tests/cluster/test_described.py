@@ -781,11 +781,21 @@ def test_a_pod_that_was_removed_for_another_reason_is_named_with_it() -> None:
         " recommendation.\n"
         "5m          Normal    Preempted      pod/job-1   Preempted by pod 8a7f2c1e on node n1\n"
     )
-    assert kills(text) == []
     assert [*other_causes(Snapshot(), read(text).events)] == [
-        f"web-7: {EVENT_MEANINGS['EvictedByVPA']} (EvictedByVPA)",
-        f"job-1: {EVENT_MEANINGS['Preempted']} (Preempted)",
+        f"web-7: {EVENT_MEANINGS['EvictedByVPA']} (EvictedByVPA)"
     ]
+    (kill,) = kills(text)
+    assert (kill.pod, kill.diagnosis.mechanism) == ("job-1", Mechanism.SCHEDULER)
+    said = (
+        "certain: removed by the scheduler for a pod of higher priority, by requests and not by usage; no OOM"
+    )
+    assert said in " ".join(detail_lines(kill))
+
+
+def test_a_refusal_in_a_kubelets_log_names_its_pod() -> None:
+    line = "W0317 12:44:53 eviction_manager.go:159] Failed to admit pod web-0_shop(d228d315-f1c8) - node"
+    (kill,) = kills(f"Mar 17 12:44:53 n1 kubelet[2278]: {line} has conditions: [DiskPressure]\n")
+    assert (kill.namespace, kill.pod, kill.diagnosis.mechanism) == ("shop", "web-0", Mechanism.REJECTION)
 
 
 def test_several_pods_and_one_that_was_evicted() -> None:

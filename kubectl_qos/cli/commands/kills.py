@@ -41,9 +41,9 @@ examples:
 
 columns:
   BY          own limit, pod limit (of several containers), kubepods limit, kernel: node full, memory nodes
-              (of a cpuset or memory policy), kubelet evicts, kubelet preemption, node shutdown, other
-              SIGKILL, unknown; other limit is the limit of a cgroup that belongs to no pod; OOM killer: the
-              kernel killed it, but what ran out is unknown
+              (of a cpuset or memory policy), kubelet evicts, kubelet preemption, scheduler preemption, node
+              shutdown, other SIGKILL, unknown; other limit is the limit of a cgroup that belongs to no pod;
+              OOM killer: the kernel killed it, but what ran out is unknown
   SURE        certain, likely, possible
   OOM_SCORE   /proc/PID/oom_score at that time of the process that the kernel chose, from its report
   FREED       memory of the killed processes, from that report

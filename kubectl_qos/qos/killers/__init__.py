@@ -82,6 +82,7 @@ class Mechanism(StrEnum):
     UNKNOWN_EVICTION = "unknown eviction", _EVICTED
     REJECTION = "not admitted"
     PREEMPTION = "kubelet preemption", "preempted"
+    SCHEDULER = "scheduler preemption", "preempted"
     SHUTDOWN = "node shutdown"
     SIGKILL = "other SIGKILL"
     CGROUP_LIMIT = "other limit"

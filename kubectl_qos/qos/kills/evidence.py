@@ -40,7 +40,10 @@ SIGKILLED: Final = 137
 OOM_KILLED: Final = "OOMKilled"
 EVICTED: Final = "Evicted"
 PREEMPTING: Final = "Preempting"
+ENDS: Final = frozenset({EVICTED, PREEMPTING, "Preempted"})
+"""Reasons of the events of a kubelet, and of the scheduler, that end a pod."""
 BY_KUBELET: Final = "TerminationByKubelet"
+_BY_SCHEDULER: Final = "PreemptionByScheduler"
 _DEADLINE: Final = "DeadlineExceeded"
 WAITING: Final = "waiting"
 """Stands for a status field with an end: the container waits because it could not start."""
@@ -251,6 +254,7 @@ managers of CPUs, memory and devices in pkg/kubelet/cm.
 """
 _REFUSED: Final = re.compile(REFUSED)
 _CRITICAL: Final = re.compile(r"Preempted in order to admit|preempted by Kubelet to accommodate a critical")
+_HIGHER: Final = re.compile(r"^Preempted by |preempting to accommodate a higher priority pod")
 _SHUTDOWN: Final = re.compile(r"imminent node shutdown|^Node is shutting")
 MESSAGE_PATTERNS: Final = (
     *(OOM_AT_START, FIRST_PROCESS_GONE),
@@ -260,7 +264,7 @@ MESSAGE_PATTERNS: Final = (
 
 
 class KubeletKill(msgspec.Struct, frozen=True):
-    """A pod that its kubelet ended; `time` is the event's, else the condition's, or "".
+    """A pod that its kubelet or the scheduler ended; `time` is the event's, else the condition's, or "".
 
     `is_stated`: the pod's own reason is an eviction, which ends all of its containers.
     """
@@ -294,7 +298,7 @@ class KubeletKill(msgspec.Struct, frozen=True):
 
 
 def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
-    """Return how the kubelet ended a pod, or refused it; None if it did neither.
+    """Return how the kubelet or the scheduler ended a pod, or the kubelet refused it; else None.
 
     A pod whose processes exit with 0 on SIGTERM gets phase Succeeded and no status.reason: then only the
     condition (1.26 and later) and the event show the eviction.
@@ -308,7 +312,7 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
         evidence.append(Evidence(Fact.POD_ENDED, {"reason": status.reason, "message": status.message}))
         messages.append(status.message)
     for condition in status.conditions or ():
-        if condition.is_disruption and condition.reason == BY_KUBELET:
+        if condition.is_disruption and condition.reason in {BY_KUBELET, _BY_SCHEDULER}:
             evidence.append(_disruption_evidence(condition))
             messages.append(condition.message)
             times = times or [evidence[-1].time]
@@ -340,8 +344,8 @@ def kubelet_kill(pod: Pod, events: Iterable[Event]) -> KubeletKill | None:
 
 
 def is_end(event: Event) -> bool:
-    """Return whether a kubelet says in an event that it ended a pod, or refused it."""
-    return event.reason in {EVICTED, PREEMPTING} or _REFUSED.fullmatch(event.reason) is not None
+    """Return whether an event says that a kubelet or the scheduler ended a pod, or a kubelet refused it."""
+    return event.reason in ENDS or _REFUSED.fullmatch(event.reason) is not None
 
 
 def stop_of_pod(pod: Pod) -> Evidence | None:
@@ -368,6 +372,8 @@ def _kubelet_mechanism(
         return Mechanism.SHUTDOWN
     if pod.status.reason == PREEMPTING or any(map(_CRITICAL.search, messages)):
         return Mechanism.PREEMPTION
+    if any(map(_HIGHER.search, messages)):
+        return Mechanism.SCHEDULER
     if resource:
         return Mechanism(EVICTING.id) if resource == MEMORY else Mechanism.OTHER_EVICTION
     if own is not None:
