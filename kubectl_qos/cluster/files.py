@@ -172,12 +172,13 @@ class FileSource(Source):
         ).with_missing_releases(scope)
 
     def _kubelets(self) -> Iterator[tuple[str, Kubelet]]:
-        """Yield the configuration if there is one node: `/configz` does not name its node."""
+        """Yield the configuration if there is one node, perhaps unknown: `/configz` does not name it."""
         nodes, configz = self._parsed.nodes, self._parsed.configz
-        if len(nodes) == len(configz) == 1:
-            (node,) = nodes.values()
-            release = Release.of_kubelet(node.status.node_info.kubelet_version)
-            yield node.name, kubelet_from_configz(configz[0], release)
+        names = {*nodes} or {pod.node_name for pod in self._parsed.pods}
+        if len(names) == len(configz) == 1:
+            (name,) = names
+            version = nodes[name].status.node_info.kubelet_version if name in nodes else ""
+            yield name, kubelet_from_configz(configz[0], Release.of_kubelet(version))
 
     def partial_pods(self) -> Sequence[Pod]:
         """Return the pods of texts that show only their status."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import PROFILES
+from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.rbac import TIERS, AccessLevel, AccessReview, Permission, PermissionScope, Tier
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
@@ -49,6 +50,12 @@ def killer_notes(setups: Mapping[str, NodeSetup], *, has_ranks: bool = True) -> 
     for text, names in nodes.items():
         if text:
             yield f"{first_few(sorted(names))}: {text}" if any(names) else text
+
+
+def class_limit_notes(setup: NodeSetup, node: str) -> Iterator[str]:
+    """Say that the limits of QoS classes are left out, if a kubelet sets any."""
+    if setup.kubelet.qos_reserved_percent.get(MEMORY):
+        yield f"left out: the memory limits of QoS classes on {node} (qosReserved) (see kubectl qos tree)"
 
 
 def own_memory_phrase(own_bytes: int | None) -> str:

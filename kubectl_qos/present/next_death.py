@@ -6,7 +6,7 @@ from typing import Final
 from kubectl_qos.analysis.deaths import FAR_PERCENT, DeathRow, Deaths, NodeDeaths, deaths_of_named
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kubelet import Origin, hugepages_bytes
-from kubectl_qos.k8s.objects import MEMORY
+from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present import list_notes
 from kubectl_qos.present.format import (
@@ -59,6 +59,7 @@ def notes(deaths: Deaths) -> Iterator[str]:
     if deaths.rows:
         yield from mechanism_notes(row.death for row in deaths.rows)
         yield from state_notes(states, snapshot.usage)
+        yield from _other_pressure(snapshot, states)
         near = dict[str, list[str]]()
         for death in (row.death for row in deaths.rows if row.death.is_own):
             if death.limit_bytes and (death.used_bytes or 0) >= _NEAR * death.limit_bytes:
@@ -213,6 +214,15 @@ def rank_notes(deaths: Mapping[str, Sequence[NextDeath]]) -> Iterator[str]:
         yield f"RANK 1 of {node}: {first}"
 
 
+def _other_pressure(snapshot: Snapshot, names: Iterable[str]) -> Iterator[str]:
+    """Say which nodes evict for something else than memory."""
+    for node in filter(None, map(snapshot.nodes.get, names)):
+        reported = {item.type for item in node.status.conditions or () if item.status == "True"}
+        if pressures := sorted(reported & {"DiskPressure", "PIDPressure"}):
+            what = " and ".join(pressures)
+            yield f"{escape(node.name)} reports {what}: the kubelet may evict pods for that, in another order"
+
+
 def _from(contender: Contender) -> str:
     return f"{_name(contender)} from {_up(contender.size_bytes)}"
 
@@ -266,9 +276,7 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
             yield f"the distance to a full node includes {binary(more)} that processes outside pods may swap"
     for name, state in states.items():
         node = escape(name) or "the node"
-        if state.setup.kubelet.qos_reserved_percent.get(MEMORY):
-            limits = f"the memory limits of QoS classes on {node} (qosReserved)"
-            yield f"left out: {limits} (see kubectl qos tree)"
+        yield from list_notes.class_limit_notes(state.setup, node)
         capacity, pages = state.setup.node.memory_capacity_bytes, hugepages_bytes(state.setup.node.capacity)
         if pages and evictable_capacity(state.setup) == capacity and evicts_for_memory(state.setup):
             counted = f"its hugepages, {binary(pages)}, as available memory"

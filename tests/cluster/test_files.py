@@ -25,7 +25,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.kubelet import CgroupDriver, Origin
 from kubectl_qos.k8s.objects import JsonDecoder, Pod, resource_list
 from kubectl_qos.k8s.quantity import Quantity
-from kubectl_qos.k8s.snapshot import Scope, Snapshot
+from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import memory_psi
 from tests.cluster.cluster_objects import metrics, pod, recorded_node, recorded_pods
 from tests.recordings.files import read, read_json
@@ -360,6 +360,31 @@ def test_the_configuration_of_a_kubelet_is_that_of_the_only_node(tmp_path: Path)
     assert "does not name its node" in source.notes[0]
     (tmp_path / "configz.json").write_text('{"kubeletconfig": {"evictionHard": 5}}')
     assert "evictionHard" in FileSource([str(tmp_path)]).notes[0]
+
+
+def test_the_configuration_of_a_kubelet_counts_for_the_node_that_a_manifest_would_be_on(
+    tmp_path: Path,
+) -> None:
+    kubelet = {
+        "kind": "KubeletConfiguration",
+        "kubeReserved": {"memory": "2Gi"},
+        "systemReserved": {"memory": "1Gi"},
+    }
+    kubelet |= {"apiVersion": "kubelet.config.k8s.io/v1beta1", "memorySwap": {"swapBehavior": "LimitedSwap"}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "c"}]},
+    }
+    (tmp_path / "all.yaml").write_text(f"{json.dumps(kubelet)}\n---\n{json.dumps(pod)}\n")
+    source = FileSource([str(tmp_path)], overrides=NodeOverrides(memory_bytes=32 << 30))
+    setup = source.snapshot(Scope()).setup("")
+    assert (setup.kubelet.memory_swap_behavior, setup.node.allocatable_memory_bytes) == (
+        "LimitedSwap",
+        29 << 30,
+    )
+    assert source.notes == ()
 
 
 def test_the_file_of_a_kubelet_leaves_the_rest_at_its_defaults(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from kubectl_qos.analysis.group_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.node_overrides import NodeOverride
-from kubectl_qos.k8s.objects import PodStatus, convert
+from kubectl_qos.k8s.objects import Condition, PodStatus, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.present import next_death
@@ -30,6 +30,7 @@ from kubectl_qos.present.next_death import (
     victim,
     victim_notes,
 )
+from kubectl_qos.present.simulation import simulation_notes
 from kubectl_qos.present.timeline import lines
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.incidents import death_list_values
@@ -408,6 +409,19 @@ def test_limits_of_classes_are_said_to_be_left_out(snapshot: Snapshot) -> None:
     said = "left out: the memory limits of QoS classes on worker-2 (qosReserved) (see kubectl qos tree)"
     for given, is_said in ((reserving, True), (snapshot, False)):
         assert (said in next_death.notes(deaths_on_nodes(given, ["worker-2"]))) is is_said
+        state = state_of_node(given, "worker-2")
+        assert (said in simulation_notes(state, simulate(state, Scenario(free_bytes=1)))) is is_said
+
+
+def test_a_node_that_is_short_of_something_else_evicts_for_it(snapshot: Snapshot) -> None:
+    raw = snapshot.nodes["worker-2"]
+    said = "worker-2 reports DiskPressure: the kubelet may evict pods for that, in another order"
+    for state in ("True", "False"):
+        short = Condition(type="DiskPressure", status=state)
+        status = structs.replace(raw.status, conditions=(*(raw.status.conditions or ()), short))
+        nodes = {**snapshot.nodes, "worker-2": structs.replace(raw, status=status)}
+        notes = next_death.notes(deaths_on_nodes(replace(snapshot, nodes=nodes), ["worker-2"]))
+        assert (said in notes) is (state == "True")
 
 
 def test_how_many_die_before_is_a_column_only_where_some_do(snapshot: Snapshot) -> None:
