@@ -31,27 +31,27 @@ MOST_REPORTS: Final = 5_000
 MOST_TASKS: Final = 200_000
 """The newest tasks are kept; they take some 100 MB of memory."""
 _MOST_OPEN: Final = 16
-"""A report stays open for a while: the reaper's line may follow, or more lines of its context."""
+"""So many reports stay open, because the reaper's line or more of their context may follow."""
 _FIRST_LINES: Final = 1_000
 
 _RELEVANT: Final = re.compile(
     r"invoked oom-killer|oom-kill:|[Kk]ill(?:ed)? process|oom_reaper: |oom\.group set|killed as a result of"
 )
-"""What only a report has: a line with it and an unknown prefix is not read, and that is said."""
+"""Words of a report only: a note counts lines that have them but cannot be read."""
 _IN_PROSE: Final = re.compile(
     r"(?!.*\w\[\d+\]: ).*?(?P<words>oom-kill:constraint=.*,task=[\w./:-]{1,15},pid=\d.*"
     r"|(?:(?:Memory cgroup out|Out) of memory: )?Killed process \d{1,10} \([\w./:-]{1,15}\),? .*)",
     re.ASCII,
 )
-"""A line that quotes the kernel and no program; it is read if no line is the kernel's."""
+"""A line of prose that quotes the kernel; it is read only if the text has no line of the kernel."""
 _WORDS: Final = (
     *("oom", "ill", "ask", "emory", "total_vm", "Mem-Info", "SIG", "ictim", "usage", "panic", "CPU: "),
     *("OOM", "signal ", *(program for killer in KILLERS for program in killer.log.programs)),
 )
-"""Every line of a report but those of tables has one of them."""
+"""Each line of a report has one of them, except the rows of tables."""
 _ROW: Final = re.compile(r"\[ *\d{1,10}\] +\d{1,10} +\d")
 _UNFILTERED: Final = re.compile(r" *(?:Call Trace:|Hardware name: |R\w\w: |</?TASK>)")
-"""Lines that nobody searches a log for."""
+"""Lines that a search for OOM kills does not find: a log that has them is not filtered."""
 _MARKS: Final = (
     "invoked oom-killer",
     "memory: usage",
@@ -60,11 +60,11 @@ _MARKS: Final = (
     "illed process",
     "oom_reaper:",
 )
-"""In the order in which a kernel writes them."""
+"""Parts of a report, in the kernel's order."""
 _FOREIGN: Final = re.compile(r" [\w@.-]{1,64}\[\d{1,10}\]: ", re.ASCII)
-"""A line of another program, whose rest a terminal may have broken off."""
+"""The prefix of another program; a terminal may have broken such a line in two."""
 _PART_OF_PREFIX: Final = re.compile(r"^(?:.{0,99}\bkernel: )?(?:\[?[ \d.]*\] )?(?=\S)", re.ASCII)
-"""What a person who missed its beginning has of the first line's prefix."""
+"""The rest of a prefix whose beginning was not copied."""
 _DATE: Final = re.compile(r"\b\d{4}-\d\d-\d\d(?=[T ]\d\d:\d\d)", re.ASCII)
 _NEW_LINE: Final = re.compile(r"\n|\\x0a")
 """Line breaks in a message, as journals and /dev/kmsg write them."""
@@ -76,17 +76,13 @@ _GAP: Final = re.compile(
     r"|.{0,40}\b(?:snip(?:ped)?|omitted|truncated|skipped|removed|more lines|lines later)\b.{0,40}",
     re.IGNORECASE,
 )
-"""A line that stands for omitted lines, or that separates two logs."""
+"""A line in place of omitted lines, or between two logs."""
 _HEADING: Final = re.compile(r"==> .{1,255} <==")
 _LOST: Final = re.compile(r"Missed \d+ kernel messages|printk messages dropped|messages lost", re.ASCII)
-"""What journald, rsyslog and the kernel say about lines that the log lacks."""
-
-
+"""How journald, rsyslog and the kernel say that the log lacks lines."""
 KMSG: Final = Path("/dev/kmsg")
-
-
 _RECORD_BYTES: Final = 16_384
-"""More than a record of /dev/kmsg has; a shorter read fails."""
+"""More than a record of /dev/kmsg has: reading with a smaller buffer fails."""
 
 
 def read_file(path: str, node: str = "") -> KernelLog:
@@ -211,7 +207,7 @@ class _Pending:
 
 
 class _MessageReader:
-    """The messages of a log that reports may have, in order; those over several lines are one."""
+    """Yields the messages of a log that may belong to reports, each joined from its lines."""
 
     def __init__(self, now: datetime | None, is_inside: Callable[[], bool]) -> None:
         self._now = now
@@ -230,7 +226,7 @@ class _MessageReader:
 
     @property
     def last_time(self) -> str:
-        """Return the time of the last line, of whatever program: `journalctl -k` has journald's too."""
+        """Return the time of the last line, which may be another program's, as in `journalctl -k`."""
         last = parse_line(_FOREIGN.sub(" kernel: ", self._last_line, count=1), self._now)
         return last.time if last is not None else ""
 
@@ -282,7 +278,7 @@ class _MessageReader:
         times = [when for record in parsed if (when := _when(record)) is not None]
         is_falling = all(time >= next_time for time, next_time in pairwise(times))
         has_times = len(set(times)) > 1
-        # Two marks alone may be of two reports: times have to fall too, or more marks.
+        # A single fall may be between two reports: then times have to fall too.
         is_reversed = falls > rises and (has_times or falls > 1) if steps else has_times
         lines = chain(head, numbered)
         if not (is_falling and is_reversed):
@@ -339,7 +335,7 @@ class _MessageReader:
         return pending.with_rest(space, rest, text, self._now) if space is not None else None
 
     def _begin(self, number: int, text: str, record: LogRecord | None) -> _Pending | None:
-        """Return the message that a line begins if a report may have it, else None."""
+        """Return the message that begins with this line, or None if no report can have it."""
         is_wanted = any(word in text for word in _WORDS) or _ROW.search(text) is not None
         is_wanted = is_wanted or self._is_inside() or self._is_full(text)
         is_first = not self.first_time and number <= _FIRST_LINES
@@ -393,7 +389,7 @@ def _when(record: LogRecord) -> tuple[bool, float] | None:
 
 
 class _LogReader:
-    """Collects the reports of a log; nodes, processors and times tell the lines of open reports apart."""
+    """Collects the reports of a log; node, processor and time say to which open report a line belongs."""
 
     def __init__(self, now: datetime | None) -> None:
         self._open: deque[ReportBuilder] = deque()
@@ -440,7 +436,7 @@ class _LogReader:
         near = [report for report in reversed(self._open) if report.is_near(record)]
         # A line without a time belongs to the newest report, if to any.
         near = [report for report in (near if record.has_time else near[:1]) if type(report) is kind]
-        # Of the reports of two nodes in one log, the one whose last line is nearest goes on.
+        # A log may have reports of two nodes: the line belongs to the report with the nearest last line.
         near.sort(key=lambda report: (report.is_of_unit, abs(report.seconds_to(record) or 0)))
         for report in near:
             if report.add_line(record):
@@ -468,8 +464,6 @@ class _LogReader:
 
 
 _HINT: Final = "write it on the node: journalctl -k -o short-iso > FILE, or dmesg > FILE"
-
-
 _NO_ENTRIES: Final = "-- No entries --"
 _OTHER_FORMATS: Final = (
     (
@@ -526,7 +520,7 @@ _OTHER_FORMATS: Final = (
         _HINT,
     ),
 )
-"""By the first line; the hint is the remedy."""
+"""Formats that are not understood, by their first line, with the remedy."""
 
 
 def _lines_of_kmsg(handle: int) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Parse the lines of kernel logs by dmesg, /dev/kmsg, journalctl, syslog, Talos or a log store.
+"""Parse lines of kernel logs as dmesg, /dev/kmsg, journalctl, syslog, Talos and log stores write them.
 
-Messages that are not the kernel's (another facility, another program) are left out, as anything may write
-such lines. qos/logs/ reads what they mean, log_text.py messages over several lines.
+Messages of another facility or program are left out, because any program may write lines like the kernel's.
+Not here: the meaning of messages (qos/logs/), and messages over several lines (log_text.py).
 
 Formats: util-linux dmesg(1), kernel Documentation/ABI/testing/dev-kmsg, systemd journalctl(1) -o, RFC 3164
 and 5424, `talosctl dmesg` and Talos' log sinks, log files of the CRI and Docker, exports of Cloud Logging,
@@ -22,7 +22,7 @@ from kubectl_qos.qos.logs.record import LogRecord
 
 
 def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
-    """Return the kernel's message in a line, or None; without a year it is of the latest one before `now`."""
+    """Return the kernel's message in a line, or None. `now` gives the year of a time without one."""
     text = text.strip("\x1e\ufeff \t\r").removeprefix("data: ")
     fields: dict[str, Any] = {}
     position = 0
@@ -41,7 +41,7 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
             if source["program"] not in _PROGRAMS_READ and not is_second_hand(text):
                 return None
             fields["program"] = source["program"].removeprefix("kernel")
-            host = (source["host"] or "").strip(".")  # It may be missing in a copy.
+            host = (source["host"] or "").strip(".")  # A copy may lack it.
             fields["node"], position = host or fields.get("node", ""), source.end()
             fields["is_kernel"] = source["program"] != "systemd"
         elif kind in {"iso", "kibana"} and (stream := _STREAM.match(text, position)) is not None:
@@ -55,7 +55,7 @@ def parse_line(text: str, now: datetime | None = None) -> LogRecord | None:
 
 
 def _as_second_hand(fields: dict[str, Any], text: str, now: datetime | None) -> dict[str, Any]:
-    """Mark a line that repeats a kill by the kernel, which has a time of its own."""
+    """Mark a line in which a program repeats a kill by the kernel; its text may state the time."""
     if not is_second_hand(text):
         return fields
     logged, stated = {**fields, "program": SECOND_HAND, "is_kernel": False}, _OWN_TIME.search(text)
@@ -69,7 +69,10 @@ def _as_second_hand(fields: dict[str, Any], text: str, now: datetime | None) -> 
 
 
 def _program(message: str, program: str) -> str:
-    """Return whose kill it is: daemons may write to the kernel's log, and systemd repeats the kernel's."""
+    """Return the program that killed, "" for the kernel.
+
+    Daemons may write to the kernel's log, and systemd repeats kills by the kernel.
+    """
     for mark, daemon in _KMSG_MARKS.items():
         if message.startswith(mark):
             return daemon
@@ -77,7 +80,7 @@ def _program(message: str, program: str) -> str:
 
 
 def _add_time(fields: dict[str, Any], kind: str, piece: re.Match[str], now: datetime | None) -> None:
-    """Add a time; one without a year counts less than an earlier one."""
+    """Add a time; one without a year does not replace an earlier time."""
     if kind != "syslog" or not fields.get("time"):
         fields["time"] = _parse_time(kind, piece[kind], now) or fields.get("time", "")
         fields["year_is_guessed"] = kind == "syslog" or (kind == "ctime" and ":" in piece[kind][-5:])
@@ -87,7 +90,7 @@ def _add_time(fields: dict[str, Any], kind: str, piece: re.Match[str], now: date
 
 
 def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
-    """Add a piece of the prefix that is not a time; False if the message is not the kernel's."""
+    """Add a piece of the prefix that is no time. Return False if the message is not the kernel's."""
     if kind == "wrapper":
         node = _NODE_LABEL.search(value)
         if node is not None:
@@ -112,7 +115,7 @@ def _add_piece(fields: dict[str, Any], kind: str, value: str) -> bool:
 
 
 def _source_form(piece: re.Match[str], kind: str) -> re.Pattern[str]:
-    """Return what may name node and program: anything after a journal's or syslog's time, but not dmesg's."""
+    """Return the form of node and program: they follow the time in journals and syslog, but not in dmesg."""
     is_of_dmesg = piece[0][0] == "[" or (kind == "iso" and "," in piece[0])
     if not is_of_dmesg and kind in {"syslog", "logread", "full", "unix", "iso"}:
         return _HOST
@@ -142,7 +145,7 @@ def _parse_time(kind: str, text: str, now: datetime | None) -> str:
 
 
 def without_year(month: str, day: str, clock: str, now: datetime) -> str:
-    """Return the latest year in which the time is not in the future: RFC 3164 has none."""
+    """Return the time in the latest year in which it is not in the future: RFC 3164 has no year."""
     latest = now.astimezone(UTC).replace(tzinfo=None) + timedelta(days=1)
     for year in range(latest.year, latest.year - _LEAP_YEARS, -1):
         try:
@@ -154,28 +157,21 @@ def without_year(month: str, day: str, clock: str, now: datetime) -> str:
     return ""
 
 
-_MESSAGES: Final = (
-    *("MESSAGE", "msg", "message", "log", "line", "textPayload", "@message", "body", "SyslogMessage"),
-    *("_raw", "Line", "Message"),
-    *("jsonPayload", "_source", "fields", "attributes", "result", "content"),
-)
-_JSON_TIMES: Final = (
-    *("__REALTIME_TIMESTAMP", "talos-time", "timestamp", "@timestamp", "time", "ts", "TimeGenerated"),
-    *("date", "_time", "Time", "Date", "timeUnixNano", "observedTimeUnixNano"),
-)
-_JSON_NODES: Final = (
-    *("_HOSTNAME", "node_name", "nodename", "node", "hostname", "host", "host.name", "Computer", "instance"),
-)
-_LABELS: Final = (
-    *("jsonPayload", "_source", "fields", "attributes", "result", "content"),
-    *("labels", "kubernetes", "resource", "host", "name"),
-)
+# Names of fields, in order of precedence.
+_CONTENTS: Final = ("jsonPayload", "_source", "fields", "attributes", "result", "content")
+_TEXTS: Final = "MESSAGE msg message log line textPayload @message body SyslogMessage _raw Line Message"
+_MESSAGES: Final = (*_TEXTS.split(), *_CONTENTS)
+_TIME_FIELDS: Final = "__REALTIME_TIMESTAMP talos-time timestamp @timestamp time ts TimeGenerated date _time"
+_JSON_TIMES: Final = (*_TIME_FIELDS.split(), "Time", "Date", "timeUnixNano", "observedTimeUnixNano")
+_NODE_FIELDS: Final = "_HOSTNAME node_name nodename node hostname host host.name Computer instance"
+_JSON_NODES: Final = tuple(_NODE_FIELDS.split())
+_LABELS: Final = (*_CONTENTS, "labels", "kubernetes", "resource", "host", "name")
 _PROGRAMS: Final = ("SYSLOG_IDENTIFIER", "syslog_identifier", "ident", "ProcessName")
 _FACILITIES: Final = ("facility", "fac", "Facility", "SYSLOG_FACILITY")
 
 
 def entry_message(entry: dict[str, Any]) -> str | None:
-    """Return the message of an object that a log has for it, None if it has none."""
+    """Return the message of a log entry in JSON, None if it has none."""
     for name in _MESSAGES:
         value = entry.get(name)
         if isinstance(value, dict):
@@ -189,7 +185,7 @@ def entry_message(entry: dict[str, Any]) -> str | None:
 
 
 def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogRecord | None:
-    """Return the message in an entry of a journal or log store, which may have a prefix of its own."""
+    """Return the message in an entry of a journal or log store; the message may have its own prefix."""
     try:
         entry = msgspec.json.decode(text)
         message = entry_message(entry)
@@ -230,7 +226,7 @@ def _json_record(text: str, outer: dict[str, Any], now: datetime | None) -> LogR
 
 
 def _first(entry: dict[str, Any], names: Sequence[str]) -> str:
-    """Return the first of these fields that has a value, in the entry itself or the objects in it."""
+    """Return the first of these fields that has a value, in the entry or in an object inside it."""
     for name in names:
         value = entry.get(name)
         value = value.get("name", "") if isinstance(value, dict) else value
@@ -261,23 +257,19 @@ def _json_times(entry: dict[str, Any], now: datetime | None) -> dict[str, Any]:
 
 
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MONTHS_BEGIN: Final = (
-    *(("jan", "ene", "gen", "янв"), ("feb", "fév", "fev", "фев"), ("mar", "mär", "mrt", "мар")),
-    *(
-        ("apr", "avr", "abr", "апр"),
-        ("mai", "may", "maj", "mag", "mei", "май", "мая"),
-        ("jun", "juin", "giu", "июн"),
-    ),
-    *(("jul", "juil", "lug", "июл"), ("aug", "aoû", "ago", "авг"), ("sep", "set", "сен")),
-    *(("oct", "okt", "ott", "out", "окт"), ("nov", "ноя"), ("dec", "déc", "dez", "dic", "des", "дек")),
+_MONTH_FORMS: Final = (
+    "jan|ene|gen|янв feb|fév|fev|фев mar|mär|mrt|мар apr|avr|abr|апр mai|may|maj|mag|mei|май|мая"
+    " jun|juin|giu|июн jul|juil|lug|июл aug|aoû|ago|авг sep|set|сен oct|okt|ott|out|окт nov|ноя"
+    " dec|déc|dez|dic|des|дек"
 )
+_MONTHS_BEGIN: Final = tuple(tuple(forms.split("|")) for forms in _MONTH_FORMS.split())
 """How months begin in English, German, French, Spanish, Italian, Portuguese, Dutch, Danish and Russian."""
 _LEAP_YEARS: Final = 9
-"""Among this many years there is always a leap year."""
+"""Of so many years in a row at least one is a leap year."""
 
 
 def _datetime(year: int, month: str, day: str, clock: str) -> datetime:
-    """Return a time; `dmesg -T` writes months in the locale's language, some as a number before 月 or 월."""
+    """Return a time. `dmesg -T` writes months in the locale's language, perhaps as a number with 月 or 월."""
     word = month.casefold()
     names = (number for number, begins in enumerate(_MONTHS_BEGIN, 1) if word.startswith(begins))
     number = next(names, 0) or int(month.rstrip("月월"))
@@ -291,7 +283,7 @@ def _rfc3339(time: datetime) -> str:
 
 
 _KERNEL_LEVELS: Final = 7
-"""Priorities above are of other facilities: programs wrote them to /dev/kmsg."""
+"""Higher priorities are of other facilities: programs wrote such lines to /dev/kmsg."""
 _USER: Final = "user"
 """The facility of lines that programs write to the kernel's log."""
 _KMSG_MARKS: Final = {killer.log.mark: killer.id for killer in KILLERS if killer.log.mark}
@@ -310,21 +302,21 @@ _DIGITS: Final = re.compile(r"\d{1,19}", re.ASCII)
 _CLOCK: Final = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 MONTH: Final = "|".join(_MONTHS)
 _ANY_MONTH: Final = r"[^\s\d\[\]<>:{}()/,]{3,9}|\d{1,2}[月월]"
-"""In any language; in some of them the month is unknown."""
+"""A month in any language; `_MONTHS_BEGIN` knows some of them."""
 _ISO: Final = rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?"
 _DELTA: Final = r"(?: <[ \d.]{1,24}>)?"
 _CTIME: Final = rf"[^\[\]:]{{3,40}} {_CLOCK} \d{{4}}|[A-Z][a-z]{{2}} (?:{MONTH}) [ \d]\d {_CLOCK}"
 _FACILITY: Final = r"kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d"
 
 _TAG: Final = r"(?:(?<= [+-]\d{4} )[\w.*-]{1,253}: (?=\{\"))?"
-"""What fluentd writes before a record, if it prints that."""
+"""The tag that fluentd prints before a record."""
 _WRAPPER: Final = (
     r"(?:stdout|stderr) [FP]|\d\d:\d\d:\d\d(?= kernel: )|\{(?:\w{1,64}=\"(?:[^\"\\]|\\.)*\"(?:, ?)?)*\}"
 )
 _TITLE: Final = (
     r"\[ ?[A-Za-z][\w :-]{0,40}\](?= (?:(?:Memory cgroup out|Out) of memory|oom-kill|oom_reaper):)"
 )
-"""What a person writes before words of the kernel, after their time."""
+"""A title in brackets that a person added between the time and the kernel's words."""
 _TIMES: Final = frozenset({"ctime", "logread", "iso", "syslog", "full", "unix", "kibana"})
 
 _PIECE: Final = re.compile(

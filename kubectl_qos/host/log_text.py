@@ -45,7 +45,8 @@ def read_lines(stream: io.BufferedReader) -> Iterator[str]:
     Raises InputError, without the name of the file, for a format that is not text, and OSError or EOFError if
     the file cannot be read or decompressed.
     """
-    content, broken = _decompressed(stream)
+    by = packed_by(_peek(stream))
+    content, broken = unpacked(stream, by) if by else (stream, OSError)
     try:
         head = _peek(content)
         for magic, name, remedy in _REFUSED:
@@ -68,12 +69,6 @@ def read_lines(stream: io.BufferedReader) -> Iterator[str]:
 
 def _peek(content: Any) -> bytes:
     return bytes(content.peek(_HEAD_BYTES)[:_HEAD_BYTES])
-
-
-def _decompressed(stream: io.BufferedReader) -> tuple[Any, type[Exception]]:
-    """Return the content, and the error that a broken one raises."""
-    by = packed_by(_peek(stream))
-    return unpacked(stream, by) if by else (stream, OSError)
 
 
 def _encoding(head: bytes) -> str:
@@ -103,13 +98,13 @@ _COMMENT: Final = re.compile(r"^\s*#+ (?=\[)")
 _FOREIGN: Final = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\dT[\d:.]{8,18}Z )?[^\[<]{4,100}?(?=(?:<\d>)?\[ *\+?\d{1,12}\.\d{6}\] )", re.ASCII
 )
-"""What a program puts before each line of the kernel: minikube, the console of a hypervisor."""
+"""A prefix of minikube, or of the console of a hypervisor, before each line of the kernel."""
 _OF_EVENT: Final = re.compile(
     r"\A(?:.{0,2000}\bOOMKilling\b(?:,Message)?:?\s*(?:[Nn]ode/\S{1,253}\s+)?|\s*Message:\s*)"
     r"(?:\(combined from similar events\): )?(?=(?:Memory cgroup out|Out) of memory)",
     re.ASCII,
 )
-"""What stands before its message in a copy of an event."""
+"""The beginning of a copied event, up to its message."""
 _OF_DETECTOR: Final = re.compile(
     r".{0,200} Timestamp:(\S{10} \S{8,18}) ([+-]\d{4}) .{0,60} Reason:OOMKilling Message:(.{1,2000}?)\}\].*"
 )
@@ -125,15 +120,15 @@ _REPLACED: Final = (
     ("OOMKilling", _OF_EVENT, ""),
     ("Message:", _OF_EVENT, ""),
 )
-"""What a copy adds, by a mark that such a line has, and what remains."""
+"""Changes that undo what copying added to a line: a text that such lines contain, pattern, replacement."""
 _OF_GUEST: Final = re.compile(
     r'time="(?P<time>[^"]{19,40})" .{0,400}? sandbox=(?P<id>[\w-]{1,128}) .{0,400}?'
     r'\bvmconsole="(?P<line>(?:[^"\\]|\\.)*).*',
     re.ASCII,
 )
-"""A line of Kata, with one of the kernel in the virtual machine of a pod."""
+"""A line of Kata that quotes the kernel in the virtual machine of a pod."""
 _PRINTABLE: Final = re.compile(r"\b(?:gfp_mask|order|oom_score_adj|constraint|pid)=3D", re.ASCII)
-"""What only a mail has in which each sign that is not printable is a number (RFC 2045)."""
+"""Fields with `=` written as `=3D`: only mails in quoted-printable have that (RFC 2045)."""
 _EXPORT_BEGINS: Final = ("__CURSOR=", "__REALTIME_TIMESTAMP=")
 _VERBOSE_BEGINS: Final = re.compile(r"[A-Z]\w\w \d{4}-\d\d-\d\d [\d:.]{8,16} [A-Z+\-\d:]{1,9} \[s=")
 _HUMAN: Final = re.compile(
@@ -148,9 +143,9 @@ _DEEPEST_ENTRY: Final = 8
 
 
 def messages(lines: Iterable[str], now: datetime | None = None) -> Iterator[Numbered]:
-    """Yield each message on one line, whatever wrote it: JSON, the journal's exports, CSV or `dmesg -H`.
+    """Yield each message on one line, also those of JSON, the journal's exports, CSV and `dmesg -H`.
 
-    `dmesg -H` has the minute, and for each further line how much later it is; `now` gives the year.
+    `dmesg -H` has the minute, then for each line the time since the line before; `now` gives the year.
     """
     parts = ((number, part) for number, line in enumerate(lines, 1) for part in _split(line))
     places, texts = tee(_decoded(_continued((number, _clean(text)) for number, text in parts)))
@@ -210,7 +205,7 @@ def _continued(lines: Iterable[Numbered]) -> Iterator[Numbered]:
 
 
 def _decoded(lines: Iterator[Numbered]) -> Iterator[Numbered]:
-    """Decode a mail in `quoted-printable`, whose lines end with `=` where they were broken."""
+    """Decode a mail in quoted-printable, in which `=` at the end of a line means that it goes on."""
     head = list(islice(lines, _FIRST_LINES))
     if not any(_PRINTABLE.search(text) for _, text in head):
         yield from chain(head, lines)
@@ -229,10 +224,7 @@ def _decoded(lines: Iterator[Numbered]) -> Iterator[Numbered]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the lines of a text in which a program has escaped their ends, or a copy has lost one.
-
-    JSON has an end for each.
-    """
+    """Split a text at line ends that a program has escaped or a copy has lost; JSON is not split."""
     if "{" in text:
         return [text]
     if "\\n" in text:
@@ -243,12 +235,12 @@ def _split(text: str) -> list[str]:
 
 
 def _with_cut(line: str) -> str:
-    """Mark a line as cut where a pager has its own mark."""
+    """Mark a line as cut that ends with `>`, the mark of a pager."""
     return line[:-1] + CUT if line.endswith(">") and _MARKUP.search(line) is None else line
 
 
 def _without_list(lines: Iterator[str]) -> Iterator[str]:
-    """Remove the marks of a list, if all lines are items of one."""
+    """Remove what stands before each line: bullets of a list, a program's prefix, or comment signs."""
     head = list(islice(lines, _FIRST_LINES))
     texts = [line for line in head if line and not line.isspace() and not line.startswith("```")]
     items = sum(_ITEM.match(text) is not None for text in texts)
@@ -264,13 +256,13 @@ def _without_list(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _is_unread(text: str) -> bool:
-    """Return whether the text before a line of the kernel would be taken for part of its message."""
+    """Return whether a parsed line still has the prefix of a program in its message."""
     record = parse_line(text)
     return record is not None and _FOREIGN.match(record.message) is not None
 
 
 def _columns(header: str) -> list[str]:
-    """Return the names of the columns, if a line is the heading of a table with messages, else none."""
+    """Return the names of the columns if a line is the heading of a table with messages, else []."""
     is_text = header.isprintable() and len(header) < csv.field_size_limit()
     cells = next(csv.reader([header]), []) if is_text else []
     names = [cell.partition(" [")[0] for cell in cells]
@@ -348,14 +340,14 @@ def _entries(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _rejoined(items: list[Any]) -> list[Any]:
-    """Return the items, or the row that they are the fields of, as CloudWatch answers a query."""
+    """Return the items; fields of one row, as CloudWatch answers a query, become that row."""
     dicts = [item for item in items if isinstance(item, dict)]
     row = {name: item.get("value") for item in dicts if isinstance(name := item.get("field"), str)}
     return [row] if row and len(row) == len(items) else items
 
 
 def _with_first_values(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry with one value for each of its `fields`: Kibana has a list of them."""
+    """Return an entry with the first value of each of its `fields`: Kibana writes lists of values."""
     fields = entry.get("fields")
     if not isinstance(fields, dict):
         return entry
@@ -364,9 +356,9 @@ def _with_first_values(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _exported(numbered: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Read entries with a line for each field, and an empty line, or the next one's time, at the end.
+    """Read entries that have a line for each field; an empty line or the time of the next entry ends one.
 
-    A field that is not text has its name on a line, then its length in eight bytes before the value.
+    A field that is not text has a line with its name, then its length in eight bytes before the value.
     """
     fields: dict[str, str] = {}
     first, binary, value = 0, "", ""
