@@ -66,6 +66,12 @@ class Subject:
         workload = find_workload(self.pod)
         return workload.kind, object_name(self.pod) if workload.kind == self.pod.kind else workload.name
 
+    @property
+    def reference(self) -> str:
+        """Its namespace, kind and name: `shop/deployment/web`."""
+        kind, name = self.kind_and_name
+        return "/".join(filter(None, (self.pod.namespace, kind.lower(), name)))
+
     def metadata(self) -> Iterator[Json]:
         """Yield the metadata of the template, then of the object."""
         yield nested(self.raw, *template_path(self.pod.kind), "metadata")

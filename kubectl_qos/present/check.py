@@ -81,20 +81,14 @@ def grouped(findings: Sequence[tuple[RuleFinding, Place]]) -> Iterator[tuple[Rul
         yield finding, place, escape(head + ", ".join(", ".join(own) + tail for tail, own in tails.items()))
 
 
-def reference(subject: Subject) -> str:
-    """Return what a finding is about: `shop/deployment/web`."""
-    kind, name = subject.kind_and_name
-    return escape("/".join(filter(None, (subject.pod.namespace, kind.lower(), name))))
-
-
 def text_lines(report: Report) -> Iterator[str]:
     """Yield a line for each finding, as compilers do, and below it the file's line, except for notes."""
     for finding, place, message in grouped(report.findings):
-        yield f"{place}: {finding.level}: {reference(finding.subject)}: {message} [{finding.rule.id}]"
+        yield f"{place}: {finding.level}: {escape(finding.subject.reference)}: {message} [{finding.rule.id}]"
         if place.text.strip() and finding.level is not Level.NOTE:
             yield f"    {escape(place.text.strip())}"
     for finding, place, reason in report.waived:
-        message = f"{reference(finding.subject)}: {sentence(finding)} [{finding.rule.id}]"
+        message = f"{escape(finding.subject.reference)}: {sentence(finding)} [{finding.rule.id}]"
         yield f"{place}: waived: {message}: {escape(reason)}"
 
 
@@ -103,7 +97,7 @@ def waiver_lines(subject: Subject, place: Place) -> Iterator[str]:
     from kubectl_qos.check.rules import RULES
 
     for mistake in waiver_mistakes(subject.mark(WAIVER_MARK), RULES):
-        yield f"{place}: {reference(subject)}: {WAIVER_MARK}: {escape(mistake)}"
+        yield f"{place}: {escape(subject.reference)}: {WAIVER_MARK}: {escape(mistake)}"
 
 
 def unused_line(place: str, exemption: Exemption, today: date) -> str:
@@ -147,7 +141,7 @@ def github_lines(report: Report) -> Iterator[str]:
     for finding, place, message in grouped(report.findings):
         level = "notice" if finding.level is Level.NOTE else finding.level
         title = f"{finding.rule.id} {finding.rule.title}"
-        yield _github_line(level, place, title, f"{reference(finding.subject)}: {message}")
+        yield _github_line(level, place, title, f"{escape(finding.subject.reference)}: {message}")
 
 
 _DATA: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
@@ -209,13 +203,13 @@ def _physical(built: Place) -> dict[str, Any]:
 
 
 def _result(finding: RuleFinding, place: Place, index: Mapping[Rule, int]) -> dict[str, Any]:
-    logical = {"fullyQualifiedName": reference(finding.subject), "kind": "resource"}
+    logical = {"fullyQualifiedName": escape(finding.subject.reference), "kind": "resource"}
     key = hashlib.sha256("\0".join(finding.key).encode()).hexdigest()[:32]
     return {
         "ruleId": finding.rule.id,
         "ruleIndex": index[finding.rule],
         "level": finding.level.value,
-        "message": {"text": f"{reference(finding.subject)}: {sentence(finding)}"},
+        "message": {"text": f"{escape(finding.subject.reference)}: {sentence(finding)}"},
         "locations": [{"physicalLocation": _physical(place), "logicalLocations": [logical]}],
         "partialFingerprints": {"kubectlQos/v1": key},
     }
@@ -231,7 +225,7 @@ def junit(report: Report) -> str:
     suite, failed = Element("testsuite", name="kubectl qos check"), 0
     cases = {subject: list[tuple[RuleFinding, Place]]() for subject in report.subjects}
     for finding, place in report.findings:
-        cases.setdefault((reference(finding.subject), place.file), []).append((finding, place))
+        cases.setdefault((escape(finding.subject.reference), place.file), []).append((finding, place))
     for (name, file), findings in cases.items():
         case = SubElement(suite, "testcase", classname=_xml(file), name=_xml(name))
         failures = [(finding, place) for finding, place in findings if report.is_failure(finding)]

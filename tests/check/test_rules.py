@@ -103,6 +103,12 @@ def test_what_a_runtime_takes_to_start_depends_on_its_version(limit: str, level:
     assert levels == ([level] if level else [])
 
 
+def test_a_pod_of_lower_priority_is_named_with_its_namespace(run: Run) -> None:
+    apart = EXAMPLES["QOS014"]["fails"].replace("{name: report}", "{name: report, namespace: batch}")
+    (finding,) = [one for one in found(run, apart, "--node-memory", "16Gi") if one["rule"] == "QOS014"]
+    assert "before batch/pod/report, whose priority is lower" in finding["message"]
+
+
 def test_a_quota_counts_no_pod_that_is_refused_anyway(run: Run) -> None:
     quota, pods = EXAMPLES["QOS018"]["passes"].split("---\n")
     for first, is_full in ((f"{pods}          limits: {{memory: 1Mi}}\n", False), (pods, True)):

@@ -330,9 +330,9 @@ class _PriorityInversion(Rule):
             for _, pods in sorted(by_priority.items()):
                 for adj, case in pods:
                     if safest is not None and adj > safest[0]:
-                        kind, name = safest[1].subject.kind_and_name
-                        facts = {"adj": str(adj), "other_adj": str(safest[0])}
-                        facts["other"] = f"{kind.lower()}/{name}"
+                        other_adj, other = safest
+                        facts = {"adj": str(adj), "other_adj": str(other_adj)}
+                        facts["other"] = other.subject.reference
                         facts["place"] = f"node {node}" if node else "one node"
                         yield Hit(case, case.prefix, facts)
                 best = min(pods, key=itemgetter(0))

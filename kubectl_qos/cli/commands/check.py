@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kubectl_qos.cli import output, sources
 from kubectl_qos.cli.flags import add_choice, add_contexts, add_output, add_repeated, add_switch
 from kubectl_qos.errors import EXIT_TROUBLE, InputError, QosError, UsageError, diff_exit_codes, first_few
-from kubectl_qos.present.format import count
+from kubectl_qos.present.format import count, escape
 from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _check(
     from kubectl_qos.check.rules import check
     from kubectl_qos.check.settings import Level
     from kubectl_qos.cluster.files import manifests_of
-    from kubectl_qos.present.check import Place, Report, reference, scope_lines, unused_line, waiver_lines
+    from kubectl_qos.present.check import Place, Report, scope_lines, unused_line, waiver_lines
     from kubectl_qos.present.list_notes import missing_sentence
 
     scope, source = resolved.scope, resolved.source
@@ -242,7 +242,7 @@ def _check(
     rows.sort(key=lambda row: (row[1].file, row[1].line or 0, row[1].column or 0, row[0].rule.id))
     problems = files.problems if files is not None else ()
     report = Report(
-        [(reference(subject), place(subject).file) for subject in subjects],
+        [(escape(subject.reference), place(subject).file) for subject in subjects],
         rows,
         [(finding, place(finding.subject, finding.path), reason) for finding, reason in selection.waived],
         Level(options.fail_on),
@@ -300,10 +300,7 @@ def _kustomization(folder: str | None) -> str:
 def _context(
     resolved: sources.ResolvedSource, snapshot: Snapshot, options: Options
 ) -> tuple[Context, list[str]]:
-    """Return what the pods are checked against, from their files or their cluster's namespaces.
-
-    Return also what is unknown of it, in sentences.
-    """
+    """Return the context of the pods, from their files or their cluster, and sentences on what it lacks."""
     from kubectl_qos.check.rule import Context
     from kubectl_qos.check.rules.classes import injector
     from kubectl_qos.cluster.files import FileSource
