@@ -4,7 +4,7 @@ Each death has a mark with its distance and time, and below it its victim and ki
 list. Not here: which deaths there are, and their words (next_death.py).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, pairwise, repeat
 from operator import attrgetter
@@ -23,7 +23,7 @@ from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth
 LIST_BELOW: Final = 62
 """Narrower pictures are a list."""
 _NAMES: Final = (24, 20, 16, 12)
-"""Widths of a victim's name; the widest is taken with which the most killers of the whole node fit."""
+"""Widths of a victim's name: the picture takes the widest at which most killers of the whole node fit."""
 LISTED: Final = 5
 LINES: Final = 3
 _MOST: Final = 12
@@ -101,33 +101,38 @@ def timeline(
         )
     )
     candidates = list(dict.fromkeys([*next_place, *of_node, *range(len(deaths))[:_MOST]]))
-    for_names = []
+    shown: dict[int, _Cell] = {}
     for name in _NAMES:
         cells = {place: _cell(deaths[place], styles(deaths[place]), name) for place in candidates}
-        widths = {place: max(map(_length, cell)) + _GAP for place, cell in cells.items()}
-        chosen: list[int] = []
-        for place in candidates:
-            wanted = sorted([*chosen, place])
-            needed = sum([widths[place] for place in wanted]) - _GAP
-            if needed + sum(_length(_folded(gap)[0]) for gap in _gaps(wanted)) <= room or not chosen:
-                chosen = wanted
-        for_names.append((chosen, cells, widths))
-        if {*of_node} <= {*chosen}:
+        fitting = _fitting(cells, room)
+        if not shown or len(fitting.keys() & {*of_node}) > len(shown.keys() & {*of_node}):
+            shown = fitting
+        if shown.keys() >= {*of_node}:
             break
-    shown, cells, widths = max(for_names, key=lambda choice: len({*of_node} & {*choice[0]}))
     gaps = _gaps(shown)
-    wide = [widths[place] for place in shown]
+    wide = list(map(_width, shown.values()))
     spare = (room - sum(wide) - sum(_length(_folded(gap)[0]) for gap in gaps)) // max(len(shown), 1)
     stretch = max(min(spare, 8), 0)
     beside = (Span(heading.ljust(len(heads[0])), "title") for heading in chain(heads, repeat("")))
     drawn = [[before, *part] for before, part in zip(beside, now, strict=False)]
-    for place, gap, cells_wide in zip(shown, gaps, wide, strict=True):
+    for cell, gap, width_of_cell in zip(shown.values(), gaps, wide, strict=True):
         folded = _folded(gap)
-        for number, (line, part) in enumerate(zip(drawn, cells[place], strict=True)):
-            rest = cells_wide + stretch - _length(part)
+        for number, (line, part) in enumerate(zip(drawn, cell, strict=True)):
+            rest = width_of_cell + stretch - _length(part)
             filler = Span(_AXIS * rest if number == 0 else " " * rest, "muted")
             line.extend((*folded[number], *part, filler))
     return list(map(_trimmed, drawn))
+
+
+def _fitting(cells: Mapping[int, _Cell], room: int) -> dict[int, _Cell]:
+    """Choose the cells that fit, the first always; they come by importance, and are returned by place."""
+    chosen: list[int] = []
+    for place in cells:
+        wanted = sorted([*chosen, place])
+        needed = sum(_width(cells[place]) for place in wanted) - _GAP
+        if not chosen or needed + sum(_length(_folded(gap)[0]) for gap in _gaps(wanted)) <= room:
+            chosen = wanted
+    return {place: cells[place] for place in chosen}
 
 
 def text(line: Line) -> str:
@@ -185,7 +190,12 @@ def _cell(death: NextDeath, styles: _Styles, name: int) -> _Cell:
     )
 
 
-def _gaps(places: Sequence[int]) -> list[int]:
+def _width(cell: _Cell) -> int:
+    return max(map(_length, cell)) + _GAP
+
+
+def _gaps(places: Iterable[int]) -> list[int]:
+    """Return how many deaths are hidden before each of these places."""
     return [after - before - 1 for before, after in pairwise([-1, *places])]
 
 

@@ -6,7 +6,7 @@ The full preview of a change, and applying it, is in commands/set.py.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -131,18 +131,7 @@ def run(options: Options) -> int:
     )
     if options.source.is_fleet:
         return _run_fleet(options, node, reference, given)
-    if options.number is None and given:
-        raise UsageError(f"{given[0]} needs --apply N", hint="--apply 1 applies the first fix")
-    if options.priorities and reference is not None:
-        raise UsageError(
-            "--priorities takes a node, not a pod or workload", hint="it compares all pods of a node"
-        )
-    if options.priorities and options.output == KUSTOMIZE and options.number is None:
-        raise UsageError("--priorities -o kustomize needs --apply N", hint="-o patch prints all patches")
-    of_kubelet = ["--growth"] if options.growth is not None else []
-    of_kubelet += [f"-o {KUBELET_CONFIG}"] if options.output == KUBELET_CONFIG else []
-    if of_kubelet and (node is None or options.priorities or options.number is not None):
-        raise UsageError(f"{of_kubelet[0]} needs a single node", hint=f"fix node/worker-1 {of_kubelet[0]} …")
+    _check_flags(options, node, reference, given)
     set_command.check_flags(like_set)
     shell = None
     if options.number is not None and like_set.applies:
@@ -167,6 +156,24 @@ def run(options: Options) -> int:
         output.note(fix_effect(of_patch.fixes[(options.number or 1) - 1]))
     set_command.change(planned, shell, like_set._replace(by=strategy) if shell is not None else like_set)
     return resolved.print_notes()
+
+
+def _check_flags(
+    options: Options, node: str | None, reference: resources.Reference | None, given: Sequence[str]
+) -> None:
+    """Raise UsageError for flags that do not go together; `given` are flags that only --apply reads."""
+    if options.number is None and given:
+        raise UsageError(f"{given[0]} needs --apply N", hint="--apply 1 applies the first fix")
+    if options.priorities and reference is not None:
+        raise UsageError(
+            "--priorities takes a node, not a pod or workload", hint="it compares all pods of a node"
+        )
+    if options.priorities and options.output == KUSTOMIZE and options.number is None:
+        raise UsageError("--priorities -o kustomize needs --apply N", hint="-o patch prints all patches")
+    of_kubelet = ["--growth"] if options.growth is not None else []
+    of_kubelet += [f"-o {KUBELET_CONFIG}"] if options.output == KUBELET_CONFIG else []
+    if of_kubelet and (node is None or options.priorities or options.number is not None):
+        raise UsageError(f"{of_kubelet[0]} needs a single node", hint=f"fix node/worker-1 {of_kubelet[0]} …")
 
 
 def _planned(
@@ -197,7 +204,7 @@ def _planned(
 
 
 def _run_fleet(
-    options: Options, node: str | None, reference: resources.Reference | None, given: Iterable[str]
+    options: Options, node: str | None, reference: resources.Reference | None, given: Sequence[str]
 ) -> int:
     """Print the fixes of several clusters, each with its number there; a fix is applied to one cluster."""
     from kubectl_qos.cli import tables

@@ -63,7 +63,7 @@ class Options(NamedTuple):
 
 
 class KillFacts(NamedTuple):
-    """What deaths are judged by, and the time that `--since` counts from."""
+    """The facts that deaths are diagnosed from, and the time that `--since` counts from."""
 
     resolved: sources.ResolvedSource
     snapshot: Snapshot
@@ -170,7 +170,7 @@ def _view(options: Options) -> TableView[Kill]:
 
 
 def _read(options: Options) -> tuple[list[Kill], KillFacts, list[ApiError], list[KernelLog]]:
-    """Return the deaths that are shown, the facts they are judged by, what is missing, and the logs."""
+    """Return the deaths to show, the facts that they are diagnosed from, what is missing, and the logs."""
     references = _named(options)
     source = options.source.without_usage().on_node(resources.parse_node(options.target))
     logs = read_logs(options.kernel_logs, source, local=options.local)
@@ -219,38 +219,44 @@ def find_shown(
         outside_pods=not (facts.scope.namespace or facts.scope.selector_text or references),
     )
     if source.prometheus is not None or source.at is not None:
-        try:
-            # The store may have deaths that nothing else has any more.
-            from kubectl_qos.metrics.past import read_kills, with_older
+        from kubectl_qos.metrics.past import with_older
 
-            seconds = since_seconds or source.over_seconds
-            pods = {pod.name for pod in facts.snapshot.pods if references and is_referenced(pod, references)}
-            names = pods | {reference.name for reference in references}
-            end = facts.now.timestamp()
-            older = [
-                kill
-                for kill in read_kills(
-                    sources.open_store(source), end - seconds, end, facts.event_list.events
-                )
-                if facts.scope.namespace in {None, kill.namespace} and (not names or kill.pod in names)
-            ]
-            if facts.scope.selector_text or facts.scope.fields.text:
-                # The pod may have died on another node than it is on now.
-                scope = facts.scope._replace(node=None)
-                matching = {pod.key for pod in facts.snapshot.pods if scope.matches(pod)}
-                read, older = len(older), [kill for kill in older if (kill.namespace, kill.pod) in matching]
-                if read > len(older):
-                    deaths = count(read - len(older), "older death")
-                    note = f"{deaths} not listed: the pods are gone, or the selector does not match them"
-                    facts = facts._replace(notes=(*facts.notes, note))
+        seconds = since_seconds or source.over_seconds
+        try:
+            older, left_out = _stored_kills(facts, references, source, seconds)
             kills = with_older(kills, older, seconds)
         except QosError as problem:
-            why = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))
-            facts = facts._replace(notes=(*facts.notes, why))
+            left_out = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))
+        facts = facts._replace(notes=(*facts.notes, *filter(None, [left_out])))
     kills = [kill for kill in kills if facts.scope.node is None or kill.node in {facts.scope.node, ""}]
     since = facts.now - timedelta(seconds=since_seconds or 0)
     shown = [kill for kill in kills if since_seconds is None or is_since(kill, since)]
     return shown, facts if shown else facts._replace(last_before=next(iter(kills), None))
+
+
+def _stored_kills(
+    facts: KillFacts, references: Sequence[resources.Reference], source: SourceOptions, seconds: int
+) -> tuple[list[Kill], str]:
+    """Return the deaths in the store, which nothing else may have any more, and a note on those left out."""
+    from kubectl_qos.metrics.past import read_kills
+
+    pods = {pod.name for pod in facts.snapshot.pods if references and is_referenced(pod, references)}
+    names = pods | {reference.name for reference in references}
+    end = facts.now.timestamp()
+    stored = [
+        kill
+        for kill in read_kills(sources.open_store(source), end - seconds, end, facts.event_list.events)
+        if facts.scope.namespace in {None, kill.namespace} and (not names or kill.pod in names)
+    ]
+    if not (facts.scope.selector_text or facts.scope.fields.text):
+        return stored, ""
+    # The pod may have died on another node than it is on now.
+    scope = facts.scope._replace(node=None)
+    matching = {pod.key for pod in facts.snapshot.pods if scope.matches(pod)}
+    kills = [kill for kill in stored if (kill.namespace, kill.pod) in matching]
+    deaths = count(len(stored) - len(kills), "older death")
+    note = f"{deaths} not listed: the pods are gone, or the selector does not match them"
+    return kills, note if len(kills) < len(stored) else ""
 
 
 def read_logs(words: Sequence[str], source: SourceOptions, *, local: bool) -> list[KernelLog]:
@@ -355,7 +361,7 @@ def source_notes(facts: KillFacts, logs: Sequence[KernelLog]) -> Iterator[str]:
             here = first_few(sorted(nodes))
             yield f"{log.title}: there is no node {log.node} here, only {here}: its kills match no pod"
         if not log.reports:
-            yield f"{log.title}: no OOM report in {log.lines} {'line' if log.lines == 1 else 'lines'}"
+            yield f"{log.title}: no OOM report in {count(log.lines, 'line')}"
         elif log.left_out:
             yield f"{log.title}: only the newest {len(log.reports)} OOM reports are read"
         for line in log.fragments[:_MOST_FRAGMENTS]:
