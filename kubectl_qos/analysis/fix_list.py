@@ -121,7 +121,7 @@ def fixes_on_nodes(
     waiting, problems = _waiting(snapshot, nodes, scope, profiles, by_urgency=by_urgency)
     while waiting:
         urgency, name = waiting[0]
-        # Only fixes that certainly come before anything that the remaining nodes can yield.
+        # Count only fixes of deaths that are more urgent than every death on the remaining nodes.
         if most and urgency is not None and sum(fix.death.urgency < urgency for fix in fixes) >= most:
             break
         del waiting[0]
@@ -347,27 +347,22 @@ def missed_kill(model: NodeModel, growth_bytes: int, kills: Iterable[Kill]) -> K
     """
     name = model.setup.node.name
     kills = [] if growth_bytes else [kill for kill in kills if kill.node == name]
-    missed = list(filter(_is_by_kernel, kills)) or list(filter(_is_unexplained, kills))
-    if missed:
-        return missed[0]
+    by_kernel, unexplained = list[Kill](), list[Kill]()
+    for kill in kills:
+        killer, mechanism = kill.diagnosis.killer, kill.diagnosis.mechanism
+        if killer is not None and killer.is_kernel and killer.is_node_wide:
+            by_kernel.append(kill)
+        elif mechanism in {Mechanism.UNKNOWN, Mechanism.KERNEL}:
+            is_made_up = ContainerStateTerminated(reason=kill.reason).is_made_up
+            unexplained += [] if is_made_up else [kill]
+    if by_kernel or unexplained:
+        return (by_kernel or unexplained)[0]
     if evicts_first(model, growth_bytes):
         return None
     raise InputError(
         f"no threshold lets the kubelet of {name} evict before the kernel kills",
         hint="no pod can be evicted, or memory grows by more than the node has between two eviction checks",
     )
-
-
-def _is_by_kernel(kill: Kill) -> bool:
-    """Return whether the kernel killed because the node, or the limit of all pods, was full."""
-    killer = kill.diagnosis.killer
-    return killer is not None and killer.is_kernel and killer.is_node_wide
-
-
-def _is_unexplained(kill: Kill) -> bool:
-    """Return whether only the status of the container says that it was killed."""
-    is_lost = ContainerStateTerminated(reason=kill.reason).is_made_up
-    return kill.diagnosis.mechanism in {Mechanism.UNKNOWN, Mechanism.KERNEL} and not is_lost
 
 
 class PlannedMove(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -430,15 +431,12 @@ def server_version(snapshot: Snapshot) -> str:
     if snapshot.server_version:
         return f"v{snapshot.server_version.removeprefix('v')}"
     stated = {node.status.node_info.kubelet_version for node in snapshot.nodes.values()}
-    ordered = sorted((text for text in stated if text.startswith(("v1.", "1."))), key=_as_numbers)
+    releases = [text for text in stated if text.startswith(("v1.", "1."))]
+    ordered = sorted(releases, key=lambda text: [*map(int, re.findall(r"\d+", text))])
     if len(ordered) < 2:
         return "".join(ordered)
     oldest, newest = (version.rpartition(".")[0] for version in (ordered[0], ordered[-1]))
     return ordered[-1] if oldest == newest else f"{oldest} to {newest}"
-
-
-def _as_numbers(version: str) -> list[int]:
-    return [int(part) for part in version.removeprefix("v").split("+")[0].split(".") if part.isdigit()]
 
 
 def worst_first(row: ClusterRow) -> tuple[object, ...]:

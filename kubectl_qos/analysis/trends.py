@@ -78,7 +78,7 @@ class Trends:
                 lines[key] = line
         self._last, self._lines = usage, lines
 
-    def taken(self, snapshot: Snapshot) -> Snapshot:
+    def with_rates(self, snapshot: Snapshot) -> Snapshot:
         """Add the samples of a snapshot, and return it with growth rates of containers and nodes."""
         if snapshot.usage is not self._last:
             self._nodes = dict(self._grown(snapshot))

@@ -22,12 +22,12 @@ from kubectl_qos.qos.qos_class import SPEC_RESOURCES
 _INIT: Final = "(has(c.restartPolicy) && c.restartPolicy == 'Always' ? 'sidecar ' : 'init container ')"
 _LABELS: Final = {"initContainers": _INIT, "containers": "'container '"}
 _UNJUDGED: Final = ["kube-system"]
-"""Namespaces that policies skip if the settings name none, so that they never stop the cluster itself."""
+"""Namespaces that policies skip by default, so that they never refuse the cluster's own pods."""
 _OWNED: Final = "has(object.metadata.ownerReferences)"
 _BY_HAND: Final = (
     f"request.operation == 'UPDATE' || !{_OWNED} || !(request.kind.kind in ['Pod', 'ReplicaSet', 'Job'])"
 )
-"""Policies skip pods, ReplicaSets and Jobs that a controller creates: else old workloads would lose pods."""
+"""Policies skip what a controller creates: otherwise it could not replace pods of existing workloads."""
 
 
 def _resources(group: str, names: str, operations: str = "CREATE UPDATE") -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _resources(group: str, names: str, operations: str = "CREATE UPDATE") -> dic
 
 
 def _marked(name: str, template: str, otherwise: str) -> str:
-    """Return the value of our annotation or label: the template's, else the object's."""
+    """Return CEL for the value of our annotation or label, of the template or else of the object."""
     text = ""
     for owner, side in product(dict.fromkeys((template, "object")), MARKS):
         where = f"{owner}.metadata"

@@ -138,7 +138,7 @@ def resolve_source(
             progress=output.progress(doing) if needs.progress and not options.is_fleet else None,
             show_first=needs.show_first,
             watch_seconds=seconds,
-            add_growth=Trends().taken,
+            add_growth=Trends().with_rates,
         )
     scope = build_scope(options, source, names)
     return ResolvedSource(source, scope, has_namespace_flag=has_flag, changes_persist=not options.demo)

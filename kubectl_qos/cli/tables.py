@@ -166,7 +166,7 @@ def _follow(
                 first = update.snapshot
                 printer.show_first(command.view(first, update.scope, now), now, update.arrived)
             continue
-        view = command.view(trends.taken(update.snapshot), update.scope, now)
+        view = command.view(trends.with_rates(update.snapshot), update.scope, now)
         if view.missing and not view.rows:
             raise view.missing[0]
         health = stream.health()

@@ -40,7 +40,7 @@ from kubectl_qos.present.format import (
 )
 from kubectl_qos.present.output import ARROW, aligned, to_yaml
 
-_TITLES: Final = {
+STRATEGY_NAMES: Final = {
     StrategyKind.IN_PLACE: "in place",
     StrategyKind.TEMPLATE: "through the owner's template",
     StrategyKind.RECREATE: "as a manifest",
@@ -52,12 +52,7 @@ def strategy_title(strategy: Strategy) -> str:
     """Return the name of a strategy: `in place`, `through deployment/web`."""
     if strategy.kind is StrategyKind.TEMPLATE and strategy.request is not None:
         return f"through {escape(strategy.request.reference)}"
-    return strategy_name(strategy.kind)
-
-
-def strategy_name(kind: StrategyKind) -> str:
-    """Return the name of a kind of strategy: `in place`, `as a manifest`."""
-    return _TITLES[kind]
+    return STRATEGY_NAMES[strategy.kind]
 
 
 def strategy_effect(strategy: Strategy) -> str:
@@ -104,7 +99,7 @@ def change_lines(before: Iterable[Edit], after: Iterable[Edit]) -> list[str]:
 def confirm_lines(
     context: str, server: str, request: PatchRequest, preview: Preview, strategy: Strategy
 ) -> list[str]:
-    """Show what a person confirms: where, what, and the effects."""
+    """Show the change that a person confirms: cluster, object, values and effects."""
     effects, node = preview.effects_of(strategy.kind), preview.after.setup.node.name
     changes = change_lines(request.before, request.edits)
     rank = rank_change(effects, f" on {escape(node)}" if node else "")
@@ -324,7 +319,7 @@ def entry_when(entry: Entry, now: datetime) -> str:
 
 
 def write_back_lines(done: WriteBack, pod: Pod, *, dry_run: bool = False) -> list[str]:
-    """Say what is or would be written to a working tree, what proves it, and what differs from the pod."""
+    """Say what is or would be written to a working tree, and which values differed from the cluster's."""
     name = _written_name(done)
     if not done.edits:
         return [f"nothing is written: {name} already has these values in {escape(done.source)}"]
@@ -340,7 +335,7 @@ def write_back_lines(done: WriteBack, pod: Pod, *, dry_run: bool = False) -> lis
 
 
 def kept_lines(done: WriteBack) -> Iterator[str]:
-    """Yield the values of a working tree that stay, because they are more than the change wants."""
+    """Yield the values of a working tree that are already higher than the change needs."""
     for edit in done.kept:
         there, wanted = quantity_text(value_now(done.pod, edit)), quantity_text(edit.quantity)
         value = f"{value_name(*edit.target)} {there} already, more than {wanted}"

@@ -130,7 +130,7 @@ def with_fix(explanation: Explanation, snapshot: Snapshot) -> Explanation:
 
 
 def fix_text(pod: Pod, snapshot: Snapshot, shown: str = "") -> str:
-    """Return the fix for the first death of a pod, or why there is none, beside the death that is `shown`."""
+    """Return the fix for a pod's first death, or why it has none; the reader sees the `shown` death."""
     from kubectl_qos.analysis.fix_list import fixes_for_pods
     from kubectl_qos.present.fix_sentences import first_fix
 
@@ -149,9 +149,9 @@ def _dies_next(
     events: Mapping[str, Mapping[str, int]],
     starts: Sequence[str],
 ) -> Section | None:
-    """Return what ends a pod, and how hard it is on the limit that ends it first, as far as that is known.
+    """Return the section on a pod's deaths, with signs of pressure at the limit that ends it first.
 
-    `starts` says with which limits its containers start again.
+    `starts` are sentences about containers that start again with a limit.
     """
     section, first = dies_next(deaths), next(iter(deaths.deaths if deaths is not None else ()), None)
     if first is None and starts:
@@ -447,7 +447,7 @@ def _memory(facts: PodFacts) -> Section | None:
 
 
 def _parts_text(parts: MemoryParts) -> str:
-    """Name the parts that the source tells apart, and the sum of those that it does not."""
+    """Name the parts of memory, and the sum of the parts that the source does not tell apart."""
     kinds = ("anon", "file", "shmem", "kernel", "swap")
     sizes = {kind: getattr(parts, f"{kind}_bytes") for kind in kinds}
     words = ", ".join(f"{kind} {binary(size)}" for kind, size in sizes.items() if size is not None)

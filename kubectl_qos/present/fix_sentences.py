@@ -30,7 +30,7 @@ from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE, Node, Origin
 from kubectl_qos.k8s.objects import Pod, all_containers
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.present.changes import strategy_name
+from kubectl_qos.present.changes import STRATEGY_NAMES
 from kubectl_qos.present.effects import edits_text, effect_moment
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.findings import finding_line, manager_line
@@ -275,7 +275,7 @@ def how_to_apply(strategy: StrategyKind, kind: str, name: str) -> str:
         return f"through {owner}"
     if strategy is StrategyKind.RECREATE:
         return f"recreate {owner}"
-    return f"{strategy_name(strategy)}{_UNTIL_REPLACED if kind != 'Pod' else ''}"
+    return f"{STRATEGY_NAMES[strategy]}{_UNTIL_REPLACED if kind != 'Pod' else ''}"
 
 
 _UNTIL_REPLACED: Final = " until the pod is replaced"
@@ -309,7 +309,7 @@ def _takes_effect(fix: Fix, how: str) -> str:
 NO_FIX: Final = {
     NoFixReason.PROCESS: "a process of the node has no requests or limits",
     NoFixReason.ANYBODY: "its victim is unknown, so no edit can be simulated",
-    NoFixReason.STATIC: ("static pod: change its file on the node; kubectl qos set previews values for it"),
+    NoFixReason.STATIC: "static pod: change its file on the node; kubectl qos set previews values for it",
     NoFixReason.LEAK: "it grows without bound, so no limit is enough: look for a leak",
     NoFixReason.HAS_ROOM: "enough headroom above its known usage, unless it grows",
     NoFixReason.RESIZING: "its unfinished resize gives it enough room once it is done",
@@ -360,7 +360,7 @@ def fix_summary(fix: Fix) -> str:
 def first_fix(fixes: Fixes | FixList, shown: str = "") -> str:
     """Return the fix for the first death, or why it has none; "" without deaths.
 
-    `shown` is the killer that the reader sees beside it; a first death by another killer is named.
+    `shown` names the killer that the reader already sees; any other killer is added.
     """
     first = min(fixes.unfixed, key=_urgency, default=None)
     fix = min(fixes.fixes, key=order_of_fixes, default=None)
@@ -450,7 +450,7 @@ def without_fix(fixes: FixList) -> Iterator[str]:
 
 
 def unknown_text(fixes: FixList) -> str:
-    """Say what is unknown about nodes and needed to look for fixes, or return ""."""
+    """Say what is unknown about nodes, so that no fix can be searched for, or return ""."""
     return unmeasured(fixes) or next(chain(capacity_notes(fixes.states), fixes.problems), "")
 
 

@@ -112,7 +112,7 @@ def apart_notes(deaths: Deaths) -> Iterator[str]:
 
 
 def _instead(first: NextDeath, other: NextDeath, alone: NextDeath | None) -> str:
-    """Say what would make another pod die before the first: its own growth, or else when it dies."""
+    """Say by how much another pod has to grow to die before the first, or else when it dies."""
     if alone is not None:
         grows = distance(alone).lstrip("+")
         return f"{victim(alone)} only if it alone grows by {grows} ({killer_words(alone)})"
@@ -171,7 +171,7 @@ def victim_notes(rows: Sequence[DeathRow]) -> Iterator[str]:
     """Yield who else may die in place of the victims, once for each node."""
     nodes: dict[str, list[NextDeath]] = {}
     kernels = (row.death for row in rows if row.death.killer.is_kernel)
-    # With -997 its badness is below that of the smallest process with 0.
+    # A Guaranteed pod has -997: even the smallest process with 0 has more points.
     full = [death for death in kernels if death.killer.scope is CeilingScope.NODE]
     survivors = [victim(death) for death in full if death.qos is QosClass.GUARANTEED]
     if survivors:
@@ -335,7 +335,7 @@ def killed_by(death: NextDeath) -> str:
 
 
 def death_condition(death: NextDeath | None, *, names_other: bool = True) -> str:
-    """Return when this victim dies: `, if one process holds 2Gi, else shop/db-0:db`; "" if certain."""
+    """Return on what a death depends: `, if one process holds 2Gi, else shop/db-0:db`; "" if on nothing."""
     if death is None:
         return ""
     parts = []
@@ -354,7 +354,7 @@ def death_condition(death: NextDeath | None, *, names_other: bool = True) -> str
 
 
 def rival_condition(rival: Contender, *, names_other: bool = True) -> str:
-    """Return when a victim dies and not its rival: `if one process holds 2Gi, else shop/db-0:db`."""
+    """Return when a victim dies instead of its rival: `if one process holds 2Gi, else shop/db-0:db`."""
     other = f", else {_name(rival)}" if names_other else ""
     return f"if one process holds {_up(rival.size_bytes)}{other}"
 

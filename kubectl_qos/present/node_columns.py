@@ -526,10 +526,6 @@ def death_text(row: ClusterRow) -> str:
     )
 
 
-def _used_percent(row: ClusterRow) -> float | None:
-    return None if row.worst is None else row.worst.used_percent
-
-
 def _updated() -> Column[ClusterRow]:
     ages: Column[ClusterRow] = column(
         "age",
@@ -562,7 +558,13 @@ _OF_CLUSTERS: Final[tuple[Column[ClusterRow], ...]] = (
         sort_key=worst_first,
         names=("worst",),
     ),
-    column("used_percent", _used_percent, "its memory in use", PERCENT, header="%USED"),
+    column(
+        "used_percent",
+        lambda row: row.worst and row.worst.used_percent,
+        "its memory in use",
+        PERCENT,
+        header="%USED",
+    ),
     column("kills", lambda row: row.kills, "OOM kills and evictions of the last day", NUMBER, empty=_NOTHING),
     _updated(),
     column("error", lambda row: row.error and str(row.error), "why there is nothing newer"),

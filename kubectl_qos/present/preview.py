@@ -49,9 +49,9 @@ def moment_table(effects: Effects) -> tuple[tuple[str, ...], list[MomentRow]]:
 
 
 def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
-    def row(label: str, before: object, after: object, since: When, suffix: str = "") -> MomentRow:
+    def row(label: str, before: object, after: object, since: When) -> MomentRow:
         values = (before, *(after if compare.is_reached(since, at) else before for at in when))
-        cells = tuple(UNKNOWN if value is None else f"{value}{suffix}" for value in values)
+        cells = tuple(UNKNOWN if value is None else str(value) for value in values)
         is_moved = isinstance(before, int) and isinstance(after, int) and before != after
         return MomentRow(label, cells, f"{after - before:+d}" if is_moved else "")  # type: ignore[operator]
 

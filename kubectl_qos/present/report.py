@@ -215,7 +215,11 @@ def _lanes(lines: Sequence[TimelineEntry]) -> Iterator[Lanes]:
 
 
 def _death(number: int, death: Death, first_at: dict[object, int]) -> Iterator[Block]:
-    """Yield what is known of a death; `first_at` has needs and orders by the first death that has them."""
+    """Yield the blocks about a death.
+
+    `first_at` has the number of the first death with a need, an order or a prevention: later deaths with the
+    same one refer to it.
+    """
     kill, diagnosis = death.kill, death.kill.diagnosis
     yield Heading(3, f"{number}. {of_kills.subject(kill)}")
     text = f"{of_kills.mechanism_sentence(kill)}, {of_kills.when(kill)}"
@@ -299,7 +303,7 @@ def state_sentence(death: Death) -> str:
 
 
 def prevention_sentence(death: Death) -> str:
-    """Say what would have kept such a death off, or why no change is known; may be ""."""
+    """Say what would have prevented such a death, or why no change is known; may be ""."""
     kill, user, change = death.kill, of_kills.largest_user(death.kill), _change_sentence(death)
     if user is None or user.is_in_pod:
         return change

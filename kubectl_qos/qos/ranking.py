@@ -188,7 +188,7 @@ def rank_node(
 
 
 def with_pods(ranking: Ranking, pods: Mapping[PodKey, Pod], release: Release) -> Ranking:
-    """Return the ranking with these pods (defaulted), each in place of its namesake; usage stays."""
+    """Return the ranking with these pods (defaulted) in place of pods with the same key; usage stays."""
     scorer = _Scorer(ranking.node)
     profile_for = Profiles(ranking.node.memory_capacity_bytes, release).profile_for
     changed = ((row, pods.get(row.pod.key)) for row in ranking.pods)
@@ -199,7 +199,7 @@ def with_pods(ranking: Ranking, pods: Mapping[PodKey, Pod], release: Release) ->
 def with_pod(
     ranking: Ranking, pod: Pod, release: Release, usage: Mapping[PodKey, PodUsage] | None
 ) -> Ranking:
-    """Return the ranking with one more pod (defaulted), in place of one of the same kind and name."""
+    """Return the ranking with another pod (defaulted); it replaces a pod of the same kind and name."""
     scorer, key = _Scorer(ranking.node), (pod.kind, pod.namespace, pod.name)
     profile = Profiles(ranking.node.memory_capacity_bytes, release).profile_for(pod)
     row = scorer.pod(pod, profile, (usage or {}).get(pod.key))
@@ -260,8 +260,8 @@ MOST_PROFILES: Final = 3_000
 class Profiles:
     """Profiles of pods for one memory capacity and release, each built once.
 
-    Pods share a profile if their specs hold the same objects, as those of a workload do after
-    k8s/interning.py: equal quantities may be written, and overflow, differently.
+    Pods share a profile if their specs hold the same objects: k8s/interning.py sees to that for the pods of a
+    workload. Equal quantities are not enough, because they may be written, and overflow, differently.
     """
 
     __slots__ = ("_by_spec", "_capacity", "_is_reusable", "_release")
@@ -312,7 +312,7 @@ class Profiles:
 
 
 class ProfileCache:
-    """Profiles that nodes share: those of the same memory and release."""
+    """Shares profiles between nodes of the same memory and release."""
 
     def __init__(self) -> None:
         self._profiles: dict[tuple[int | None, Release], Profiles] = {}
@@ -402,7 +402,7 @@ class Flag(StrEnum):
     PRIORITY = "PRIORITY"
     """A higher priority than a pod that outlives it: the kernel ignores priority."""
     NEAR_LIMIT = "NEAR-LIMIT"
-    """Uses at least 90 % of a memory limit, which may kill it whatever the node has left."""
+    """Uses at least 90 % of a memory limit, which may kill it although the node has memory left."""
     OVER_REQUEST = "OVER-REQUEST"
     """Uses more memory than it requests: it is evicted before pods that do not."""
     RESIZING = "RESIZING"
@@ -494,7 +494,7 @@ class Risk(IntEnum):
     MEDIUM = 2
     """PRIORITY or OVER-REQUEST: killed before something less important, or evicted early."""
     HIGH = 3
-    """NEAR-LIMIT: its own limit may kill it, whatever the node has left."""
+    """NEAR-LIMIT: its own limit may kill it although the node has memory left."""
     NEXT = 4
     """Rank 1: killed first when the node runs out of memory."""
 

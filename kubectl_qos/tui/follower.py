@@ -155,7 +155,7 @@ class Follower:
             began, taken_at, self._is_working = time.thread_time(), time.monotonic(), True
             self._requested.clear()
             if update.snapshot is not None:
-                update = structs.replace(update, snapshot=self._trends.taken(update.snapshot))
+                update = structs.replace(update, snapshot=self._trends.with_rates(update.snapshot))
             message = message_for_update(update, self._view_model, self._find)
             if isinstance(message, Updated):
                 is_first = self._view_model is None or self._view_model.arrived is not None

@@ -186,7 +186,7 @@ def test_all_surfaces_name_the_same_first_death_all_through_the_demo() -> None:
         if snapshot is last:
             continue
         last = snapshot
-        known = trends.taken(snapshot)
+        known = trends.with_rates(snapshot)
         assert_one_answer(known, with_fixes=second % 60 == 0)
         firsts.add(deaths_on_nodes(known, sorted(known.nodes), only_next=True).rows[0].death.key)
     assert len(firsts) > 2, "the headline moves on"

@@ -438,7 +438,7 @@ def test_a_cluster_that_is_watched_for_a_while_says_what_grows(
         cluster.objects.metrics = [{**sample, "timestamp": f"2026-11-20T12:00:{15 * len(slept)}Z"}]
 
     monkeypatch.setattr("kubectl_qos.cluster.live.time", SimpleNamespace(sleep=sleep))
-    snapshot = cluster.source(watch_seconds=20, add_growth=Trends().taken).snapshot(Scope())
+    snapshot = cluster.source(watch_seconds=20, add_growth=Trends().with_rates).snapshot(Scope())
     assert slept == [15, 5]
     keys = [pod.key for pod in snapshot.pods]
     assert snapshot.rates(keys) == {(("shop", "web"), "app"): pytest.approx(4 * 1024**2)}

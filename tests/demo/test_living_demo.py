@@ -102,7 +102,7 @@ def test_the_headline_foretells_each_death_for_twenty_seconds() -> None:
     for second in range(NODE_FULL_AT):
         snapshot = demo.later(int(second > 0))
         if snapshot is not last:
-            last, seen = snapshot, trends.taken(snapshot)
+            last, seen = snapshot, trends.with_rates(snapshot)
             (first, *_) = deaths_on_nodes(seen, sorted(seen.nodes), only_next=True).rows
         named.setdefault(first.death.key[1], []).append(second)
         or_earlier = filter(None, (first.death, first.death.earlier))

@@ -571,7 +571,7 @@ def test_a_tall_row_of_a_node_has_its_graph_and_more_of_its_deaths(width: int) -
     trends, snapshot = Trends(), demo()
     later = with_usage(snapshot, "crunch-", 3 << 30)
     for one in (snapshot, later):
-        trends.taken(one)
+        trends.with_rates(one)
     view_model = facts_for(snapshot=later)
     nodes = NodeList(trends, lambda: view_model)
     row = next(row for row in build_node_rows(later, lambda *_: True).rows if row.name == "worker-2")

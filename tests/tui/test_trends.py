@@ -170,13 +170,13 @@ def test_growth_is_of_what_grows_by_more_than_it_varies() -> None:
 def test_a_node_grows_by_what_its_own_processes_use_too() -> None:
     """A backup on the node fills it: killers of the whole node get a time, and no pod's limit does."""
     trends, first = Trends(), demo()
-    seen = trends.taken(first)
+    seen = trends.with_rates(first)
     for minute in (1, 2):
         assert not seen.node_rates
         stamp = f"2026-11-20T12:{minute:02}:00Z"
         later = {key: structs.replace(sample, timestamp=stamp) for key, sample in first.usage.items()}
         whole = {**first.node_usage, "worker-3": first.node_usage["worker-3"] + minute * (6 << 30)}
-        seen = trends.taken(replace(first, usage=later, node_usage=whole))
+        seen = trends.with_rates(replace(first, usage=later, node_usage=whole))
     assert seen.node_rates == {"worker-3": pytest.approx(100 << 20, rel=0.2)}
     timed = [death for death in deaths_on_node(seen, "worker-3").deaths if death.seconds is not None]
     assert {death.killer.scope.is_wide for death in timed} == {True}
@@ -204,11 +204,11 @@ def test_each_sample_has_its_time_and_the_last_are_kept(monkeypatch: pytest.Monk
 def test_a_node_keeps_what_each_class_used_on_it_even_of_pods_that_are_gone() -> None:
     trends, first = Trends(), demo()
     crunch = pod_named(first, "crunch").key
-    trends.taken(first)
+    trends.with_rates(first)
     usage = {key: sample for key, sample in first.usage.items() if key != crunch}
     later = replace(first, usage=usage, pods=[pod for pod in first.pods if pod.key != crunch])
-    trends.taken(later)
-    trends.taken(later)
+    trends.with_rates(later)
+    trends.with_rates(later)
     before, after = trends.of_node("worker-2")
     assert [was - now for was, now in zip(before, after, strict=True)] == [
         0,
@@ -218,7 +218,7 @@ def test_a_node_keeps_what_each_class_used_on_it_even_of_pods_that_are_gone() ->
     row = build_node_row(first, "worker-2")
     assert [kib >> 10 for kib in before] == [(row.used(qos) or 0) >> 20 for qos in QosClass]
     nodes = {f"node-{number}": first.nodes["worker-2"] for number in range(FEW_NODES + 1)}
-    trends.taken(replace(first, nodes=nodes))
+    trends.with_rates(replace(first, nodes=nodes))
     assert not trends.of_node("worker-2"), "with many nodes none has the room"
 
 
@@ -227,13 +227,13 @@ def test_a_node_has_the_past_that_a_store_has_of_its_pods() -> None:
     keys = {name: pod_named(first, name).key for name in ("crunch-x2k9f", "api-7d9c5b6f8-x2mzq", "db-0")}
     lines = {key: [place << 20, 2 << 20, 3 << 20] for place, key in enumerate(keys.values())}
     usage = {**first.usage, keys["db-0"]: first.usage[keys["crunch-x2k9f"]]}
-    trends.taken(first)
-    trends.taken(replace(first, usage=usage, history=History({}, first.usage, "1d", "max", lines)))
+    trends.with_rates(first)
+    trends.with_rates(replace(first, usage=usage, history=History({}, first.usage, "1d", "max", lines)))
     *past, now = trends.of_node("worker-2")
     assert past == [(2 << 20, 1 << 20, 0), (2 << 20, 2 << 20, 2 << 20), (3 << 20, 3 << 20, 3 << 20)]
     row = build_node_row(first, "worker-2")
     assert [kib >> 10 for kib in now] == [(row.used(qos) or 0) >> 20 for qos in QosClass], "no statistic"
-    trends.taken(first)
+    trends.with_rates(first)
     assert len(trends.of_node("worker-2")) == 1, "samples of seconds do not follow those of hours"
 
 

@@ -29,7 +29,7 @@ _REDIS_UNITS: Final = {"": 1, "b": 1} | {
 }
 _POSTGRES_UNITS: Final = {"": 8192, "B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _DEFAULT_HEAP: Final = (96 << 20) * 13 // 10
-"""The default of MaxHeapSize. If MinRAMPercentage gives less, it counts, else MaxRAMPercentage or this."""
+"""The default of MaxHeapSize. MinRAMPercentage sets a smaller heap, MaxRAMPercentage a larger one."""
 
 
 class _Runtime(NamedTuple):
@@ -195,7 +195,7 @@ def _dotnet_heap(texts: _Texts, limit_bytes: int) -> _Setting | None:
 
 
 def _percentage(texts: _Texts, flag: str) -> _Setting | None:
-    """Return the flag for a percentage of the memory, or else the older flag for a fraction."""
+    """Return the flag for a percentage of the memory, or the older one for a fraction."""
     setting, fraction = _last(texts, f"{flag}Percentage=", None), _last(texts, f"{flag}Fraction=", {"": 1})
     if setting is not None or fraction is None:
         return setting

@@ -246,10 +246,10 @@ _LIMIT: Final = f"resources.limits[{MEMORY}]"
 _LEAST_TO_START: Final = Quantity.parse("6Mi")
 """Docker's minimum (moby, daemon/daemon_unix.go, linuxMinMemory); runc needs it to start a process."""
 _CRIO_LEAST: Final = Quantity.parse("12Mi")
+"""CRI-O refuses less (server/container_create_linux.go), from 1.30 on not with crun."""
 _RUNC_MOST: Final = Quantity.parse("22Mi")
-"""CRI-O refuses less (server/container_create_linux.go), but not for crun from 1.30 on. Runc of early 2019
-and 1.1.15 copies itself into the cgroup (opencontainers/runc 1980, 4427), and CRI-O runs it in the cgroup of
-the pod (kubernetes/kubernetes 135680)."""
+"""Runc of early 2019 and 1.1.15 copies itself into the cgroup (opencontainers/runc 1980, 4427), and CRI-O
+runs it in the cgroup of the pod (kubernetes/kubernetes 135680)."""
 
 
 class _LimitTooSmall(Rule):

@@ -137,7 +137,7 @@ def _find_pods(
 
 
 def _with_parts(snapshot: Snapshot, pods: Sequence[Pod], source: SourceOptions) -> Snapshot:
-    """Add what the memory of these pods consists of; it is read only for few pods, because it is much."""
+    """Add the parts of these pods' memory. For all pods of a cluster this would be too much to read."""
     from dataclasses import replace
 
     from kubectl_qos.k8s.snapshot import Missing

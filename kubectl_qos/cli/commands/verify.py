@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import add_dry_run, add_output, add_switch, add_target
 from kubectl_qos.errors import EXIT_TROUBLE, InputError, UsageError, diff_exit_codes
-from kubectl_qos.present.format import escape
+from kubectl_qos.present.format import count, escape
 
 if TYPE_CHECKING:
     from kubectl_qos.analysis.verification import Files, Verified
@@ -102,7 +102,7 @@ def run(options: Options) -> int:
         running = (map(escape, names) for names in pods.running())
         places = [f"{namespace}/{pod} container {container}" for namespace, pod, container in running]
         output.print_lines([shlex.join(SHELL), *places])
-        output.note(f"{len(places)} exec{'' if len(places) == 1 else 's'} would be made; nothing was run")
+        output.note(f"{count(len(places), 'exec')} would be made; nothing was run")
         return 0
     readings, levels = reader(pods)
     verified = tuple(_verify(pods, readings, levels))

@@ -23,7 +23,7 @@ from kubectl_qos.edit.preview import (
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import NodeOverride
-from kubectl_qos.k8s.objects import CPU
+from kubectl_qos.k8s.objects import CPU, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.present.changes import strategy_effect, strategy_title
 from kubectl_qos.present.effects import goal_reached, kubelet_refusals
@@ -295,9 +295,7 @@ def preview_values(
     is_sent_in_place = is_in_place and bool(preview.edits) and not preview.refusals
     return ChangePreviewValues(
         object=ObjectValues(pod.kind, pod.namespace or None, pod.name, pod.metadata.uid or None),
-        changes=tuple(
-            edit_values(edit, current_value(pod, *edit.target), edit.quantity) for edit in preview.edits
-        ),
+        changes=edits_values(pod, preview.edits),
         refusals=tuple(map(str, preview.refusals)),
         strategy=preview.strategy_kind,
         kubelet=KubeletAnswer(*preview.outcome) if is_sent_in_place else None,
@@ -368,10 +366,15 @@ def _strategy_values(strategy: Strategy) -> StrategyValues:
     )
 
 
-def edit_values(edit: Edit, before: Quantity | None, after: Quantity | None) -> EditValues:
+def edit_values(edit: Edit, before: Quantity | None) -> EditValues:
     """Return a value before and after."""
-    old, new = (None if quantity is None else str(quantity) for quantity in (before, after))
+    old, new = (None if quantity is None else str(quantity) for quantity in (before, edit.quantity))
     return EditValues(edit.owner or None, edit.side, edit.resource, old, new)
+
+
+def edits_values(pod: Pod, edits: Iterable[Edit]) -> tuple[EditValues, ...]:
+    """Return the values of a pod before and after edits."""
+    return tuple(edit_values(edit, current_value(pod, *edit.target)) for edit in edits)
 
 
 def history_values(entries: Iterable[Entry], undone: Mapping[str, Entry]) -> ChangeListValues:
@@ -387,5 +390,5 @@ def _entry_values(entry: Entry, undone: Mapping[str, Entry]) -> ChangeValues:
         time=entry.at,
         object=ObjectValues(entry.kind, entry.namespace or None, entry.name, entry.uid or None),
         undone=entry.id in undone and undone[entry.id].state is EntryState.DONE,
-        changes=tuple(edit_values(edit, before.get(edit.target), edit.quantity) for edit in entry.after),
+        changes=tuple(edit_values(edit, before.get(edit.target)) for edit in entry.after),
     )

@@ -7,12 +7,10 @@ from msgspec import UNSET, UnsetType
 from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.fix_list import FixList, PriorityPlans
 from kubectl_qos.analysis.incident import Death, Incident
-from kubectl_qos.edit.edits import Edit, current_value
 from kubectl_qos.edit.fixes import EvidenceKind, Fix, FixKind, NoFixReason, Unfixed
 from kubectl_qos.edit.goals import Obstacle, ObstacleReason
 from kubectl_qos.edit.preview import StrategyKind, When
 from kubectl_qos.edit.priorities import Inversion, Move, priority_of
-from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.present import fix_sentences, next_death, report
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.output import row_values
@@ -24,7 +22,7 @@ from kubectl_qos.present.values.changes import (
     FitValues,
     ObjectValues,
     RankValues,
-    edit_values,
+    edits_values,
     fit_values,
     rank_values,
 )
@@ -150,8 +148,8 @@ def fix_values(number: int, fix: Fix) -> FixValues:
         node=node,
         object=ObjectValues(kind, pod.namespace or None, name, uid),
         pod=pod.name,
-        changes=_edits(pod, fix.edits),
-        minimum=_edits(pod, fix.minimal),
+        changes=edits_values(pod, fix.edits),
+        minimum=edits_values(pod, fix.minimal),
         death=death_values(DeathRow(node, fix.death)),
         after=death_values(DeathRow(node, fix.after)) if fix.after is not None else None,
         sooner=death_values(DeathRow(node, fix.sooner)) if fix.sooner is not None else None,
@@ -162,10 +160,6 @@ def fix_values(number: int, fix: Fix) -> FixValues:
         evidence=copied(FixEvidence, fix.evidence),
         message=fix_sentences.fix_sentence(fix),
     )
-
-
-def _edits(pod: Pod, edits: tuple[Edit, ...]) -> tuple[EditValues, ...]:
-    return tuple(edit_values(edit, current_value(pod, *edit.target), edit.quantity) for edit in edits)
 
 
 def unfixed_values(unfixed: Unfixed) -> UnfixedValues:
@@ -243,7 +237,7 @@ def _move_values(number: int, move: Move) -> MoveValues:
         namespace=pod.namespace,
         pod=pod.name,
         priority=priority_of(pod),
-        changes=_edits(pod, move.edits),
+        changes=edits_values(pod, move.edits),
         solves=tuple(map(_inversion, move.solves)),
         requested_bytes=move.more_bytes,
         message=move_sentence(move),

@@ -180,7 +180,7 @@ def _resize_values(pod: Pod, effects: Effects | None) -> ResizeValues | None:
     return ResizeValues(
         status=status,
         message=condition.message or None if condition is not None else None,
-        changes=tuple(edit_values(edit, now, edit.quantity) for edit, now in desired_values(pod)),
+        changes=tuple(edit_values(edit, now) for edit, now in desired_values(pod)),
         containers=effects.containers,
         rank=rank_values(effects),
     )

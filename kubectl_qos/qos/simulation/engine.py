@@ -339,7 +339,7 @@ class Run:
         return self._scenario.restarts and self._state.containers[container].restart is not Restart.NONE
 
     def _proc_score(self, used_bytes: int, adj: int) -> int | None:
-        """Return the score in /proc, which the machine's memory scales whatever limit is hit."""
+        """Return the score in /proc, which is scaled by the machine's memory even at a limit."""
         total, kernel = self._state.total_bytes // self._page, self._state.kernel
         if not total:
             return None

@@ -176,9 +176,9 @@ def own_deaths(state: NodeState, key: PodKey) -> list[NextDeath]:
 
 
 def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = False) -> list[NextDeath]:
-    """Return the deaths of the first of these pods to die, at own limits and by killers of the node.
+    """Return the deaths of these pods at own limits, and of the first of them by each killer of the node.
 
-    Most urgent first. A killer of the node reaches the pod after all victims before it, and after other pods
+    Most urgent first. A killer of the node reaches a pod after all victims before it, and after other pods
     use the memory that they freed. With `contests` also deaths that come sooner: if the pod grows alone, if
     processes of the victim before it are small, or if the killer's victim is unknown.
     """
@@ -204,7 +204,7 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
 
 
 def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Iterator[NextDeath]:
-    """Yield the death of the first of these pods that a killer reaches, one victim after another."""
+    """Yield the death of the first of these pods that a killer reaches after its other victims, if any."""
     distance, before = first.distance_bytes, 0
     run = Run(_state_at_death(state, first.killer.scope, first.key, distance), Scenario())
     without_stats = {pod.key for pod in state.without_stats}
@@ -254,7 +254,7 @@ def seconds_by_victim(snapshot: Snapshot, node: str) -> dict[object, float]:
 def seconds_until(death: NextDeath, growth: Growth) -> float | None:
     """Return the time until a death in seconds if growth goes on linearly; None without growth.
 
-    The growth is that of the node for a killer of the node, else that of the limit's container or pod.
+    A killer of the node acts by the growth of the node, a limit by that of its container or pod.
     """
     rate = _rate(growth, death.killer.scope, death.key, death.container)
     return max(death.distance_bytes, 0) / rate + (death.grace_seconds or 0) if rate > 0 else None

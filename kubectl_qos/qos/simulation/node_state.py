@@ -317,7 +317,7 @@ class NodeState:
 
     @cached_property
     def use(self) -> MemoryUse:
-        """What is in use now."""
+        """The memory in use now."""
         return MemoryUse.of(self)
 
     @property
