@@ -107,6 +107,22 @@ def test_documents_have_each_items_cluster_and_why_others_did_not_answer(fleet: 
         assert [row.split()[0] for row in table.lines] == [item["cluster"] for item in document["items"]]
 
 
+def test_a_baseline_accepts_a_finding_only_in_its_own_cluster(fleet: Run) -> None:
+    def checked(*flags: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = json.loads(
+            fleet("check", "-A", "--contexts", "prod-*", "-o", "json", *flags).out
+        )["items"]
+        return items
+
+    everywhere = checked()
+    (fleet.home / "baseline.json").write_text(
+        json.dumps({"items": [item for item in everywhere if item["cluster"] == "prod-us"]})
+    )
+    left = checked("--baseline", "baseline.json")
+    assert left == [item for item in everywhere if item["cluster"] == "prod-eu"]
+    assert "web" in {item["object"]["name"] for item in left}, "a pod of this name is in both clusters"
+
+
 def test_clusters_that_all_answer_end_well_and_say_alike_notes_once(fleet: Run) -> None:
     done = fleet("top", "nodes", "--contexts", "prod-*")
     rights = (

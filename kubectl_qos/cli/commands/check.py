@@ -237,7 +237,8 @@ def _check(
     findings = check(subjects, context)
     today = source.now().date()
     exceptions = chain.from_iterable(settings.exceptions for settings in all_settings)
-    selection = select(findings, exceptions, today, _baseline(options.baseline))
+    cluster = source.origin if source.is_live else None
+    selection = select(findings, exceptions, today, _baseline(options.baseline, cluster))
     rows = [(finding, place(finding.subject, finding.path)) for finding in selection.open]
     rows.sort(key=lambda row: (row[1].file, row[1].line or 0, row[1].column or 0, row[0].rule.id))
     problems = files.problems if files is not None else ()
@@ -351,8 +352,11 @@ def _context(
     return replace(context, limit_ranges=ranges), unknown
 
 
-def _baseline(path: str | None) -> Iterator[tuple[str, ...]]:
-    """Return the keys of the findings in an earlier output. Raises InputError for anything else."""
+def _baseline(path: str | None, cluster: str | None) -> Iterator[tuple[str, ...]]:
+    """Yield the keys of the findings in an earlier output, except those of another cluster.
+
+    Raises InputError for any other file.
+    """
     import json
 
     if path is None:
@@ -361,6 +365,8 @@ def _baseline(path: str | None) -> Iterator[tuple[str, ...]]:
     try:
         items = json.loads(Path(path).read_text(encoding="utf-8"))["items"]
         for item in items:
+            if cluster is not None and item.get("cluster", cluster) != cluster:
+                continue
             about, field = item["object"], re.sub(r"\[\d+\]", "", item["path"])
             namespace, owner = about["namespace"] or "", item["container"] or ""
             yield (item["rule"], namespace, about["kind"], about["name"], owner, field)
