@@ -125,7 +125,9 @@ class Trends:
         rates = {}
         for name, line in self._nodes.items():
             seconds, grown = (after - before for before, after in zip(line[0], line[-1], strict=True))
-            if len(line) >= _LASTING and seconds > 0 and grown * _KIB > snapshot.node_usage[name] * STEADY:
+            # A node may have lost its metrics while the samples of its pods are still the same.
+            whole = snapshot.node_usage.get(name)
+            if len(line) >= _LASTING and seconds > 0 and whole is not None and grown * _KIB > whole * STEADY:
                 rates[name] = grown * _KIB / seconds
         return rates
 
