@@ -260,7 +260,7 @@ class VictimRow(msgspec.Struct, frozen=True):
 
 
 def victim_rows(simulation: Simulation, whole: Simulation | None = None) -> list[VictimRow]:
-    """Return the steps, then those that would follow according to the `whole` simulation."""
+    """Return the steps of a simulation, then the further steps of the `whole` one."""
     shown, reached = whole or simulation, len(simulation.steps)
     first, evicts = shown.first_important, simulation.scenario.eviction
     return [

@@ -298,7 +298,7 @@ def select(
     today: date,
     baseline: Iterable[tuple[str, ...]] = (),
 ) -> Selection:
-    """Separate waived findings (by annotations or exceptions) from others, and drop those of a baseline.
+    """Separate waived findings (by annotations or exceptions) from open ones, and drop the baseline's.
 
     A finding is waived only by exceptions of its own settings; `exceptions` are those of all settings.
     """

@@ -151,7 +151,7 @@ def _oom(effects: Effects) -> Section:
 
 
 def _changes_section(title: str, answer: str, changes: Iterable[tuple[ValueChange, str]]) -> Section:
-    """Show changes with their times: in the heading if all have the same, else behind each."""
+    """Show changes and when they take place: in the heading if all at once, otherwise behind each."""
     changes = list(changes)
     moments = {when for change, when in changes if change.changed}
     values = [change for change, _ in changes]

@@ -61,7 +61,7 @@ def quantity_text(quantity: Quantity | None) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """Return a rounded share: `98%`; `<1%` of what has just begun."""
+    """Return a rounded share: `98%`, or `<1%` where 0 would say that there is nothing."""
     share = part / whole
     return f"{100 * share:.0f}%" if share >= 0.005 else "<1%"
 

@@ -18,7 +18,7 @@ HIDDEN_FIRST: Final = ("freed", "score", "sure", "container")
 
 
 def columns(kills: Iterable[Kill], *, wide: bool) -> tuple[Column[Kill], ...]:
-    """Return the columns of the table, with `wide` all of them; VICTIM if a process is all that is known."""
+    """Return the columns of the table, `wide` has all. VICTIM is shown if a kill has a process but no pod."""
     needed = {"victim" for kill in kills if kill.pod in {"", UNKNOWN} and _victim_text(kill) != UNKNOWN}
     return tuple(column for column in _COLUMNS if wide or column.is_default or column.key in needed)
 

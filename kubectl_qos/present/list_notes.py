@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WITHOUT_USAGE: Final = "without usage may die earlier than shown; distances on their nodes are upper bounds"
 NO_PODS_ON_NODES: Final = "no pods that are on a node"
 _RECENT_SECONDS: Final = 90
-"""Usage younger than this is normal for a metrics server, which samples every minute."""
+"""The usual age of usage from a metrics server, which samples every minute."""
 _USAGE_HINT: Final = (
     "it comes from the metrics API, or with -f from PodMetrics, kubectl top or a kubelet summary"
 )
@@ -160,7 +160,7 @@ def unmeasured_notes(snapshot: Snapshot, states: Mapping[str, NodeState]) -> Ite
 
 
 def oom_adj_order(state: NodeState) -> str:
-    """Return the kill order if all containers used the same: pods by their highest oom_score_adj."""
+    """Return the kill order under equal usage: pods by their highest oom_score_adj."""
     worst: dict[str, int] = {}
     for container in sorted(state.containers, key=lambda container: -container.adj):
         pod = state.pod_for(container).pod
@@ -213,7 +213,7 @@ def usage_sentence(sampled: Sampled, now: datetime, history: History = NO_HISTOR
 
 
 def old_usage_notes(snapshot: Snapshot, now: datetime) -> Iterator[str]:
-    """Say how old usage is, if it is older than a metrics server's and no statistic over hours."""
+    """Say how old usage is if that is more than usual; a statistic over hours has no age."""
     last = sampled(snapshot.usage) if not snapshot.history.stat else None
     oldest = parse_time(last.oldest) if last is not None else None
     if last is not None and oldest is not None and (now - oldest).total_seconds() > _RECENT_SECONDS:

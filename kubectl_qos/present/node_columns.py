@@ -368,7 +368,7 @@ def memory_bar(row: NodeRow, cells: int) -> tuple[BarSegment, ...]:
 
 
 def memory_ticks(row: NodeRow, cells: int) -> str:
-    """Draw marks below such a bar: where the kubelet evicts, and where allocatable memory ends."""
+    """Draw marks below a memory bar: where the kubelet evicts, and where allocatable memory ends."""
     if not row.capacity:
         return ""
     ends = {"allocatable": row.allocatable}

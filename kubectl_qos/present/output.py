@@ -21,7 +21,7 @@ TEXT_WIDTH: Final = 100
 ARROW: Final = "→"
 _GAP: Final = "   "
 _WIDEST_NOTED: Final = 44
-"""The last cell in which a note may begin."""
+"""Notes begin in this cell of a line at the latest."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -159,13 +159,13 @@ class Column(msgspec.Struct, Generic[RowT], frozen=True):
     header: str
     align: Align
     width: int
-    """What the UI reserves at least, in cells."""
+    """The least width in the UI, in cells."""
     cell: Callable[[RowT, datetime], str]
     """What people read."""
     value: Callable[[RowT], Any]
     """What JSON and CSV have."""
     sort_key: Callable[[RowT], Any]
-    """Orders ascending by what the column means; unknown values come last."""
+    """The order by the meaning of the values, such as the most urgent first; unknown values come last."""
     help: str
     type: ColumnType = WORDS
     choices: tuple[str, ...] = ()
@@ -432,7 +432,7 @@ def cell_table(
 
 
 def wrapped(lines: Iterable[str], width: int | None) -> Iterator[str]:
-    """Break lines of prose at a terminal's width, below their own indent; those with commands stay whole."""
+    """Wrap prose at a terminal's width, with its indent; lines with commands are not wrapped."""
     for line in lines:
         if width is None or len(line) <= width or "kubectl " in line:
             yield line

@@ -13,7 +13,7 @@ from kubectl_qos.present.format import escape, shortened
 
 
 class Heading(NamedTuple):
-    """A title; level 1 is that of the page."""
+    """A title; level 1 is the title of the page."""
 
     level: int
     text: str

@@ -39,7 +39,7 @@ def problem_sentences(plans: PriorityPlans) -> Iterator[str]:
 
 
 def _outliving(inversions: Sequence[Inversion]) -> str:
-    """Return the less important pods that a pod dies before, by whose hand."""
+    """Return the pods of lower priority that outlive a pod, and who kills it."""
     texts = []
     for killer in (BY_RANK, EVICTING):
         chosen = [inversion for inversion in inversions if inversion.killer is killer]

@@ -195,7 +195,7 @@ class _InitCostsClass(Rule):
     def find(self, case: Case) -> Iterator[Hit]:
         """Yield init, sidecar and injected containers without which the pod would be Guaranteed.
 
-        Yield also an app container that alone costs the class, as a note: it may be what the pod is for.
+        An app container that alone costs the class is only a note: it may be the pod's main container.
         """
         pod, release = case.defaulted, case.release
         every = (*pod.init_containers, *pod.containers)
