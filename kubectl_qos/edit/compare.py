@@ -101,6 +101,26 @@ def compare(
     )
 
 
+def node_wide_deaths(
+    comparison: Comparison, own_bytes: int | None
+) -> tuple[list[NextDeath], list[NextDeath]]:
+    """Return the next deaths by the killers of the whole node, before and after; empty if memory is unknown.
+
+    `own_bytes` is the memory used outside pods, None if unknown.
+    """
+    effects = comparison.pods[0]
+    rankings = (effects.ranking_before, comparison.before), (effects.ranking_after, comparison.after)
+    try:
+        states = [
+            ranked_node_state(ranking, setup, own_bytes=own_bytes).require_capacity()
+            for ranking, setup in rankings
+        ]
+    except InputError:
+        return [], []
+    before, after = ([death for death in next_deaths(state) if death.killer.is_node_wide] for state in states)
+    return before, after
+
+
 def _refusals(setup: NodeSetup) -> list[str]:
     return kubelet_config_errors(setup.kubelet, setup.release, cgroup_version=setup.node.cgroup_version)
 

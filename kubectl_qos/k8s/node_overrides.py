@@ -169,20 +169,25 @@ def _with_profile(setup: NodeSetup, name: str) -> NodeSetup:
 
 
 def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> NodeSetup:
-    """Compute allocatable memory and CPU after a change of reservations or of the eviction threshold."""
+    """Compute allocatable memory and CPU after a change of reservations or of the eviction threshold.
+
+    Given reservations that are larger than what the node keeps from its pods can only be a change.
+    """
     node, kubelet = setup.node, setup.kubelet
     memory, kubepods = node.memory_capacity_bytes, node.allocatable_memory_bytes
     reserved = kubelet.kube_reserved, kubelet.system_reserved
     other_reserved = reserved != (before.kube_reserved, before.system_reserved)
-    other_reserved &= kubepods is None or not stated
     if memory is None or not (other_reserved or kubelet.eviction_hard != before.eviction_hard):
         return setup
     thresholds = (config.eviction_hard.get(MEMORY_AVAILABLE) for config in (before, kubelet))
     old, new = (threshold_bytes(threshold, memory) for threshold in thresholds)
-    if other_reserved:
-        kubepods = max(memory - sum(amounts.get(MEMORY, ZERO).value() for amounts in reserved), 0)
-    elif stated and kubepods is not None:
+    if stated and kubepods is not None:
         kubepods = min(kubepods + new - old, memory)
+    rest = max(memory - sum(amounts.get(MEMORY, ZERO).value() for amounts in reserved), 0)
+    is_given = Origin.GIVEN in {kubelet.origin(name) for name in ("kube_reserved", "system_reserved")}
+    other_reserved &= kubepods is None or not stated or (is_given and rest < kubepods)
+    if other_reserved:
+        kubepods = rest
     allocatable = node.status_allocatable
     if kubepods is not None and (other_reserved or not stated):
         left = in_bytes(max(kubepods - new - hugepages_bytes(node.capacity), 0))

@@ -468,17 +468,21 @@ def changed_kinds(effects: Effects) -> set[str]:
     return {file.file for file in effects.files} | {kind for kind, changes in others.items() if changes}
 
 
-def comparison_answer(pods: int, changed: int, kinds: Counter[str], refusing: int) -> str:
-    """Say how many pods change and in what, the files last; `refusing` kubelets would not start."""
+def comparison_answer(pods: int, changed: int, kinds: Counter[str], *, refusing: int, moved: int) -> str:
+    """Say how many pods change and in what, the files last.
+
+    `refusing` kubelets would not start; on `moved` nodes killers of the whole node kill earlier or later.
+    """
+    deaths = f"; next deaths change on {count(moved, 'node')}" if moved else ""
     refused = f"the kubelet would not start on {count(refusing, 'node')}; " if refusing else ""
     if not changed:
         stay = "class, scores, rank and cgroup files stay the same"
-        return f"{refused}nothing changes for {count(pods, 'pod')}: {stay}"
+        return f"{refused}nothing changes for {count(pods, 'pod')}: {stay}{deaths}"
     ordered = sorted(kinds, key=lambda kind: ("." in kind, -kinds[kind], kind))
     what = ", ".join(f"{kind} of {kinds[kind]}" for kind in ordered[:_KINDS])
     more = f" and {len(ordered) - _KINDS} more" if len(ordered) > _KINDS else ""
     of = f"{refused}{changed} of {count(pods, 'pod')}"
-    return f"{of} would change: {what}{more}; compare pod/NAME has the values"
+    return f"{of} would change: {what}{more}{deaths}; compare pod/NAME has the values"
 
 
 _KINDS: Final = 4

@@ -102,6 +102,20 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
     return Section("Next death", answer, sentences(*lines), changed=len(at_moments) > 1)
 
 
+def node_deaths_sections(comparison: compare.Comparison, own_bytes: int | None) -> tuple[Section, ...]:
+    """Show the next deaths by the killers of the whole node, if they change."""
+    before, after = (
+        {killer_words(death): f"{distance(death)} {victim(death)}" for death in deaths}
+        for deaths in compare.node_wide_deaths(comparison, own_bytes)
+    )
+    killers = {**before, **after}
+    changes = [
+        ValueChange(killer, before.get(killer, "none"), after.get(killer, "none")) for killer in killers
+    ]
+    changed = tuple(change for change in changes if change.changed)
+    return (Section("Next deaths on the node", changes=changed, changed=True),) if changed else ()
+
+
 def goal_limits(effects: Effects, own_bytes: int | None, growth: Growth = NO_GROWTH) -> Iterator[str]:
     """Say that the pod's own limit kills it before the node is full, and by how little it keeps its rank."""
     later = compare.deaths_at_moments(effects, own_bytes, growth)

@@ -80,6 +80,25 @@ def explained(run: Run, reason: str) -> Any:
     return json.loads(run("explain", "pod/web", "-n", "shop", "-f", "x.json", "-o", "json").out)
 
 
+def test_compare_names_the_deaths_that_next_names_under_the_same_settings(run: Run) -> None:
+    reserved = ("--demo", "--assume", "systemReserved=memory=1Gi")
+    compared = run("compare", "node/worker-2", *reserved).out
+    assert "stay the same; next deaths change on 1 node" in " ".join(compared.split())
+    items = json.loads(run("next", "node/worker-2", *reserved, "-o", "json").out)["items"]
+    deaths = {
+        item["mechanism"]: item
+        for item in items
+        if item["mechanism"] in {"kubelet eviction", "kubepods limit"}
+    }
+    assert {line.strip() for line in compared.splitlines() if "→" in line and "Mi " in line} == {
+        f"{killer}  {before} {who} → +{deaths[name]['distanceBytes'] >> 20}Mi {who}"
+        for killer, name, before, who in (
+            ("kubelet evicts", "kubelet eviction", "+587Mi", "batch/crunch-x2k9f"),
+            ("kubepods limit", "kubepods limit", "+687Mi", "shop/api-7d9c5b6f8-x2mzq:c"),
+        )
+    }
+
+
 def test_compare_has_the_thresholds_of_eviction(run: Run) -> None:
     words = (
         "compare",

@@ -103,9 +103,14 @@ def test_what_is_stated_about_eviction_and_reservations() -> None:
     assert setup(raw(), "evictionHard=none").node.allocatable_memory_bytes == 15 * GI
     soft = setup(raw(), "evictionSoft=memory.available=5%")
     assert soft.kubelet.eviction_soft == {"memory.available": "5%"}
-    stated = setup(raw(), "kubeReserved=memory=3Gi,cpu=100m", "systemReserved=memory=1Gi")
-    assert stated.kubelet.kube_reserved == resource_list({"memory": "3Gi", "cpu": "100m"})
+    stated = setup(raw(), "kubeReserved=memory=512Mi,cpu=100m", "systemReserved=memory=256Mi")
+    assert stated.kubelet.kube_reserved == resource_list({"memory": "512Mi", "cpu": "100m"})
     assert stated.node.allocatable_memory_bytes == 15 * GI + (100 << 20), "the node's own number stays"
+    changed = setup(raw(), "kubeReserved=memory=3Gi", "systemReserved=memory=1Gi").node
+    assert changed.allocatable_memory_bytes == 12 * GI, "more than the node keeps: a change"
+    assert changed.status_allocatable["memory"].value() == 12 * GI - (100 << 20)
+    profile = setup(raw(), "profile=openshift").node
+    assert profile.allocatable_memory_bytes == 15 * GI + (100 << 20), "published defaults change nothing"
     unknown = setup(raw(allocatable=""), "kubeReserved=memory=3Gi", "systemReserved=memory=1Gi")
     assert unknown.node.allocatable_memory_bytes == 12 * GI
 

@@ -70,6 +70,7 @@ def run(options: Options) -> int:
     from kubectl_qos.k8s.releases import Release
     from kubectl_qos.present import effects as present
     from kubectl_qos.present.list_notes import missing_sentence
+    from kubectl_qos.present.preview import node_deaths_sections
 
     source, settings = options.source._replace(assume=(), feature_gates=()), parse_settings(options.source)
     if options.release is not None:
@@ -99,10 +100,14 @@ def run(options: Options) -> int:
         output.print_items(values, str(options.output))
     elif pod is not None:
         comparison = next(comparisons)
-        sections = (*present.kubelet_sections(comparison), *present.pod_sections(comparison.of(pod)))
+        sections = (
+            *present.kubelet_sections(comparison),
+            *node_deaths_sections(comparison, snapshot.own_bytes(pod.node_name)),
+            *present.pod_sections(comparison.of(pod)),
+        )
         output.print_sections(present.comparison_subject(comparison, settings), sections)
     else:
-        _print_nodes(comparisons, settings, scope, is_wide=options.output == "wide")
+        _print_nodes(comparisons, settings, scope, snapshot, is_wide=options.output == "wide")
     output.notes((*notes, *map(missing_sentence, snapshot.missing)))
     return resolved.print_notes()
 
@@ -151,28 +156,38 @@ def _in_scope(comparison: Comparison, scope: Scope, pod: Pod | None) -> list[Eff
 
 
 def _print_nodes(
-    comparisons: Iterable[Comparison], settings: Sequence[NodeOverride], scope: Scope, *, is_wide: bool
+    comparisons: Iterable[Comparison],
+    settings: Sequence[NodeOverride],
+    scope: Scope,
+    snapshot: Snapshot,
+    *,
+    is_wide: bool,
 ) -> None:
     from kubectl_qos.present import effects as present
+    from kubectl_qos.present.preview import node_deaths_sections
 
     changed: list[list[str]] = []
     kinds = Counter[str]()
     same: dict[str, FileChange] = {}
     nodes: list[tuple[str, list[Section]]] = []
-    pods = refusing = 0
+    pods = refusing = moved = 0
     for comparison in comparisons:
-        sections = (*present.kubelet_sections(comparison), *present.node_sections(comparison))
+        deaths = node_deaths_sections(comparison, snapshot.own_bytes(comparison.before.node.name))
+        sections = *present.kubelet_sections(comparison), *deaths, *present.node_sections(comparison)
         of_node = [section for section in sections if section.changed or section.warns or is_wide]
         nodes.append((present.comparison_subject(comparison, settings), of_node))
         shown = _in_scope(comparison, scope, None)
         pods += len(shown)
         refusing += any(section.warns for section in sections)
+        moved += bool(deaths)
         changed += present.changed_cells(shown)
         files = chain(comparison.node_files, chain.from_iterable(effects.same_effect for effects in shown))
         same |= {file.file: file for file in files if file.same_effect}
         kinds.update(chain.from_iterable(map(present.changed_kinds, shown)))
     if pods:
-        output.print_prose([present.comparison_answer(pods, len(changed), kinds, refusing)])
+        output.print_prose(
+            [present.comparison_answer(pods, len(changed), kinds, refusing=refusing, moved=moved)]
+        )
     unchanged: dict[str, list[str]] = {}
     for subject, of_node in nodes:
         if of_node:

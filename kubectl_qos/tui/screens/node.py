@@ -21,6 +21,7 @@ from kubectl_qos.present.format import escape
 from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.present.node_settings import node_settings
 from kubectl_qos.present.output import NO_AGES, Column, Line, Section, column, marked_lines
+from kubectl_qos.present.preview import node_deaths_sections
 from kubectl_qos.present.tree import (
     MOUNT,
     TreeRow,
@@ -268,6 +269,7 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
         comparison = compare(self._pods, self._setup, after, self._view_model.snapshot.usage)
         sections = (
             *kubelet_sections(comparison),
+            *node_deaths_sections(comparison, self._view_model.snapshot.own_bytes(self._pod.node_name)),
             *pod_sections(comparison.of(self._pod)),
             *node_sections(comparison),
         )
