@@ -437,8 +437,14 @@ def _reason(choice: VictimChoice) -> str:
         return f"{its} oom_score_adj of {task.adj} decided, not its {used}: {beside}"
     total, share = choice.total_pages, task.adj / 10
     size = f", {in_mi(task.adj * total // 1000 * page)}" if total is not None else ""
-    what = f"counts as {share:g} % of the memory that ran out{size}"
-    return f"{its} oom_score_adj of {task.adj} {what}, so its {used} hardly matter: {beside}"
+    what = f"{its} oom_score_adj of {task.adj} counts as {share:g} % of the memory that ran out{size}"
+    rival = choice.runners_up[0]
+    if rival.task.adj >= task.adj:
+        less = f"{escape(rival.task.name)} ({rival.task.pid}) had oom_score_adj {rival.task.adj}"
+        decided = f"its {used} decided: {less} and {in_mi(rival.used_pages * page)}"
+        return f"{what}, and {decided}; {beside}"
+    is_enough = task.adj * (total or 0) // 1000 >= (rival.points or 0)
+    return f"{what}, {f'so its {used} hardly matter' if is_enough else f'and its {used} count too'}: {beside}"
 
 
 def _reason_by_adj(report: OomReport, *, is_outside: bool) -> Iterator[str]:

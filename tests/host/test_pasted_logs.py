@@ -1321,6 +1321,13 @@ def test_the_largest_processes_inside_and_outside_pods() -> None:
     assert (largest_user(part), largest_user(kill) is None) == (None, False)
     assert "1562.5Mi are shared memory" in text
     assert "counts as 100 % of the memory that ran out, 3890.8Mi, so its 98.3Mi hardly matter: mysqld" in text
+    small = "[   4712]     0  4712    50000    20000   266240        0          1000 second"
+    rival = text_of(kill_of([*lines[:-2], small, *lines[-2:]]))
+    assert "and its 98.3Mi decided: second (4712) had oom_score_adj 1000 and 78.4Mi; mysqld" in rival.replace(
+        "\n", ""
+    )
+    large = small.replace("20000", "40000").replace("1000 second", " 985 second")
+    assert "and its 98.3Mi count too: mysqld" in text_of(kill_of([*lines[:-2], large, *lines[-2:]]))
     assert kill.report is not None
     assert [user.is_in_pod for user in memory_users(kill.report)] == [False, True, False, True]
     session = [line.replace(SCOPE, "/user.slice/session-2.scope") for line in lines]
