@@ -33,7 +33,15 @@ from kubectl_qos.cluster.inputs import (
 )
 from kubectl_qos.cluster.source import Source
 from kubectl_qos.errors import ApiError, InputError, first_few, without_secrets
-from kubectl_qos.k8s.events import Event, EventList, in_order, is_about, is_of_node_memory, last_shortages
+from kubectl_qos.k8s.events import (
+    Event,
+    EventList,
+    in_order,
+    is_about,
+    is_of_node_memory,
+    last_shortages,
+    system_ooms,
+)
 from kubectl_qos.k8s.kinds import is_named, object_name
 from kubectl_qos.k8s.kubelet import Kubelet, Node, kubelet_from_configz, node_from_object
 from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER, NodeObject, Pod, convert
@@ -168,6 +176,7 @@ class FileSource(Source):
             node_swap=parsed.node_swap,
             kubelets=dict(self._kubelets()),
             shortages=last_shortages(parsed.events),
+            system_ooms=system_ooms(parsed.events),
             overrides=self._overrides,
         ).with_missing_releases(scope)
 

@@ -38,6 +38,7 @@ from kubectl_qos.k8s.events import (
     is_of_node_memory,
     last_shortages,
     reported_uid,
+    system_ooms,
 )
 from kubectl_qos.k8s.interning import Ids, Interner
 from kubectl_qos.k8s.kinds import api_path, path_segment
@@ -486,7 +487,7 @@ class UsageSource(NamedTuple):
         except QosError as error:
             log.log(log.DECISIONS, f"the events of nodes are not known: {error}")
             return usage
-        return usage._replace(shortages=last_shortages(events))
+        return usage._replace(shortages=last_shortages(events), system_ooms=system_ooms(events))
 
 
 def _from_metrics(api: KubeApi, namespace: str | None, of: Container[PodKey] | None) -> Usage:

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from kubectl_qos.cluster.files import DEMO_FILE, DEMO_TIME, FIRST_REVISION, DemoSource
 from kubectl_qos.cluster.source import LIVE, Source, StaticStream, Update, UpdateStream
-from kubectl_qos.k8s.events import Event, EventList, last_shortages
+from kubectl_qos.k8s.events import Event, EventList, last_shortages, system_ooms
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import NO_OVERRIDES, NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import NodeMetrics, PodMetrics, usage_by_node, usage_by_pod
@@ -109,13 +109,20 @@ class LivingDemo(Source):
         if api.nodes is not self._nodes:
             self._nodes = api.nodes
             nodes = {node.name: node for node in (convert(raw, NodeObject) for raw in api.nodes)}
-        shortages = self._last.shortages
+        shortages, ooms = self._last.shortages, self._last.system_ooms
         if api.events is not self._events:
             self._events = api.events
-            shortages = last_shortages(convert(raw, Event) for raw in api.events)
+            events = [convert(raw, Event) for raw in api.events]
+            shortages, ooms = last_shortages(events), system_ooms(events)
         pods = tuple(pod for _, pod in self._decoded.values())
         return replace(
-            self._last, pods=pods, nodes=nodes, usage=usage, node_usage=node_usage, shortages=shortages
+            self._last,
+            pods=pods,
+            nodes=nodes,
+            usage=usage,
+            node_usage=node_usage,
+            shortages=shortages,
+            system_ooms=ooms,
         )
 
     def follow(self, scope: Scope) -> UpdateStream:

@@ -130,7 +130,7 @@ def _loops(
             for status in () if pod.is_terminal else pod.status.every_container:
                 if status.has_processes and (usage is None or usage.of(status.name) is None):
                     names.add(status.name)
-            killed = {name for name in names if was_killed_since_resize(pod, name)}
+            killed = {name for name in names if was_killed_since_resize(pod, name, model.setup.node.full_at)}
             if killed and pod.key in keys:
                 loops[pod.key] = killed
         if loops:

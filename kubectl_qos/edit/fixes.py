@@ -312,7 +312,8 @@ class NodeModel:
     def evidence(self, pod: Pod, container: str) -> NeedEvidence:
         """Return a container's need: by its history, unless it was killed at a higher limit, or its usage."""
         history = self.history.get((pod.key, container))
-        was_killed = was_killed_since_resize(pod, container)
+        full_at = self.setup.node.full_at
+        was_killed = was_killed_since_resize(pod, container, full_at)
         limit = limit_in_force(pod, container, self.setup.release) if was_killed else 0
         if history is not None and history.peak_bytes >= limit:
             return history
@@ -322,7 +323,8 @@ class NodeModel:
         if limit:
             if is_refused(pod, container):
                 return NeedEvidence(EvidenceKind.NEVER_STARTED, max(limit, LEAST_AT_START))
-            is_unknown = may_be_killed_again(pod, container, usage.timestamp if usage is not None else "")
+            sampled_at = usage.timestamp if usage is not None else ""
+            is_unknown = may_be_killed_again(pod, container, sampled_at, full_at)
             kind = EvidenceKind.KILLED_EACH_TIME if is_unknown else EvidenceKind.OOM_KILLED
             return NeedEvidence(kind, max(peak, limit), history is not None and history.grows_without_end)
         return NeedEvidence(EvidenceKind.SAMPLE if used is not None else EvidenceKind.NONE, peak)

@@ -168,6 +168,16 @@ def last_shortages(events: Iterable[Event]) -> dict[str, str]:
     return shortages
 
 
+def system_ooms(events: Iterable[Event]) -> dict[str, tuple[str, ...]]:
+    """Return when the kernel killed on each node because the whole node was out of memory."""
+    times: dict[str, tuple[str, ...]] = {}
+    for event in without_repeats(events):
+        if event.reason == "SystemOOM" and event.last:
+            node = event.involved_object.name
+            times[node] = (*times.get(node, ()), event.last)
+    return times
+
+
 def without_repeats(events: Iterable[Event]) -> Iterator[Event]:
     """Yield events, the newest last, without those that a restarted kubelet repeats.
 

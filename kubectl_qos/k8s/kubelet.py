@@ -154,8 +154,8 @@ class Node(_WithOrigins, frozen=True, kw_only=True):
     `restrict_oom_score_adj` is on, else None. `oci_runtimes` has those of RuntimeClasses, by name.
     `userspace_oom_killer` is given: `systemd-oomd`, `talos`, `talos-1.12` or `none`; empty is unknown.
     `reports_pressure` is the condition MemoryPressure, which changed at `pressure_since` and was last sent at
-    `pressure_sent`. `short_at` is the last event of the node about short memory. Times are RFC 3339, empty if
-    unknown.
+    `pressure_sent`. `short_at` is the last event of the node about short memory, `full_at` when the kernel
+    killed because the whole node was out of memory. Times are RFC 3339, empty if unknown.
     """
 
     name: str = ""
@@ -183,6 +183,7 @@ class Node(_WithOrigins, frozen=True, kw_only=True):
     pressure_since: str = ""
     pressure_sent: str = ""
     short_at: str = ""
+    full_at: tuple[str, ...] = ()
 
     @property
     def is_windows(self) -> bool:

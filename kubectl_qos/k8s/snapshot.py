@@ -91,7 +91,8 @@ class Arrived(NamedTuple):
 class Usage(NamedTuple):
     """Usage of pods by namespace and name, and of nodes by name; `missing` says what is unknown.
 
-    `shortages` has the last event of each node about short memory (RFC 3339).
+    `shortages` has the last event of each node about short memory, `system_ooms` when the kernel killed on a
+    full node (RFC 3339).
     """
 
     by_pod: Mapping[PodKey, PodUsage]
@@ -100,6 +101,7 @@ class Usage(NamedTuple):
     by_node: Mapping[str, int] = {}
     history: History = NO_HISTORY
     shortages: Mapping[str, str] = {}
+    system_ooms: Mapping[str, tuple[str, ...]] = {}
     node_swap: Mapping[str, int] = {}
 
 
@@ -136,6 +138,8 @@ class Snapshot:
     """Size of its swap by the kubelet's summary: a Node object still has the size before a swapoff."""
     shortages: Mapping[str, str] = field(default_factory=dict)
     """When memory was last short, by events of the node."""
+    system_ooms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """When the kernel killed because the whole node was out of memory, by events."""
     history: History = NO_HISTORY
     at: str = ""
     """Time of a snapshot of the past (RFC 3339), else empty."""
@@ -189,6 +193,8 @@ class Snapshot:
             node = with_origin(node, Origin.API, swap_capacity_bytes=self.node_swap[node_name])
         if node_name in self.shortages:
             node = structs.replace(node, short_at=self.shortages[node_name])
+        if node_name in self.system_ooms:
+            node = structs.replace(node, full_at=self.system_ooms[node_name])
         setup = NodeSetup(node, kubelet, release)
         settings = (*distribution(node), *self.overrides.settings)
         return apply_overrides(setup, settings, stated=True) if settings else setup
@@ -224,6 +230,7 @@ class Snapshot:
             node_usage=usage.by_node,
             node_swap=usage.node_swap,
             shortages=usage.shortages,
+            system_ooms=usage.system_ooms,
             history=usage.history,
         )
 

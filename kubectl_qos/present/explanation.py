@@ -96,7 +96,7 @@ def explain_pod(  # noqa: PLR0913 - what is known beside a snapshot
     formula = ""
     if row is not None and row.score is not None and row.adj is not None and used is not None:
         formula = reasons.score_formula(used, row.adj, prediction.setup.node)
-    starts = () if replicas else tuple(loop_texts(pod, snapshot.usage, prediction.setup.release))
+    starts = () if replicas else tuple(loop_texts(pod, snapshot.usage, prediction.setup))
     sections = (
         _dies_next(deaths, facts.usage, events, starts),
         _class(prediction),

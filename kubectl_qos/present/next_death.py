@@ -54,8 +54,8 @@ def notes(deaths: Deaths) -> Iterator[str]:
     yield from list_notes.unmeasured_notes(snapshot, states)
     yield from capacity_notes(states)
     yield from deaths.problems
-    releases = {name: state.setup.release for name, state in states.items()}
-    yield from loop_notes(deaths.pods, snapshot.usage, releases)
+    setups = {name: state.setup for name, state in states.items()}
+    yield from loop_notes(deaths.pods, snapshot.usage, setups)
     if deaths.rows:
         yield from mechanism_notes(row.death for row in deaths.rows)
         yield from state_notes(states, snapshot.usage)

@@ -48,9 +48,9 @@ def history_section(
         lines.append(Line(_NO_PROOF))
         if pod.memory_volumes:
             lines.append(Line(volume_sentence(pod.memory_volumes)))
-    release = prediction.setup.release
+    setup = prediction.setup
     for status in statuses:
-        texts = hidden_kill(pod, status, usage, release), peak_text(pod, status, usage, release)
+        texts = hidden_kill(pod, status, usage, setup.release), peak_text(pod, status, usage, setup)
         lines += [Line(f"{escape(status.name)}: {text}") for text in texts if text]
     headline = f"restarted {count(restarts, 'time')}" if restarts else "never restarted"
     if pod.status.reason == "Evicted":

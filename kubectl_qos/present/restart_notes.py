@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Final
 
 from kubectl_qos.errors import first_few
+from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
@@ -48,9 +49,9 @@ def hidden_note(snapshot: Snapshot, pods: Iterable[Pod]) -> Iterator[str]:
         yield f"{first_few(names)} restart{s} with a memory limit and show{s} no OOM kill: {HIDDEN_KILL_TEXT}"
 
 
-def peak_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> str:
+def peak_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, setup: NodeSetup) -> str:
     """Say that usage samples missed the peak: the container was OOMKilled at its current limit; else ""."""
-    share = restart.missed_peak(pod, status, usage, release)
+    share = restart.missed_peak(pod, status, usage, setup)
     if share is None:
         return ""
     times = count(status.restart_count, "restart")
@@ -58,14 +59,14 @@ def peak_text(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release
 
 
 def loop_notes(
-    pods: Iterable[Pod], usage: Mapping[PodKey, PodUsage], release_of: Mapping[str, Release]
+    pods: Iterable[Pod], usage: Mapping[PodKey, PodUsage], setup_of: Mapping[str, NodeSetup]
 ) -> Iterator[str]:
     """Yield the containers with a limit that wait for their next start, and those with a missed peak."""
     notes = (
         f"{full_name(*pod.key)}:{text}"
         for pod in pods
-        if pod.node_name in release_of
-        for text in loop_texts(pod, usage, release_of[pod.node_name])
+        if pod.node_name in setup_of
+        for text in loop_texts(pod, usage, setup_of[pod.node_name])
     )
     yield from islice(notes, _MOST_CONTAINERS)
     more = sum(1 for _ in notes)
@@ -73,21 +74,22 @@ def loop_notes(
         yield f"{count(more, 'more container')} like these: see kubectl qos explain POD"
 
 
-def loop_texts(pod: Pod, usage: Mapping[PodKey, PodUsage], release: Release) -> Iterator[str]:
+def loop_texts(pod: Pod, usage: Mapping[PodKey, PodUsage], setup: NodeSetup) -> Iterator[str]:
     """Yield the containers of a pod that wait for their next start, and those with a missed peak."""
     for status in () if pod.is_terminal else pod.status.every_container:
-        text = _loop_text(pod, status, usage, release)
+        text = _loop_text(pod, status, usage, setup)
         if text:
             yield f"{escape(status.name)} {text}"
 
 
-def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], release: Release) -> str:
-    limit, waiting = restart.limit_in_loop(pod, status, release), status.state and status.state.waiting
+def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], setup: NodeSetup) -> str:
+    limit = restart.limit_in_loop(pod, status, setup.release)
+    waiting = status.state and status.state.waiting
     restarts, used = count(status.restart_count, "restart"), usage.get(pod.key)
-    if killed := restart.limit_that_killed(pod, status, used, release):
+    if killed := restart.limit_that_killed(pod, status, used, setup):
         return f"was OOMKilled ({restarts}), and runs again with a limit of {binary(killed)}: kubectl qos fix"
     if not limit:
-        peak = peak_text(pod, status, used, release)
+        peak = peak_text(pod, status, used, setup)
         return f"used {peak}" if peak else ""
     now = f"waits in {escape(waiting.reason)}" if waiting else "has ended"
     waits = f"{now} ({restarts}): no process to rank"
@@ -96,7 +98,7 @@ def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsag
     if status.name in {loop.container for loop in restart.oom_loops(pod)}:
         volume = f"; {volume_sentence(pod.memory_volumes)}" if pod.memory_volumes else ""
         return f"{waits}; it was OOMKilled, and starts again with a limit of {binary(limit)}{volume}"
-    hidden = hidden_kill(pod, status, None, release)
+    hidden = hidden_kill(pod, status, None, setup.release)
     return f"{waits}; {hidden}" if hidden else waits
 
 

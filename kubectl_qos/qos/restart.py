@@ -6,11 +6,22 @@ daemon/daemon_unix.go.
 """
 
 import re
+from collections.abc import Collection
+from datetime import timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from kubectl_qos.k8s.allocation import limit_in_force
-from kubectl_qos.k8s.objects import LEAST_MEMORY, MEMORY, Container, ContainerStatus, Pod, all_containers
+from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.objects import (
+    LEAST_MEMORY,
+    MEMORY,
+    Container,
+    ContainerStateTerminated,
+    ContainerStatus,
+    Pod,
+    all_containers,
+)
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import resources_of_pod
@@ -24,6 +35,8 @@ _NEAR: Final = 0.5
 """A container that uses less than this share of its limit was rarely killed there before."""
 _MISSED: Final = 0.9
 """If a container was killed at a limit but samples stay below this share of it, they missed the peak."""
+_SAME_KILL: Final = timedelta(seconds=10)
+"""A SystemOOM event and the end of its victim's container are at most this far apart."""
 
 
 class Restart(StrEnum):
@@ -140,16 +153,26 @@ def stopped_statuses(pod: Pod, container: str = "") -> list[ContainerStatus]:
     ]
 
 
-def was_killed_since_resize(pod: Pod, container: str) -> bool:
-    """Return whether the container was OOMKilled since the last resize, and so at its present limit."""
+def was_killed_since_resize(pod: Pod, container: str, full_at: Collection[str]) -> bool:
+    """Return whether the container was OOMKilled at its present limit: since the last resize.
+
+    At the times of `full_at` the kernel killed because the whole node was out of memory.
+    """
     stopped = stopped_statuses(pod, container)
     if stopped and is_refused(pod, container):
         return True
     ends = [end for status in stopped for end in status.ends if end.reason == "OOMKilled"]
-    return any((end.finished_at or "") >= pod.metadata.resized_at for end in ends)
+    return any(
+        (end.finished_at or "") >= pod.metadata.resized_at and not _is_at(end, full_at) for end in ends
+    )
 
 
-def may_be_killed_again(pod: Pod, container: str, sampled_at: str) -> bool:
+def _is_at(end: ContainerStateTerminated, times: Collection[str]) -> bool:
+    finished, parsed = parse_time(end.finished_at), filter(None, map(parse_time, times))
+    return finished is not None and any(abs(finished - time) <= _SAME_KILL for time in parsed)
+
+
+def may_be_killed_again(pod: Pod, container: str, sampled_at: str, full_at: Collection[str]) -> bool:
     """Return whether the last run was OOMKilled at this limit, and this run is not yet known to last longer.
 
     The present run of a container is as old as the end of the previous one.
@@ -159,7 +182,7 @@ def may_be_killed_again(pod: Pod, container: str, sampled_at: str) -> bool:
         return False
     if is_refused(pod, container):
         return True
-    return was_killed_since_resize(pod, container) and any(
+    return was_killed_since_resize(pod, container, full_at) and any(
         status.ends[0].reason == "OOMKilled" and not _has_outlived(status, sampled_at)
         for status in stopped
         if status.ends
@@ -212,18 +235,24 @@ def limit_with_hidden_kill(
     return 0 if used is not None and used.working_set_bytes < limit * _NEAR else limit
 
 
-def missed_peak(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> float | None:
+def missed_peak(pod: Pod, status: ContainerStatus, usage: PodUsage | None, setup: NodeSetup) -> float | None:
     """Return the sampled share of a limit that killed the container, if samples missed the peak."""
     used = usage.of(status.name) if usage is not None else None
     if used is None or not status.ends or not status.has_processes:
         return None
-    limit = limit_in_force(pod, status.name, release)
+    limit = limit_in_force(pod, status.name, setup.release)
     share = used.working_set_bytes / limit if limit else 1.0
-    return share if share < _MISSED and was_killed_since_resize(pod, status.name) else None
+    return (
+        share if share < _MISSED and was_killed_since_resize(pod, status.name, setup.node.full_at) else None
+    )
 
 
-def limit_that_killed(pod: Pod, status: ContainerStatus, usage: PodUsage | None, release: Release) -> int:
+def limit_that_killed(pod: Pod, status: ContainerStatus, usage: PodUsage | None, setup: NodeSetup) -> int:
     """Return the limit in bytes that OOMKilled a running container of unknown usage, else 0."""
     is_measured = usage is not None and usage.of(status.name) is not None
-    killed = status.has_processes and not is_measured and was_killed_since_resize(pod, status.name)
-    return limit_in_force(pod, status.name, release) if killed else 0
+    killed = (
+        status.has_processes
+        and not is_measured
+        and was_killed_since_resize(pod, status.name, setup.node.full_at)
+    )
+    return limit_in_force(pod, status.name, setup.release) if killed else 0

@@ -300,3 +300,18 @@ def test_next_says_where_a_threshold_is_assumed_if_it_foresees_an_eviction(run: 
     given = run("next", "node/worker-2", "--demo", "--assume", "evictionHard=memory.available<200Mi")
     assert "threshold of worker-2" not in given.err
     assert "threshold of worker-2" not in run("next", "--demo").err, "an own limit comes first"
+
+
+@pytest.mark.parametrize(("oom_at", "is_at_limit"), [("11:50:03", False), ("11:40:00", True)])
+def test_a_kill_on_a_full_node_was_not_at_the_limit(oom_at: str, run: Run, *, is_at_limit: bool) -> None:
+    killed = pod("web", request="1Gi", limit="12Gi")
+    end = {"reason": "OOMKilled", "exitCode": 137, "startedAt": "2026-11-20T08:00:00Z"}
+    end["finishedAt"] = "2026-11-20T11:50:00Z"
+    running = {"name": "app", "restartCount": 1, "state": {"running": {"startedAt": "2026-11-20T11:50:05Z"}}}
+    killed["status"]["containerStatuses"] = [{**running, "lastState": {"terminated": end}}]
+    items = [killed, node(), metrics("web", "2Gi"), system_oom(oom_at)]
+    (run.home / "x.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+    texts = {name: run(name, "pod/web", "-n", "shop", "-f", "x.json") for name in ("next", "explain", "fix")}
+    assert ("sampling misses" in texts["explain"].out + texts["next"].err) == is_at_limit
+    assert ("killed there before" in texts["explain"].out) == is_at_limit
+    assert ("24Gi" in texts["fix"].out) == is_at_limit

@@ -6,7 +6,7 @@ a slider. Bytes throughout. Source of priorities: pkg/apis/scheduling/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -182,7 +182,8 @@ def growth_on(snapshot: Snapshot, node: str) -> Growth:
     of_node = snapshot.node_rates.get(node, 0.0)
     if not rates and not peaks and not of_node:
         return NO_GROWTH
-    starting = {key for pod in pods for key in _starting(pod, snapshot.usage_of(pod)) if key in rates}
+    ooms = snapshot.system_ooms.get(node, ())
+    starting = {key for pod in pods for key in _starting(pod, snapshot.usage_of(pod), ooms) if key in rates}
     steady = {key: rate for key, rate in rates.items() if key not in starting}
     of_pods: dict[PodKey, float] = {}
     for (key, _), rate in steady.items():
@@ -190,7 +191,7 @@ def growth_on(snapshot: Snapshot, node: str) -> Growth:
     return Growth(sum(of_pods.values()) + of_node, of_pods, steady, frozenset(starting), peaks)
 
 
-def _starting(pod: Pod, usage: PodUsage | None) -> Iterator[ContainerKey]:
+def _starting(pod: Pod, usage: PodUsage | None, ooms: Collection[str]) -> Iterator[ContainerKey]:
     """Yield containers that had just started when they were sampled, unless they were OOMKilled before.
 
     A container started when its pod was created, or when its previous run ended.
@@ -201,7 +202,7 @@ def _starting(pod: Pod, usage: PodUsage | None) -> Iterator[ContainerKey]:
         started = parse_time(ends[0] if ends else pod.metadata.creation_timestamp)
         if started is None or sampled is None or (sampled - started).total_seconds() >= START_SECONDS:
             continue
-        if sampled < started or not was_killed_since_resize(pod, status.name):
+        if sampled < started or not was_killed_since_resize(pod, status.name, ooms):
             yield pod.key, status.name
 
 
@@ -547,7 +548,7 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
                 beside_bytes=usage.kernel_bytes - usage.scored_bytes if usage is not None else 0,
                 was_killed=row.usage is not None
                 and name in stopped
-                and may_be_killed_again(row.pod, name, sampled_at),
+                and may_be_killed_again(row.pod, name, sampled_at, setup.node.full_at),
             )
         )
     return containers
