@@ -85,6 +85,10 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
         answer += ", stays"
     elif last != _AFTER:
         answer += f" {last}"
+    own = [next((death for death in at.of_pod if not death.killer.is_node_wide), None) for at in at_moments]
+    limits = list(dict.fromkeys(_first([death] if death else []) for death in own))
+    if len(limits) > 1 and not set(limits) & set(steps):
+        answer += f"; {f' {ARROW} '.join(limits)}"
     lines = []
     for loop in oom_loops(effects.before.pod):
         end = "could not start within its limit" if loop.never_ran else "was OOMKilled, and may be again"
