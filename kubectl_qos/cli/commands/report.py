@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.commands import kills as kills_command
 from kubectl_qos.cli.flags import add_at, add_bundle, add_output, add_target
+from kubectl_qos.cli.options import SourceOptions
 from kubectl_qos.errors import EXIT_ERROR, QosError, UsageError
 from kubectl_qos.version import __version__
 
 if TYPE_CHECKING:
     from kubectl_qos.analysis.incident import Incident, IncidentSubject
-    from kubectl_qos.cli.options import SourceOptions
     from kubectl_qos.k8s.snapshot import Snapshot
     from kubectl_qos.qos.kills.report import KernelLog
 
@@ -110,8 +110,7 @@ def _read(options: Options) -> _Request:
 def run(options: Options) -> int:
     """Print the report, also where nothing died; 1 if a document could not be read. Raises QosError."""
     if options.anonymize and options.bundle is None:
-        hint = "kubectl qos report -f FILE.tar.gz then writes the page without names"
-        raise UsageError("--anonymize needs --bundle FILE.tar.gz", hint=hint)
+        raise UsageError("--anonymize needs --bundle FILE.tar.gz", hint="it replaces names in the page too")
     source, facts, logs, reference, seconds = _read(options)
     resolved = facts.resolved
     references = [reference] if reference is not None else []
@@ -141,7 +140,8 @@ def run(options: Options) -> int:
             unread=resolved.unread,
             most_fixes=MOST_FIXES if options.output in {None, "markdown", "html"} else None,
         )
-        _print(incident, options.output)
+        if not options.anonymize:
+            _print(incident, options.output)
         if options.bundle is not None:
             from kubectl_qos.cluster.bundle import collect, write_bundle
             from kubectl_qos.cluster.files import DemoSource
@@ -155,8 +155,9 @@ def run(options: Options) -> int:
             write_bundle(Path(options.bundle), contents, anonymize=options.anonymize)
             how = "with real names (--anonymize replaces them)"
             if options.anonymize:
-                report = f"kubectl qos report -f {options.bundle}"
-                how = f"with names replaced ({report} writes the page without them too)"
+                nameless = SourceOptions(files=(options.bundle,), usage=source.usage)
+                run(Options(nameless, (), (), False, None, None, False, options.output))
+                how = "with names replaced, as in this page"
             output.note(f"wrote {options.bundle} {how}: review it before sharing")
     for error in missing:
         output.print_error(error)
