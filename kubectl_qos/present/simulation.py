@@ -132,6 +132,8 @@ def _outcome(simulation: Simulation) -> str:
             return f"{after}: {size} cannot be freed"
         return f"{after}: whether {size} can be freed is unknown"
     if scenario.growth and not simulation.is_reached:
+        if len(scenario.growth) == 1:
+            return f"{after}, and what grows is killed before it reaches its size"
         return f"{after}, and some growing pods are killed before they reach their size"
     return after
 

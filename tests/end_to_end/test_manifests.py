@@ -140,6 +140,8 @@ def test_manifests_can_be_simulated_on_one_node(run: Run) -> None:
     )
     both = "simulate", "-f", "y.yaml", "-f", "z.yaml", "--node-memory", "5Gi", "--all-at-limit"
     assert "which node?" in run(*both).err
+    grown = run(*both[:-1], "--grow", "pod/other=+1Gi")
+    assert grown.lines[0].startswith("node m, kubelet 1.36"), "the node of the pod that grows"
 
 
 def test_manifests_with_usage_have_distances(run: Run) -> None:

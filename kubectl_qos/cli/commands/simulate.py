@@ -122,10 +122,14 @@ def run(options: Options) -> int:
     from kubectl_qos.k8s.snapshot import Scope
     from kubectl_qos.qos.simulation.node_state import ImportanceRules, state_of_node
 
-    name = options.source.node if not options.target and options.source.node else ""
-    if not name and (options.target or not options.source.has_files):
-        name = _parse_node(options.target)
     scenario, growth = _parse_scenario(options), [*map(_parse_growth, options.grow)]
+    name = options.source.node if not options.target and options.source.node else ""
+    growing = next((item.pod for item in growth if item.pod), "")
+    if not name and growing and not options.target:
+        of_pods = sources.resolve_source(options.source)
+        name = of_pods.source.find("Pod", of_pods.scope.namespace, growing).node_name
+    elif not name and (options.target or not options.source.has_files):
+        name = _parse_node(options.target)
     source = options.source.on_node(name)
     changes, problems = _read_changes(options)
     resolved = sources.resolve_source(source)
