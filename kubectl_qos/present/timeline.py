@@ -7,7 +7,6 @@ list. Not here: which deaths there are, and their words (next_death.py).
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, pairwise, repeat
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.deaths import DeathRow, Deaths
@@ -90,7 +89,7 @@ def timeline(
     now = _now_cell(growth)
     heads = head.split("\n")
     room = width - len(heads[0]) - _length(now[0])
-    deaths = sorted(deaths, key=attrgetter("distance_bytes"))
+    deaths = sorted(deaths, key=lambda death: max(death.distance_bytes, 0))
     next_place = [place for place, death in enumerate(deaths) if death is nearest]
     of_node = [place for place, death in enumerate(deaths) if death.killer.is_node_wide]
     # Killers of the whole node come before the limit of all pods.

@@ -52,6 +52,12 @@ def test_killers_of_the_node_stay_and_nearer_own_limits_are_counted() -> None:
     assert "kernel: node full" in killers
 
 
+def test_deaths_that_are_due_keep_their_order() -> None:
+    later = FULL._replace(mechanism="kubelet eviction", distance_bytes=-200 * MIB)
+    _, _, killers = drawn([FULL._replace(distance_bytes=-MIB), later], 70)
+    assert killers.index("kernel: node full") < killers.index("kubelet evicts")
+
+
 def test_a_name_is_cut_only_for_a_killer_of_the_node() -> None:
     kinds = ("kubelet eviction", "kubepods limit", "node")
     long = "name-of-twenty-four-x2k9"
