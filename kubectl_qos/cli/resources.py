@@ -103,7 +103,10 @@ def _parse_reference(word: str, name: str, *, any_kind: bool, nodes: bool) -> Re
     kind = parse_kind(word) or (word.lower() if any_kind else None)
     if kind is None or (kind == "Node" and not nodes):
         hint = "use pod, deployment, statefulset, daemonset, replicaset, job or cronjob"
-        hint += f"; a pod of namespace {word} is pod/{name} -n {word}" if name else ""
+        if word.lower() in {"namespace", "namespaces", "ns"} and name:
+            hint = f"for all pods of a namespace: -n {name}"
+        elif name:
+            hint += f"; a pod of namespace {word} is pod/{name} -n {word}"
         if kind == "Node":
             hint = f"who dies there: kubectl qos next node/{name}; fix, tree and report take nodes too"
             raise UsageError(f"a pod or workload is needed, not a node: node/{name}", hint)
@@ -228,7 +231,8 @@ def find_members(
         return [max(killed, key=lambda pod: pod.metadata.creation_timestamp or "")]
     pod = find_pod(reference, snapshot, resolved)
     if reference.kind != "Pod":
-        raise InputError(f"{reference} has no pods on a node: no next death")
+        hint = f"kubectl qos explain {reference} predicts its pods, kubectl qos set {reference} changes them"
+        raise InputError(f"{reference} has no pods on a node: no next death", hint=hint)
     require_cgroup(pod)
     return [pod]
 

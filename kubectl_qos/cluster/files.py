@@ -390,7 +390,7 @@ class FileSource(Source):
         usage = {"PodMetrics": len(parsed.usage), "NodeMetrics": len(parsed.node_usage)}
         read = parsed.ignored + Counter(Event=len(parsed.events), **usage)
         raise InputError(
-            f"{first_few(names) or 'the input'}: no pods found, {_counted(read) or 'nothing'}",
+            f"{first_few(names) or 'the input'}: no pods found, {_counted(read) or 'nor other objects'}",
             hint=_THEIR_PODS if parsed.made_by_controllers else _WANTED,
         )
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -154,6 +155,10 @@ def test_a_certain_kill_of_an_unknown_pod_is_no_doubt() -> None:
     assert [kill.diagnosis.confidence for kill in kills] == [Confidence.CERTAIN]
     doubt = "not every victim's pod is known: add kernel logs of worker-1 (--kernel-log)"
     assert [*doubt_notes(kills)] == [doubt]
+    gone = msgspec.structs.replace(kills[0], is_unlisted=True, pod_uid="uid-of-gone")
+    assert (
+        next(iter(doubt_notes([gone, gone]))) == "1 pod of the kernel log is not in the list: deleted since"
+    )
 
 
 def test_the_process_that_died_is_named_where_its_pod_is_unknown(run: Run, dump: Path) -> None:

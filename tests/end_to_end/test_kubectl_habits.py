@@ -79,7 +79,8 @@ def test_the_next_deaths_of_a_workload_are_those_of_its_pods(run: Run, live: Liv
     assert {one["pod"] for one in waiting} == pods.keys()
     assert sorted(map(str, deaths("sts/db"))) == sorted(map(str, waiting))
     sentence = "error: statefulset/idle has no pods on a node: no next death\n"
-    assert run("next", "sts/idle").err == sentence
+    hint = "hint: kubectl qos explain statefulset/idle predicts its pods, "
+    assert run("next", "sts/idle").err.startswith(sentence + hint)
 
 
 def test_labels_as_columns(run: Run) -> None:
@@ -146,6 +147,7 @@ TO_GROW = "to let it grow on its node: kubectl qos simulate node/NAME"
             f"{TO_GROW} --grow pod/db-2=+1Gi",
         ),
         ("simulate deploy/api --free 1Gi", "write node/NAME"),
+        ("next namespace/shop", "for all pods of a namespace: -n shop"),
         ("explain worker-2", "did you mean node/worker-2?"),
         ("top worker-2", "did you mean node/worker-2?"),
         ("kills worker-2", "did you mean node/worker-2?"),

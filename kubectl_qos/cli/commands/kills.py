@@ -369,10 +369,14 @@ def source_notes(facts: KillFacts, logs: Sequence[KernelLog]) -> Iterator[str]:
 
 
 def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
-    """Say which nodes' kernel logs would settle uncertain deaths or identify victims' pods."""
+    """Say whose pods are gone, and which kernel logs would settle uncertain deaths or identify pods."""
     from kubectl_qos.qos.kills.evidence import Need
     from kubectl_qos.qos.reason import Confidence
 
+    gone = len({kill.pod_uid for kill in kills if kill.is_unlisted and kill.pod_uid})
+    if gone:
+        are = "is" if gone == 1 else "are"
+        yield f"{count(gone, 'pod')} of the kernel log {are} not in the list: deleted since"
     unproven = [kill for kill in kills if kill.diagnosis.needs is not None]
     nodes = {kill.node for kill in unproven if kill.diagnosis.needs is not Need.WALL_CLOCK} - {"", UNKNOWN}
     uncertain = sum(kill.diagnosis.confidence is not Confidence.CERTAIN for kill in unproven)
