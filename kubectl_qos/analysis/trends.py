@@ -10,6 +10,7 @@ from operator import gt
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.deaths import FEW_NODES
+from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import NO_HISTORY, ContainerKey, History, PodKey, PodUsage
@@ -89,10 +90,11 @@ class Trends:
         )
 
     def _grown(self, snapshot: Snapshot) -> Iterator[tuple[str, list[array[int]]]]:
+        """Yield the samples of each node; a pod that runs without usage yet would count as the node's own."""
         for name, pods in snapshot.by_node().items() if snapshot.node_usage else ():
             own = snapshot.own_bytes(name)
             usage = next(filter(None, map(snapshot.usage_of, pods)), None)
-            if own is None or usage is None:
+            if own is None or usage is None or any(_has_no_sample(pod, snapshot) for pod in pods):
                 continue
             line = self._nodes.get(name, [])[-_LASTING:]
             now = array("Q", [_seconds(usage.timestamp), max(own, 0) // _KIB])
@@ -222,6 +224,12 @@ def _since(since: array[int], now: array[int]) -> array[int]:
     if now[0] - since[0] > WINDOW_SECONDS:
         return array("Q", [(before + after) // 2 for before, after in zip(since, now, strict=True)])
     return since
+
+
+def _has_no_sample(pod: Pod, snapshot: Snapshot) -> bool:
+    return snapshot.usage_of(pod) is None and any(
+        status.has_processes for status in pod.status.every_container
+    )
 
 
 def _kibibytes(usage: PodUsage) -> int:
