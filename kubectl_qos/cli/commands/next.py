@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
@@ -68,6 +68,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flags.add_output(parser, "wide", "json", "yaml")
     flags.add_contexts(parser)
     flags.add_at(parser)
+
+
+def more_help() -> Iterator[str]:
+    """Yield what the columns mean for --help."""
+    from kubectl_qos.present.next_death import COLUMNS
+
+    yield from ("", "columns:")
+    for column in COLUMNS:
+        yield f"  {column.header:<8}{column.help}"
 
 
 def run(options: Options) -> int:
