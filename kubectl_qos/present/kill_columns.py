@@ -8,8 +8,7 @@ from msgspec import structs
 
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.present.format import NONE, UNKNOWN, age, escape
-from kubectl_qos.present.killers import killer_name
-from kubectl_qos.present.kills import is_outside_pods
+from kubectl_qos.present.kills import by_text, is_outside_pods
 from kubectl_qos.present.output import BYTES, NUMBER, Column, column, largest_first
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.choice import VictimChoice
@@ -68,13 +67,6 @@ def _place_text(kill: Kill) -> str:
     if not isinstance(choice, VictimChoice):
         return UNKNOWN
     return f"{choice.chosen.place}{'=' if choice.tied else ''} of {len(choice.ranked)}"
-
-
-def by_text(kill: Kill) -> str:
-    """Return the killer as lists of next deaths name it; daemons without their assumed trigger."""
-    killer, mechanism = kill.diagnosis.killer, kill.diagnosis.mechanism
-    is_daemon = killer is not None and killer.is_daemon
-    return mechanism.value if is_daemon else killer_name(mechanism, is_own=kill.is_own)
 
 
 _COLUMNS: Final[tuple[Column[Kill], ...]] = (

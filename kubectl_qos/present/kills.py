@@ -10,7 +10,7 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.evidence import EVENT_MEANINGS, evidence_sentence
 from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, full_name, in_mi
-from kubectl_qos.present.killers import OWN_LIMIT, WORDS
+from kubectl_qos.present.killers import OWN_LIMIT, WORDS, killer_name
 from kubectl_qos.present.output import cell_table
 from kubectl_qos.qos import oom_score
 from kubectl_qos.qos.cgroup.names import CUT, class_of_path, pod_cgroup
@@ -112,21 +112,30 @@ def _wrapped(texts: Iterable[str], width: int) -> Iterator[str]:
         )
 
 
+def by_text(kill: Kill) -> str:
+    """Return the killer as lists of next deaths name it; daemons without their assumed trigger."""
+    killer, mechanism = kill.diagnosis.killer, kill.diagnosis.mechanism
+    is_daemon = killer is not None and killer.is_daemon
+    return mechanism.value if is_daemon else killer_name(mechanism, is_own=kill.is_own)
+
+
 def death_line(kill: Kill) -> str:
     """Return a death in one line: `12:00:41 data/importer-0:c killed by the kernel …`."""
-    time = parse_time(kill.time)
-    who = full_name(kill.namespace, kill.pod, kill.container) if kill.pod else _process(kill)
-    ended = mechanism_sentence(kill).partition(" (")[0]
-    clock = f"{time:%H:%M:%S} " if time is not None else ""
-    return f"{clock}{who} {ended}"
+    return f"{_time_and_name(kill)} {mechanism_sentence(kill).partition(' (')[0]}"
 
 
 def deaths_line(kills: Sequence[Kill]) -> str:
-    """Return deaths in one line: `2 deaths: importer-0, thumbs-1`."""
+    """Return deaths in short: `12:00:41 data/importer-0:c own limit`, or `2 deaths: api-1 own limit, …`."""
     if len(kills) == 1:
-        return death_line(kills[0])
-    names = dict.fromkeys(escape(kill.pod) or _process(kill) for kill in kills)
+        return f"{_time_and_name(kills[0])} {by_text(kills[0])}"
+    names = dict.fromkeys(f"{escape(kill.pod) or _process(kill)} {by_text(kill)}" for kill in kills)
     return f"{count(len(kills), 'death')}: {first_few(list(names))}"
+
+
+def _time_and_name(kill: Kill) -> str:
+    time = parse_time(kill.time)
+    who = full_name(kill.namespace, kill.pod, kill.container) if kill.pod else _process(kill)
+    return f"{time:%H:%M:%S} {who}" if time is not None else who
 
 
 def _process(kill: Kill) -> str:

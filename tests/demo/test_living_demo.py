@@ -140,8 +140,9 @@ def test_every_death_is_seen_once_and_keeps_what_its_status_said() -> None:
         "12:05:21 data/warehouse-0:c killed by the kernel because the node ran out of memory",
     ]
     assert view_model is not None
-    assert deaths_line(view_model.kills[:1]) == lines[-1]
-    assert deaths_line(view_model.kills[:2]) == "2 deaths: warehouse-0, thumbs-28934-d5k8p"
+    assert deaths_line(view_model.kills[:1]) == "12:05:21 data/warehouse-0:c kernel: node full"
+    two = "2 deaths: warehouse-0 kernel: node full, thumbs-28934-d5k8p kubelet evicts"
+    assert deaths_line(view_model.kills[:2]) == two
     assert "5 deaths in 5m" in title_words("demo", view_model, demo.now())
     snapshot, logs = demo.snapshot(Scope()), demo.kernel_logs()
     of_importer = [kill for kill in find_kills(snapshot, EventList(), logs) if kill.pod == IMPORTER]

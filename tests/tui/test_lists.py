@@ -184,9 +184,11 @@ async def test_a_death_is_shown_counted_and_stands_out() -> None:
     source = ScriptedSource(Stepped(FULL_AT - 1).snapshot(Scope()), Stepped(FULL_AT + 4).snapshot(Scope()))
     async with running(source) as pilot:
         assert "deaths in" not in pilot.text
+        assert not pilot.main.query_one("#elsewhere").has_class("-died")
         await pilot.refresh()
         died = "data/importer-5f7b9c-2vtxk:c"
-        await pilot.seen(f"K why 12:00:41 {died}")
+        await pilot.seen(f"K why 12:00:41 {died} own limit")
+        assert pilot.main.query_one("#elsewhere").has_class("-died")
         assert "  scripted  1 death in 5m  4 nodes  58 pods  " in pilot.text.splitlines()[0]
         row = next(row for row in pilot.main.table.rows if row.key[:2] == IMPORTER)
         assert pilot.main.table._token_for(row, "pod") == "error"

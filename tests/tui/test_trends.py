@@ -182,7 +182,9 @@ def test_a_node_grows_by_what_its_own_processes_use_too() -> None:
     assert {death.killer.scope.is_wide for death in timed} == {True}
     new = next(pod.key for pod in seen.pods if pod.node_name == "worker-3" and pod.key in seen.usage)
     without = {key: sample for key, sample in seen.usage.items() if key != new}
-    assert not trends.with_rates(replace(seen, usage=without)).node_rates, "a new pod's memory is not the node's"
+    assert not trends.with_rates(replace(seen, usage=without)).node_rates, (
+        "a new pod's memory is not the node's"
+    )
     assert not trends.with_rates(replace(seen, node_usage={})).node_rates, "the node has no metrics any more"
 
 

@@ -200,8 +200,8 @@ def test_what_is_cut_is_no_half_word_or_parenthesis(line: str, shown: str) -> No
             "data/importer-5f7b9c-2vtxk:c on worker-2 dies next: own limit 98%, +2Mi",
         ),
         (
-            "K why  12:00:41 data/importer-5f7b9c-2vtxk:c killed by the kernel at its own limit",
-            "K why  12:00:41 data/importe…b9c-2vtxk:c killed by the kernel at its own limit",
+            "K why  2 deaths: importer-5f7b9c-2vtxk own limit, thumbs-28934-d5k8p kubelet evicts",
+            "K why  2 deaths: importer…c-2vtxk own limit, thumbs-28934-d5k8p kubelet evicts",
         ),
         (
             "then  data/importer-5f7b9c-2vtxk:c on worker-2 dies in ~2 min: own limit 93%, +7Mi, as before",

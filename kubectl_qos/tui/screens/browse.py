@@ -383,6 +383,8 @@ class BrowseScreen(QosScreen):
         key = self.qos.keys.first("main.fix") if self.qos.source.past is None else ""
         elsewhere = self._elsewhere(view_model, node) if view_model is not None else ""
         self.query_one(NodePanel).show(view_model, node, key, elsewhere)
+        died = view_model is not None and bool(view_model.kills_within(ANNOUNCED_SECONDS))
+        self.query_one("#elsewhere").set_class(died, "-died")
 
     def _elsewhere(self, view_model: ViewModel, node: str) -> str:
         """Say who has just died, else who dies first on another node, with the key for that."""
