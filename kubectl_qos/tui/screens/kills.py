@@ -28,8 +28,8 @@ from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.snapshot import OTHER_PODS, Missing, Scope
 from kubectl_qos.metrics.past import Track
 from kubectl_qos.present.format import duration, escape, full_name, rounded
-from kubectl_qos.present.kill_columns import aged_columns, by_text
-from kubectl_qos.present.kills import LATER, detail_lines, nothing_sentence
+from kubectl_qos.present.kill_columns import aged_columns
+from kubectl_qos.present.kills import LATER, by_text, detail_lines, nothing_sentence
 from kubectl_qos.present.list_notes import missing_sentence
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.new_kills import with_seen
