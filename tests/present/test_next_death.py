@@ -10,6 +10,7 @@ from msgspec import structs
 from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.group_table import build_node_row
 from kubectl_qos.analysis.pod_table import build_rows
+from kubectl_qos.cli.commands.next import EXAMPLES
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import Condition, PodStatus, convert
@@ -464,3 +465,8 @@ def test_of_several_named_pods_one_dies_first_and_its_line_says_what_would_chang
 
     both = deaths_of_pods(snapshot, [pod for pod in snapshot.pods if pod.name in {"db-0", "db-1"}])
     assert list(next_death.apart_notes(both)) == ["pods on different nodes do not compete for memory"]
+
+
+def test_the_help_explains_the_columns_as_the_library_does() -> None:
+    for column in next_death.COLUMNS[1:]:
+        assert f"  {column.header:<8}{column.help}\n" in EXAMPLES

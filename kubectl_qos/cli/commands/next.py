@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
@@ -40,6 +40,15 @@ examples:
   kubectl qos next db-0 cache-0 -n data  # which of two pods dies first
   kubectl qos next -n shop               # the next deaths that hit a namespace
   kubectl qos next --all-contexts        # the next deaths of every cluster, the most urgent first
+
+columns:
+  IN      how much more memory until then, of the container, the pod, all pods or the node
+  ETA     when, if memory keeps growing at its present rate (-w, --watch-for, a store of metrics)
+  VICTIM  the container that is killed, or the pod that is evicted
+  FULL    how full the limit or threshold is at which the killer acts
+  BY      which limit or which killer
+  FREES   what the node gets back
+  BEFORE  how many are killed before it by the same killer
 """
 
 
@@ -68,15 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flags.add_output(parser, "wide", "json", "yaml")
     flags.add_contexts(parser)
     flags.add_at(parser)
-
-
-def more_help() -> Iterator[str]:
-    """Yield what the columns mean for --help."""
-    from kubectl_qos.present.next_death import COLUMNS
-
-    yield from ("", "columns:")
-    for column in COLUMNS:
-        yield f"  {column.header:<8}{column.help}"
 
 
 def run(options: Options) -> int:
