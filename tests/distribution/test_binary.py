@@ -14,6 +14,7 @@ import sys
 import sysconfig
 import tarfile
 import termios
+import time
 import urllib.request
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -334,7 +335,10 @@ def test_the_image_needs_no_more_of_its_base_than_glibc_and_zlib(binary: Path, t
         try:
             assert exporter.stdout is not None
             url = exporter.stdout.readline().split()[-1]
-            with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as response:
-                assert b"kubectl_qos_node_next_death_info{" in response.read()
+            body, deadline = b"", time.monotonic() + TIMEOUT_SECONDS
+            while b"kubectl_qos_node_next_death_info{" not in body:  # The first update may take a moment.
+                assert time.monotonic() < deadline, body
+                with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as response:
+                    body = response.read()
         finally:
             os.killpg(exporter.pid, signal.SIGKILL)
