@@ -513,9 +513,8 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
     if capacity < setup.node.page_size_bytes:
         return None
     kube_reserved = kubelet.kube_reserved.get(MEMORY, ZERO).value()
-    system_reserved = kubelet.system_reserved.get(MEMORY, ZERO).value()
     kubepods = setup.node.allocatable_memory_bytes
-    reserved = kube_reserved + system_reserved if kubepods is None else capacity - kubepods
+    reserved = kubelet.reserved_memory_bytes if kubepods is None else capacity - kubepods
     overrides, fields = [], dict[str, Any]()
     own_bytes = model.own_bytes or 0
     if own_bytes > reserved:

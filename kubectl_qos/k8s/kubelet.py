@@ -129,6 +129,15 @@ class Kubelet(_WithOrigins, frozen=True, kw_only=True):
     eviction_soft_grace_period: Mapping[str, str] = msgspec.field(default_factory=dict)
     eviction_minimum_reclaim: Mapping[str, str] = msgspec.field(default_factory=dict)
 
+    @property
+    def reserved_memory_bytes(self) -> int:
+        """Return the memory that kubeReserved and systemReserved keep from pods."""
+        return sum(
+            amounts[MEMORY].value()
+            for amounts in (self.kube_reserved, self.system_reserved)
+            if MEMORY in amounts
+        )
+
     @staticmethod
     @lru_cache(maxsize=256)
     def defaults(release: Release, operating_system: str = LINUX) -> Kubelet:

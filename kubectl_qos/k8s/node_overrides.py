@@ -34,7 +34,7 @@ from kubectl_qos.k8s.kubelet import (
     with_origin,
 )
 from kubectl_qos.k8s.objects import EMPTY_RESOURCES, MEMORY, ResourceList, resource_list
-from kubectl_qos.k8s.quantity import MAX_INT64, ZERO, in_bytes, parse_duration, parse_typed
+from kubectl_qos.k8s.quantity import MAX_INT64, in_bytes, parse_duration, parse_typed
 from kubectl_qos.k8s.releases import NEWEST_MINOR, OLDEST_MINOR, Gate, OciRuntime, Release
 
 FEATURE_GATES: Final = "featureGates."
@@ -183,7 +183,7 @@ def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> No
     old, new = (threshold_bytes(threshold, memory) for threshold in thresholds)
     if stated and kubepods is not None:
         kubepods = min(kubepods + new - old, memory)
-    rest = max(memory - sum(amounts.get(MEMORY, ZERO).value() for amounts in reserved), 0)
+    rest = max(memory - kubelet.reserved_memory_bytes, 0)
     is_given = Origin.GIVEN in {kubelet.origin(name) for name in ("kube_reserved", "system_reserved")}
     other_reserved &= kubepods is None or not stated or (is_given and rest < kubepods)
     if other_reserved:

@@ -16,8 +16,7 @@ from kubectl_qos.k8s.allocation import shows_resize
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin, node_from_object, with_origin
 from kubectl_qos.k8s.node_overrides import KUBELET_VERSION, NodeOverride, apply_overrides, distribution
-from kubectl_qos.k8s.objects import MEMORY, NO_NODE_INFO, NodeObject, Pod
-from kubectl_qos.k8s.quantity import ZERO
+from kubectl_qos.k8s.objects import NO_NODE_INFO, NodeObject, Pod
 from kubectl_qos.k8s.releases import DEFAULT_RELEASE, NEWEST_MINOR, OLDEST_MINOR, Gate, Release
 from kubectl_qos.k8s.selectors import FieldSelector, Selector
 from kubectl_qos.k8s.usage import (
@@ -185,10 +184,9 @@ class Snapshot:
             node = Node(name=node_name, kubelet_version=str(release))
         if node.memory_capacity_bytes is None:
             node = structs.replace(node, memory_capacity_bytes=self.overrides.memory_bytes)
-        reserved = kubelet.kube_reserved, kubelet.system_reserved
-        if any(reserved) and node.allocatable_memory_bytes is None and node.memory_capacity_bytes is not None:
-            left = node.memory_capacity_bytes - sum(amounts.get(MEMORY, ZERO).value() for amounts in reserved)
-            node = structs.replace(node, allocatable_memory_bytes=max(left, 0))
+        memory, reserved = node.memory_capacity_bytes, kubelet.reserved_memory_bytes
+        if reserved and node.allocatable_memory_bytes is None and memory is not None:
+            node = structs.replace(node, allocatable_memory_bytes=max(memory - reserved, 0))
         if node_name in self.node_swap:
             node = with_origin(node, Origin.API, swap_capacity_bytes=self.node_swap[node_name])
         if node_name in self.shortages:

@@ -1,6 +1,6 @@
 """The themes. This is the only module with colours: all others name tokens such as `$error`.
 
-`primary` is the calm hue of Burstable, the class of most pods. Classes and flags can also be told apart
+`primary` is the calm hue of Burstable, the class of most pods. Classes and flags also differ
 without colours. Text has a contrast of at least 4.5:1 (WCAG AA) on every background, also on the cursor line;
 7:1 (AAA) in the high contrast theme. Frames have 3:1. A colour with less contrast, of a palette or of a
 settings file, becomes lighter or darker until it has enough. In the theme of the terminal's own colours the

@@ -140,8 +140,12 @@ def test_manifests_can_be_simulated_on_one_node(run: Run) -> None:
     )
     both = "simulate", "-f", "y.yaml", "-f", "z.yaml", "--node-memory", "5Gi", "--all-at-limit"
     assert "which node?" in run(*both).err
-    grown = run(*both[:-1], "--grow", "pod/other=+1Gi")
+    grows = ("--node-memory", "5Gi", "--grow", "pod/other=+1Gi")
+    grown = run(*both[:5], *grows)
     assert grown.lines[0].startswith("node m, kubelet 1.36"), "the node of the pod that grows"
+    text = (run.home / "y.yaml").read_text() + "---" + (run.home / "z.yaml").read_text()
+    assert run("simulate", "-f", "-", *grows, given=text).lines[0] == grown.lines[0], "stdin is read once"
+    assert run("simulate", "--demo", "--grow", "pod/search-0:c=+1Gi").lines[0].startswith("node w")
 
 
 def test_manifests_with_usage_have_distances(run: Run) -> None:

@@ -376,7 +376,8 @@ def doubt_notes(kills: Sequence[Kill]) -> Iterator[str]:
     gone = len({kill.pod_uid for kill in kills if kill.is_unlisted and kill.pod_uid})
     if gone:
         are = "is" if gone == 1 else "are"
-        yield f"{count(gone, 'pod')} of the kernel log {are} not in the list: deleted since"
+        why = "deleted since, or of another cluster"
+        yield f"{count(gone, 'pod')} of the kernel log {are} not in the list of pods: {why}"
     unproven = [kill for kill in kills if kill.diagnosis.needs is not None]
     nodes = {kill.node for kill in unproven if kill.diagnosis.needs is not Need.WALL_CLOCK} - {"", UNKNOWN}
     uncertain = sum(kill.diagnosis.confidence is not Confidence.CERTAIN for kill in unproven)

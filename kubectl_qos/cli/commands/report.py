@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.commands import kills as kills_command
@@ -155,7 +155,8 @@ def run(options: Options) -> int:
             write_bundle(Path(options.bundle), contents, anonymize=options.anonymize)
             how = "with real names (--anonymize replaces them)"
             if options.anonymize:
-                nameless = SourceOptions(files=(options.bundle,), usage=source.usage)
+                usage: Literal["metrics", "none"] = "none" if source.usage == "none" else "metrics"
+                nameless = SourceOptions(files=(options.bundle,), usage=usage)
                 run(Options(nameless, (), (), False, None, None, False, options.output))
                 how = "with names replaced, as in this page"
             output.note(f"wrote {options.bundle} {how}: review it before sharing")

@@ -123,13 +123,8 @@ def run(options: Options) -> int:
     from kubectl_qos.qos.simulation.node_state import ImportanceRules, state_of_node
 
     scenario, growth = _parse_scenario(options), [*map(_parse_growth, options.grow)]
-    name = options.source.node if not options.target and options.source.node else ""
     growing = next((item.pod for item in growth if item.pod), "")
-    if not name and growing and not options.target:
-        of_pods = sources.resolve_source(options.source)
-        name = of_pods.source.find("Pod", of_pods.scope.namespace, growing).node_name
-    elif not name and (options.target or not options.source.has_files):
-        name = _parse_node(options.target)
+    name = _node_to_read(options, growing)
     source = options.source.on_node(name)
     changes, problems = _read_changes(options)
     resolved = sources.resolve_source(source)
@@ -138,7 +133,8 @@ def run(options: Options) -> int:
     by_node = snapshot.by_node()
     if not name:
         # Pods of manifests are on the nameless node of --node-memory.
-        nodes = {*snapshot.nodes, *by_node} - ({""} if options.source.node_memory is None else set())
+        nodes = {pod.node_name for pod in snapshot.pods if pod.name == growing} or {*snapshot.nodes, *by_node}
+        nodes -= {""} if options.source.node_memory is None else set()
         name = nodes.pop() if len(nodes) == 1 else _parse_node(options.target)
     pods = by_node.get(name, ())
     resources.require_node(name, snapshot)
@@ -176,6 +172,17 @@ def run(options: Options) -> int:
         output.notes(notes if resolved.source.is_from_files else [*notes, BUDGETS_NOT_READ])
     output.notes(problems)
     return resolved.print_notes()
+
+
+def _node_to_read(options: Options, growing: str) -> str:
+    """Return the node whose pods are read, or that of a growing pod; "" for files that do not name one."""
+    source = options.source
+    if options.target or (source.has_files and not source.node):
+        return _parse_node(options.target) if options.target else ""
+    if source.node or not growing:
+        return source.node or _parse_node(())
+    of_pods = sources.resolve_source(source)
+    return of_pods.source.find("Pod", of_pods.scope.namespace, growing).node_name
 
 
 def _parse_node(words: Sequence[str]) -> str:

@@ -249,6 +249,9 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
             yield text_view.TextView()
 
     def on_mount(self) -> None:
+        self._show_settings()
+
+    def _show_settings(self) -> None:
         """Show which settings can be typed."""
         keys = [Line(f"{setting.key}={setting.type}", setting.effect) for setting in node_settings()]
         self._show((Section("Type a release, settings, or both", f"such as {EXAMPLE}", tuple(keys)),), "")
@@ -257,7 +260,7 @@ class CompareScreen(QosScreen, group=BindingGroup.COMPARE):
     def _typed(self, event: Input.Changed) -> None:
         words = event.value.split()
         if not words:
-            self.on_mount()
+            self._show_settings()
             return
         try:
             settings = [parse_assumed(word) for word in words if "=" in word]
