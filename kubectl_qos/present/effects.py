@@ -428,10 +428,10 @@ def kubelet_refusals(comparison: Comparison) -> list[str]:
 def pod_sections(effects: Effects) -> tuple[Section, ...]:
     """Return the effects on one pod."""
     if effects.before.pod.is_terminal:
-        return (Section("Nothing changes", "the pod has ended: it has no processes"),)
+        return (Section("The pod stays as it is", "it has ended, and has no processes"),)
     if not effects.changes_anything:
         same = sentences(*filter(None, [same_effect_sentence(effects.same_effect)]))
-        return (Section("Nothing changes", "class, scores, rank and cgroup files stay the same", same),)
+        return (Section("The pod stays as it is", "class, scores, rank and cgroup files", same),)
     return _effect_sections(effects)
 
 
@@ -476,8 +476,8 @@ def comparison_answer(pods: int, changed: int, kinds: Counter[str], *, refusing:
     deaths = f"; next deaths change on {count(moved, 'node')}" if moved else ""
     refused = f"the kubelet would not start on {count(refusing, 'node')}; " if refusing else ""
     if not changed:
-        stay = "class, scores, rank and cgroup files stay the same"
-        return f"{refused}nothing changes for {count(pods, 'pod')}: {stay}{deaths}"
+        stay = "stays as it is" if pods == 1 else "stay as they are"
+        return f"{refused}{count(pods, 'pod')} {stay}: class, scores, rank and cgroup files{deaths}"
     ordered = sorted(kinds, key=lambda kind: ("." in kind, -kinds[kind], kind))
     what = ", ".join(f"{kind} of {kinds[kind]}" for kind in ordered[:_KINDS])
     more = f" and {len(ordered) - _KINDS} more" if len(ordered) > _KINDS else ""

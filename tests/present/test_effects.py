@@ -258,7 +258,7 @@ def test_the_answer_of_a_comparison_counts_pods_by_what_changes() -> None:
         " compare pod/NAME has the values"
     )
     refused = comparison_answer(1, 0, Counter(), refusing=2, moved=0)
-    assert refused.startswith("the kubelet would not start on 2 nodes; nothing changes for 1 pod: class,")
+    assert refused.startswith("the kubelet would not start on 2 nodes; 1 pod stays as it is: class,")
 
 
 def test_a_kubelet_that_starts_is_not_mentioned() -> None:

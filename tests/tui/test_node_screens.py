@@ -141,7 +141,7 @@ async def test_what_differs_follows_the_line(compared: Run) -> None:
     await compared.put("memory=32Gi")
     assert "c oom_score_adj 969 → 985 (+16)" in compared.words
     await compared.put("memory=16Gi")
-    assert "Nothing changes" in compared.words
+    assert "The pod stays as it is" in compared.words
     await compared.put("1.37 ociRuntime=runc-1.3.1")
     assert "node worker-2, kubelet 1.36 → 1.37, ociRuntime=runc 1.3.1" not in compared.words
     assert "kubelet 1.36 → 1.37, ociRuntime=runc-1.3.1" in compared.words

@@ -180,12 +180,12 @@ def test_a_node_grows_by_what_its_own_processes_use_too() -> None:
     assert seen.node_rates == {"worker-3": pytest.approx(100 << 20, rel=0.2)}
     timed = [death for death in deaths_on_node(seen, "worker-3").deaths if death.seconds is not None]
     assert {death.killer.scope.is_wide for death in timed} == {True}
+    assert not trends.with_rates(replace(seen, node_usage={})).node_rates, "the node has no metrics any more"
     new = next(pod.key for pod in seen.pods if pod.node_name == "worker-3" and pod.key in seen.usage)
     without = {key: sample for key, sample in seen.usage.items() if key != new}
     assert not trends.with_rates(replace(seen, usage=without)).node_rates, (
         "a new pod's memory is not the node's"
     )
-    assert not trends.with_rates(replace(seen, node_usage={})).node_rates, "the node has no metrics any more"
 
 
 def test_what_has_reached_a_plateau_does_not_grow() -> None:
