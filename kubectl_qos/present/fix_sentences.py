@@ -552,6 +552,10 @@ def kubelet_notes(fix: KubeletFix) -> Iterator[str]:
         used = binary(fix.own_bytes)
         sample = f"the node itself uses {used} in one sample, the pause containers of its pods included"
         yield f"{sample}; {RESERVE_PERCENT} percent of that are reserved, rounded up"
+    if "evictionHard" in fix.fields:
+        name, value = escape(fix.setup.node.name), fix.setup.kubelet.eviction_hard[MEMORY_AVAILABLE]
+        assumed = f"--assume 'evictionHard={MEMORY_AVAILABLE}<{value}'"
+        yield f"kubectl qos compare node/{name} {assumed} shows when pods would die then"
     if fix.before.kubelet.origin("eviction_hard") is Origin.ASSUMED:
         yield "the kubelet's configuration is assumed: keep its other settings"
     if fix.missing_bytes:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from kubectl_qos.errors import first_few
-from kubectl_qos.k8s.kubelet import NodeSetup
+from kubectl_qos.k8s.kubelet import NodeSetup, Origin
 from kubectl_qos.k8s.node_overrides import PROFILES
 from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.quantity import parse_time
@@ -52,10 +52,15 @@ def killer_notes(setups: Mapping[str, NodeSetup], *, has_ranks: bool = True) -> 
             yield f"{first_few(sorted(names))}: {text}" if any(names) else text
 
 
-def class_limit_notes(setup: NodeSetup, node: str) -> Iterator[str]:
-    """Say that the limits of QoS classes are left out, if a kubelet sets any."""
+def setting_notes(setup: NodeSetup, node: str) -> Iterator[str]:
+    """Yield which kubelet settings are left out, and that a given evictionHard is no change."""
     if setup.kubelet.qos_reserved_percent.get(MEMORY):
-        yield f"left out: the memory limits of QoS classes on {node} (qosReserved) (see kubectl qos tree)"
+        yield f"left out: the memory limits of QoS classes on {node} (qosReserved): see kubectl qos tree"
+    if setup.kubelet.origin("eviction_hard") is Origin.GIVEN and MEMORY in setup.node.status_allocatable:
+        yield (
+            f"evictionHard is taken as what {node} has now, so that its allocatable memory stays: kubectl qos"
+            " compare shows what a change would do"
+        )
 
 
 def own_memory_phrase(own_bytes: int | None) -> str:
@@ -124,17 +129,16 @@ def _ranking_notes(
     """Yield what was missing, assumed or estimated for the kill orders of these nodes."""
     for missing in snapshot.missing:
         yield missing_sentence(missing)
-    unmeasured = [escape(name) for name, node in nodes.items() if node.basis is Basis.ADJ]
+    named = {name: node for name, node in nodes.items() if name or not snapshot.nodes}
+    unmeasured = [escape(name) for name, node in named.items() if node.basis is Basis.ADJ]
     if unmeasured:
-        where = "" if len(unmeasured) == len(nodes) else f" on {first_few(sorted(unmeasured))}"
+        where = "" if len(unmeasured) == len(named) else f" on {first_few(sorted(unmeasured))}"
         hint = "" if any("usage" in missing.what for missing in snapshot.missing) else f"; {_USAGE_HINT}"
         yield f"{without_usage.format(where=where)}: memory usage is unknown{hint}"
     unknown = sum(node.without_usage for node in nodes.values() if node.basis is Basis.USAGE)
     if unknown:
         yield f"{count(unknown, 'pod')} {WITHOUT_USAGE}"
-    without_capacity = [
-        name for name, node in nodes.items() if node.basis is Basis.NOTHING and (name or not snapshot.nodes)
-    ]
+    without_capacity = [name for name, node in named.items() if node.basis is Basis.NOTHING]
     if without_capacity:
         yield capacity_sentence(without_capacity)
     elif snapshot.overrides.memory_bytes and any(name not in snapshot.nodes for name in nodes):

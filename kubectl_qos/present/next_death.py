@@ -276,7 +276,7 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
             yield f"the distance to a full node includes {binary(more)} that processes outside pods may swap"
     for name, state in states.items():
         node = escape(name) or "the node"
-        yield from list_notes.class_limit_notes(state.setup, node)
+        yield from list_notes.setting_notes(state.setup, node)
         capacity, pages = state.setup.node.memory_capacity_bytes, hugepages_bytes(state.setup.node.capacity)
         if pages and evictable_capacity(state.setup) == capacity and evicts_for_memory(state.setup):
             counted = f"its hugepages, {binary(pages)}, as available memory"

@@ -9,7 +9,7 @@ from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import Origin
 from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, mebibytes
 from kubectl_qos.present.killers import WORDS, killer_name
-from kubectl_qos.present.list_notes import class_limit_notes, killer_notes, own_memory_phrase
+from kubectl_qos.present.list_notes import killer_notes, own_memory_phrase, setting_notes
 from kubectl_qos.present.next_death import (
     AT_MOST,
     KUBELET_CHECKS,
@@ -173,7 +173,7 @@ def simulation_notes(
     if node_state.without_usage:
         yield f"{count(node_state.without_usage, 'pod')} without usage: free memory is an upper bound"
     yield from _node_notes(node_state, scenario)
-    yield from class_limit_notes(node_state.setup, escape(node_state.setup.node.name) or "the node")
+    yield from setting_notes(node_state.setup, escape(node_state.setup.node.name) or "the node")
     if node_state.kubepods_bytes is None:
         yield "the kubepods limit is unknown: only the node's memory bounds all pods together"
     if not node_state.has_oom_group:

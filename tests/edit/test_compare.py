@@ -16,6 +16,7 @@ from kubectl_qos.edit.compare import (
     Comparison,
     compare,
     node_of,
+    node_wide_deaths,
     recreate_all,
     replicas_of,
     usage_of,
@@ -356,3 +357,15 @@ def test_the_usage_of_a_workload_is_that_of_its_greediest_pod() -> None:
     api = template(SHOP_API)
     usages = [DEMO.usage_of(pod) for pod in replicas_of(api, DEMO.pods)]
     assert usage_of(api, DEMO) == max(filter(None, usages), key=lambda one: one.working_set_bytes)
+
+
+def test_a_setting_moves_only_the_killers_of_the_whole_node() -> None:
+    before, after = node_wide_deaths(compared("worker-2", "systemReserved=memory=1Gi"), None)
+    assert {death.killer.id for death in before} >= {"kubelet eviction", "kubepods limit"}
+    assert all(death.killer.is_node_wide for death in (*before, *after))
+    moved = {
+        death.killer.id for old, death in zip(before, after, strict=True)
+        if old.distance_bytes != death.distance_bytes
+    }  # fmt: skip
+    assert moved
+    assert node_wide_deaths(compared("", "systemReserved=memory=1Gi"), None) == ([], [])

@@ -102,6 +102,24 @@ def test_compare_names_the_deaths_that_next_names_under_the_same_settings(run: R
     }
 
 
+def test_an_eviction_threshold_is_a_fact_for_next_and_a_change_for_compare(run: Run) -> None:
+    threshold = ("node/worker-2", "--demo", "--assume", "evictionHard=memory.available<300Mi")
+    note = "evictionHard is taken as what worker-2 has now"
+    assert note in run("next", *threshold).err
+    assert note not in run("next", *threshold[:2]).err
+    for words, distance in ((threshold[:2], 687), (threshold, 887)):
+        deaths = json.loads(run("next", *words, "-o", "json").out)["items"]
+        (death,) = (death for death in deaths if death["mechanism"] == "kubepods limit")
+        assert death["distanceBytes"] >> 20 == distance
+    compared = run("compare", *threshold).out
+    assert "+587Mi batch/crunch-x2k9f → +387Mi batch/crunch-x2k9f" in compared
+    assert "kubepods limit" not in compared
+
+
+def test_pods_without_a_node_are_in_no_note_on_nodes(run: Run) -> None:
+    assert "RANK on" not in run("top", "--demo", "-n", "ml", "--assume", "memory=12Gi").err
+
+
 def test_compare_has_the_thresholds_of_eviction(run: Run) -> None:
     words = (
         "compare",

@@ -407,7 +407,7 @@ def test_hugepages_that_a_kubelet_counts_as_available_memory_are_named(
 def test_limits_of_classes_are_said_to_be_left_out(snapshot: Snapshot) -> None:
     kubelet = structs.replace(snapshot.setup("worker-2").kubelet, qos_reserved_percent={"memory": 50})
     reserving = replace(snapshot, kubelets={**snapshot.kubelets, "worker-2": kubelet})
-    said = "left out: the memory limits of QoS classes on worker-2 (qosReserved) (see kubectl qos tree)"
+    said = "left out: the memory limits of QoS classes on worker-2 (qosReserved): see kubectl qos tree"
     for given, is_said in ((reserving, True), (snapshot, False)):
         assert (said in next_death.notes(deaths_on_nodes(given, ["worker-2"]))) is is_said
         state = state_of_node(given, "worker-2")
