@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, StrEnum, auto
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rich.cells import cell_len
 
@@ -131,54 +131,68 @@ _ORDERS: Final = {"RANK": "in kill order", "EVICTION": "in eviction order", "ETA
 """The title's words for the order of a column."""
 
 
-def list_title(  # noqa: PLR0913 - the parts of one line
-    view: View,
-    shown: int,
-    total: int,
-    sorted_by: str,
-    marked: int = 0,
-    ended: int = 0,
-    arrived: Arrived | None = None,
-    *,
-    pressure_key: str = "",
-    width: int = 200,
-) -> str:
-    """Return the title of a list: path, number of rows and of ended pods, and order.
+class RowCounts(NamedTuple):
+    """The numbers in the title of a list: `total` without a filter, `arrived` while pods still arrive."""
 
-    While pods arrive it says how many there are so far. With a `pressure_key`, which switches the order, the
-    node is under memory pressure, and the title says whose order decides, in as many words as fit. If the
-    title is wider than `width` cells, parts of the path such as `all nodes` are left out.
+    shown: int
+    total: int
+    marked: int = 0
+    ended: int = 0
+    arrived: Arrived | None = None
+
+
+def list_title(
+    view: View, counts: RowCounts, sorted_by: str, *, eviction_key: str = "", width: int = 200
+) -> str:
+    """Return the title of a list: path, number of rows, and order.
+
+    The `eviction_key` switches between kill order and eviction order. It is given only under memory pressure,
+    and then the title also says which order decides. The order is worded as fully as `width` cells allow; if
+    that is not enough, parts of the path such as `all nodes` are left out.
     """
-    number = f"{shown:,} of " if shown != total else ""
-    number += count(total - ended, view.kind.removesuffix("s")) + (f", {ended:,} ended" if ended else "")
-    words = [number]
-    if arrived is not None:
-        words = [f"{arrived_text(*arrived)} so far"]
-        if arrived.total:
-            words.append(bar(100 * arrived.items // arrived.total))
+    path, rows = breadcrumbs(view), _count_words(view, counts)
+    orders = _order_words(view, sorted_by, eviction_key)
+    for order in orders:
+        title = f"{' / '.join(path)}  {rows}  {order}"
+        if cell_len(title) <= width:
+            return title
+    short_path = " / ".join(part for part in path if not part.startswith("all "))
+    return "  ".join(filter(None, (short_path, rows, orders[-1])))
+
+
+def _count_words(view: View, counts: RowCounts) -> str:
+    """Return `2 of 58 pods, 2 ended  filter api  1 marked`."""
+    if counts.arrived is not None:
+        words = [f"{arrived_text(*counts.arrived)} so far"]
+        if counts.arrived.total:
+            words.append(bar(100 * counts.arrived.items // counts.arrived.total))
+    else:
+        shown = f"{counts.shown:,} of " if counts.shown != counts.total else ""
+        living = count(counts.total - counts.ended, view.kind.removesuffix("s"))
+        words = [f"{shown}{living}" + (f", {counts.ended:,} ended" if counts.ended else "")]
     if view.filter:
         words.append(f"filter {view.filter.text}")
     if view.at_risk:
         words.append("only at risk")
-    if marked:
-        words.append(f"{marked:,} marked")
-    path, rows = breadcrumbs(view), "  ".join(words)
+    if counts.marked:
+        words.append(f"{counts.marked:,} marked")
+    return "  ".join(words)
+
+
+def _order_words(view: View, sorted_by: str, eviction_key: str) -> list[str]:
+    """Return the order in words, in all wordings, the longest first."""
     order = _ORDERS.get(sorted_by, f"by {sorted_by}")
     if sorted_by == "RANK" and view.kind in {ListKind.NAMESPACES, ListKind.WORKLOADS}:
         order = "by the worst rank on a node"  # no kill order spans nodes
-    orders = [order]
-    if pressure_key and view.by_eviction:
-        orders = [f"{order}, which decides under memory pressure", f"{order}, decides now", order]
-    elif pressure_key:
-        orders = [
-            f"{order}; under memory pressure the kubelet's eviction order decides: {pressure_key}",
-            f"{order}; eviction decides: {pressure_key}",
-            f"{order}; {pressure_key}: eviction",
-        ]
-    titles = [f"{' / '.join(path)}  {rows}  {order}" for order in orders]
-    chosen = [part for part in path if not part.startswith("all ")]
-    titles.append("  ".join(filter(None, (" / ".join(chosen), rows, orders[-1]))))
-    return next((title for title in titles if cell_len(title) <= width), titles[-1])
+    if not eviction_key:
+        return [order]
+    if view.by_eviction:
+        return [f"{order}, which decides under memory pressure", f"{order}, decides now", order]
+    return [
+        f"{order}; under memory pressure the kubelet's eviction order decides: {eviction_key}",
+        f"{order}; eviction decides: {eviction_key}",
+        f"{order}; {eviction_key}: eviction",
+    ]
 
 
 def breadcrumbs(view: View) -> list[str]:

@@ -51,7 +51,7 @@ from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.screens.browse import list_definitions
 from kubectl_qos.tui.screens.dialogs import help_sections
 from kubectl_qos.tui.screens.main import MainScreen
-from kubectl_qos.tui.view import ListKind, View, ended_pods, list_title, title_words
+from kubectl_qos.tui.view import ListKind, RowCounts, View, ended_pods, list_title, title_words
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from tests.end_to_end.claims import (
     UNREAD,
@@ -215,7 +215,8 @@ def of_panes(model: ViewModel) -> Iterator[Claim]:
             yield Claim(about, "used", None if group.percent is None else group.percent_text, said)
         view = View(node=group.key)
         listed = view.pod_rows(model)
-        title = list_title(view, len(listed), len(listed), "RANK", ended=ended_pods(view, model, listed))
+        counts = RowCounts(len(listed), len(listed), ended=ended_pods(view, model, listed))
+        title = list_title(view, counts, "RANK")
         yield from _number_of_pods(about, title)
     for name, group in model.namespaces.items():
         yield Claim(("namespace", name), "pods", str(group.pods), f"pane of namespaces: {group}")

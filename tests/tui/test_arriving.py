@@ -16,7 +16,7 @@ from kubectl_qos.tui import follower
 from kubectl_qos.tui.follower import Updated, message_for_update
 from kubectl_qos.tui.lists.base import BuiltList
 from kubectl_qos.tui.lists.pods import NO_RANK_YET
-from kubectl_qos.tui.view import View, list_title
+from kubectl_qos.tui.view import RowCounts, View, list_title
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from tests.tui.sources import API, ScriptedSource, demo, pod_named, running, without
 
@@ -83,9 +83,9 @@ def test_what_is_whole_owes_nothing_to_what_had_arrived() -> None:
 
 
 def test_the_title_says_how_much_has_arrived() -> None:
-    title = list_title(View(), 12_399, 12_400, "RANK", ended=2, arrived=ARRIVED)
+    title = list_title(View(), RowCounts(12_399, 12_400, ended=2, arrived=ARRIVED), "RANK")
     assert title == "all nodes / all namespaces  12,400 of 20,000 pods, 81 MB so far  ━━━╸    in kill order"
-    title = list_title(View(), 500, 500, "RANK", arrived=Arrived(500, None, 3_400_000))
+    title = list_title(View(), RowCounts(500, 500, arrived=Arrived(500, None, 3_400_000)), "RANK")
     assert title == "all nodes / all namespaces  500 pods, 3 MB so far  in kill order"
 
 

@@ -87,7 +87,7 @@ ALL_NODES = ListQuery(NODES, View(ListKind.NODES))
 
 def build(lists: ListCache, query: ListQuery, now: ViewModel) -> QosError | None:
     """Build in this thread what a thread would build."""
-    work = lists.missing(query, now)
+    work = lists.work_for(query, now)
     assert work is not None
     return lists.take(work())
 
@@ -101,7 +101,7 @@ def test_pods_are_there_at_once() -> None:
     rows = lists.rows(query, now)
     assert rows is not None
     assert len(rows.rows) == 60
-    assert lists.missing(query, now) is None
+    assert lists.work_for(query, now) is None
     assert lists.build(now) is None
 
 
@@ -128,7 +128,7 @@ def test_a_list_is_built_once() -> None:
     assert "shop" in names_in(rows)
     narrowed = ListQuery(NAMESPACES, View(ListKind.NAMESPACES, at_risk=True, wide=True).unfiltered)
     assert lists.rows(narrowed, now) is rows
-    assert lists.missing(narrowed, now) is None
+    assert lists.work_for(narrowed, now) is None
 
 
 def test_rows_of_an_older_view_model_stay_until_an_update_brings_newer_ones() -> None:
@@ -145,13 +145,13 @@ def test_rows_of_an_older_view_model_stay_until_an_update_brings_newer_ones() ->
     assert second is not first
     assert second is not None
     assert second.rows == NODES.build(new, View(ListKind.NODES), None).rows
-    assert lists.missing(ALL_NODES, new) is None, "no thread but the follower's has to build it"
+    assert lists.work_for(ALL_NODES, new) is None, "no thread but the follower's has to build it"
 
 
 def test_an_update_replaces_what_is_being_built_from_an_older_view_model() -> None:
     lists, old, new = ListCache(), view_model(), view_model("db-0")
     lists.rows(ALL_NODES, old)
-    slow = lists.missing(ALL_NODES, old)
+    slow = lists.work_for(ALL_NODES, old)
     assert slow is not None
     update = lists.build(new)
     assert update is not None
@@ -168,10 +168,10 @@ def test_another_view_never_shows_the_rows_of_this_one() -> None:
     shop = ListQuery(workloads, View(ListKind.WORKLOADS, namespace="shop"))
     data = ListQuery(workloads, View(ListKind.WORKLOADS, namespace="data"))
     assert lists.rows(shop, now) is None
-    work = lists.missing(shop, now)
+    work = lists.work_for(shop, now)
     assert work is not None
     assert lists.rows(data, now) is None
-    assert lists.missing(data, now) is None, "one at a time"
+    assert lists.work_for(data, now) is None, "one at a time"
     lists.take(work())
     assert lists.rows(data, now) is None, "the list was another one"
     build(lists, data, now)
@@ -186,7 +186,7 @@ def test_an_error_is_returned_once_and_the_list_can_be_chosen_again(gate: Gate) 
     lists.rows(ALL_NODES, now)
     assert "broken" in str(build(lists, ALL_NODES, now))
     assert lists.rows(ALL_NODES, now) is None
-    assert lists.missing(ALL_NODES, now) is None, "it would fail again and again"
+    assert lists.work_for(ALL_NODES, now) is None, "it would fail again and again"
     gate.failing = False
     lists.rows(ListQuery(PODS, View()), now)
     assert lists.rows(ALL_NODES, now) is None
@@ -197,7 +197,7 @@ def test_an_error_is_returned_once_and_the_list_can_be_chosen_again(gate: Gate) 
 def test_after_clearing_nothing_older_is_shown_or_taken() -> None:
     lists, old, new = ListCache(), view_model(), view_model("db-0")
     lists.rows(ALL_NODES, old)
-    late = lists.missing(ALL_NODES, old)
+    late = lists.work_for(ALL_NODES, old)
     assert late is not None
     lists.clear()
     assert lists.rows(ALL_NODES, new) is None

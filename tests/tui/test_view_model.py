@@ -27,6 +27,7 @@ from kubectl_qos.tui.lists.pods import PodList
 from kubectl_qos.tui.view import (
     FollowStatus,
     ListKind,
+    RowCounts,
     View,
     empty_sentence,
     ended_pods,
@@ -163,17 +164,21 @@ def test_the_age_of_usage_is_that_of_the_oldest_sample(view_model: ViewModel) ->
 
 
 def test_crumbs() -> None:
-    assert list_title(View(), 60, 60, "RANK") == "all nodes / all namespaces  60 pods  in kill order"
+    assert (
+        list_title(View(), RowCounts(60, 60), "RANK") == "all nodes / all namespaces  60 pods  in kill order"
+    )
     view = View(node="worker-2", namespace="shop", filter=RowFilter.parse("!api"), at_risk=True)
     assert (
-        list_title(view, 1, 3, "MEMORY reversed")
+        list_title(view, RowCounts(1, 3), "MEMORY reversed")
         == "worker-2 / shop  1 of 3 pods  filter !api  only at risk  by MEMORY reversed"
     )
-    ended = list_title(View(node="a"), 60, 60, "OOM_SCORE", ended=2)
+    ended = list_title(View(node="a"), RowCounts(60, 60, ended=2), "OOM_SCORE")
     assert ended == "a / all namespaces  58 pods, 2 ended  by OOM_SCORE"
-    ended = list_title(View(node="a"), 3, 60, "OOM_SCORE", ended=2)
+    ended = list_title(View(node="a"), RowCounts(3, 60, ended=2), "OOM_SCORE")
     assert ended == "a / all namespaces  3 of 58 pods, 2 ended  by OOM_SCORE", "the same numbers"
-    assert list_title(View(node="", namespace=""), 1, 1, "RANK").startswith("no node / no namespace  1 pod  ")
+    assert list_title(View(node="", namespace=""), RowCounts(1, 1), "RANK").startswith(
+        "no node / no namespace  1 pod  "
+    )
 
 
 @pytest.mark.parametrize(
@@ -251,7 +256,9 @@ def test_the_title_says_whose_order_decides_in_as_many_words_as_fit() -> None:
     def title(width: int, *, by_eviction: bool = False) -> str:
         view = View(node="a", namespace="b", by_eviction=by_eviction)
         order = "EVICTION" if by_eviction else "RANK"
-        return list_title(view, 3, 3, order, pressure_key="E", width=width).removeprefix("a / b  3 pods  ")
+        return list_title(view, RowCounts(3, 3), order, eviction_key="E", width=width).removeprefix(
+            "a / b  3 pods  "
+        )
 
     whole = "in kill order; under memory pressure the kubelet's eviction order decides: E"
     assert [title(100), title(60), title(44)] == [
@@ -263,7 +270,7 @@ def test_the_title_says_whose_order_decides_in_as_many_words_as_fit() -> None:
 
 
 def test_the_title_names_only_what_is_narrowed_down_where_little_fits() -> None:
-    titles = (list_title(View(node=node), 60, 60, "RANK", width=40) for node in (None, "worker-2"))
+    titles = (list_title(View(node=node), RowCounts(60, 60), "RANK", width=40) for node in (None, "worker-2"))
     assert [*titles] == ["60 pods  in kill order", "worker-2  60 pods  in kill order"]
 
 

@@ -221,17 +221,23 @@ class BuiltList(NamedTuple):
 
 
 class ListCache:
-    """The rows of the list that is shown.
+    """The rows of the list that is shown, built once from each view model.
 
-    The follower's thread builds them with each update, another thread after another list is chosen.
+    `rows` builds a quick list at once. Any other one is built in threads: with each update in the follower's
+    (`build`), and after a person has chosen it in another one (`work_for`). `take` stores what they built.
     """
 
     def __init__(self) -> None:
         self._query: ListQuery | None = None
-        self._built: BuiltList | None = None
+        """The list that is shown."""
         self._quick: BuiltList | None = None
-        self._failed: tuple[ListQuery, ViewModel] | None = None
+        """The quick list that was built last."""
+        self._built: BuiltList | None = None
+        """The list that a thread has built last."""
         self._running: tuple[ListQuery, ViewModel] | None = None
+        """What a thread is building, besides the follower's."""
+        self._failed: tuple[ListQuery, ViewModel] | None = None
+        """What could not be built: it is not tried again."""
 
     @property
     def is_building(self) -> bool:
@@ -244,9 +250,8 @@ class ListCache:
 
     def _build(self, query: ListQuery, view_model: ViewModel) -> BuiltList:
         before = self._rows_of(self._built, query)
-        return BuiltList(
-            query, view_model, attempt(lambda: query.definition.build(view_model, query.view, before))
-        )
+        rows = attempt(lambda: query.definition.build(view_model, query.view, before))
+        return BuiltList(query, view_model, rows)
 
     @staticmethod
     def _rows_of(built: BuiltList | None, query: ListQuery) -> ListRows | None:
@@ -266,8 +271,8 @@ class ListCache:
             self._quick = BuiltList(query, view_model, query.definition.build(view_model, query.view, None))
         return self._rows_of(self._quick, query)
 
-    def missing(self, query: ListQuery, view_model: ViewModel) -> Callable[[], BuiltList] | None:
-        """Return work for a thread if rows have to be built, None if not, or if a thread builds them."""
+    def work_for(self, query: ListQuery, view_model: ViewModel) -> Callable[[], BuiltList] | None:
+        """Return work for a thread that builds the rows; None if nothing is to build, or a thread runs."""
         wanted = query, view_model
         built = self._built[:2] if self._built is not None else None
         if query.definition.is_quick or self._running is not None or wanted in {built, self._failed}:
@@ -276,18 +281,21 @@ class ListCache:
         return lambda: self._build(query, view_model)
 
     def take(self, built: BuiltList, *, is_update: bool = False) -> QosError | None:
-        """Keep the rows that a thread has built, or return its error. An update replaces running work."""
-        running = self._running
-        if (
-            running is not None
-            and running[0] == built.query
-            and (is_update or running[1] is built.view_model)
-        ):
+        """Store the rows that a thread has built, or return its error.
+
+        An update, from the follower's thread, is newer than what another thread still builds of the same
+        list, which is dropped when it comes.
+        """
+        wanted = built.query, built.view_model
+        if is_update:
+            if self._running is not None and self._running[0] == built.query:
+                self._running = None
+        elif self._running == wanted:
             self._running = None
-        elif not is_update:
+        else:
             return None
         if isinstance(built.rows, QosError):
-            self._failed = built.query, built.view_model
+            self._failed = wanted
             return built.rows
         self._built = built
         return None
@@ -337,7 +345,7 @@ class ListTable(LineTable[Any]):
 
         by = "" if is_natural else key
         fitting = partial(self.definition.layout, view, self.chosen, by=by, has_headings=groups)
-        self.load(rows, fitting, now, empty=empty, narrowed=selection, starts=starts)
+        self.load(rows, fitting, now, empty=empty, selector=selection, starts=starts)
 
     def find_column(self, key: str) -> Column[Any] | None:
         """Return a column, shown or not."""

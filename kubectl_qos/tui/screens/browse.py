@@ -32,7 +32,7 @@ from kubectl_qos.tui.lists.groups import NamespaceList, NodeList, WorkloadList
 from kubectl_qos.tui.lists.panes import ExplanationPanel, NodePanel, Sidebar
 from kubectl_qos.tui.lists.pods import ContainerList, DeathList, PodList
 from kubectl_qos.tui.screens.base import QosScreen
-from kubectl_qos.tui.view import ListKind, Location, View, empty_sentence, ended_pods, list_title
+from kubectl_qos.tui.view import ListKind, Location, RowCounts, View, empty_sentence, ended_pods, list_title
 from kubectl_qos.tui.view_model import ViewModel, build_view_model
 from kubectl_qos.tui.widgets.line_table import LineTable
 from kubectl_qos.tui.widgets.prompt import Prompt
@@ -71,8 +71,8 @@ def list_definitions(
     return {definition.kind: definition for definition in definitions}
 
 
-_BESIDE_TITLE: Final = 4
-"""The cells of a border that a title leaves free."""
+_TITLE_MARGIN: Final = 4
+"""The cells of the border at both ends of a title."""
 ANNOUNCED_SECONDS: Final = 45
 """For how long a death is announced."""
 _LEFT_OUT: Final = frozenset({"cgroup", "Assumed"})
@@ -286,9 +286,9 @@ class BrowseScreen(QosScreen):
             return None
         query = ListQuery(self.definition, self.view.unfiltered)
         rows = lists.rows(query, view_model)
-        missing = lists.missing(query, view_model)
-        if missing is not None:
-            run_in_background(self, missing, self._take_list)
+        work = lists.work_for(query, view_model)
+        if work is not None:
+            run_in_background(self, work, self._take_list)
         return rows
 
     @property
@@ -340,22 +340,13 @@ class BrowseScreen(QosScreen):
         order = self.definition.columns[natural].header + (" reversed" if is_reversed else "")
         of_pods = self.view.kind is ListKind.PODS
         ended = ended_pods(self.view, view_model, rows.rows) if of_pods else 0
-        shown, total, marked = len(table.rows), len(rows.rows), len(table.marked)
-        under_pressure = of_pods and view_model.is_under_pressure(self.node_in_focus())
-        pressed = self.qos.keys.first("main.eviction") if under_pressure else ""
-        table.set_title(
-            list_title(
-                self.view.within(view_model.scope),
-                shown,
-                total,
-                order,
-                marked,
-                ended,
-                view_model.arrived,
-                pressure_key=pressed,
-                width=table.size.width - _BESIDE_TITLE,
-            )
+        counts = RowCounts(
+            len(table.rows), len(rows.rows), len(table.marked), ended, arrived=view_model.arrived
         )
+        under_pressure = of_pods and view_model.is_under_pressure(self.node_in_focus())
+        eviction_key = self.qos.keys.first("main.eviction") if under_pressure else ""
+        view, width = self.view.within(view_model.scope), table.size.width - _TITLE_MARGIN
+        table.set_title(list_title(view, counts, order, eviction_key=eviction_key, width=width))
 
     def node_in_focus(self) -> str:
         """Return the node of the view, else that of the next death, else that of the row."""

@@ -154,10 +154,10 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         now: datetime,
         *,
         empty: str = "",
-        narrowed: table.RowSelector | None = None,
+        selector: table.RowSelector | None = None,
         starts: Sequence[int] | None = None,
     ) -> None:
-        """Show rows, which are in their natural order and never change, or those that `narrowed` selects.
+        """Show rows, or only the selected ones. They are in their natural order and never change.
 
         `fitting` chooses the columns. Ages are counted to `now`. `empty` is shown if there are no rows.
         `starts` are the indices at which groups begin, if they are known.
@@ -165,7 +165,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         self._begin_flash()
         was, self._known_starts = self.row, (rows, starts)
         self._fitting, self._now, self._empty = fitting, now, empty
-        others = self._order.load(rows, narrowed)
+        others = self._order.load(rows, selector)
         self._fit()
         self._arrange(was, others=others)
 

@@ -293,55 +293,56 @@ class RowOrder(Generic[RowT]):
         self.natural = natural
         self._pinned = pinned
         self._loaded: Sequence[RowT] = ()
-        self._narrowing: RowSelector | None = None
+        self._selector: RowSelector | None = None
         self._column: Column[RowT] | None = None
         self._is_reversed = False
-        self._whole: Sequence[RowT] | None = ()
-        """All rows in order, if they have been sorted."""
+        self._sorted: Sequence[RowT] | None = ()
+        """All rows in order, if they have been sorted without a selection."""
         self.rows: Sequence[RowT] = ()
 
     @property
     def by(self) -> tuple[str, bool]:
         return self._column.key if self._column is not None else self.natural, self._is_reversed
 
-    def load(self, loaded: Sequence[RowT], narrowing: RowSelector | None = None) -> bool:
-        """Take other rows, or another selection of the same rows; return whether the rows are other ones."""
-        old, before = self._loaded, self._narrowing
-        same = loaded is old or (len(loaded) == len(old) and all(map(is_, loaded, old)))
-        self._loaded, self._narrowing = loaded, narrowing
-        if not same:
-            self._whole = None
-        if same and narrowing == before:
-            pass
-        elif same and narrowing is not None and (before is None or narrowing.implies(before)):
-            self.rows = tuple(narrowing.selected(self.rows))
-        elif self._whole is not None:
-            self.rows = self._narrowed(self._whole)
+    def load(self, rows: Sequence[RowT], selector: RowSelector | None = None) -> bool:
+        """Show rows, or those that are selected; return whether they are other ones than before."""
+        loaded, before = self._loaded, self._selector
+        is_same = rows is loaded or (len(rows) == len(loaded) and all(map(is_, rows, loaded)))
+        self._loaded, self._selector = rows, selector
+        if not is_same:
+            self._sorted = None
+            self.rows = self._ordered(self._selected(rows))
+        elif selector == before:
+            return False
+        elif selector is not None and (before is None or selector.implies(before)):
+            self.rows = tuple(selector.selected(self.rows))
+        elif self._sorted is not None:
+            self.rows = self._selected(self._sorted)
         else:
-            self.rows = self._ordered(self._narrowed(loaded))
-        self._keep_whole()
-        return not same
+            self.rows = self._ordered(self._selected(rows))
+        self._keep_sorted()
+        return not is_same
 
     def sort_by(self, column: Column[RowT] | None, *, is_reversed: bool) -> None:
         self._column, self._is_reversed = column, is_reversed
         shown = set(map(id, self.rows)) if len(self.rows) < len(self._loaded) else None
         rows = self._loaded if shown is None else tuple([row for row in self._loaded if id(row) in shown])
-        self._whole, self.rows = None, self._ordered(rows)
-        self._keep_whole()
+        self._sorted, self.rows = None, self._ordered(rows)
+        self._keep_sorted()
 
-    def _keep_whole(self) -> None:
+    def _keep_sorted(self) -> None:
         if len(self.rows) == len(self._loaded):
-            self._whole = self.rows
+            self._sorted = self.rows
 
-    def _narrowed(self, rows: Sequence[RowT]) -> Sequence[RowT]:
-        return rows if self._narrowing is None else tuple(self._narrowing.selected(rows))
+    def _selected(self, rows: Sequence[RowT]) -> Sequence[RowT]:
+        return rows if self._selector is None else tuple(self._selector.selected(rows))
 
     def _ordered(self, rows: Sequence[RowT]) -> Sequence[RowT]:
         column, is_reversed = self._column, self._is_reversed
         is_natural = column is None or column.key == self.natural
         if is_natural and not is_reversed:
             return rows
-        top = len(self._narrowed(self._loaded[: self._pinned]))
+        top = len(self._selected(self._loaded[: self._pinned]))
         pinned, free = rows[:top], rows[top:]
         if column is None or is_natural:
             return (*pinned, *free[::-1])
