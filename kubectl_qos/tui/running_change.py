@@ -241,12 +241,11 @@ def trial_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
 
 def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
     """Yield whether a change has held on trial, and whether it is reverted."""
-    undoing, state = change.undoing, change.state
-    progress, seen = state.progress, words.trial_words(state.trial)
-    tried_for = duration(int(state.seconds))
+    state, progress = change.state, change.state.progress
+    tried_for, seen = duration(int(state.seconds)), words.trial_words(state.trial)
     if progress is not None and progress.is_reverted:
         after = f"{progress.stage.value} after {tried_for}"
-        yield TextLine(f"  {': '.join(filter(None, [after, seen]))}", "answer")
+        yield TextLine(f"  {after}: {seen}" if seen else f"  {after}", "answer")
         return
     if seen:
         yield TextLine(f"! it did not hold: {seen}", "wrong")
@@ -256,18 +255,23 @@ def trial_end_lines(change: RunningChange, keys: Keys) -> Iterator[TextLine]:
         yield TextLine(f"  it held for {tried_for}", "answer")
     else:
         yield TextLine("! no pod with the new values was seen", "wrong")
-    failed = undoing if undoing is None or isinstance(undoing, QosError) else undoing.state.error
-    if failed is not None:
-        yield from error_lines("it is not reverted", failed)
-    elif undoing is not None and not isinstance(undoing, QosError) and undoing.state.result is not None:
-        restored = ": the previous values are restored" if undoing.state.is_done else ""
-        line = f"  {words.revert_line(undoing.state.progress)}{restored}"
-        yield TextLine(line, "answer" if restored else "changed")
-        yield from waiting_lines(undoing.state)
-    elif state.reverts:
-        yield TextLine("  reverting it …", "muted")
-    else:
-        yield TextLine(f"  {keys.first('app.undo')} reverts it", "muted")
+    yield from _revert_lines(change, keys)
+
+
+def _revert_lines(change: RunningChange, keys: Keys) -> list[TextLine]:
+    """Return how far a tried change is reverted, or which key reverts it."""
+    undoing = change.undoing
+    if isinstance(undoing, QosError):
+        return error_lines("it is not reverted", undoing)
+    if undoing is not None and undoing.state.error is not None:
+        return error_lines("it is not reverted", undoing.state.error)
+    if undoing is not None and undoing.state.result is not None:
+        text = f"  {words.revert_line(undoing.state.progress)}"
+        if undoing.state.is_done:
+            return [TextLine(f"{text}: the previous values are restored", "answer")]
+        return [TextLine(text, "changed"), *waiting_lines(undoing.state)]
+    text = "reverting it …" if change.state.reverts else f"{keys.first('app.undo')} reverts it"
+    return [TextLine(f"  {text}", "muted")]
 
 
 def error_lines(about: str, error: QosError, remedies: Sequence[str] = ()) -> list[TextLine]:

@@ -16,10 +16,10 @@ from textual.widgets import Static
 
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.background import run_in_background
-from kubectl_qos.edit.compare import deaths_at_moments
+from kubectl_qos.edit.compare import DeathsAt, deaths_at_moments
 from kubectl_qos.edit.edits import Edit, apply_edits
 from kubectl_qos.edit.goals import Goal, edits_for_step
-from kubectl_qos.edit.preview import Preview
+from kubectl_qos.edit.preview import Effects, Preview
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import MEMORY, Pod
@@ -200,8 +200,8 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     @on(ResourceForm.Changed)
     def _show_preview(self) -> None:
         self._show_subject()
-        of_form, loaded = (self.form.edits, self.form.wrong), (id(self._related), id(self._advice))
-        shown = of_form, loaded, id(self._target), self._folds, self.app.size
+        loaded = id(self._target), id(self._related), id(self._advice)
+        shown = self.form.edits, self.form.wrong, loaded, self._folds, self.app.size
         if shown == self._shown:  # fields post a change also when they are mounted
             return
         self._shown = shown
@@ -209,41 +209,51 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         replicas = self._target.replicas(preview)
         effects = replicas[0].effects[0] if replicas else preview.effects
         workload = self._related.raw if isinstance(self._related, RelatedObjects) else None
-        related = related_sections(preview, self._target, self._related)
-        sections = [*related, *apply_sections(preview, workload)]
-        before = effects_layout(sections, len(self.form.wrong), self._target.missing)
-        for section in self._advice if not preview.edits else ():
-            heading = paragraphs((f"  {section.title}", "answer"))
-            before = stacked(before, heading, section_layout(section, "    "))
-        snapshot, node = self._view_model.snapshot, effects.before.pod.node_name
-        moments = deaths_at_moments(effects, snapshot.own_bytes(node), growth_on(snapshot, node))
-        deaths = [next(same) for _, same in groupby(moments, key=lambda moment: moment.deaths)]
-        key = self.qos.keys.first("edit.files")
-        width = self.app.size.width
+        sections = [
+            *related_sections(preview, self._target, self._related),
+            *apply_sections(preview, workload),
+        ]
+        width, height = self.app.size
         is_narrow = width < _WIDE
         # On a narrow screen the panel with the warnings is below the others.
         warnings = [(f"! {section.heading}", "wrong") for section in sections if section.warns and is_narrow]
         pods = pods_layout(replicas, self._target.others_of_workload, workload)
-        values = pods, values_layout(effects)
-        files = files_layout(effects, key, is_folded=self._folds)
+        values = stacked(pods, values_layout(effects))
+        deaths = self._next_deaths(effects)
         has_files = bool(effects.files) or effects.changes_path
-        spare = self.app.size.height - _OTHER_LINES - 3 * len(deaths) - len(stacked(*values)(width))
+        spare = height - _OTHER_LINES - 3 * len(deaths) - len(values(width))
         spare -= _BORDERS + 1 if has_files else 0
-        most = _MIN_LADDER if is_narrow else max(_MIN_LADDER, min(spare, _MAX_LADDER))
+        ladder_lines = _MIN_LADDER if is_narrow else max(_MIN_LADDER, min(spare, _MAX_LADDER))
         memory = self._graph(effects.after.pod)
-        has_memory = not is_narrow and self.app.size.height >= _GRAPH_FROM and bool(memory(width // 2))
-        for query, layout in (
-            ("#values", stacked(paragraphs(*warnings), *values)),
-            ("#ladder", ladder_layout(effects, most)),
-            ("#memory", memory),
-            (".before", before),
-            ("#deaths, #deaths-narrow", deaths_layout(deaths, effects)),
-            ("#files", files),
-        ):
-            for view in self.query(query).results(TextView):
+        files_key = self.qos.keys.first("edit.files")
+        layouts = {
+            "#values": stacked(paragraphs(*warnings), values),
+            "#ladder": ladder_layout(effects, ladder_lines),
+            "#memory": memory,
+            ".before": self._before_layout(preview, sections),
+            "#deaths, #deaths-narrow": deaths_layout(deaths, effects),
+            "#files": files_layout(effects, files_key, is_folded=self._folds),
+        }
+        for selector, layout in layouts.items():
+            for view in self.query(selector).results(TextView):
                 view.show(layout)
         self.query_one("#files").display = has_files
+        has_memory = not is_narrow and height >= _GRAPH_FROM and bool(memory(width // 2))
         self.query_one("#memory").display = has_memory
+
+    def _before_layout(self, preview: Preview, sections: Sequence[Section]) -> TextLayout:
+        """Lay out what to know before the change is applied; without a change, what may be changed."""
+        layout = effects_layout(sections, len(self.form.wrong), self._target.missing)
+        for section in self._advice if not preview.edits else ():
+            heading = paragraphs((f"  {section.title}", "answer"))
+            layout = stacked(layout, heading, section_layout(section, "    "))
+        return layout
+
+    def _next_deaths(self, effects: Effects) -> list[DeathsAt]:
+        """Return the next deaths after the change, at each moment at which they become other ones."""
+        snapshot, node = self._view_model.snapshot, effects.before.pod.node_name
+        moments = deaths_at_moments(effects, snapshot.own_bytes(node), growth_on(snapshot, node))
+        return [next(same) for _, same in groupby(moments, key=lambda moment: moment.deaths)]
 
     def _graph(self, pod: Pod) -> TextLayout:
         """Draw the pod's recent memory below its limit after the change."""

@@ -23,7 +23,7 @@ from kubectl_qos.k8s.kinds import WORKLOADS, Workload, find_workload
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerKey, PodKey
 from kubectl_qos.present.fix_sentences import (
-    first_fix,
+    first_fix_text,
     fix_change,
     fix_effect,
     fix_evidence,
@@ -31,7 +31,7 @@ from kubectl_qos.present.fix_sentences import (
     fix_requests,
     fix_sentence,
     fix_when,
-    nearer,
+    nearest_unfixed,
     without_fix,
 )
 from kubectl_qos.present.format import count
@@ -76,7 +76,7 @@ def suggested_line(snapshot: Snapshot, node: str) -> tuple[str, dict[ContainerKe
         for edit in fix.edits
         if edit.side is Side.LIMITS and edit.quantity is not None and fix.kind is FixKind.LIMIT
     }
-    return first_fix(fixes), offers
+    return first_fix_text(fixes), offers
 
 
 def find_fixes(
@@ -223,11 +223,9 @@ class FixDialog(Dialog[Fix | None], BuiltInBackground[FixList], group=BindingGro
             effect = f"{fix_effect(fix)}\n"
             if self.app.size.height >= _ROOMY and len(effect) + GUTTER + GAP < event.table.size.width:
                 effect = ""
-            lines = (
-                f"{effect}requests {fix_requests(fix)}; known from {fix_evidence(fix)}",
-                *nearer(self._fix_list),
-            )
-            self.query_one(Label).update("\n".join((fix_sentence(fix), *lines)))
+            requests = f"{effect}requests {fix_requests(fix)}; known from {fix_evidence(fix)}"
+            lines = fix_sentence(fix), requests, nearest_unfixed(self._fix_list)
+            self.query_one(Label).update("\n".join(filter(None, lines)))
 
     @on(LineTable.Selected)
     def _selected(self, event: LineTable.Selected) -> None:

@@ -239,36 +239,40 @@ class SimulationScreen(
 
     def _show(self) -> None:
         node_state, options = self._node_state, self._options
-        text = f"node {escape(self._node)}"
+        subject = f"node {escape(self._node)}{self._gone}"
         if node_state is not None and options is not None:
-            text = present.simulation_subject(node_state)
+            subject = f"{present.simulation_subject(node_state)}{self._gone}"
             self._simulate(node_state, options)
-        self.query_one("#subject", Static).update(Content(text + self._gone))
-        self.table.border_title = text + self._gone if self._is_low else "Who dies, in order"
-        on = options.mode if options is not None else Mode.FREE
-        modes = [mode for mode in MODES if mode is on or not self._is_low]
-        options_shown = [(mode.value, f" {'>' if mode is on else ' '} {mode}", mode is on) for mode in modes]
-        for name in (_EVICTION, _RESTARTS):
-            is_on = options is not None and getattr(options, name)
-            options_shown.append((name, f"  [{'x' if is_on else ' '}] {name}", is_on))
-        self.query_one(OptionBar).show_options(options_shown)
-        whole, shown = self._whole_now(), self._shown
-        reached = len(shown[1].steps) if shown is not None else 0
-        simulation = whole.simulation if whole is not None else shown[1] if shown is not None else None
-        self.query_one(NodeBar).show(node_state, simulation, reached)
+        self.query_one("#subject", Static).update(Content(subject))
+        self.table.border_title = subject if self._is_low else "Who dies, in order"
+        self._show_options()
+        simulation = self._shown[1] if self._shown is not None else None
+        reached, whole = len(simulation.steps) if simulation is not None else 0, self._whole_now()
+        whole_simulation = whole.simulation if whole is not None else simulation
+        self.query_one(NodeBar).show(node_state, whole_simulation, reached)
         slider = self.query_one(Slider)
-        slider.display = self._shown is not None and options is not None and options.mode in _WITH_SLIDER
+        slider.display = simulation is not None and options is not None and options.mode in _WITH_SLIDER
         if node_state is not None and options is not None:
-            marks = whole.kill_points if whole is not None else ()
-            slider.show(options.amount, options.top(node_state), step_bytes(node_state), marks)
+            kill_points = whole.kill_points if whole is not None else ()
+            slider.show(options.amount, options.top(node_state), step_bytes(node_state), kill_points)
         self._show_words()
         memory = self.query_one("#memory", TextView)
         memory.display = self.app.size.height >= _GRAPH_FROM
         memory.show(self._graph)
-        steps = shown[1] if shown is not None else None
         in_danger = self._view_model.is_in_danger(self._node)
-        self.table.show(steps, self.qos.source.now(), simulation, in_danger=in_danger)
+        self.table.show(simulation, self.qos.source.now(), whole_simulation, in_danger=in_danger)
         self._show_notes()
+
+    def _show_options(self) -> None:
+        """Show the modes (a low screen has room for only the present one) and the two switches."""
+        options = self._options
+        chosen = options.mode if options is not None else Mode.FREE
+        modes = [chosen] if self._is_low else MODES
+        bar = [(mode.value, f" {'>' if mode is chosen else ' '} {mode}", mode is chosen) for mode in modes]
+        for name in (_EVICTION, _RESTARTS):
+            is_on = options is not None and getattr(options, name)
+            bar.append((name, f"  [{'x' if is_on else ' '}] {name}", is_on))
+        self.query_one(OptionBar).show_options(bar)
 
     @on(LineTable.Highlighted)
     def _show_notes(self) -> None:
