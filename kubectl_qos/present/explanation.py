@@ -132,9 +132,9 @@ def with_fix(explanation: Explanation, snapshot: Snapshot) -> Explanation:
 def fix_text(pod: Pod, snapshot: Snapshot, shown: str = "") -> str:
     """Return the fix for a pod's first death, or why it has none; the reader sees the `shown` death."""
     from kubectl_qos.analysis.fix_list import fixes_for_pods
-    from kubectl_qos.present.fix_sentences import first_fix
+    from kubectl_qos.present.fix_sentences import first_fix_text
 
-    return first_fix(fixes_for_pods(snapshot, [pod.key]), shown)
+    return first_fix_text(fixes_for_pods(snapshot, [pod.key]), shown)
 
 
 def text_lines(explanation: Explanation) -> Iterable[str]:
@@ -153,21 +153,24 @@ def _dies_next(
 
     `starts` are sentences about containers that start again with a limit.
     """
-    section, first = dies_next(deaths), next(iter(deaths.deaths if deaths is not None else ()), None)
+    section = dies_next(deaths)
+    first = next(iter(deaths.deaths if deaths is not None else ()), None)
     if first is None and starts:
         return Section(ITS_DEATH, starts[0], sentences(*starts[1:]))
     if section is None or first is None or usage is None or not first.limit_bytes:
         return section
-    lines, used = [], usage.of(first.container) if first.is_own else None
+    used = usage.of(first.container) if first.is_own else None
     waits = memory_psi(used.pressure if used is not None else usage.details.pressure).avg60
-    is_near, stalls = first.fullness >= _NEAR, next(reasons.stalls(waits), "")
+    lines, is_near = [], first.fullness >= _NEAR
+    stalls = next(reasons.stalls(waits), "")
     if stalls:
-        lines.append(stalls + ": the kernel already has to reclaim" * is_near)
+        lines.append(f"{stalls}: the kernel already has to reclaim" if is_near else stalls)
     elif waits is not None and is_near:
         lines.append(
             "tasks hardly waited for memory in the last minute (PSI): the kernel does not have to reclaim yet"
         )
-    if reached := events.get(first.container, {}).get("max", 0) if first.is_own else 0:
+    reached = events.get(first.container, {}).get("max", 0) if first.is_own else 0
+    if reached:
         lines.append(f"it has reached this limit {count(reached, 'time')} since it started (memory.events)")
     return structs.replace(section, lines=(*map(Line, lines), *section.lines))
 
@@ -478,8 +481,8 @@ def _waits(pressure: Pressure) -> str:
     )
 
 
-def _no_resize(prediction: Prediction) -> str:
-    """Say why the kubelet does not resize the pod, or return ""."""
+def _resize_refusal(prediction: Prediction) -> str:
+    """Say why the pod cannot be resized in place, or return ""."""
     release = prediction.setup.release
     if prediction.static or prediction.mirror:
         return "static pods cannot be resized"
@@ -493,9 +496,9 @@ def _no_resize(prediction: Prediction) -> str:
 
 
 def _resize(prediction: Prediction, effects: Effects | None) -> Section:
-    pod, why_not = prediction.pod, _no_resize(prediction)
-    if why_not:
-        return Section("Resize", why_not)
+    pod, refusal = prediction.pod, _resize_refusal(prediction)
+    if refusal:
+        return Section("Resize", refusal)
     lines = [Line(f"the class stays {prediction.qos_class.value}: a resize may not change it")]
     managers = pinned(prediction.setup) if prediction.qos_class is QosClass.GUARANTEED else {}
     for resource, manager in managers.items():

@@ -357,27 +357,28 @@ def fix_summary(fix: Fix) -> str:
     return f"{waits}{room}{whose}{'; '.join(changes)}, {_takes_effect(fix, how)}"
 
 
-def first_fix(fixes: Fixes | FixList, shown: str = "") -> str:
-    """Return the fix for the first death, or why it has none; "" without deaths.
+def first_fix_text(fixes: Fixes | FixList, shown: str = "") -> str:
+    """Return the fix for the nearest death, or why it has none; "" without deaths.
 
-    `shown` names the killer that the reader already sees; any other killer is added.
+    `shown` is what the reader already sees: a killer that it does not name is added.
     """
-    first = min(fixes.unfixed, key=_urgency, default=None)
     fix = min(fixes.fixes, key=order_of_fixes, default=None)
-    if fix is not None and (first is None or fix.death.urgency <= _urgency(first)):
+    unfixed = min(fixes.unfixed, key=_urgency, default=None)
+    if fix is not None and (unfixed is None or fix.death.urgency <= _urgency(unfixed)):
         return fix_summary(fix)
-    if first is None:
+    if unfixed is None:
         return ""
-    killer = killer_words(first.death)
-    return f"none{f' for {killer}' if killer not in (shown or killer) else ''}: {no_fix_sentence(first)}"
+    killer = killer_words(unfixed.death)
+    killed_by = f" for {killer}" if shown and killer not in shown else ""
+    return f"none{killed_by}: {no_fix_sentence(unfixed)}"
 
 
-def nearer(fixes: Fixes | FixList) -> list[str]:
-    """Explain why the next death has no fix; empty if it has one."""
-    first = min(fixes.unfixed, key=_urgency, default=None)
-    if first is None or not fixes.fixes or _urgency(first) >= fixes.fixes[0].death.urgency:
-        return []
-    return [unfixed_sentence(first)]
+def nearest_unfixed(fixes: Fixes | FixList) -> str:
+    """Say why the nearest death has no fix, or return "" if it has one, or if there is no fix at all."""
+    nearest = min(fixes.unfixed, key=_urgency, default=None)
+    if nearest is None or not fixes.fixes or _urgency(nearest) >= fixes.fixes[0].death.urgency:
+        return ""
+    return unfixed_sentence(nearest)
 
 
 def _urgency(unfixed: Unfixed) -> Urgency:
@@ -388,9 +389,10 @@ def unfixed_lines(fixes: FixList) -> Iterator[str]:
     """Yield the deaths without a fix, deaths at limits with headroom last, and how many are left out."""
     listed = sorted(fixes.unfixed, key=_urgency)
     listed.sort(key=lambda unfixed: unfixed.reason is NoFixReason.HAS_ROOM)
-    first = nearer(fixes)
-    yield from (f"nearer, but without a fix: {line}" for line in first)
-    yield from (line for line in map(unfixed_sentence, listed[:MOST_ROWS]) if line not in first)
+    nearest = nearest_unfixed(fixes)
+    if nearest:
+        yield f"nearer, but without a fix: {nearest}"
+    yield from (line for line in map(unfixed_sentence, listed[:MOST_ROWS]) if line != nearest)
     if len(fixes.unfixed) > MOST_ROWS:
         more = count(len(fixes.unfixed) - MOST_ROWS, "more death")
         yield f"{more} without a fix: see -o json"
@@ -483,7 +485,7 @@ def _choice(fixes: FixList, most: int | None) -> Iterator[str]:
     first, *others = numbered(fixes)[:most]
     death, is_refused = first.fix.death, first.number in dict(fixes.refusals)
     if first.fix.puts_off and first.fix.fits and not is_refused:
-        yield f"apply 1: it delays the nearest death{' that has a fix' if nearer(fixes) else ''}"
+        yield f"apply 1: it delays the nearest death{' that has a fix' if nearest_unfixed(fixes) else ''}"
     uses: dict[str, list[str]] = {}
     for number, fix in others:
         use = "for a full node, where others then die before it"

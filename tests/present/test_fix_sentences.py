@@ -39,7 +39,7 @@ from kubectl_qos.present.fix_sentences import (
     fix_summary,
     fix_when,
     lines,
-    nearer,
+    nearest_unfixed,
     notes,
     unfixed_lines,
     unfixed_sentence,
@@ -352,10 +352,10 @@ def test_a_limit_with_room_for_more_is_no_fix_and_comes_last(snapshot: Snapshot)
 
 def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Snapshot) -> None:
     of_pod = fixes_for_pods(snapshot, [("data", "db-0")])
-    assert not nearer(of_pod), "db-0:b is nearer in bytes, and less full"
+    assert not nearest_unfixed(of_pod), "db-0:b is nearer in bytes, and less full"
     [unfixed] = [one for one in of_pod.unfixed if one.death.container == "b"]
     of_pod = replace(of_pod, unfixed=(unfixed._replace(death=unfixed.death._replace(seconds=40.0)),))
-    [line] = nearer(of_pod)
+    line = nearest_unfixed(of_pod)
     assert line == (
         "data/db-0:b: own limit 75%, +32Mi: enough headroom above its known usage, unless it grows"
         " (usage seen: 96Mi),"
@@ -365,8 +365,8 @@ def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Sn
     said = list(unfixed_lines(of_pod))
     assert said[0] == f"nearer, but without a fix: {line}"
     assert line not in said, "once"
-    assert not nearer(fixes_on_nodes(snapshot, ["worker-2"], Scope())), "db-0:b is further away there"
-    assert not nearer(FixList((), of_pod.unfixed, snapshot)), "there is no first one"
+    assert not nearest_unfixed(fixes_on_nodes(snapshot, ["worker-2"], Scope())), "db-0:b is further away"
+    assert not nearest_unfixed(FixList((), of_pod.unfixed, snapshot)), "there is no first one"
 
 
 def test_what_brings_its_death_nearer_is_never_first(found: FixList) -> None:

@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -103,51 +103,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @diff_exit_codes()
 def run(options: Options) -> int:
     """Print the findings; 1 if one is as serious as --fail-on. Every QosError ends in exit code 2."""
-    from kubectl_qos.check.settings import CheckSettings
-    from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
-
     source = options.source._replace(files=(*options.source.files, *options.paths))
     paths = [*source.files, *([source.kustomize] if source.kustomize is not None else [])]
-    levels = dict(map(_parse_rule, options.rule))
-    size = source.node_memory and sources.parse_size(source.node_memory, "--node-memory", "16Gi")
-
-    @cache
-    def settings_in(file: Path | None) -> CheckSettings:
-        settings = read_check_settings(file) if file is not None else CheckSettings()
-        return settings._replace(
-            levels={**settings.levels, **levels},
-            node_memory_bytes=size or settings.node_memory_bytes,
-        )
-
-    @cache
-    def settings_file(path: str) -> Path | None:
-        return Path(options.config) if options.config is not None else find_check_settings(path)
-
-    def settings_of(path: str) -> CheckSettings:
-        return settings_in(settings_file(path))
-
-    settings_by_file = {settings_file(path): settings_of(path) for path in paths or ["."]}
+    settings = _SettingsFiles(options)
+    for path in paths or ["."]:
+        settings.of(path)
     if options.to_policy:
         _refuse_with_policy(source, paths, options)
-        if len(settings_by_file) > 1:
-            named = ", ".join(str(file or "the defaults") for file in settings_by_file)
+        if len(settings.by_file) > 1:
+            files = ", ".join(str(file or "the defaults") for file in settings.by_file)
             raise UsageError(
-                f"policies use the settings of one file, not of {named}", hint="--config FILE names it"
+                f"policies use the settings of one file, not of {files}", hint="--config FILE names it"
             )
-        _print_policies(next(iter(settings_by_file.values())), options.release)
+        _print_policies(settings.of(next(iter(paths), ".")), options.release)
         return 0
     if source.is_fleet:
-        return _run_fleet(source, settings_of, options)
+        return _run_fleet(source, settings.of, options)
     resolved = sources.resolve_source(
         source.without_usage(), sources.SourceNeeds(ids="pods", keep_objects=True, any_files=options.paths)
     )
-    report, notes = _check(resolved, settings_of, options)
+    report, notes = _check(resolved, settings.of, options)
     _print(report, options.output, notes)
     resolved.print_notes()
     # Exit code 2 (something could not be checked) wins over 1.
     if resolved.failed:
         return EXIT_TROUBLE
     return EXIT_FAILED if report.has_failed else 0
+
+
+class _SettingsFiles:
+    """The settings of manifests, each file of settings read once; flags override them."""
+
+    def __init__(self, options: Options) -> None:
+        self._config = Path(options.config) if options.config is not None else None
+        self._levels = dict(map(_parse_rule, options.rule))
+        size = options.source.node_memory
+        self._node_memory_bytes = sources.parse_size(size, "--node-memory", "16Gi") if size else None
+        self.by_file: dict[Path | None, CheckSettings] = {}
+        """The settings read so far; the key of the defaults is None."""
+
+    def of(self, path: str) -> CheckSettings:
+        """Return the settings of a manifest or folder. Raises QosError."""
+        from kubectl_qos.check.settings import CheckSettings
+        from kubectl_qos.config.check_settings import find_check_settings, read_check_settings
+
+        file = self._config or find_check_settings(path)
+        if file not in self.by_file:
+            settings = read_check_settings(file) if file is not None else CheckSettings()
+            self.by_file[file] = settings._replace(
+                levels={**settings.levels, **self._levels},
+                node_memory_bytes=self._node_memory_bytes or settings.node_memory_bytes,
+            )
+        return self.by_file[file]
 
 
 def _parse_rule(text: str) -> tuple[str, Level | None]:

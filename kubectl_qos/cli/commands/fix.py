@@ -338,36 +338,40 @@ def _reader(resolved: sources.ResolvedSource) -> Callable[[Pod], RelatedObjects 
 def _print(answer: FixList | PriorityPlans, snapshot: Snapshot, options: Options, now: datetime) -> None:
     from kubectl_qos.analysis.fix_list import FixList
     from kubectl_qos.present import fix_sentences as present
-    from kubectl_qos.present import priorities
     from kubectl_qos.present.list_notes import missing_notes, missing_sentence, old_usage_notes
-
-    if isinstance(answer, FixList) and options.output == KUBELET_CONFIG:
-        if answer.kubelet is not None:
-            output.print_yaml(answer.kubelet.configuration)
-        of_kubelet = present.kubelet_notes(answer.kubelet) if answer.kubelet is not None else ()
-        output.notes([*map(missing_sentence, snapshot.missing), *of_kubelet])
-        return
-    width = output.terminal_width() if options.output != "wide" else None
-    if isinstance(answer, FixList):
-        most = _most(options)
-        printed = present.lines(answer, headers=options.headers, width=width, most=most)
-        more = present.notes(answer, most)
-    else:
-        printed = priorities.lines(answer, headers=options.headers, width=width)
-        more = priorities.notes(answer)
-        if options.output == "patch":
-            for how, patch in priorities.patches(answer):
-                output.print_text(f"---\n# {how}\n")
-                output.print_yaml(patch)
-            printed = (f"# {line}" for line in printed) if not answer.rows else iter(())
-    if options.output in {None, "wide", "patch"}:
-        output.print_lines(printed)
-        notes = list(more)
-        nothing = [present.nothing_sentence(answer)] if isinstance(answer, FixList) else []
-        ages = old_usage_notes(snapshot, now)
-        output.notes([*missing_notes(snapshot.missing, [*nothing, *notes]), *notes, *ages])
-        return
     from kubectl_qos.present.values.fixes import fix_list_values, priority_values
 
-    values = fix_list_values(answer) if isinstance(answer, FixList) else priority_values(answer)
-    output.print_document(values, str(options.output))
+    if options.output not in {None, "wide", "patch", KUBELET_CONFIG}:
+        values = fix_list_values(answer) if isinstance(answer, FixList) else priority_values(answer)
+        output.print_document(values, str(options.output))
+        return
+    width = output.terminal_width() if options.output != "wide" else None
+    if not isinstance(answer, FixList):
+        notes, nothing = _print_plans(answer, options, width), []
+    elif options.output == KUBELET_CONFIG:
+        notes = list(map(missing_sentence, snapshot.missing))
+        if answer.kubelet is not None:
+            output.print_yaml(answer.kubelet.configuration)
+            notes += present.kubelet_notes(answer.kubelet)
+        output.notes(notes)
+        return
+    else:
+        most = _most(options)
+        output.print_lines(present.lines(answer, headers=options.headers, width=width, most=most))
+        notes, nothing = list(present.notes(answer, most)), [present.nothing_sentence(answer)]
+    missing = missing_notes(snapshot.missing, [*nothing, *notes])
+    output.notes([*missing, *notes, *old_usage_notes(snapshot, now)])
+
+
+def _print_plans(plans: PriorityPlans, options: Options, width: int | None) -> list[str]:
+    """Print the table of --priorities or its patches; return the notes."""
+    from kubectl_qos.present import priorities
+
+    lines = priorities.lines(plans, headers=options.headers, width=width)
+    if options.output == "patch":
+        for how, patch in priorities.patches(plans):
+            output.print_text(f"---\n# {how}\n")
+            output.print_yaml(patch)
+        lines = (f"# {line}" for line in lines) if not plans.rows else iter(())
+    output.print_lines(lines)
+    return list(priorities.notes(plans))

@@ -395,35 +395,45 @@ def _bounded(run: Run, ceiling: Ceiling) -> Sequence[int]:
     )
 
 
-def _death_at(run: Run, ceiling: Ceiling, then: Run, *, contests: bool) -> NextDeath | None:
-    """Return the death at a ceiling, None without a victim; in `then` its container alone has grown to it."""
-    timeline, scope, owner, bounded = run.timeline, ceiling.scope, ceiling.owner, _bounded(run, ceiling)
+def _death_at(run: Run, ceiling: Ceiling, grown: Run, *, contests: bool) -> NextDeath | None:
+    """Return the death at a ceiling, None if nothing can die there.
+
+    `grown` is the node at that time if one container grows to its pod's limit alone, otherwise `run`. Known
+    growth overrules it.
+    """
+    bounded = _bounded(run, ceiling)
     if len(bounded) == 1:
-        return _death(run, run, ceiling, Choice(bounded[0])) if bounded[0] not in timeline.immune else None
-    state, more_bytes = timeline.state, max(ceiling.distance_bytes, 0)
-    key = state.pods[owner].key if scope is CeilingScope.POD else ("", "")
-    at_death = _state_at_death(state, scope, key, more_bytes)
+        is_immune = bounded[0] in run.timeline.immune
+        return None if is_immune else _death(run, run, ceiling, Choice(bounded[0]))
+    state, growth_bytes = run.timeline.state, max(ceiling.distance_bytes, 0)
+    key = state.pods[ceiling.owner].key if ceiling.scope is CeilingScope.POD else ("", "")
+    at_death = _state_at_death(state, ceiling.scope, key, growth_bytes)
     if at_death is not state:
-        then = Run(at_death, Scenario())
-    order, choice = then.order(ceiling.killer), then.choose(ceiling.killer, owner)
+        grown = Run(at_death, Scenario())
+    order, choice = grown.order(ceiling.killer), grown.choose(ceiling.killer, ceiling.owner)
     if order is not None and choice.victim is None:
         return None
-    death = _death(run, then, ceiling, choice)
+    death = _death(run, grown, ceiling, choice)
     if not contests or order is None:
         return death
-    room = more_bytes if then is run else 0
+    room = growth_bytes if grown is run else 0
+    growing = order.growing(ceiling.owner, room, _ended_by_own_limits(run, room))
     unknown = {state.pod_for(state.containers[index]).key for index in state.use.unmeasured}
-    # A container that reaches its own limit, or its pod's, within that growth is no rival.
-    own = (ceiling for ceiling in chain.from_iterable(run.ceilings.values()) if not ceiling.scope.is_wide)
-    near = (ceiling for ceiling in own if max(ceiling.distance_bytes, 0) < room)
-    ended = set(chain.from_iterable(_bounded(run, ceiling) for ceiling in near))
-    growing = order.growing(owner, room, ended)
     return death._replace(growing=tuple(other for other in growing if other.key not in unknown))
 
 
-def _death(run: Run, then: Run, ceiling: Ceiling, choice: Choice) -> NextDeath:
-    """Return the death of a victim that is chosen in `then`; `run` is the present."""
-    state, timeline, scope, victim = then.timeline.state, then.timeline, ceiling.scope, choice.victim
+def _ended_by_own_limits(run: Run, growth_bytes: int) -> set[int]:
+    """Return the containers that reach their own limit, or their pod's, by growing less than that."""
+    ended = set[int]()
+    for ceiling in chain.from_iterable(run.ceilings.values()):
+        if not ceiling.scope.is_wide and max(ceiling.distance_bytes, 0) < growth_bytes:
+            ended.update(_bounded(run, ceiling))
+    return ended
+
+
+def _death(run: Run, grown: Run, ceiling: Ceiling, choice: Choice) -> NextDeath:
+    """Return the death of a victim of the node as it has `grown` until then; `run` is the node now."""
+    state, timeline, scope, victim = grown.timeline.state, grown.timeline, ceiling.scope, choice.victim
     growth, killer = state.growth, BY_ID[ceiling.killer]
     distance, latest = ceiling.distance_bytes, ceiling.latest_bytes
     key, container, qos, frees_bytes = ("", ""), "", None, None
