@@ -94,7 +94,8 @@ _ITEM: Final = re.compile(r"^[\s`]*(?:(?:[-*+]|\d{1,5}[.):])\s+(?=\S)|(?:#+|//) 
 _MOST_OF_LIST: Final = 0.8
 _FIRST_LINES: Final = 1_000
 _MARKUP: Final = re.compile(r"<[^<>]{1,40}>$")
-_COMMENT: Final = re.compile(r"^\s*#+ (?=\[)")
+_COMMENT: Final = re.compile(r"^\s*(?:#+ (?=\[)|// (?!.*(?:\.\.|…)).*)")
+"""Comment signs before a line, or a user's remark that does not say that lines are left out."""
 _FOREIGN: Final = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\dT[\d:.]{8,18}Z )?[^\[<]{4,100}?(?=(?:<\d>)?\[ *\+?\d{1,12}\.\d{6}\] )", re.ASCII
 )

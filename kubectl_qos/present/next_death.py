@@ -369,7 +369,9 @@ def killer_label(death: NextDeath, *, with_fullness: bool = True) -> str:
     by = killer_name(death.mechanism, is_own=death.is_own)
     swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
     full = f" {percent(death.fullness, 1)}" if death.limit_bytes and with_fullness else ""
-    grace = f" after {duration(death.grace_seconds)}" if death.grace_seconds is not None else ""
+    # The kubelet requires a period, but only its configuration has it.
+    period = duration(death.grace_seconds) if death.grace_seconds else "its grace period"
+    grace = f" after {period}" if death.grace_seconds is not None else ""
     return f"{by}{swap}{full}{grace}"
 
 

@@ -130,7 +130,7 @@ def test_manifests_can_be_simulated_on_one_node(run: Run) -> None:
     lines = run("simulate", "-f", "x.yaml", "--node-memory", "5Gi", "--all-at-limit").lines
     assert lines[0] == "a node, kubelet 1.36: it has 5Gi; the usage of its pods is unknown"
     assert lines[4].split()[1:6] == ["kernel:", "node", "full", "shop/api", "app"]
-    assert "which node?" in run("simulate", "-f", "x.yaml", "--all-at-limit").err
+    assert "--node-memory 16Gi puts" in run("simulate", "-f", "x.yaml", "--all-at-limit").err
     on_a_node = THREE.split("---")[0].replace("spec: {", "spec: {nodeName: n, ")
     (run.home / "y.yaml").write_text(on_a_node)
     on_n = run("simulate", "-f", "y.yaml", "--node-memory", "5Gi", "--all-at-limit")
@@ -142,6 +142,8 @@ def test_manifests_can_be_simulated_on_one_node(run: Run) -> None:
     assert "which node?" in run(*both).err
     grows = ("--node-memory", "5Gi", "--grow", "pod/other=+1Gi")
     grown = run(*both[:5], *grows)
+    of_two = run(*both[:5], *grows, "--grow", "pod/plain=+1Gi").err
+    assert "the pods of --grow are on several nodes: m, n\n" in of_two
     assert grown.lines[0].startswith("node m, kubelet 1.36"), "the node of the pod that grows"
     text = (run.home / "y.yaml").read_text() + "---" + (run.home / "z.yaml").read_text()
     assert run("simulate", "-f", "-", *grows, given=text).lines[0] == grown.lines[0], "stdin is read once"
@@ -154,6 +156,13 @@ def test_manifests_with_usage_have_distances(run: Run) -> None:
     assert "shop/db:db" in run("next", *flags).out
     for words in (["fix"], ["fix", "pod/db"]):
         assert "db limits.memory 4Gi → 5Gi" in run(*words, *flags).out, words
+
+
+def test_own_limits_need_no_node(run: Run) -> None:
+    (run.home / "x.yaml").write_text(THREE + USAGE)
+    done = run("next", "-f", "x.yaml")
+    assert [line.split()[:4] for line in done.lines[-1:]] == [["+196Mi", "shop/db:db", "95%", "own"]]
+    assert "the memory capacity of the node is unknown" in done.err
 
 
 def test_every_command_leaves_out_the_same_of_a_folder(run: Run) -> None:

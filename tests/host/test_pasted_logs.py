@@ -443,6 +443,9 @@ FORMS: dict[str, Callable[[list[str]], list[str]]] = {
     ],
     "the clock alone": lambda lines: [re.sub(r"^\[.{12}\]", "[14:14:06]", line) for line in lines],
     "left-out times": lambda lines: [re.sub(r"^\[.{12}\]", "[...]", line) for line in lines],
+    "remarks between, without times": lambda lines: [
+        part for line in lines for part in (f"{line[15:]}", "// the next one:")
+    ],
     "comments": lambda lines: [f"# {line}" for line in lines],
     "a log store": lambda lines: [f"1790950446 n1 {line}" for line in lines],
     "dmesg -T in German": lambda lines: [

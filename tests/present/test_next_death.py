@@ -93,6 +93,7 @@ def test_a_sentence_names_an_eviction_once(changes: dict[str, Any], words: str) 
         ({"mechanism": "kubepods limit"}, "kubepods limit"),
         ({"mechanism": "kubelet eviction"}, "kubelet evicts"),
         ({"mechanism": "kubelet eviction", "grace_seconds": 90}, "kubelet evicts after 90s"),
+        ({"mechanism": "kubelet eviction", "grace_seconds": 0}, "kubelet evicts after its grace period"),
         ({"mechanism": "container limit", **IN_USE, "is_own": True}, "own limit 75%"),
         ({"mechanism": "pod limit", **IN_USE}, "pod limit 75%"),
         ({"mechanism": "pod limit", **IN_USE, "ceiling_bytes": 500 * MIB}, "pod limit and swap 80%"),

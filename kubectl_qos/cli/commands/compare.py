@@ -75,6 +75,10 @@ def run(options: Options) -> int:
     source, settings = options.source._replace(assume=(), feature_gates=()), parse_settings(options.source)
     if options.release is not None:
         flag_value(Release.of, options.release)
+        if any(text.startswith("kubeletVersion=") for text in options.source.assume):
+            raise UsageError(
+                "--to and --assume kubeletVersion= name two releases", hint="leave one of them out"
+            )
     elif not settings:
         hint = "add --to 1.37 or --assume cgroupDriver=cgroupfs; next pod/a pod/b compares two pods"
         raise UsageError("nothing to compare with", hint)

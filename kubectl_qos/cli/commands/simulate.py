@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output, resources, sources
 from kubectl_qos.cli.flags import add_at, add_output, add_repeated, add_switch
-from kubectl_qos.errors import InputError, UsageError
+from kubectl_qos.errors import InputError, UsageError, first_few
 
 if TYPE_CHECKING:
     from kubectl_qos.cli.options import SourceOptions
@@ -123,7 +123,7 @@ def run(options: Options) -> int:
     from kubectl_qos.qos.simulation.node_state import ImportanceRules, state_of_node
 
     scenario, growth = _parse_scenario(options), [*map(_parse_growth, options.grow)]
-    growing = next((item.pod for item in growth if item.pod), "")
+    growing = {item.pod for item in growth if item.pod}
     name = _node_to_read(options, growing)
     source = options.source.on_node(name)
     changes, problems = _read_changes(options)
@@ -133,9 +133,10 @@ def run(options: Options) -> int:
     by_node = snapshot.by_node()
     if not name:
         # Pods of manifests are on the nameless node of --node-memory.
-        nodes = {pod.node_name for pod in snapshot.pods if pod.name == growing} or {*snapshot.nodes, *by_node}
+        nodes = {pod.node_name for pod in snapshot.pods if pod.name in growing} or {*snapshot.nodes, *by_node}
         nodes -= {""} if options.source.node_memory is None else set()
-        name = nodes.pop() if len(nodes) == 1 else _parse_node(options.target)
+        nodes = nodes or {*resources.find_nodes(None, snapshot, Scope(), may_be_none=False)}
+        name = nodes.pop() if len(nodes) == 1 else _parse_node(options.target, nodes if growing else ())
     pods = by_node.get(name, ())
     resources.require_node(name, snapshot)
     rules = ImportanceRules(
@@ -174,18 +175,23 @@ def run(options: Options) -> int:
     return resolved.print_notes()
 
 
-def _node_to_read(options: Options, growing: str) -> str:
-    """Return the node whose pods are read, or that of a growing pod; "" for files that do not name one."""
+def _node_to_read(options: Options, growing: Collection[str]) -> str:
+    """Return the node whose pods are read, or that of growing pods; "" for files that do not name one."""
     source = options.source
     if options.target or (source.has_files and not source.node):
         return _parse_node(options.target) if options.target else ""
     if source.node or not growing:
         return source.node or _parse_node(())
     of_pods = sources.resolve_source(source)
-    return of_pods.source.find("Pod", of_pods.scope.namespace, growing).node_name
+    nodes = {of_pods.source.find("Pod", of_pods.scope.namespace, name).node_name for name in growing}
+    return nodes.pop() if len(nodes) == 1 else _parse_node((), nodes)
 
 
-def _parse_node(words: Sequence[str]) -> str:
+def _parse_node(words: Sequence[str], growing_on: Iterable[str] = ()) -> str:
+    """Return the named node. Raises UsageError, also if pods of `--grow` are on several nodes."""
+    if growing_on:
+        on = first_few(sorted(growing_on))
+        raise UsageError(f"the pods of --grow are on several nodes: {on}", "one node is simulated at a time")
     if not words:
         raise UsageError("which node?", hint="kubectl qos simulate node/worker-1 --free 4Gi")
     name = resources.parse_node(words)
