@@ -106,8 +106,7 @@ def fixes_of_pods(
     collected = _collect(deaths, searches)
 
     def order(fix: Fix) -> tuple[bool, bool]:
-        is_wide = fix.death.killer.is_node_wide
-        return is_wide or fix.evidence.kind not in KILLED, is_wide and not fix.fits
+        return not fix.death.waits, fix.death.killer.is_node_wide and not fix.fits
 
     # First fixes against kills that repeat, last those without room; a stable sort keeps the order otherwise.
     fixes = sorted(collected.fixes, key=order)

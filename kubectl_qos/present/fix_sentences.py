@@ -358,13 +358,17 @@ def fix_summary(fix: Fix) -> str:
 
 
 def first_fix_text(fixes: Fixes | FixList, shown: str = "") -> str:
-    """Return the fix for the nearest death, or why it has none; "" without deaths.
+    """Return the fix for the first death, or why it has none; "" without deaths.
 
-    `shown` is what the reader already sees: a killer that it does not name is added.
+    `shown` is what the reader sees of a death: one by the same killer is first. Another killer is named.
     """
-    fix = min(fixes.fixes, key=order_of_fixes, default=None)
-    unfixed = min(fixes.unfixed, key=_urgency, default=None)
-    if fix is not None and (unfixed is None or fix.death.urgency <= _urgency(unfixed)):
+
+    def turn_of(death: NextDeath) -> tuple[bool, Urgency]:
+        return killer_words(death) not in shown, death.urgency
+
+    unfixed = min(fixes.unfixed, key=lambda unfixed: turn_of(unfixed.death), default=None)
+    fix = min(fixes.fixes, key=lambda fix: (turn_of(fix.death), order_of_fixes(fix)), default=None)
+    if fix is not None and (unfixed is None or turn_of(fix.death) <= turn_of(unfixed.death)):
         return fix_summary(fix)
     if unfixed is None:
         return ""
@@ -485,7 +489,7 @@ def _choice(fixes: FixList, most: int | None) -> Iterator[str]:
     first, *others = numbered(fixes)[:most]
     death, is_refused = first.fix.death, first.number in dict(fixes.refusals)
     if first.fix.puts_off and first.fix.fits and not is_refused:
-        yield f"apply 1: it delays the nearest death{' that has a fix' if nearest_unfixed(fixes) else ''}"
+        yield f"apply 1: it delays the first death{' that has a fix' if nearest_unfixed(fixes) else ''}"
     uses: dict[str, list[str]] = {}
     for number, fix in others:
         use = "for a full node, where others then die before it"

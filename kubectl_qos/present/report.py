@@ -328,7 +328,7 @@ def _change_sentence(death: Death) -> str:
         if not at and fix.death.killer.is_node_wide:
             now = (
                 "against that killer, on the node as it is now (kubectl qos fix starts with the"
-                " nearest death): "
+                " first death): "
             )
         return f"{now}{fix_sentences.fix_sentence(fix)}; {fix_sentences.fix_effect(fix)}{at}"
     if death.unfixed is not None:

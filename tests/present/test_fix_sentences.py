@@ -30,6 +30,7 @@ from kubectl_qos.present.fix_sentences import (
     PRIORITY,
     basis_notes,
     ended_text,
+    first_fix_text,
     fix_change,
     fix_effect,
     fix_evidence,
@@ -251,7 +252,7 @@ def test_a_pod_that_is_evicted_whole_is_named_without_a_container(snapshot: Snap
 )
 def test_of_several_changes_it_says_which_to_take(key: PodKey, second: str, snapshot: Snapshot) -> None:
     of_pod = fixes_for_pods(snapshot, [key])
-    assert f"apply 1: it delays the nearest death that has a fix; 2: {second}" in notes(of_pod)
+    assert f"apply 1: it delays the first death that has a fix; 2: {second}" in notes(of_pod)
     assert not any(note.startswith("take") for note in notes(replace(of_pod, fixes=of_pod.fixes[:1])))
 
 
@@ -263,14 +264,15 @@ def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> N
         assert fix_sentence(fix).startswith("shop/deployment/api ")
         assert fix_how(fix) == "through deployment/api"
         assert fix.strategy is StrategyKind.TEMPLATE
-    assert of_workload.fixes[0].kind is FixKind.LIMIT, "it was killed there"
-    numbers = ", ".join(str(number + 1) for number in range(1, len(of_workload.fixes)))
-    others = f"{numbers}: for a full node, where others then die before it"
-    assert f"apply 1: it delays the nearest death; {others}" in notes(of_workload)
+    assert [fix.death.killer.id for fix in of_workload.fixes if fix.fits] == [
+        *("kubepods limit",) * 2, "pod limit",
+    ], "in the order of its deaths"  # fmt: skip
+    others = "2, 4: instead of 1, for the same death; 3, 5: for a later death"
+    assert f"apply 1: it delays the first death; {others}" in notes(of_workload)
     refused = replace(of_workload, refusals=((1, Finding(Severity.REFUSAL, "q", FindingCode.QUOTA_REFUSES)),))
     assert others in notes(refused), "which to take is not said where the first one is refused"
     texts = [fix_requests(fix) for fix in of_workload.fixes]
-    assert texts[1] == "+418Mi for 2 pods of 1.6Gi free", "both are on one node"
+    assert texts[0] == "+418Mi for 2 pods of 1.6Gi free", "both are on one node"
     assert "unchanged" in texts, "a limit"
     assert [fix.fits for fix in of_workload.fixes] == [": no room" not in text for text in texts]
     assert not all(fix.fits for fix in of_workload.fixes)
@@ -367,6 +369,14 @@ def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Sn
     assert line not in said, "once"
     assert not nearest_unfixed(fixes_on_nodes(snapshot, ["worker-2"], Scope())), "db-0:b is further away"
     assert not nearest_unfixed(FixList((), of_pod.unfixed, snapshot)), "there is no first one"
+
+
+def test_the_first_fix_is_against_the_killer_that_the_reader_sees(snapshot: Snapshot) -> None:
+    of_pod = fixes_for_pods(snapshot, [("ml", "notebook-0")])
+    assert first_fix_text(of_pod, "own limit 13%").startswith("none: enough headroom")
+    assert first_fix_text(of_pod, "kubelet evicts, +587Mi").startswith(
+        "container c: memory request 4Mi → 896Mi"
+    )
 
 
 def test_what_brings_its_death_nearer_is_never_first(found: FixList) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DESCRIPTION: Final = """\
 Show changes that prevent the next deaths: a limit with room above usage, a request that
 makes others die first, a limit for a neighbour without one. Each change is tried in the
-simulation before it is offered. Without a name, fix covers the nearest death of each
+simulation before it is offered. Without a name, fix covers the first death of each
 node; with a node, pod or workload, all of its deaths. A terminal shows the first ten
 fixes, --all and a pipe show all.
 
@@ -45,7 +45,7 @@ confirmation.
 """
 EXAMPLES: Final = """\
 examples:
-  kubectl qos fix                                      # the nearest death of each node
+  kubectl qos fix                                      # the first death of each node
   kubectl qos fix --all-contexts                       # of each node of every cluster
   kubectl qos fix node/worker-2                        # all deaths of one node
   kubectl qos fix pod/search-0 -n shop                 # what kills this pod
