@@ -82,15 +82,18 @@ class Trends:
     def with_rates(self, snapshot: Snapshot) -> Snapshot:
         """Add the samples of a snapshot, and return it with growth rates of containers and nodes."""
         if snapshot.usage is not self._last:
-            self._nodes = dict(self._grown(snapshot))
-            self._classes = dict(self._by_class(snapshot))
+            self._nodes = dict(self._node_samples(snapshot))
+            self._classes = dict(self._class_samples(snapshot))
         self.add(snapshot.usage, snapshot.history)
         return replace(
             snapshot, rates=self.rates(), node_rates=self.node_rates(snapshot), offers=dict(self.offers)
         )
 
-    def _grown(self, snapshot: Snapshot) -> Iterator[tuple[str, list[array[int]]]]:
-        """Yield the samples of each node; a pod that runs without usage yet would count as the node's own."""
+    def _node_samples(self, snapshot: Snapshot) -> Iterator[tuple[str, list[array[int]]]]:
+        """Yield the newest samples of each node.
+
+        A node with a running pod of unknown usage is left out: that usage would count as the node's own.
+        """
         for name, pods in snapshot.by_node().items() if snapshot.node_usage else ():
             own = snapshot.own_bytes(name)
             usage = next(filter(None, map(snapshot.usage_of, pods)), None)
@@ -100,7 +103,7 @@ class Trends:
             now = array("Q", [_seconds(usage.timestamp), max(own, 0) // _KIB])
             yield name, [*line, now] if line and line[-1][1] <= now[1] else [now]
 
-    def _by_class(self, snapshot: Snapshot) -> Iterator[tuple[str, list[tuple[int, ...]]]]:
+    def _class_samples(self, snapshot: Snapshot) -> Iterator[tuple[str, list[tuple[int, ...]]]]:
         """Yield the samples of each node with a new one, after its history or its earlier samples.
 
         With many nodes there is no room for graphs, and no samples.
@@ -109,17 +112,18 @@ class Trends:
         steps = len(next(iter(history.lines.values()), ()))
         for name, pods in snapshot.by_node().items() if len(snapshot.nodes) <= FEW_NODES else ():
             release, kib = snapshot.setup(name).release, dict.fromkeys(QosClass, 0)
-            stored: dict[QosClass, list[Sequence[int]]] = {qos: [[0] * steps] for qos in QosClass}
+            no_line = [0] * steps
+            stored: dict[QosClass, list[Sequence[int]]] = {qos: [no_line] for qos in QosClass}
             for pod in pods:
                 usage = history.now.get(pod.key) or snapshot.usage_of(pod)
                 if usage is not None and not pod.is_terminal:
-                    kib[qos := qos_class(pod, release)] += _kibibytes(usage)
-                    stored[qos].append(history.lines.get(pod.key, stored[qos][0]))
+                    qos = qos_class(pod, release)
+                    kib[qos] += _kibibytes(usage)
+                    stored[qos].append(history.lines.get(pod.key, no_line))
             before: Sequence[tuple[int, ...]] = () if was_stored else self._classes.get(name, ())
             if steps:
-                before = [
-                    *zip(*(map(sum, zip(*lines, strict=True)) for lines in stored.values()), strict=True)
-                ]
+                totals = [map(sum, zip(*lines, strict=True)) for lines in stored.values()]
+                before = [*zip(*totals, strict=True)]
             yield name, [*before[1 - MOST :], tuple(kib.values())]
 
     def node_rates(self, snapshot: Snapshot) -> dict[str, float]:
@@ -128,8 +132,8 @@ class Trends:
         for name, line in self._nodes.items():
             seconds, grown = (after - before for before, after in zip(line[0], line[-1], strict=True))
             # A node may have lost its metrics while the samples of its pods are still the same.
-            whole = snapshot.node_usage.get(name)
-            if len(line) >= _LASTING and seconds > 0 and whole is not None and grown * _KIB > whole * STEADY:
+            used = snapshot.node_usage.get(name)
+            if len(line) >= _LASTING and seconds > 0 and used is not None and grown * _KIB > used * STEADY:
                 rates[name] = grown * _KIB / seconds
         return rates
 

@@ -1,11 +1,11 @@
-"""Predicted values of a pod and its node beside observed ones, and the likely causes of drift.
+"""Predicted values of a pod and its node compared with observed ones, and the likely causes of drift.
 
 Values are the contents of files, with paths below the cgroup mount. On cgroup v1, names of files begin with
 their controller, as in predictions. Known read-back quirks are part of the prediction (docs/differences.md),
 so every difference is drift. Values without a prediction are ignored, except leftovers of MemoryQoS, which
 are reported but are not drift. Most causes are found by trial: the pod is predicted again with another
-setting, an older release or its actuated resources; what then matches is a likely cause. Not here: reading
-(cluster/exec.py, host/).
+setting, an older release or its actuated resources, and the one that matches is a likely cause. Not here:
+reading (cluster/exec.py, host/).
 """
 
 import posixpath
@@ -133,12 +133,15 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
     scope = container_scope(path) if path else None
     reader = sections.get("$$", "").strip()
     processes = []
-    matches = ((_PROCESS.fullmatch(name), text) for name, text in sections.items())
-    for pid, text in ((match[1], text) for match, text in matches if match is not None):
-        if pid != reader and _is_in_container(sections.get(f"/proc/{pid}/cgroup"), own):
+    for file, adj in sections.items():
+        match = _PROCESS.fullmatch(file)
+        if match is None or match[1] == reader:
+            continue
+        pid = match[1]
+        if _is_in_container(sections.get(f"/proc/{pid}/cgroup"), own):
             comm, score = (sections.get(f"/proc/{pid}/{name}", "").strip() for name in ("comm", "oom_score"))
             known_score = int(score) if score.isdecimal() else None
-            processes.append(ObservedProcess(int(pid), comm, int(text), known_score))
+            processes.append(ObservedProcess(int(pid), comm, int(adj), known_score))
     runtime_adj = sections.get("/proc/self/oom_score_adj")
     directories: dict[str, dict[str, str]] = {}
     for name, text in sections.items():
@@ -148,8 +151,8 @@ def observed_from_sections(sections: Mapping[str, str]) -> tuple[ObservedContain
     root = directories.pop("/", {})
     files = directories.pop(scope, root) if scope is not None else root
     directories.pop(path or "/", None)
-    adj = int(runtime_adj) if runtime_adj is not None else None
-    return ObservedContainer(files, tuple(processes), scope, adj), dict(directories)
+    container_adj = int(runtime_adj) if runtime_adj is not None else None
+    return ObservedContainer(files, tuple(processes), scope, container_adj), dict(directories)
 
 
 def _is_in_container(text: str | None, own: str) -> bool:
@@ -264,7 +267,7 @@ class CauseFinder:
         return None
 
     def for_adj(
-        self, container: ContainerPrediction, value: int, read: ObservedContainer
+        self, container: ContainerPrediction, value: int, observed: ObservedContainer
     ) -> DriftCause | None:
         """Find the cause for an oom_score_adj.
 
@@ -274,17 +277,17 @@ class CauseFinder:
         """
         computed = container.oom_score_adj
         inputs = {"raised": computed is not None and value > computed}
-        others = {process.oom_score_adj for process in read.processes} | {read.runtime_adj}
+        others = {process.oom_score_adj for process in observed.processes} | {observed.runtime_adj}
         if computed is not None and computed in others:
             return DriftCause(DriftReason.OWN_ADJ, Confidence.CERTAIN, inputs)
-        is_from_runtime = read.runtime_adj == value
+        is_from_runtime = observed.runtime_adj == value
         is_burstable = self._prediction.qos_class is QosClass.BURSTABLE
         if self._was_changed and is_burstable and LOWEST_BURSTABLE_ADJ <= value < BEST_EFFORT_ADJ:
             return DriftCause(DriftReason.BEFORE_RESIZE, Confidence.LIKELY, self._request_of(value))
         for other in self._alternatives:
             if other.prediction.container(container.name).oom_score_adj == value:
                 return other.cause
-        may_be_restricted = is_from_runtime or read.runtime_adj is None
+        may_be_restricted = is_from_runtime or observed.runtime_adj is None
         if computed is not None and computed < 0 and value > computed and may_be_restricted:
             setting = f"runtimeOOMScoreAdj={value}"
             return _setting_cause(self._prediction.setup, (setting,), Confidence.POSSIBLE)
@@ -466,9 +469,9 @@ def verify_pod(prediction: Prediction, measured: Observed) -> tuple[CheckedValue
         files = measured.directories[pod_path]
         checks += _check_files(CgroupLevel.POD, "", prediction.cgroup.files, files, cause_of)
     for container in prediction.containers:
-        read = measured.containers.get(container.name)
-        if read is not None:
-            checks += _check_container(container, read, pod_path, causes, is_elsewhere=is_elsewhere)
+        observed = measured.containers.get(container.name)
+        if observed is not None:
+            checks += _check_container(container, observed, pod_path, causes, is_elsewhere=is_elsewhere)
     return tuple(checks)
 
 
@@ -500,7 +503,8 @@ def verify_levels(
 
 def _pod_path(prediction: Prediction, measured: Observed) -> str | None:
     """Return the pod's directory: above one of its containers, or with its UID in the name."""
-    above = [pod_directory(read.path) for read in measured.containers.values() if read.path is not None]
+    paths = (observed.path for observed in measured.containers.values())
+    above = [pod_directory(path) for path in paths if path is not None]
     for path in above:
         if path in measured.directories or not measured.directories:
             return path
@@ -529,15 +533,15 @@ def _check_directories(prediction: Prediction, pod_path: str, causes: CauseFinde
 
 def _check_container(
     container: ContainerPrediction,
-    read: ObservedContainer,
+    observed: ObservedContainer,
     pod_path: str | None,
     causes: CauseFinder,
     *,
     is_elsewhere: bool,
 ) -> Iterator[CheckedValue]:
     """Compare the values of one container; its directory only if the pod's has not moved."""
-    if read.path is not None and pod_path is not None and not is_elsewhere:
-        computed, measured = container.cgroup.path, read.path
+    if observed.path is not None and pod_path is not None and not is_elsewhere:
+        computed, measured = container.cgroup.path, observed.path
         if posixpath.dirname(measured) == pod_path:
             computed, measured = posixpath.basename(computed), posixpath.basename(measured)
         drift, cause = computed != measured, None
@@ -545,15 +549,15 @@ def _check_container(
         if drift and container_id and container_id in measured:
             cause = DriftCause(DriftReason.OTHER_RUNTIME, Confidence.LIKELY)
         yield CheckedValue(CgroupLevel.CONTAINER, container.name, DIRECTORY, computed, measured, drift, cause)
-    yield from _check_adj(container, read, causes)
-    cause_of = partial(causes.for_file, CgroupLevel.CONTAINER, container.name, inner=read.path is None)
+    yield from _check_adj(container, observed, causes)
+    cause_of = partial(causes.for_file, CgroupLevel.CONTAINER, container.name, inner=observed.path is None)
     # Without a path, the values were read in the cgroup of the processes.
-    cgroup = container.process_cgroup if read.path is None else container.cgroup
-    yield from _check_files(CgroupLevel.CONTAINER, container.name, cgroup.files, read.files, cause_of)
+    cgroup = container.process_cgroup if observed.path is None else container.cgroup
+    yield from _check_files(CgroupLevel.CONTAINER, container.name, cgroup.files, observed.files, cause_of)
 
 
 def _check_adj(
-    container: ContainerPrediction, read: ObservedContainer, causes: CauseFinder
+    container: ContainerPrediction, observed: ObservedContainer, causes: CauseFinder
 ) -> Iterator[CheckedValue]:
     """Compare the oom_score_adj of processes, grouped by value, with the computed value or range."""
     if container.oom_score_adj_range is None:
@@ -561,13 +565,13 @@ def _check_adj(
     name, (lowest, highest) = container.name, container.oom_score_adj_range
     computed = str(lowest) if lowest == highest else f"{lowest}..{highest}"
     by_value: dict[int, list[ObservedProcess]] = {}
-    for process in read.processes:
+    for process in observed.processes:
         by_value.setdefault(process.oom_score_adj, []).append(process)
-    if not by_value and read.runtime_adj is not None:
-        by_value[read.runtime_adj] = []
+    if not by_value and observed.runtime_adj is not None:
+        by_value[observed.runtime_adj] = []
     for value, processes in by_value.items():
         drift = not lowest <= value <= highest
-        cause = causes.for_adj(container, value, read) if drift else None
+        cause = causes.for_adj(container, value, observed) if drift else None
         yield CheckedValue(
             CgroupLevel.CONTAINER, name, OOM_SCORE_ADJ, computed, str(value), drift, cause, tuple(processes)
         )

@@ -93,7 +93,7 @@ def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
 class ApplyShell(Driver):
     """Drive one change from the flags of a command.
 
-    `goal` is the kill rank asked for, `tried` the entry in the change history after a trial. Raises QosError
+    `goal` is the requested kill rank, `tried` the entry in the change history after a trial. Raises QosError
     if nothing may be written to the cluster.
     """
 

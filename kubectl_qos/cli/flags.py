@@ -15,10 +15,10 @@ TEMPLATES: Final = ("jsonpath", "custom-columns", "jsonpath-file", "custom-colum
 
 
 def add_shared_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that every command has; as in kubectl they stand before or after its name.
+    """Add the flags that every command has; as in kubectl they come before or after its name.
 
     `kubectl qos options` prints them, --help only the flags of the command. They have no defaults in
-    argparse, because those of the command's parser would replace values that stand before its name;
+    argparse, because those of the command's parser would replace values given before its name;
     `parse_options` applies the defaults.
     """
     pods = _add_group(parser, "which pods")
@@ -154,7 +154,7 @@ def _add_facts(group: argparse._ArgumentGroup) -> None:
 class Switch(argparse.Action):
     """A flag with an optional value after an equals sign, like pflag's `NoOptDefVal`.
 
-    argparse has no such flags, so `--watch=false` is an option string of its own, hidden from --help.
+    argparse has no such flags, so `--watch=false` is a separate option string, hidden from --help.
     """
 
     def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
@@ -229,7 +229,7 @@ def add_readonly(
     parser: argparse._ActionsContainer,
     help_: str = "start the terminal UI without any way to change the cluster",
 ) -> None:
-    """Add --readonly, which may also stand before the command's name."""
+    """Add --readonly, which may also come before the command's name."""
     add_switch(parser, "--readonly", default=argparse.SUPPRESS, help=help_)
 
 
@@ -370,7 +370,7 @@ def add_contexts(parser: argparse.ArgumentParser) -> None:
 
 
 def add_at(parser: argparse.ArgumentParser) -> None:
-    """Add --at, which may also stand before the command's name."""
+    """Add --at, which may also come before the command's name."""
     parser.add_argument(
         "--at",
         default=argparse.SUPPRESS,

@@ -197,7 +197,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 def _fitted_sections(epilog: str, width: int | None) -> Iterator[str]:
-    """Yield sections of help that fit a terminal; in a narrow one comments stand above their commands."""
+    """Yield sections of help that fit a terminal; in a narrow one comments are above their commands."""
     for section in epilog.strip("\n").split("\n\n"):
         title, *lines = section.split("\n")
         if width is None or max(map(len, lines), default=0) <= width:

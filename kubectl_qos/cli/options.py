@@ -133,7 +133,7 @@ class TableOptions(NamedTuple):
 
 
 class ApplyOptions(NamedTuple):
-    """How a change is applied and put on trial; None stands for a flag that is not given."""
+    """How a change is applied and put on trial; None is a flag that is not given."""
 
     dry_run: Literal["none", "client", "server"] = "none"
     yes: bool = False

@@ -176,8 +176,8 @@ def _edits_of_rank(goal: RankGoal, pod: Pod, given: Sequence[Edit], snapshot: Sn
     raised: dict[tuple[str, str, str], Edit] = {}
     for replica in replicas:
         edited, setup = apply_edits(replica, own_edits(replica, given)), snapshot.setup(replica.node_name)
-        beside = snapshot.by_node().get(replica.node_name, ())
-        neighbours = [neighbour for neighbour in beside if neighbour.key not in keys]
+        pods = snapshot.by_node().get(replica.node_name, ())
+        neighbours = [pod for pod in pods if pod.key not in keys]
         if other is not None:
             reached = outlive(edited, other, setup, neighbours, snapshot.usage)
         else:
@@ -208,14 +208,14 @@ def _replicas_beside(other: Pod | None, workload: Pod, snapshot: Snapshot) -> li
             f"{reference(other)} is a pod of {name}, whose template has one value for all its pods",
             hint="name the pod to change instead of its workload",
         )
-    beside = [replica for replica in replicas if replica.node_name == other.node_name]
-    if not beside:
+    on_node = [replica for replica in replicas if replica.node_name == other.node_name]
+    if not on_node:
         nodes = ", ".join(sorted({replica.node_name for replica in replicas}))
         raise InputError(
-            f"{name} has no pod on {other.node_name or 'a node'} beside {reference(other)}, only on {nodes}",
-            hint="name a pod of one of those nodes: its kernel chooses only among those",
+            f"{name} has no pod on {other.node_name or 'a node'} with {reference(other)}, only on {nodes}",
+            hint="name a pod of one of those nodes: a kernel chooses only among the pods of its node",
         )
-    return beside
+    return on_node
 
 
 def _find_outlived(outlived: PodKey, pod: Pod, snapshot: Snapshot) -> Pod:

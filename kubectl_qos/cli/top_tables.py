@@ -131,7 +131,7 @@ class PodTable(_Table[PodRow]):
         keys = [] if self._format.has_every_column else self._keys(table, scope)
         columns = [pod_columns.BY_KEY[key] for key in keys] or pod_columns.VALUE_COLUMNS
         hidden = self._hidden_first(pod_columns.HIDDEN_FIRST)
-        if self._sorted_by:  # One list has ranks of several nodes.
+        if self._sorted_by:  # The ranks of several nodes in one list need NODE: FLAGS is hidden instead.
             hidden = ["flags" if key == "node" else key for key in hidden]
         nothing = f"No resources of risk {min_risk} or higher found" if min_risk else "No resources found"
         return TableView(

@@ -98,7 +98,7 @@ _TYPES: Final[Mapping[str, type[ApiStruct]]] = {
     **{kind.kind: kind.item_type for kind in _AROUND},
     "PodDisruptionBudget": DisruptionBudget,
 }
-"""The kinds in a bundle besides pods, nodes and events."""
+"""The kinds in a bundle other than pods, nodes and events."""
 
 
 class _PodFacts(msgspec.Struct, frozen=True, omit_defaults=True):

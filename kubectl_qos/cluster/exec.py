@@ -199,7 +199,7 @@ def read_container(connection: Connection, namespace: str, pod: str, container: 
         raise QosError(
             f"sh could not be run in it: {error or 'it printed nothing useful'}",
             hint=f"kubectl debug -n {namespace} {pod} --target {container} --image busybox -it looks in from"
-            " a container beside it, and --local on the node reads it without any",
+            " a container next to it, and --local on the node reads it without any",
         )
     return files
 

@@ -254,7 +254,7 @@ def api_error(status: int, body: bytes, content_type: str = "") -> ApiError:
 
 
 def status_error(status: bytes) -> ApiError:
-    """Return the error of a metav1.Status that came without an HTTP status of its own."""
+    """Return the error of a metav1.Status that came without an HTTP status."""
     code: int = HTTPStatus.INTERNAL_SERVER_ERROR
     with suppress(*UNDECODABLE):
         code = status_decoder.decode(status).code
@@ -415,7 +415,7 @@ def _parts(client: RestClient, path: str, query: Mapping[str, str]) -> Iterator[
 class PageItems(Generic[T]):
     """Cuts one page into items while it arrives.
 
-    A page is cut at `},{"metadata":` between two items. The same bytes may stand inside an item; then the
+    A page is cut at `},{"metadata":` between two items. The same bytes may be inside an item; then the
     bytes before them do not decode, and a later place is tried. A page of another form is decoded at its end,
     in one piece.
     """

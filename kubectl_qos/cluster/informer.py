@@ -319,7 +319,7 @@ FIRST_USAGE_SECONDS: Final = 3.0
 GROWTH: Final = 8
 """While pods arrive, a new snapshot has this many times the pods of the last: ranking slows decoding down."""
 PROBE_SECONDS: Final = 6.0
-"""After all watches were silent this long, the server is asked for a sign of life, for half as long."""
+"""After all watches were silent this long, a request checks whether the server still answers."""
 
 
 class Informer:

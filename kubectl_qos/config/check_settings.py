@@ -1,4 +1,4 @@
-"""The settings of `check`: `.kubectl-qos.yaml` beside manifests."""
+"""The settings of `check`: `.kubectl-qos.yaml` next to manifests."""
 
 import fnmatch
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class _File(StrictStruct, frozen=True):
 
 
 def find_check_settings(path: str) -> Path | None:
-    """Return the settings file beside a path, or in a folder above it, up to the folder with .git.
+    """Return the settings file next to a path, or in a folder above it, up to the folder with .git.
 
     For standard input the search begins in the working directory.
     """

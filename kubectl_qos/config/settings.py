@@ -212,7 +212,7 @@ class UserSettings:
     """Every setting with its default; None leaves the decision to the UI.
 
     Usage, and lists that cannot be watched, are read every `refresh_seconds`. With `ascii` None the terminal
-    decides. `keys` has Textual's names of keys by action, `themes` the themes of the folder beside the file.
+    decides. `keys` has Textual's names of keys by action, `themes` the themes of the folder next to the file.
     """
 
     theme: str | None = None

@@ -155,7 +155,7 @@ class WhatIf(NamedTuple):
 
 
 def with_manifests(pods: Iterable[Pod], changes: Sequence[Pod]) -> WhatIf:
-    """Change each pod by the manifest of its own name or by the template of its workload.
+    """Change each pod by the manifest with its name, or by the template of its workload.
 
     A manifest without a namespace matches in any namespace. A pod keeps its name, node and statuses, and so
     its usage; its class is computed again. The pod keeps its priority if the PriorityClass stays the same;
@@ -164,21 +164,18 @@ def with_manifests(pods: Iterable[Pod], changes: Sequence[Pod]) -> WhatIf:
     used: set[int] = set()
     result = []
     for pod in pods:
-        index = next(
-            (
-                index
-                for index, change in enumerate(changes)
-                if belongs_to(pod, change.kind, change.name)
-                and (not change.namespace or pod.namespace in {"", change.namespace})
-            ),
-            None,
-        )
+        index = next((index for index, change in enumerate(changes) if _is_for(change, pod)), None)
         if index is None or pod.is_terminal:
             result.append(pod)
         else:
             used.add(index)
             result.append(_with_manifest(pod, changes[index]))
     return WhatIf(tuple(result), tuple(change for index, change in enumerate(changes) if index not in used))
+
+
+def _is_for(change: Pod, pod: Pod) -> bool:
+    is_in_namespace = not change.namespace or pod.namespace in {"", change.namespace}
+    return is_in_namespace and belongs_to(pod, change.kind, change.name)
 
 
 def _with_manifest(pod: Pod, change: Pod) -> Pod:
@@ -289,8 +286,8 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
     new = [predict(pod, node, kubelet=kubelet, release=release) for pod in edited]
     running = [running_pod(pod, release) for pod in others]
     before, after = (
-        rank_node([prediction.pod for prediction in some] + running, node, release, snapshot.usage)
-        for some in (old, new)
+        rank_node([prediction.pod for prediction in predictions] + running, node, release, snapshot.usage)
+        for predictions in (old, new)
     )
     effects = build_effects(zip(old, new, strict=True), before, after)
     effects.sort(key=lambda pod: pod.rank_before or len(before.pods) + 1)
@@ -328,16 +325,16 @@ _OTHERS: Final = (1, 4)
 
 def moments(effects: Effects) -> tuple[When, ...]:
     """Return the times at which something changes, first to last."""
-    moments = {container.when for container in effects.containers if container.changed}
-    moments |= {file.when for file in effects.files}
+    steps = {container.when for container in effects.containers if container.changed}
+    steps |= {file.when for file in effects.files}
     ranks_before, ranks_after = effects.eviction_ranks
     if effects.before.qos_class is not effects.after.qos_class or ranks_before != ranks_after:
-        moments.add(effects.when)
+        steps.add(effects.when)
     if effects.rank_now != effects.rank_before:
-        moments.add(When.NOW)
+        steps.add(When.NOW)
     if effects.rank_after != effects.rank_now:
-        moments.add(effects.rank_when)
-    return tuple(sorted(moments, key=list(When).index))
+        steps.add(effects.rank_when)
+    return tuple(sorted(steps, key=list(When).index))
 
 
 def is_reached(when: When, at: When) -> bool:
@@ -377,15 +374,18 @@ def ladder(effects: Effects, max_lines: int) -> tuple[LadderRow, ...]:
     later = effects.rank_when if before != after else None
     rows = [_ladder_row(row) for row in ranked]
     rows[end] = rows[end]._replace(is_changed=True, when=later)
-    focus = {end}
+    own_lines = {end}
     if before != after:
         rows_before = [row for row in effects.ranking_before.pods if row.rank is not None]
         start = rows_before.index(effects.row_before)
-        start += start > end
+        if start > end:
+            start += 1  # the line of the rank after the change is above
+        else:
+            end += 1
         today = _ladder_row(effects.row_before)._replace(is_changed=True, is_last=False)
         rows.insert(start, today)
-        focus = {start, end + (start <= end)}
-    nearest = sorted(range(len(rows)), key=lambda index: min(abs(index - place) for place in focus))
+        own_lines = {start, end}
+    nearest = sorted(range(len(rows)), key=lambda index: min(abs(index - line) for line in own_lines))
     shown = sorted(nearest[:max_lines])
     gaps = zip([-1, *shown], shown, strict=False)
     return tuple(rows[index]._replace(skipped=index - last - 1) for last, index in gaps)

@@ -208,7 +208,7 @@ def as_flags(edits: Sequence[Edit]) -> list[str]:
 def select_containers(pod: Pod, patterns: Sequence[str]) -> list[str]:
     """Return the names of the containers that the patterns select, app containers first as in kubectl.
 
-    `*` in a pattern stands for any text; without patterns all are selected. Raises InputError for a pattern
+    `*` in a pattern matches any text; without patterns all are selected. Raises InputError for a pattern
     that matches no container.
     """
     names = [container.name for container in (*pod.containers, *pod.init_containers)]

@@ -428,7 +428,7 @@ def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
 
 
 def same_of_pod(deaths: Iterable[NextDeath], death: NextDeath) -> NextDeath | None:
-    """Return the same death among those of its pod in another state of its node; None without it."""
+    """Return the same death of the pod in another state of its node, None if it does not come there."""
     if death.killer.is_node_wide:
         return next((other for other in deaths if _kind(other) == _kind(death)), None)
     own = [other for other in deaths if not other.killer.is_node_wide]

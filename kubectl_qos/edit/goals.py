@@ -150,7 +150,7 @@ def _limit(step: ClassStep, owner: str, pod: Pod) -> Quantity | None:
 def _remove_one_limit(pod: Pod, release: Release) -> Iterator[Edit]:
     """Remove the first limit that keeps a pod Guaranteed, of CPU rather than of memory.
 
-    Removing a CPU limit kills nothing. A limit beside an explicit request is preferred: without one the
+    Removing a CPU limit kills nothing. A limit next to an explicit request is preferred: without one the
     request is defaulted from the limit, and would be removed with it.
     """
     owners = [POD_LEVEL] if pod.spec.resources is not None else []

@@ -94,7 +94,7 @@ def undos(entries: Iterable[Entry]) -> dict[str, Entry]:
 class ValueConflict:
     """A value that someone else changed: the old value, the one that we set or want, and the current one.
 
-    None stands for an absent value, or a value of an absent container.
+    None means that the value, or its container, is absent.
     """
 
     owner: str

@@ -156,7 +156,7 @@ class Effects:
 
     @property
     def passing(self) -> tuple[tuple[PodKey, ...], tuple[PodKey, ...]]:
-        """Return the pods killed after this one now and before it in the end, then those the other way round.
+        """Return the pods that die before this one only after the change, and those that do only now.
 
         Both are empty if the pod lacks a rank in either ranking.
         """

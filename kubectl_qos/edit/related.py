@@ -107,7 +107,7 @@ RELATED: Final[Mapping[str, RelatedKind[Any]]] = {
 
 
 def related_in_files(raw: Json, near: Sequence[Json]) -> RelatedObjects:
-    """Return the related objects among those of an object's namespace; nothing is reported missing."""
+    """Choose the related objects from an object's namespace (`near`); nothing is reported missing."""
     by_name = {(str(other.get("kind")), _text(other, "name")): other for other in reversed(near)}
 
     def read(reference: Json) -> Owner | None:
@@ -182,7 +182,7 @@ def convert_all(objects: Sequence[Json], kind: RelatedKind[T]) -> tuple[T, ...]:
 
 
 def decode_pod(kind: str, raw: Json) -> Pod:
-    """Return the pod, or that of a workload's template. Raises msgspec.ValidationError."""
+    """Return the pod, or the pod of a workload's template. Raises msgspec.ValidationError."""
     return pod_from_workload(kind, raw) if kind in WORKLOADS else convert(raw, Pod)
 
 

@@ -251,7 +251,7 @@ def quota_room(
     release: Release,
     resource: str | None = None,
 ) -> Callable[[int, int], bool]:
-    """Return a test whether quotas admit a `new` pod beside `made` new and `left` old ones.
+    """Return a test whether quotas admit a `new` pod in addition to `made` new and `left` old ones.
 
     `running` is how many of the old pods the quotas count. With `resource`, only that resource is checked.
     """

@@ -320,7 +320,7 @@ class _MessageReader:
         return self._width > 0 and self._width in {len(text.strip()), len(text.rstrip()) - self._indent}
 
     def _joined(self, pending: _Pending, text: str, record: LogRecord | None) -> _Pending | None:
-        """Join a line to the message before it; None if the line is a message of its own."""
+        """Join a line to the message before it; None if the line is a separate message."""
         if record is None:
             return None
         before = pending.record.message

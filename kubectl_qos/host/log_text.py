@@ -241,7 +241,7 @@ def _with_cut(line: str) -> str:
 
 
 def _without_list(lines: Iterator[str]) -> Iterator[str]:
-    """Remove what stands before each line: bullets of a list, a program's prefix, or comment signs."""
+    """Remove what is before each line: bullets of a list, a program's prefix, or comment signs."""
     head = list(islice(lines, _FIRST_LINES))
     texts = [line for line in head if line and not line.isspace() and not line.startswith("```")]
     items = sum(_ITEM.match(text) is not None for text in texts)

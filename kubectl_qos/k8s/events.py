@@ -201,7 +201,7 @@ _SHORTAGES: Final = {
     "Evicted": "low on resource: memory",
     "SystemOOM": "",
 }
-"""Reasons of events that memory is short, with the text that says that it is memory."""
+"""Reasons of events about shortages, with the part of the message that names memory."""
 NOT_ONLY_MEMORY: Final = frozenset({"Evicted", "EvictionThresholdMet", "FailedScheduling"})
 """Reasons that may also be about disk, CPU or process ids: the message says which."""
 _OTHER_REASONS: Final = frozenset(

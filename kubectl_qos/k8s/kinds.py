@@ -30,7 +30,7 @@ _APPS: Final = "/apis/apps/v1"
 _BATCH: Final = "/apis/batch/v1"
 _TEMPLATE: Final = ("template",)
 _DEEPEST: Final = 8
-"""The longest path to a pod spec: that of a template in a list of roles of an embedded job has six keys."""
+"""The longest path to a pod spec: a template in a list of roles of an embedded job has six keys."""
 
 KINDS: Final[Mapping[str, Kind]] = {
     "Pod": Kind(("pod", "pods", "po")),

@@ -213,7 +213,7 @@ class Node(_WithOrigins, frozen=True, kw_only=True):
 
 
 class NodeSetup(msgspec.Struct, frozen=True):
-    """What a prediction depends on besides the pod: the node, its kubelet's configuration and release."""
+    """What a prediction depends on, apart from the pod: the node, its kubelet's configuration and release."""
 
     node: Node
     kubelet: Kubelet

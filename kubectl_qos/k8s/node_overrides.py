@@ -431,4 +431,4 @@ FIELDS: Final = {
     PROFILE: _one_of("", *PROFILES),
     **{FEATURE_GATES + gate: _on_off(gate) for gate in Gate},
 }
-"""Every key of a setting, besides `ociRuntime.NAME` for RuntimeClasses."""
+"""Every key of a setting except `ociRuntime.NAME`, which is for RuntimeClasses."""

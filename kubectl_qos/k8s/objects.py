@@ -21,11 +21,11 @@ EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 HUGEPAGES_PREFIX: Final = "hugepages-"
 PIDS: Final = "pids"
 UNKNOWN_CONTAINER: Final = "<unknown>"
-"""Stands for a container whose name a text does not show."""
+"""The name of a container that a text does not name."""
 UNKNOWN_EXIT: Final = -1
-"""Stands for the exit code of an OOM kill that a text does not show; no Linux container ends with it."""
+"""The exit code of an OOM kill if a text does not show it; no Linux container ends with this code."""
 SIGNALLED: Final = "SIGKILL"
-"""The reason where a program says that a process of it ended so, perhaps not the container's main one."""
+"""The reason if a program says that SIGKILL ended a process, which may not be the container's main one."""
 LEAST_MEMORY: Final = 1 << 20
 """Bytes; no process of a container can start with less."""
 QUANTITY_MAPS: Final = frozenset(
@@ -264,7 +264,7 @@ class PodSpec(ApiStruct, frozen=True):
 
 
 class ContainerStateTerminated(ApiStruct, frozen=True):
-    """How a container ended; `container_id` is that of the container that ended, not of its successor."""
+    """How a container ended; `container_id` is the ended container's, not its successor's."""
 
     exit_code: int = 0
     reason: str = ""
@@ -322,7 +322,7 @@ class ContainerStatus(ApiStruct, frozen=True):
 
     @property
     def ends(self) -> list[ContainerStateTerminated]:
-        """Return the end of the present run, if it has ended, then that of the previous run."""
+        """Return the ends of the present run, if it has ended, and of the previous one."""
         return [*self.ends_by_field.values()]
 
     @property

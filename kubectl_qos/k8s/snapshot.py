@@ -220,7 +220,7 @@ class Snapshot:
         return sorted({pod.node_name for pod in self.pods if scope.matches(pod)} - {""})
 
     def with_usage(self, usage: Usage) -> Snapshot:
-        """Return the snapshot with what was measured; what is missing of that is not added."""
+        """Return the snapshot with this usage; `usage.missing` is left to the caller."""
         return replace(
             self,
             usage=usage.by_pod,
@@ -233,7 +233,7 @@ class Snapshot:
         )
 
     def with_missing_releases(self, scope: Scope | None = None) -> Snapshot:
-        """Add to what is missing the nodes that state no known release, as virtual ones do."""
+        """Add nodes without a known release, such as virtual ones, to `missing`."""
         requested = self.nodes if scope is None or scope == Scope() else {*self.nodes_of(scope), scope.node}
         infos = {name: node.status.node_info for name, node in self.nodes.items() if name in requested}
         versions = {name: info.kubelet_version for name, info in infos.items()}

@@ -73,7 +73,7 @@ _STATES: Final = (
     "kube_pod_container_status_last_terminated_reason",
     "kube_node_status_condition",
 )
-"""Series whose value is 1 for the state that is true."""
+"""Series whose value is 1 for the current state."""
 _PRIORITIES: Final = {"": 0, "system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _NOT_STORED: Final = Missing(
     "what no metric has",

@@ -300,7 +300,7 @@ class UsageHistory:
 
     def _history(self) -> tuple[History, dict[PodKey, PodUsage]]:
         end = self._store.now() if self._at is None else self._at
-        most = self._over_time("max", end)
+        peaks = self._over_time("max", end)
         p99 = self._amounts(WORKING_SET, "p99", end)
         lines, drawn = self._growth(end)
         # The share of the last hour's CPU periods in which limits throttled containers, if it is large.
@@ -316,12 +316,12 @@ class UsageHistory:
                 _duration(self._over),
                 throttled.get((key, name), 0.0),
             )
-            for key, pod in most.items()
+            for key, pod in peaks.items()
             for name, usage in pod.containers
         }
         by_pod: dict[PodKey, PodUsage] = {}
         if self._stat:
-            by_pod = most if self._stat == "max" else self._over_time(self._stat, end)
+            by_pod = peaks if self._stat == "max" else self._over_time(self._stat, end)
         return History(containers, {}, _duration(self._over), self._stat, drawn), by_pod
 
     def _over_time(self, stat: str, end: float) -> dict[PodKey, PodUsage]:
@@ -359,19 +359,22 @@ def growth_line(points: Sequence[tuple[float, float]]) -> tuple[float, bool] | N
     None if the values are not along a line, by a least-squares fit. A leak has brought half of the memory in
     use over an hour or more.
     """
-    falls = [place for place, (before, now) in enumerate(pairwise(points), 1) if now[1] < before[1] * _FALL]
+    falls = [index for index, (before, now) in enumerate(pairwise(points), 1) if now[1] < before[1] * _FALL]
     rise = points[falls[-1] if falls else 0 :]
     if len(rise) < _LEAST_POINTS:
         return None
     mean_time = sum(at for at, _ in rise) / len(rise)
-    mean = sum(value for _, value in rise) / len(rise)
-    of_time = sum((at - mean_time) ** 2 for at, _ in rise)
-    of_value = sum((value - mean) ** 2 for _, value in rise)
-    together = sum((at - mean_time) * (value - mean) for at, value in rise)
-    slope, seconds, last = together / of_time, rise[-1][0] - rise[0][0], rise[-1][1]
-    if slope <= 0 or together**2 < _STRAIGHT * of_time * of_value or slope * seconds < _LEAST_GROWTH * last:
+    mean_value = sum(value for _, value in rise) / len(rise)
+    # Sums of squares and of products, as of variance and covariance.
+    times = sum((at - mean_time) ** 2 for at, _ in rise)
+    values = sum((value - mean_value) ** 2 for _, value in rise)
+    products = sum((at - mean_time) * (value - mean_value) for at, value in rise)
+    slope, last = products / times, rise[-1][1]
+    seconds = rise[-1][0] - rise[0][0]
+    grown = slope * seconds
+    if slope <= 0 or products**2 < _STRAIGHT * times * values or grown < _LEAST_GROWTH * last:
         return None
-    return slope, seconds >= _HOUR and slope * seconds * 2 >= last
+    return slope, seconds >= _HOUR and grown * 2 >= last
 
 
 def _duration(seconds: int) -> str:

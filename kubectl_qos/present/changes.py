@@ -56,7 +56,7 @@ def strategy_title(strategy: Strategy) -> str:
 
 
 def strategy_effect(strategy: Strategy) -> str:
-    """Say what a strategy does besides the change, or why it is impossible."""
+    """Say what else a strategy does, or why it is impossible."""
     if not strategy.is_possible:
         is_titled = strategy.kind is StrategyKind.NEVER
         return f"{'' if is_titled else 'not possible: '}{escape(strategy.reason)}"

@@ -135,7 +135,7 @@ def summary(report: Report) -> str:
 
 
 def github_lines(report: Report) -> Iterator[str]:
-    """Yield workflow commands that GitHub shows beside the lines of a pull request."""
+    """Yield workflow commands that GitHub shows next to the lines of a pull request."""
     for message, place in report.errors:
         yield _github_line("error", place, "cannot be read", escape(message))
     for finding, place, message in grouped(report.findings):

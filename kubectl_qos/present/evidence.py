@@ -254,8 +254,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
         " node.kubernetes.io/memory-pressure"
     ),
     Fact.REFUSED_BY_REQUESTS: (
-        "this compares requests, not usage: its request does not fit beside those of the other pods on its"
-        " node"
+        "this compares requests, not usage: its request does not fit with those of the other pods on its node"
     ),
     Fact.EXCESS: _excess,
     Fact.COMES_BACK: (

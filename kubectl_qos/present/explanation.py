@@ -243,7 +243,7 @@ def _ranks(pod_rows: Sequence[PodRow], rows: PodRows, rank_of: Callable[[PodRow]
 
 
 def _daemon_lines(row: PodRow, rows: PodRows, setup: NodeSetup) -> Iterable[Line]:
-    """Yield the pod's place in the order of the node's daemon, if that has an order of its own."""
+    """Yield the pod's place in the order of the node's daemon, if that daemon has its own order."""
     pods = [
         Candidate(pod.key[:2], pod.qos, pod.limit is not None, pod.memory)
         for pod in rows.rows

@@ -164,7 +164,7 @@ def killer_name(mechanism: str, *, is_own: bool) -> str:
 def killer_sentence(setup: NodeSetup, *, has_ranks: bool = True) -> str:
     """Say who kills before or instead of the kernel, and in which order; "" for the kernel alone.
 
-    `has_ranks` is whether the sentence stands below a list with RANK.
+    `has_ranks` is whether the list above the sentence has RANK.
     """
     if setup.node.is_windows:
         return (

@@ -90,7 +90,7 @@ _FULL: Final = 0.95
 
 
 def node_table_notes(snapshot: Snapshot, nodes: NodeRows) -> Iterator[str]:
-    """Yield what nodes' kill orders are based on, and the source of their own memory."""
+    """Yield what the kill orders of nodes are based on, and where their own memory use comes from."""
     orders = {name: node.order for name, node in nodes.nodes.items() if node.order is not None}
     yield from _ranking_notes(snapshot, orders, "who dies next{where} is unknown")
     yield from killer_notes({name: order.setup for name, order in orders.items()}, has_ranks=False)

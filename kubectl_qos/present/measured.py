@@ -1,4 +1,4 @@
-"""What was measured on a node in words: computed values beside it (`verify`), and its processes (`host`)."""
+"""What was measured on a node, in words: next to computed values (`verify`), and as processes (`host`)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final

@@ -25,7 +25,7 @@ _WIDEST_NOTED: Final = 44
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One line; `note` stands behind it, `depth` is its indentation."""
+    """One line, followed by a `note`; `depth` is its indentation."""
 
     text: str
     note: str = ""

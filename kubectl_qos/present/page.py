@@ -20,7 +20,7 @@ class Heading(NamedTuple):
 
 
 class Paragraph(NamedTuple):
-    """A text, after a `lead` that stands out."""
+    """A text after a bold `lead`."""
 
     text: str
     lead: str = ""
@@ -41,7 +41,7 @@ class Grid(NamedTuple):
 
 
 class LaneMark(NamedTuple):
-    """A moment in a lane; `place` is from 0, where the axis begins, to 1. Deaths stand out."""
+    """A moment in a lane; `place` is from 0, where the axis begins, to 1. Deaths are highlighted."""
 
     place: float
     text: str

@@ -271,7 +271,7 @@ VALUE_COLUMNS: Final = (*ALL_COLUMNS, *HISTORY_COLUMNS, *DESIRED_COLUMNS)
 DEFAULT_KEYS: Final = tuple(key for key, column in BY_KEY.items() if column.is_default)
 _ADDED: Final = sorted((column for column in BY_KEY.values() if column.wide), key=attrgetter("wide"))
 WIDE_KEYS: Final = (*DEFAULT_KEYS[:-1], *(column.key for column in _ADDED), *DEFAULT_KEYS[-1:])
-"""The columns that -o wide adds stand before the flags."""
+"""The columns that -o wide adds come before FLAGS."""
 
 _HIDDEN: Final = "swap rss growth p99 peak restarts request oom_score_adj limit qos oom_score node"
 HIDDEN_FIRST: Final = tuple(_HIDDEN.split())

@@ -325,7 +325,7 @@ REACH_COLUMNS: Final[tuple[Column[VictimRow], ...]] = (
 
 
 def what_if_lines(now: Simulation, then: Simulation, width: int | None = None) -> Iterator[str]:
-    """Yield the victims now beside those then; `*` marks steps that differ."""
+    """Yield the victims before and after a change, side by side; `*` marks steps that differ."""
     cells: list[Sequence[str]] = []
     for number, (old, new) in enumerate(zip_longest(now.steps, then.steps), start=1):
         mark = "*" if identity(old) != identity(new) else ""

@@ -79,7 +79,7 @@ def timeline(
 
     `deaths` begin with the next one. If not all fit, the next death and the killers of the whole node are
     drawn first, and the others are counted. Below LIST_BELOW cells of `width` it is a list of at most LISTED
-    deaths. The lines of `head` stand before the axis and the lines below. The deaths of `pod` are
+    deaths. The lines of `head` come before the axis and the lines below it. The deaths of `pod` are
     highlighted, and on a node `in_danger` the next death has the colour of danger.
     """
     nearest = deaths[0] if deaths else None

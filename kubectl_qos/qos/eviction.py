@@ -281,7 +281,7 @@ def at_limits(row: RankedPod) -> MemoryAtLimits:
     """Return a pod's usage if every container with a limit reaches it, never less than its usage now.
 
     Ended containers and waiting init containers do not count. App containers run after init containers,
-    sidecars beside both. A memory.max of the pod's own cgroup (PodLimits) bounds the sum.
+    sidecars with both. A memory.max of the pod's own cgroup (PodLimits) bounds the sum.
     Source: pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod).
     """
     profile = row.profile

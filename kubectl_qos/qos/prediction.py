@@ -81,7 +81,7 @@ class ContainerPrediction:
 
     @property
     def has_process_cgroup(self) -> bool:
-        """Whether the processes have a cgroup of their own below the container's."""
+        """Whether the processes have a separate cgroup below the container's."""
         return self.process_cgroup is not self.cgroup
 
 

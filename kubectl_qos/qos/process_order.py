@@ -1,7 +1,7 @@
 """The order in which the kernel kills the processes of a node, by their values in /proc.
 
 Source: Linux mm/oom_kill.c (select_bad_process, oom_evaluate_task, __oom_kill_process) and mm/memcontrol.c
-(mem_cgroup_get_oom_group). Not here: reading /proc (host/), and pods, where one process stands for each
+(mem_cgroup_get_oom_group). Not here: reading /proc (host/), and pods, where one process represents each
 container (ranking.py).
 """
 
@@ -25,7 +25,7 @@ IDLE_SCORE: Final = 600
 
 
 class HostProcess(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A process that has memory of its own, as /proc shows it.
+    """A process with its own memory, as /proc shows it.
 
     `score` is /proc/PID/oom_score, None if it could not be read. `cgroup` is the path in the hierarchy that
     counts memory. `admin`: it has CAP_SYS_ADMIN, which counts before 4.17. `borrows`: vfork created it, so it
@@ -59,7 +59,7 @@ class PodNames(msgspec.Struct, frozen=True, kw_only=True):
 class HostView(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", tag=True):
     """A node's processes, memory, and memory cgroups.
 
-    `processes` have memory of their own, and are sorted by id. `is_whole`: they are all of the node's, not
+    `processes` have their own memory, and are sorted by id. `is_whole`: they are all of the node's, not
     only those of a PID namespace. `denied` counts processes that may not be read. `is_hidden`: processes of
     other users are hidden. `meminfo` and `page_size` are in bytes. `cgroups` has the memory files of each
     cgroup with processes and of its parents; `cgroup_version` is 0 if no hierarchy counts memory. `time` is

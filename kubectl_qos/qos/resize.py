@@ -164,7 +164,7 @@ def resize_outcome(
 ) -> ResizeOutcome:
     """Predict the kubelet's answer to an accepted resize.
 
-    `old` is the pod as the node runs it, `fits` how `new` fits beside the node's other pods (`node_fit`),
+    `old` is the pod as the node runs it, `fits` how `new` fits with the node's other pods (`node_fit`),
     None without other pods. The kubelet refuses memory limits below the pod's `usage`.
     """
     if infeasible := _infeasible_reason(old, new, setup):
@@ -299,7 +299,7 @@ CountedPods = dict[int, tuple[Pod, dict[str, int]]]
 def node_fit(
     pod: Pod, others: Iterable[Pod], setup: NodeSetup, counted: CountedPods | None = None
 ) -> Iterator[NodeFit]:
-    """Yield how a pod fits beside others, counted by spec and status (NodeInfo.AddPod of the scheduler).
+    """Yield how a pod fits with others, counted by spec and status (NodeInfo.AddPod of the scheduler).
 
     Resources without a request are not compared; before 1.28 that applied only to pods without any request
     (fitsRequest in noderesources/fit.go). `counted` caches the others' requests between calls.

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class ConnectionOptions(NamedTuple):
-    """kubectl's connection flags; None, an empty text or False stands for a flag that is not given."""
+    """kubectl's connection flags; None, an empty text or False is a flag that is not given."""
 
     kubeconfig: str | None = None
     context: str | None = None

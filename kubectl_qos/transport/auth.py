@@ -265,7 +265,7 @@ class ExecPlugin:
         log.log(log.REQUESTS, f"exec plugin {name} ended with exit code {done.returncode} in {duration}")
         if done.returncode:
             stderr = (done.stderr or b"").decode(errors="replace").strip()
-            above = "what it says stands above; if that is nothing, " if first else ""
+            above = "see its output above; if there is none, " if first else ""
             hint = f"its stderr: {stderr}" if stderr else f"{above}run {command} by hand"
             code = max(done.returncode, -1)
             raise _failed(f"exec: executable {command} failed with exit code {code}", hint)

@@ -119,7 +119,7 @@ def _override_user(entry: Entry, options: ConnectionOptions) -> dict[str, Any]:
         "client-certificate-data": options.client_certificate,
         "client-key-data": options.client_key,
     }
-    # As for kubectl, each value of a key has a flag of its own.
+    # As for kubectl, each value of a key has its own flag.
     extra: dict[str, list[str]] = {}
     for key, equals, value in (word.partition("=") for word in options.as_user_extra):
         if not (key and equals):

@@ -265,7 +265,7 @@ class QosApp(Shell):
             self.state = self.state.with_view(self.source.title, view_values(view))
 
     def _first_view(self) -> View:
-        """Return the first view of a source: that of the settings, else its last one."""
+        """Return the first view of a source: the one in the settings, else its last one."""
         saved = view_from_values(self.state.views.get(self.source.title, {}))
         everything = self._scope.namespace is None and self._scope.node is None
         view = saved if saved is not None and everything else View()

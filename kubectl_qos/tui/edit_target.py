@@ -207,7 +207,7 @@ _GAP: Final = 3
 
 
 def values_layout(effects: Effects) -> TextLayout:
-    """Lay out the values in a column for each moment; changed values stand out."""
+    """Lay out the values in a column for each moment; changed values are highlighted."""
     headings, rows = moment_table(effects)
     label = max(len(row.label) for row in rows)
     columns = [
@@ -279,7 +279,7 @@ def _used(row: LadderRow) -> str:
 
 
 def deaths_layout(deaths: Sequence[DeathsAt], effects: Effects) -> TextLayout:
-    """Draw the next deaths at each moment; those of the pod itself stand out."""
+    """Draw the next deaths at each moment; deaths of the pod itself are highlighted."""
     used = f"{binary(deaths[0].state.used_bytes)}  " if deaths and deaths[0].deaths else ""
     headings = [heading(effects, at.when) for at in deaths] if len(deaths) > 1 else [used] * len(deaths)
     column, pod = max(map(len, headings), default=0) + 2, effects.before.pod

@@ -37,7 +37,7 @@ BUSY_SECONDS: Final = 0.1
 _MAX_GAP: Final = 4
 """Fewer unchanged cells than this are written too: to move the cursor over them takes more bytes."""
 _SIMPLE: Final = re.compile("[ -~\xa1-\xac\u2500-\u25fc\u2800-\u28ff…·×→←↑↓≥≤≠▸▾✓✗]*")
-"""Texts of which every character takes one cell on any terminal."""
+"""Texts whose characters all take one cell on any terminal."""
 _CODES: Final = re.compile(
     r"(?P<weight>(?:[1-57-9](?:;|$))*)"
     r"(?P<colour>3[0-79]|9[0-7]|38;5;\d+|38;2;\d+;\d+;\d+|);?"

@@ -39,7 +39,7 @@ _MAX_UNORDERED: Final = timedelta(seconds=30)
 class PodGroup(msgspec.Struct, frozen=True, gc=False):
     """The pods of a node or namespace that have not ended, in numbers. Memory is in bytes.
 
-    `key` is the name; None stands for all nodes or namespaces. `used` is None if no usage is known, and a
+    `key` is the name, None for all nodes or namespaces. `used` is None if no usage is known, and a
     lower bound if some pods `lack_usage`. A node also has `allocatable`, or its capacity if it reports no
     other, and `in_danger`, which is True if its memory is short.
     """

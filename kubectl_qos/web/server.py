@@ -330,7 +330,7 @@ class Pages:
                 if message.type is WSMsgType.TEXT:
                     await session.receive(message.data)
         finally:
-            # In a task of its own, because aiohttp may cancel this one when the browser is gone.
+            # In a separate task, because aiohttp may cancel this one when the browser is gone.
             closing = asyncio.create_task(session.stop())
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)

@@ -368,7 +368,7 @@ def test_a_limit_needs_a_request_of_the_chosen_resources(run: Run) -> None:
     for resources, said in (("[memory]", "memory"), ("[cpu, memory]", "cpu and memory")):
         settle(run, f"rules: {{QOS007: {{resources: {resources}}}}}\n")
         (item,) = found(run, limits)
-        assert f"the limit for {said}, so" in item["message"]
+        assert f"without a request for {said}, so" in item["message"]
 
 
 def test_parameters_change_what_is_found(run: Run) -> None:

@@ -178,7 +178,8 @@ class _BestEffortWithPriority(Rule):
         )
 
 
-_OTHERS: Final = "the application's containers", "the other containers"
+_APP_CONTAINERS: Final = "the application's containers"
+_OTHER_CONTAINERS: Final = "the other containers"
 
 
 class _InitCostsClass(Rule):
@@ -206,18 +207,18 @@ class _InitCostsClass(Rule):
         costly = [(owner, container) for owner, container in pairs if not _is_guaranteed(case, container)]
         if not any(container in apps for _, container in costly):
             for owner, _ in costly:
-                yield case.hit(owner, "resources", others=_OTHERS[0])
+                yield case.hit(owner, "resources", others=_APP_CONTAINERS)
         elif len(costly) == 1 and len(apps) > 1:
-            yield case.hit(costly[0][0], "resources", others=_OTHERS[1])._replace(level=Level.NOTE)
+            yield case.hit(costly[0][0], "resources", others=_OTHER_CONTAINERS)._replace(level=Level.NOTE)
 
     def cel(self, settings: CheckSettings, spec: str) -> str:
         injected = f"c.name in {[*_INJECTED]}"
         apps = f"variables.containers.all(c, {injected} || {expanded(GUARANTEED, 'c')})"
         costly = f"!({GUARANTEED})"
-        costs = each(costly, others=quoted(_OTHERS[0]))
+        costs = each(costly, others=quoted(_APP_CONTAINERS))
         is_one = f"size(variables.every.filter(c, {expanded(costly, 'c')})) == 1"
         is_one += f" && size(variables.containers.filter(c, !({injected}))) > 1"
-        alone = f"{is_one} ? {each(costly, others=quoted(_OTHERS[1]))} : []"
+        alone = f"{is_one} ? {each(costly, others=quoted(_OTHER_CONTAINERS))} : []"
         is_judged = f"!variables.podLevel && variables.containers.exists(c, !({injected}))"
         return f"!({is_judged}) ? [] : {apps} ? {costs} : {alone}"
 

@@ -146,7 +146,7 @@ def _arguments(container: Json, variables: Mapping[str, str]) -> str:
 
 
 def _late(arguments: str) -> Iterator[tuple[str, str]]:
-    """Yield each size that stands after the program, so that the program gets it and not its runtime."""
+    """Yield each size after the program's name, which the program gets and not its runtime."""
     for program in _PROGRAM.finditer(arguments):
         for late in _LATE.findall(program[4]):
             name = program[2] or program[3]

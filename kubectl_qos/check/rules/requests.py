@@ -191,7 +191,7 @@ class _RequestMissing(Rule):
 class _LimitWithoutRequest(Rule):
     id, level = "QOS007", Level.NOTE
     title = "a limit without a request"
-    message = """no request beside the limit for {resources}, so the API server sets it to the limit:
+    message = """a limit without a request for {resources}, so the API server sets the request to the limit:
     {owner}"""
     why = """The API server sets the missing request to the limit. The pod then reserves its maximum on a
     node. That is rarely intended, and the manifest does not show it."""

@@ -32,7 +32,7 @@ Check requests, limits and classes of manifests before they run, or of the pods 
 cluster: what a server would refuse, likely mistakes, and what costs a pod its QoS class
 or gets it killed. Init, sidecar and ephemeral containers are checked too.
 
-Settings come from .kubectl-qos.yaml beside the manifests, or in a folder above them.
+Settings come from .kubectl-qos.yaml next to the manifests, or in a folder above them.
 An annotation waives a rule with a reason: kubectl-qos/waive: "QOS006: batch job".
 """
 EXAMPLES: Final = """\
@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also check what another release changes, such as 1.37",
     )
     parser.add_argument(
-        "--config", metavar="FILE", help="use these settings instead of those beside the manifests"
+        "--config", metavar="FILE", help="use these settings instead of those next to the manifests"
     )
     parser.add_argument(
         "--baseline", metavar="FILE", help="show only findings that are not in this earlier output of -o json"

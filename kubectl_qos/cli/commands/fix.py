@@ -297,7 +297,7 @@ def _find_on_nodes(
 
 
 def _with_kubelet(fixes: FixList, node: str, resolved: sources.ResolvedSource, options: Options) -> FixList:
-    """Add the settings of the node's kubelet; print why there are none if they are asked for."""
+    """Add the settings of the node's kubelet; print why there are none if -o requests them."""
     from kubectl_qos.analysis.fix_list import missed_kill, node_model
     from kubectl_qos.edit.fixes import fix_kubelet
     from kubectl_qos.present import fix_sentences as present

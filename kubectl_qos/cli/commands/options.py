@@ -9,7 +9,7 @@ DESCRIPTION: Final = "Print the flags that every command has: which pods, where 
 
 
 class Options(NamedTuple):
-    """No options of its own."""
+    """It has only the flags of every command."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

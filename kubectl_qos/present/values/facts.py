@@ -61,7 +61,7 @@ class VerifiedValues(Values, frozen=True, kw_only=True):
 
 
 class VerificationValues(Document, frozen=True, kw_only=True, tag="Verification"):
-    """Computed beside measured values: `verify`."""
+    """Computed and measured values, side by side: `verify`."""
 
     drift_count: int
     items: tuple[VerifiedValues, ...]

@@ -133,7 +133,7 @@ class PodLimit(Killer):
     """The kernel at memory.max of a pod: declared, or the sum of its containers' limits.
 
     The pod's cgroup contains its pause container too, so its limit is reached before an equal limit of a
-    container. A cgroup above containers has no swap limit of its own: it may use their swap.
+    container. A cgroup above containers has no swap limit itself: it may use their swap.
     """
 
     id = "pod limit"

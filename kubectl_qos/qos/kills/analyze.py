@@ -209,10 +209,10 @@ class _KillAnalyzer:
         pods = (*self._snapshot.pods, *self._gone_pods())
         kills = [kill for pod in pods if is_included(pod) for kill in self._pod_kills(pod)]
         for reported in self._reported:
-            if not reported.is_taken:
-                pod = self._pods.get(reported.pod_uid)
-                if outside_pods if pod is None else is_included(pod):
-                    kills.append(self._report_kill(reported, pod))
+            pod = self._pods.get(reported.pod_uid)
+            is_shown = outside_pods if pod is None else is_included(pod)
+            if is_shown and not reported.is_taken:
+                kills.append(self._report_kill(reported, pod))
         without_event = dict(enumerate(kills))
         for event, report in self._event_reports():
             apart = {index: seconds_apart(kill, report) for index, kill in without_event.items()}
@@ -225,7 +225,8 @@ class _KillAnalyzer:
                     del without_event[index]
                 continue
             kill = self._event_kill(event, report)
-            if outside_pods if not kill.pod else is_included(self._pods[kill.pod_uid]):
+            is_shown = is_included(self._pods[kill.pod_uid]) if kill.pod else outside_pods
+            if is_shown:
                 kills.append(kill)
         return sorted(kills, key=newest_first)
 

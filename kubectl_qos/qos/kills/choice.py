@@ -150,7 +150,7 @@ def explain_choice(report: OomReport, machine_bytes: int | None = None) -> Victi
     if not report.tasks:
         return Unranked.NO_TABLE
     row = report.row(victim)
-    # A thread stands for its process where the first of its threads has ended.
+    # If the first thread of a process has ended, the table has another thread in its place.
     by_id = (task for task in report.tasks if report.chosen in {task.pid, task.tgid})
     chosen = next(by_id, row)
     if chosen is None or chosen.adj == OOM_SCORE_ADJ_MIN:

@@ -371,7 +371,7 @@ class OomReport:
 
     @property
     def oldest(self) -> OomTask | None:
-        """First process of the table besides the pause container's."""
+        """First process of the table that is not the pause container's."""
         return next((task for task in self.tasks if task.adj != SANDBOX_ADJ), None)
 
     def row(self, killed: Killed) -> OomTask | None:

@@ -38,7 +38,7 @@ _MEMCG_WORDS: Final = "Memory cgroup out of memory"
 
 
 class ReportPart(IntEnum):
-    """The parts of a report, in the order of the kernel; a summary may stand anywhere."""
+    """The parts of a report, in the order of the kernel; a summary may be anywhere."""
 
     HEAD = 1
     DOMAIN = 2

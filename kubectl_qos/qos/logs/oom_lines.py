@@ -329,7 +329,7 @@ class ReportBuilder:
     def _parse_trace(self, memcg: str | None, node: str | None, begins: str | None) -> bool:
         """Parse the allocating process's stack, which a slow console spreads over seconds.
 
-        A charge to a cgroup stands before the allocation, but a person may have left it out.
+        A charge to a cgroup comes before the allocation, but a person may have left it out.
         """
         self._set(is_certain=self._report.is_certain or begins is not None)
         if not (self._part or begins) or self.has_gap:

@@ -67,7 +67,7 @@ class ImportanceReason(msgspec.Struct, frozen=True):
 
 
 class ImportanceRules(msgspec.Struct, frozen=True):
-    """Criteria for important pods besides high priority: labels and disruption budgets."""
+    """Criteria for important pods other than high priority: labels and disruption budgets."""
 
     selector: Selector | None = None
     selector_text: str = ""

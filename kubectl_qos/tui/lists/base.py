@@ -76,7 +76,7 @@ class ListDefinition(ABC, Generic[RowT]):
     only_known: frozenset[str] = frozenset()
     """The keys of columns that are left out if no row has a value."""
     grouped = False
-    """Whether rows in the natural order stand under headings."""
+    """Whether rows in the natural order are grouped under headings."""
     group_of: Callable[[Any], Hashable] = id
     """Returns what the rows under one heading have in common."""
     most_height = 1
@@ -235,7 +235,7 @@ class ListCache:
         self._built: BuiltList | None = None
         """The list that a thread has built last."""
         self._running: tuple[ListQuery, ViewModel] | None = None
-        """What a thread is building, besides the follower's."""
+        """What a thread other than the follower's is building."""
         self._failed: tuple[ListQuery, ViewModel] | None = None
         """What could not be built: it is not tried again."""
 
@@ -334,7 +334,7 @@ class ListTable(LineTable[Any]):
         selection: RowSelection | None = None,
         starts: Sequence[int] | None = None,
     ) -> None:
-        """Show those of the rows that `selection` selects; groups begin at the indices `starts`, if known."""
+        """Show the selected rows; groups begin at the indices `starts`, if they are known."""
         key, _ = self.sorted_by
         is_natural = key == self.definition.natural
         is_whole = not rows or not getattr(rows[0], "is_provisional", False)
@@ -407,7 +407,7 @@ _DOCUMENTS: Final[Mapping[ListKind, tuple[str, Sequence[Column[Any]]]]] = {
     ListKind.PODS: ("PodRank", VALUE_COLUMNS),
     ListKind.CONTAINERS: ("PodRank", VALUE_COLUMNS),
 }
-"""The kind and the columns of a list in JSON and YAML; deaths have values of their own."""
+"""The kind and the columns of a list in JSON and YAML; deaths have other values."""
 
 
 def export_rows(

@@ -51,6 +51,7 @@ from kubectl_qos.present.output import column
 from kubectl_qos.present.pod_columns import PSI_COLUMNS
 from kubectl_qos.present.reasons import CLASSES, stalls
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.simulation.next_death import NextDeath
 from kubectl_qos.tui.filters import Fields
 from kubectl_qos.tui.lists.base import ListDefinition, ListRows
 from kubectl_qos.tui.lists.panes import in_one_line
@@ -179,7 +180,7 @@ _MIN_BAR, _MAX_BAR = 20, 60
 _NAMED_VICTIMS: Final = 4
 """How many of the next victims the panel names."""
 _MIN_DEATH_COLUMN: Final = 44
-"""If the column of the next death is narrower, the later deaths are in lines of their own."""
+"""If the column of the next death is narrower, the later deaths are in separate lines."""
 _DEATHS_PER_LINE: Final = 2
 _MIN_NAME: Final = 9
 _FULL_HEIGHT: Final = 3
@@ -253,18 +254,16 @@ class NodeList(ListDefinition[NodeRow]):
         starts = dict(zip(layout.by_key, ends, strict=False))
         column = starts.get("next_death", width)
         is_narrow = width - column < _MIN_DEATH_COLUMN
-        shown = max(height - 1, _FULL_HEIGHT)
+        most_lines = max(height - 1, _FULL_HEIGHT)
         first = 1 + is_narrow
+        graph_width = (width if is_narrow else column) - GUTTER - GAP
+        graph = self._graph(row, min(height, most_lines) - first, graph_width)
         spans: Spans = ()
-        graph = self._graph(row, min(height, shown) - first, (width if is_narrow else column) - GUTTER - GAP)
         if graph and number >= first:
             spans = ((" " * GUTTER, ""), *graph[number - first])
         elif number == first and "memory" in starts and row.memory.used_bytes is not None:
-            before, samples = starts["memory"] - GUTTER, self._trends.total(view_model.pod_keys(row.name))
-            trend = sparkline(samples, row.capacity and row.capacity >> 10, before - GAP)
-            ticks = memory_ticks(row, layout.by_key["memory"])
-            full = fullness_token(row.used_bytes or 0, row.capacity)
-            spans = ((" " * GUTTER, ""), (trend.ljust(before), full), (ticks, "faint"))
+            samples = self._trends.total(view_model.pod_keys(row.name))
+            spans = _trend_spans(row, samples, starts["memory"] - GUTTER, layout.by_key["memory"])
         if not is_narrow:
             begin, end = number, number + 1
         elif number == 1 or (number > first and not graph):
@@ -272,17 +271,14 @@ class NodeList(ListDefinition[NodeRow]):
             end = begin + _DEATHS_PER_LINE
         else:
             return spans
-        most = shown * _DEATHS_PER_LINE if is_narrow and height > _FULL_HEIGHT else shown
+        most = most_lines * _DEATHS_PER_LINE if is_narrow and height > _FULL_HEIGHT else most_lines
         node_deaths = view_model.deaths(row.name)
         deaths = most_important(node_deaths.deaths, most)[begin:end] if node_deaths is not None else ()
-        before = (GUTTER if is_narrow else column) - sum(cell_len(text) for text, _ in spans)
+        gap = (GUTTER if is_narrow else column) - sum(cell_len(text) for text, _ in spans)
         room = width // _DEATHS_PER_LINE if is_narrow else width - column
         for death in deaths:
-            far, name = f"{distance(death)} ", short_victim(death) if is_narrow else victim(death)
-            how = "".join(f", {words}" for words in (killer_label(death), eta(death.seconds)) if words)
-            who = shortened(name, max(room - GAP - len(far + how), GAP))
-            spans += ((" " * before, ""), (far + who, ""), (how, "muted"))
-            before = GAP
+            spans += ((" " * gap, ""), *_death_spans(death, room, is_narrow=is_narrow))
+            gap = GAP
         return spans
 
     def _graph(self, row: NodeRow, height: int, width: int) -> list[Parts]:
@@ -356,6 +352,20 @@ class NodeList(ListDefinition[NodeRow]):
 
     def victim_key(self, coming: DeathRow, view_model: ViewModel) -> Hashable:
         return coming.node
+
+
+def _trend_spans(row: NodeRow, samples: Sequence[int], width: int, bar_width: int) -> Spans:
+    """Return the usage so far, and the ticks of the bar that begins after `width` cells."""
+    trend = sparkline(samples, row.capacity and row.capacity >> 10, width - GAP)
+    token = fullness_token(row.memory.used_bytes or 0, row.capacity)
+    return ((" " * GUTTER, ""), (trend.ljust(width), token), (memory_ticks(row, bar_width), "faint"))
+
+
+def _death_spans(death: NextDeath, room: int, *, is_narrow: bool) -> Spans:
+    """Return a death in a width in cells; only the victim's name is shortened."""
+    far, name = f"{distance(death)} ", short_victim(death) if is_narrow else victim(death)
+    how = "".join(f", {words}" for words in (killer_label(death), eta(death.seconds)) if words)
+    return ((far + shortened(name, max(room - GAP - len(far + how), GAP)), ""), (how, "muted"))
 
 
 def _victims(row: NodeRow, view_model: ViewModel) -> list[PodRow]:

@@ -1,4 +1,4 @@
-"""The panes around a list: nodes and namespaces beside it, the next death above it, why below it."""
+"""The panes around a list: nodes and namespaces next to it, the next death above it, why below it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ SQUEEZED: Final = {"container": 16, "pod": 20, "node": 12, "namespace": 11, "fla
 COMPACT_BELOW: Final = 120
 """Narrower tables have shorter texts."""
 BARS_FROM: Final = 82
-"""From this width on there is a bar beside memory."""
+"""From this width on there is a bar next to memory."""
 
 _FIRST: Final = ("rank", "namespace", "pod", "node")
 _OTHERS: Final = tuple(key for key in WIDE_KEYS if key not in {*_FIRST, "dies", "frees", "eviction", "risk"})
@@ -87,7 +87,7 @@ IMPORTANCE: Final = " ".join((_IMPORTANT, *(key for key in _ORDER if key not in 
 """Columns, those first that are left out last; see fitting_columns."""
 NO_RANK_YET: Final = "its rank among the pods of its node is known once all pods have arrived"
 _DIED_SECONDS: Final = 15
-"""For how long the row of a pod stands out after it died."""
+"""For how long the row of a pod is highlighted after it died."""
 TREND_WIDTH: Final = 8
 _BAR_WIDTH: Final = 5
 _NUMBER_WIDTH: Final = 7
@@ -240,7 +240,7 @@ class _RankedList(ListDefinition[PodRow]):
 
 
 def pod_token(row: PodRow, key: str, view_model: ViewModel | None = None) -> Token:
-    """Return the token of a cell's style: the next victim stands out only on a node in danger."""
+    """Return the token of a cell's style: the next victim is highlighted only on a node in danger."""
     if key in {"rank", "pod", "container"}:
         died = view_model.kills_within(_DIED_SECONDS) if view_model is not None else ()
         if any((kill.namespace, kill.pod) == row.key[:2] for kill in died):

@@ -1,1 +1,1 @@
-"""The screens, one a file, each beside its stylesheet."""
+"""The screens, one per file, each next to its stylesheet."""

@@ -154,7 +154,7 @@ def fitting_keys(
 class TitleLine(Widget):
     """The first line: words to the left, then the state, which is never cut off, and toasts to the right.
 
-    It has a colour of its own if the state says that it is the past: `-- 2h ago, 14:02:10 UTC --`.
+    Its colour is another one if the state says that the past is shown: `-- 2h ago, 14:02:10 UTC --`.
     """
 
     def __init__(self) -> None:
@@ -164,7 +164,7 @@ class TitleLine(Widget):
         self._toast_width = 0
 
     def show(self, words: Sequence[str], state: str, messages: Sequence[str]) -> None:
-        """Show other words, beside the toasts of these messages."""
+        """Show other words, to the left of the toasts with these messages."""
         longest = max((cell_len(line) for message in messages for line in message.split("\n")), default=-2)
         toast_width = min(longest + 1 + _PADDING, self.app.size.width * MAX_TOAST_PERCENT // 100)
         shown = tuple(words), state, toast_width

@@ -48,7 +48,7 @@ from kubectl_qos.tui.widgets.text_view import (
 )
 
 WITH_SIDEBAR: Final = frozenset({ListKind.PODS, ListKind.CONTAINERS, ListKind.WORKLOADS, ListKind.DEATHS})
-"""The lists that have the nodes and namespaces beside them."""
+"""The lists with a sidebar of nodes and namespaces."""
 
 
 def list_definitions(
@@ -80,7 +80,7 @@ _LEFT_OUT: Final = frozenset({"cgroup", "Assumed"})
 
 
 def explained(row: PodRow, view_model: ViewModel) -> TextLayout:
-    """Return the explanation of a pod for a column beside the list."""
+    """Return the explanation of a pod for the column next to the list."""
     pod, sampled = view_model.pod_of(row), view_model.rows.sampled
     sections = explain_pod(pod, view_model.snapshot, view_model.taken, sampled).sections
     shown = [section for section in sections if section.title not in _LEFT_OUT]
@@ -138,7 +138,7 @@ class BrowseScreen(QosScreen):
 
     @property
     def has_sidebar(self) -> bool:
-        """Return whether nodes and namespaces are beside the list; a wide list has no room for them."""
+        """Return whether the list has a sidebar of nodes and namespaces; a wide list has no room for it."""
         return self.view.kind in WITH_SIDEBAR and not self.view.wide
 
     @property
@@ -368,8 +368,8 @@ class BrowseScreen(QosScreen):
             pod = None if arriving else self.definition.pod_of(row, view_model)
             if pod is not None and self._explained[:2] != (id(pod), view_model):
                 self._explained = id(pod), view_model, explained(pod, view_model)
-            beside = layout if pod is None else stacked(layout, self._explained[2])
-            self.query_one("#explained", TextView).show(beside)
+            explanation = layout if pod is None else stacked(layout, self._explained[2])
+            self.query_one("#explained", TextView).show(explanation)
         node = "" if arriving else self.node_in_focus()
         key = self.qos.keys.first("main.fix") if self.qos.source.past is None else ""
         elsewhere = self._elsewhere(view_model, node) if view_model is not None else ""
@@ -483,8 +483,8 @@ class BrowseScreen(QosScreen):
 
     @property
     def _panes(self) -> tuple[LineTable[Any], ...]:
-        beside = (self.side.nodes, self.side.namespaces) if self.has_sidebar else ()
-        return (self.table, *beside)
+        sidebar = (self.side.nodes, self.side.namespaces) if self.has_sidebar else ()
+        return (self.table, *sidebar)
 
     def _focused_pane(self) -> int:
         return next((index for index, pane in enumerate(self._panes) if pane is self.focused), 0)

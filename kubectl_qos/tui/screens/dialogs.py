@@ -326,7 +326,7 @@ _FILTERS: Final = (
     ("!cart", "rows that do not match; also before the forms below"),
     ("node:worker-2", "a column (key, header or short form) contains it; node:=worker-2 for an exact match"),
     ("memory:>1Gi", "compare by > >= < <= and = (as shown); limit:none for rows without one"),
-    ("%limit:>=80", "likewise restarts:>0, oom_adj:<0, rank:1, risk:>=high, age:<2h"),
+    ("%limit:>=80", "also restarts:>0, oom_adj:<0, rank:1, risk:>=high, age:<2h"),
     ("-l app=web", "a label selector, to the end of the line"),
     ("qos:Burst !web", "all terms must match"),
 )

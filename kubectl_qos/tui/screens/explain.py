@@ -454,7 +454,7 @@ class CollapsibleTitle(TextView, can_focus=True):
         self.section, self._column = section, 0
 
     def show_section(self, section: Section, column: int) -> None:
-        """Show the title, and the answer beside it after `column` cells."""
+        """Show the title, and after `column` cells the answer."""
         self.section, self._column = section, column
         self.show(self._layout)
 

@@ -108,7 +108,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             self.qos.go_back()
 
     def action_list(self, kind: str) -> None:
-        """Show another list, for the same node and namespace if both lists have them beside them."""
+        """Show another list, for the same node and namespace if both lists have the sidebar."""
         view = View(ListKind(kind), wide=self.view.wide)
         if view.kind in WITH_SIDEBAR and self.view.kind in WITH_SIDEBAR:
             view = replace(view, node=self.view.node, namespace=self.view.namespace)
@@ -245,7 +245,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         self._simulate(None)
 
     def _simulate(self, node: str | None) -> None:
-        """Simulate a node: the given one, else that of the view or the row, else the fullest one."""
+        """Simulate the given node, or the node of the view or the row, or the fullest one."""
         view_model, row = self.qos.whole_view_model(), self.table.row
         if view_model is None:
             return
@@ -288,7 +288,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         return None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable all keys while the prompt is open, and those that the shown list has no use for."""
+        """Disable all keys while the prompt is open, and keys that do nothing on this list."""
         if action in _OF_OPEN_CLUSTER and self.view.kind is ListKind.CLUSTERS:
             return False
         if action in {"next_pane", "previous_pane"} and not self.has_sidebar:

@@ -153,7 +153,7 @@ def first_options(node_state: NodeState, key: PodKey | None) -> SimulationOption
 
 
 def find_growing(node_state: NodeState, key: PodKey | None) -> ContainerKey:
-    """Return the container of a pod that uses most; without a pod, that of the next victim."""
+    """Return the container of a pod that uses most memory; without a pod, the next victim's container."""
     if key is None and node_state.containers:
         container = node_state.containers[0]
         return node_state.pod_for(container).key, container.name

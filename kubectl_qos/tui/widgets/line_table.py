@@ -38,7 +38,7 @@ RIGHT_BUTTON: Final = 3
 MIN_TALL_ROWS: Final = 6
 """Rows have several lines if at least this many of them fit."""
 FLASH_SECONDS: Final = 0.8
-"""How long a cell whose text has changed stands out."""
+"""How long a cell is highlighted after its text has changed."""
 
 Spans = tuple[tuple[str, str], ...]
 """Texts of a line with their tokens."""
@@ -67,7 +67,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     Rows are loaded in the order of the column `natural`; the first `pinned` ones stay on top in every order.
     `key` returns the identity of a row, which stays the same when its values change, `token` the style of a
-    cell or of its parts. `unflashed` are keys of columns whose changes do not stand out.
+    cell or of its parts. Changes in the columns `unflashed` are not highlighted.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.TABLE)
@@ -377,7 +377,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
 
     @property
     def _fixed_width(self) -> int:
-        """Return the width of the columns that do not scroll, 0 if no other one would fit beside them."""
+        """Return the width of the columns that do not scroll, 0 if no other column would fit next to them."""
         fixed = self.columns.fixed_width
         return fixed if fixed + table.GAP < self.size.width else 0
 

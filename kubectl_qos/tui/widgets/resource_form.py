@@ -1,4 +1,4 @@
-"""The fields of the edit screen: requests and limits, checked while they are typed, with usage beside them.
+"""The fields of the edit screen: requests and limits, checked while they are typed, with usage next to them.
 
 edit/ computes what a change does; edit_target.py shows it.
 """

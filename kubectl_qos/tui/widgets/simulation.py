@@ -185,7 +185,7 @@ Option = tuple[str, str, bool]
 
 
 class OptionBar(TextView):
-    """Options beside each other, in as many lines as they need."""
+    """Options side by side, in as many lines as they need."""
 
     _lines: Sequence[Sequence[Option]] = ()
 

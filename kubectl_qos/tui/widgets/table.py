@@ -48,7 +48,7 @@ class Layout(Generic[RowT]):
 
     @property
     def scroll_steps(self) -> list[int]:
-        """Return how far to scroll sideways for each column to be the first beside the fixed ones."""
+        """Return how far to scroll sideways for each column to be the first after the fixed ones."""
         return list(accumulate((width + GAP for width in self.widths[self.fixed : -1]), initial=0))
 
     def whole_end(self, begin: int, end: int) -> int:
@@ -436,7 +436,7 @@ def fitting_columns(
             width, needed = widths[key], widths[key] - kept[key]
         else:
             width = min(widths[key], squeezed.get(key, MAX_WIDTH))
-            # The sign of the sorted column stands in the gap; the last column can go without when it is cut.
+            # The sign of the sorted column is in the gap; the last column needs no gap when it is cut.
             needed = width if key in squeezed and key == columns[-1].key else width + GAP
         if needed > room:
             break

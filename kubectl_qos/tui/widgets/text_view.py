@@ -23,7 +23,7 @@ from kubectl_qos.tui.actions import BindingGroup, bindings
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line; `token` is one of STYLES or a colour of the theme. `parts` have tokens of their own."""
+    """A line; `token` is one of STYLES or a colour of the theme. Each of the `parts` has its own token."""
 
     text: str
     token: str = ""
@@ -292,7 +292,7 @@ def _change(change: ValueChange, label_width: int, before_width: int, width: int
 
 
 def _line(line: Line, column: int, width: int, margin: str) -> list[TextLine]:
-    """Return a line with its note beside it or, without room, below it."""
+    """Return a line and its note, which is on the next line if there is no room."""
     indent = margin + "  " * line.depth
     if not line.note:
         return [TextLine(text) for text in wrapped(line.text, width, indent)]
