@@ -6,6 +6,7 @@ Not here: how a change is found (edit/fix_search.py, edit/priorities.py).
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from msgspec import structs
@@ -108,17 +109,21 @@ def fixes_on_nodes(
     *,
     only_nearest: bool = False,
     most: int | None = None,
+    urgencies: Mapping[str, Urgency] = MappingProxyType({}),
 ) -> FixList:
     """Find fixes for all deaths in scope on one node, or for the nearest on each of several nodes.
 
     `only_nearest`: on a single node, too, stop at its nearest death. On several nodes, stop after `most`
-    fixes for the most urgent deaths. Raises InputError if a single node's memory is unknown.
+    fixes for the most urgent deaths; `urgencies` of the nodes' first deaths need not be found again. Raises
+    InputError if a single node's memory is unknown.
     """
     fixes, unfixed, others_first = list[Fix](), list[Unfixed](), list[str]()
     advised, throttled, states = list[NodeModel](), list[Throttled](), dict[str, NodeState]()
     is_one, ended, profiles = len(nodes) == 1, list[Pod](), ProfileCache()
     by_urgency = most is not None and not is_one
-    waiting, problems = _waiting(snapshot, nodes, scope, profiles, by_urgency=by_urgency)
+    waiting, problems = [_Waiting(None, name) for name in nodes], list[str]()
+    if by_urgency:
+        waiting, problems = _by_urgency(snapshot, nodes, scope, profiles, urgencies)
     while waiting:
         urgency, name = waiting[0]
         # Count only fixes of deaths that are more urgent than every death on the remaining nodes.
@@ -168,21 +173,25 @@ def ended_pods(models: Iterable[NodeModel], scope: Scope) -> tuple[Pod, ...]:
     return tuple(pod for model in models for pod in model.pods if _lost_resources(pod) and scope.matches(pod))
 
 
-def _waiting(
-    snapshot: Snapshot, nodes: Iterable[str], scope: Scope, profiles: ProfileCache, *, by_urgency: bool
+def _by_urgency(
+    snapshot: Snapshot,
+    nodes: Iterable[str],
+    scope: Scope,
+    profiles: ProfileCache,
+    urgencies: Mapping[str, Urgency],
 ) -> tuple[list[_Waiting], list[str]]:
-    """Return the nodes to search, with the urgency of their first deaths, and why others are unknown.
+    """Return the nodes by the urgency of their first deaths, and why others are unknown.
 
-    `by_urgency` sorts them; nodes without a coming death come first, as a search that stops early must still
-    report their ended pods.
+    Nodes without a coming death come first, as a search that stops early must still report their ended pods.
     """
-    if not by_urgency:
-        return [_Waiting(None, name) for name in nodes], []
     waiting, problems = list[_Waiting](), list[str]()
     for name in nodes:
-        model = node_model(snapshot, name, profiles)
+        urgency = urgencies.get(name)
         try:
-            waiting.append(_Waiting(next_urgency(model, keys_in_scope(model, scope)), name))
+            if urgency is None:
+                model = node_model(snapshot, name, profiles)
+                urgency = next_urgency(model, keys_in_scope(model, scope))
+            waiting.append(_Waiting(urgency, name))
         except InputError as error:
             problems.append(str(error))
     return sorted(waiting, key=lambda node: (node.urgency is not None, node.urgency)), problems

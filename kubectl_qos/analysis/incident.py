@@ -171,7 +171,8 @@ class Incident:
         try:
             if is_place:
                 deaths = deaths_on_nodes(snapshot, nodes, self.scope)
-                fixes = fixes_on_nodes(snapshot, nodes, self.scope, most=self.most_fixes)
+                first = {row.node: row.death.urgency for row in reversed(deaths.rows)}
+                fixes = fixes_on_nodes(snapshot, nodes, self.scope, most=self.most_fixes, urgencies=first)
                 if kind == "Node":
                     fixes = replace(fixes, kubelet=fix_kubelet(node_model(snapshot, name), 0))
                 return deaths, fixes

@@ -294,9 +294,11 @@ class Quantity:
             return Quantity(self.unscaled, self.exponent, format_)
         if not is_decimal and self.is_zero:
             return Quantity(other.unscaled, other.exponent, format_)
-        exponent = min(self.exponent, other.exponent)
-        left = self.unscaled * _power(self.exponent - exponent)
-        right = other.unscaled * _power(other.exponent - exponent)
+        exponent, left, right = self.exponent, self.unscaled, other.unscaled
+        if exponent != other.exponent:
+            exponent = min(exponent, other.exponent)
+            left *= _power(self.exponent - exponent)
+            right *= _power(other.exponent - exponent)
         is_decimal = is_decimal or not (fits(left) and fits(right) and fits(left + right))
         return Quantity(left + right, exponent, format_, is_decimal=is_decimal)
 

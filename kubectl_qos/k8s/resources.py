@@ -155,7 +155,9 @@ def declared_limits(pod: Pod, release: Release) -> Declared:
     From 1.28 an init container counts with the sidecars started before it, so one without a limit of its
     own may count as declared. A pod-level limit always declares.
     """
-    uses = _aggregate(pod, release, lambda container, _: container.limits)[1]
+    uses: list[_Resources] = [container.limits for container in pod.containers]
+    if pod.init_containers:
+        uses = _aggregate(pod, release, _SPEC["limits"])[1]
     if not release.has(Change.INIT_CONTAINERS_DECLARE_LIMITS):
         uses = uses[: len(pod.containers)]
     limits = pod_level_limits(pod, release)

@@ -14,6 +14,7 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from kubectl_qos.analysis.deaths import deaths_on_nodes
 from kubectl_qos.analysis.fix_list import fixes_for_pods, fixes_on_nodes, node_model, with_refusals
 from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.edit.edits import Edit, Side, as_flags
@@ -54,7 +55,14 @@ from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import NodeOverrides, Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
 from kubectl_qos.k8s.validation import pod_refusals
-from kubectl_qos.present.fix_sentences import basis_notes, fix_effect, fix_evidence, notes, unfixed_sentence
+from kubectl_qos.present.fix_sentences import (
+    basis_notes,
+    fix_change,
+    fix_effect,
+    fix_evidence,
+    notes,
+    unfixed_sentence,
+)
 from kubectl_qos.present.preview import deaths_section
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
@@ -263,6 +271,19 @@ def test_nodes_are_searched_one_by_one_and_none_is_kept(monkeypatch: pytest.Monk
     assert [model for model in made if model() is not None] == [], "commands collect no garbage"
     assert all(len(state.containers) <= 1 for state in found.states.values())
     assert not any(fix.preview.effects.ranking_after.pods for fix in found.fixes)
+
+
+def test_urgencies_that_are_known_spare_a_search_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = DemoSource().snapshot(Scope())
+    nodes = sorted(snapshot.nodes)
+    first = {row.node: row.death.urgency for row in reversed(deaths_on_nodes(snapshot, nodes).rows)}
+    expected = fixes_on_nodes(snapshot, nodes, Scope(), most=2)
+    searched = list[Any]()
+    monkeypatch.setattr("kubectl_qos.analysis.fix_list.next_urgency", lambda *given: searched.append(given))
+    found = fixes_on_nodes(snapshot, nodes, Scope(), most=2, urgencies=first)
+    assert [fix_change(fix) for fix in found.fixes] == [fix_change(fix) for fix in expected.fixes] != []
+    assert found.further == expected.further > 0
+    assert searched == []
 
 
 # Recorded deaths

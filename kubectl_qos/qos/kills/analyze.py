@@ -201,6 +201,7 @@ class _KillAnalyzer:
             self._reported.append(_Reported(report, log, *ids))
             if ids[1]:
                 self._by_container.setdefault(ids[1], []).append(self._reported[-1])
+        self._known_limits: dict[tuple[int, str], tuple[Pod, MemoryLimits]] = {}
         self._events: dict[str, list[Event]] = {}
         for event in event_list.events:
             self._events.setdefault(event.involved_object.name, []).append(event)
@@ -430,7 +431,11 @@ class _KillAnalyzer:
         ][-1:]
 
     def _limits(self, pod: Pod, container: str) -> MemoryLimits:
-        return memory_limits(pod, container, self._snapshot.setup(pod.node_name))
+        key = id(pod), container
+        if key not in self._known_limits:
+            limits = memory_limits(pod, container, self._snapshot.setup(pod.node_name))
+            self._known_limits[key] = pod, limits  # With its pod, so that no other one gets this id.
+        return self._known_limits[key][1]
 
     def _context(self, death: _Death, events: Sequence[Event]) -> DeathContext:
         pod, node = death.pod, death.pod.node_name
