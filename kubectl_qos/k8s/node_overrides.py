@@ -124,6 +124,11 @@ def apply_overrides(
         if node.allocatable_memory_bytes is not None and node.memory_capacity_bytes is not None:
             reserved = node.memory_capacity_bytes - node.allocatable_memory_bytes
             changes["allocatable_memory_bytes"] = max(size - reserved, 0)
+        if MEMORY in node.status_allocatable and node.memory_capacity_bytes is not None:
+            left = node.status_allocatable[MEMORY].value() + size - node.memory_capacity_bytes
+            changes["status_allocatable"] = ResourceList(
+                {**node.status_allocatable, MEMORY: in_bytes(max(left, 0))}
+            )
         node_changes |= changes
     node = with_origin(node, Origin.GIVEN, **node_changes)
     if not {"runtime", "kernel"}.isdisjoint(node_changes):

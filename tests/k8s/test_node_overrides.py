@@ -14,7 +14,10 @@ from kubectl_qos.k8s.kubelet import (
     kubelet_from_configz,
 )
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
+from kubectl_qos.k8s.objects import MEMORY, ResourceList
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Gate, OciRuntime, Release
+from kubectl_qos.qos.eviction import schedulable_bytes
 
 NODE = Node(name="n", memory_capacity_bytes=16 << 30, allocatable_memory_bytes=15 << 30)
 TIERED = MemoryReservationPolicy.TIERED
@@ -71,6 +74,10 @@ def test_a_setting_reaches_its_field_and_no_other(assignment: str, field: str, v
 
 def test_more_memory_does_not_change_what_is_reserved() -> None:
     assert after("memory=32Gi").node.allocatable_memory_bytes == 31 << 30
+    node = structs.replace(SETUP.node, status_allocatable=ResourceList({MEMORY: Quantity.parse("14Gi")}))
+    setup = structs.replace(SETUP, node=node)
+    for memory, allocatable in (("32Gi", 30 << 30), ("1Gi", 0)):
+        assert schedulable_bytes(after(f"memory={memory}", setup=setup).node) == allocatable
 
 
 def test_gates_decide_what_the_release_does() -> None:
