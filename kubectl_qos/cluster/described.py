@@ -32,11 +32,15 @@ _ON_A_NODE: Final = {"nodeName": _UNKNOWN_NAME}
 _LISTED: Final = re.compile(rf"(?:Init:)?OOMKilled|Evicted|Preempting|{REFUSED}")
 _POD_ROW: Final = r"(?:([a-z0-9-]+) +)?(?:pod/)?([a-z0-9][a-z0-9.-]*) +(\d+/\d+) +"
 """A row of kubectl get pods, of which grep has dropped the headings."""
+_UNTITLED: Final = rf"(?:[a-z0-9][a-z0-9.-]*:? {{2,}}){{1,3}}(?:{_LISTED.pattern})(?: |$)"
+"""A row of -o jsonpath or of --no-headers: names, then how the pod ended."""
+_TABBED: Final = re.compile(rf"^[a-z0-9].*\t(?:{_LISTED.pattern})(?:\t.*)?$", re.MULTILINE)
+_CHOSEN: Final = r"(?:(?:NAMESPACE|NS) +)?(?:POD[_-]?)?(?:NAME|(?<=POD)) *(?: {2,}[A-Z][A-Z_-]+)+"
+"""The headings of -o custom-columns."""
 _TEXT: Final = re.compile(
-    rf"^ *(?:{_POD_ROW}(?:{_LISTED.pattern})(?: |$)|"
+    rf"^ *(?:{_POD_ROW}(?:{_LISTED.pattern})(?: |$)|{_UNTITLED}|{_CHOSEN}$|"
     r"(?:Last )?State: +(?:Terminated|Waiting|Running)$|Name: {2,}\S.*\n[A-Z][\w ]{2,40}: "
     r"|Reason: +(?:Evicted|Preempting)$"
-    r"|(?:NAMESPACE +)?(?:NAME|POD)(?: {2,}[A-Z][A-Z_]+)+$"
     r"|(?:NAMESPACE +)?NAME +READY +STATUS\b|(?:\w+ +){1,3}CPU\(cores\)"
     r"|(?:NAMESPACE +)?(?:LAST|FIRST) ?SEEN .{0,200}\bREASON\b.{0,200}\bMESSAGE\b"
     r"|(?:\S{1,253} {2,}){0,2}(?:Normal|Warning) {2,}[A-Z]\w+ {2,}\S.{0,400} {2,}\S"
@@ -91,9 +95,9 @@ _STATUS_FIELDS: Final = frozenset({"phase", "containerStatuses", "initContainerS
 _SECOND_LINE: Final = re.compile(r"(?<=or sacrifice child)\n *(?=Killed process \d)")
 """Between the lines of node-problem-detector's message, which kubectl describe prints unchanged."""
 _LOW: Final = re.compile(
-    r"The node was low on resource: [\w-]+\.(?: Threshold quantity: \S+, available: \S+\.)?"
+    r"The node was low on resource: [\w-]+\.(?: Threshold(?: quantity)?: \S+, available: \S+\.)?"
     r"(?: Container \S+ was using \S+, "
-    r"(?:which exceeds its request of \d[\w.]*|request is \S+, has larger consumption of [\w-]+\.?))*"
+    r"(?:which exceeds its request of \d[\w.]*|request is \S+(?:, has larger consumption of [\w-]+\.?)?))*"
 )
 """A kubelet's message about a pod that it evicts: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
 _LOGGED: Final = re.compile(
@@ -141,8 +145,9 @@ _TITLES: Final = (
     {"NAME", "MEMORY(BYTES)"},
 )
 """The headings of events, conditions, the pods of a node, of any pods, and of kubectl top."""
-_CHOSEN_TITLES: Final = re.compile(r"\s*(?:NAMESPACE +)?(?:NAME|POD)(?: {2,}[A-Z][A-Z_]+)+")
-"""The headings of -o custom-columns."""
+_CHOSEN_TITLES: Final = re.compile(rf"\s*{_CHOSEN}")
+_SAME_TITLES: Final = {"POD_NAME": "NAME", "POD-NAME": "NAME", "PODNAME": "NAME", "NS": "NAMESPACE"}
+_OF_REPLICA: Final = re.compile(r".+-(?:[a-z0-9]{5}|\d+)")
 _OF_POD: Final = frozenset({"Containers", "Init Containers", "State", "Last State", "Node"})
 _OBJECT: Final = "Object"
 """Kind of a described object whose text has no field of a pod or node."""
@@ -188,7 +193,8 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
     A pod has no containers if the text does not show their requests.
     """
     whole = content.decode(errors="replace")
-    text = "\n".join(line.rstrip() for line in _LEFT_OUT.sub("", whole).expandtabs().splitlines())
+    text = _TABBED.sub(lambda row: row[0].replace("\t", "  "), _LEFT_OUT.sub("", whole)).expandtabs()
+    text = "\n".join(line.rstrip() for line in text.splitlines())
     text = _ONE_SPACE.sub(lambda row: "  ".join(filter(None, row.groups())), _FLUSH_LEFT.sub("  ", text))
     text = _TOP_ONE_SPACE.sub(lambda row: row[0].replace(" ", "  "), text)
     for form, words in _OTHER_WORDS:
@@ -218,7 +224,8 @@ def _fragments(text: str) -> list[dict[str, Any]]:
         waiting = {"reason": _ERROR.findall(line)[0], "message": start}
         status = {"name": UNKNOWN_CONTAINER, "state": {"waiting": waiting}}
         return [_pod_of_status({"phase": "Pending", "containerStatuses": [status]})]
-    return [*_eviction_messages(line), *_ends(line)]
+    evicted = [*_eviction_messages(line)]
+    return [*evicted, *_ends(line, are_evicted=bool(evicted))]
 
 
 def _status_fragment(text: str) -> dict[str, Any] | None:
@@ -265,8 +272,11 @@ def _evicted(metadata: Mapping[str, str], message: str, reason: str = "Evicted")
     return _pod_of_status({"phase": "Failed", "reason": reason, "message": message}, metadata)
 
 
-def _ends(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the pods of a text with parts of their statuses, or with a runtime's output about a container."""
+def _ends(text: str, *, are_evicted: bool) -> Iterator[dict[str, Any]]:
+    """Yield the pods of a text with parts of their statuses, or with a runtime's output about a container.
+
+    `are_evicted`: what ended as Evicted is known by the kubelet's message.
+    """
     names = {name or "id": value or id_ for name, value, _, id_ in _OF_RUNTIME.findall(text)[::-1]}
     metadata = {field: names.get(f"pod.{field}", "") for field in ("name", "namespace", "uid")}
     if not metadata["name"]:
@@ -278,6 +288,8 @@ def _ends(text: str) -> Iterator[dict[str, Any]]:
     if not ends and _OF_PROCESS.search(text) is not None:
         ends = [("state", {"reason": SIGNALLED, "exitCode": UNKNOWN_EXIT, "signal": 9})]
     for where, end in ends:
+        if are_evicted and end["reason"] == "Evicted":
+            continue
         state = "lastState" if where.lower().startswith("last") else "state"
         status = {"name": names.get("container.name", UNKNOWN_CONTAINER), state: {"terminated": end}}
         status |= {"containerID": names.get("id", "")}
@@ -374,6 +386,7 @@ def _rows(lines: list[str]) -> Iterator[dict[str, str]]:
             if any(line[begin - 1 : begin].strip() for begin in begins[1:]) or not values[-1]:
                 values = re.split(r"  +", line.strip(), maxsplit=len(titles) - 1)
             names = [title[0].upper().replace(" ", "") for title in titles]
+            names = [_SAME_TITLES.get(name, name) for name in names]
             if len(values) < len(names):
                 names = [name for name in names if name not in _MAY_BE_EMPTY]
             if len(values) == len(names):
@@ -388,6 +401,18 @@ def _row_without_titles(line: str) -> Iterator[dict[str, str]]:
     pod = re.match(rf"{_POD_ROW}(\S+)", line)
     if pod is not None:
         yield dict(zip(("NAMESPACE", "NAME", "READY", "STATUS"), pod.groups(default=""), strict=True))
+    elif re.match(_UNTITLED, line) is not None:
+        cells = re.split(r":? {2,}", line)
+        end = next(place for place, cell in enumerate(cells) if _LISTED.fullmatch(cell))
+        *names, status = cells[: end + 1]
+        # What follows a pod's name may be its namespace, node or container.
+        own = next(
+            (place for place, name in enumerate(names) if _OF_REPLICA.fullmatch(name)), len(names[:2]) - 1
+        )
+        namespace = names[0] if own == 1 else ""
+        code = next((cell for cell in cells[end:] if cell.isdecimal()), "")
+        message = next((cell for cell in cells[end:] if " " in cell), "")
+        yield {"NAMESPACE": namespace, "NAME": names[own], "STATUS": status, "CODE": code, "MESSAGE": message}
     for names in _EVENT_TITLES:
         values = re.split(r"  +", line, maxsplit=len(names) - 1)
         row = dict(zip(names, values, strict=False))

@@ -66,7 +66,7 @@ _LOG: Final = re.compile(
     rb"invoked oom-killer: |oom-kill:constraint=|out of memory: Kill|\bsystemd-oomd\[|OOM event in container "
     rb"|Got sys oom event|container oom [\da-f]{64}|TaskOOM event |sending SIG\w+ to process "
     rb"|OOM kill of PID |\b(?:kubelet|k3s|crio|conmon|containerd|dockerd)\[\d+\]: "
-    rb"|^[IWEF]\d{4} [\d:.]{8,15} +\d+ \w+\.go:\d+\]",
+    rb"|\b[IWEF]\d{4} [\d:.]{8,15} +\d+ \w+\.go:\d+\]|^time=\"[\dT:.Z+-]{19,40}\" level=|^oom_kill \d",
     re.MULTILINE,
 )
 """Lines of kernel logs, and of programs that log kills, for which there is --kernel-log."""
@@ -345,8 +345,10 @@ class ParsedObjects:
             sums = _SUMS if PODS_OF_NODE in content else ""
             self.warnings.append(f"{name}: this text is only a part: {MORE} gives everything{sums}")
         elif b"apiVersion" not in content and _LOG.search(content) is not None:
-            hint = "kubectl qos kills --kernel-log FILE reads it"
-            self.problems.append(InputError(f"{name}: a log, not an object", hint).at(name))
+            hint = "kubectl qos kills --kernel-log FILE reads OOM kills from it"
+            self.problems.append(
+                InputError(f"{name}: a log without an eviction, not an object", hint).at(name)
+            )
         else:
             before = len(self.problems)
             for document in _yaml_documents(content, name, self.problems.append):

@@ -163,6 +163,9 @@ def _check_understood(log: KernelLog, title: str) -> None:
         return
     if not log.first_line:
         raise InputError(f"the kernel log {title} is empty", hint=_HINT)
+    counted = _COUNTED.match(log.first_line)
+    if counted is not None:
+        raise InputError(f"{title} counts OOM kills in a cgroup, {counted[1]}, but names no process", _NAMES)
     other = next((other for other in _OTHER_FORMATS if other[0].match(log.first_line)), None)
     if log.is_kernel or other is None:
         if log.fragments:
@@ -239,7 +242,7 @@ class _MessageReader:
             if not text or text.isspace():
                 self._is_foreign = False
                 continue
-            self.first_line = self.first_line or text
+            self.first_line = text if _COUNTED.match(text) is not None else self.first_line or text
             quoted = _IN_PROSE.match(text) if not self.is_kernel else None
             if quoted is not None and (said := parse_line(text, self._now)) is not None:
                 self.prose.append(
@@ -463,7 +466,10 @@ class _LogReader:
         return self._open.popleft().report(is_filtered=self.lines.is_filtered)
 
 
+_COUNTED: Final = re.compile(r"oom_kill ([1-9]\d{0,9})\s*$", re.ASCII)
+"""A line of memory.events (v2) or memory.oom_control (v1)."""
 _HINT: Final = "write it on the node: journalctl -k -o short-iso > FILE, or dmesg > FILE"
+_NAMES: Final = f"the kernel log names them; {_HINT}"
 _NO_ENTRIES: Final = "-- No entries --"
 _OTHER_FORMATS: Final = (
     (
@@ -490,8 +496,8 @@ _OTHER_FORMATS: Final = (
     ),
     (
         re.compile(r".*(?i:eviction[_ ]manager)"),
-        "a log of the kubelet, which has evictions",
-        "give it with -f; kubectl get pods,events -A -o json > FILE says more",
+        "a log of the kubelet without a line about an OOM kill",
+        "-f FILE reads its evictions; kubectl get pods,events -A -o json > FILE says more",
     ),
     (
         re.compile(

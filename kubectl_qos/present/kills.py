@@ -193,9 +193,12 @@ def mechanism_sentence(kill: Kill) -> str:
     mechanism, killer, report = kill.diagnosis.mechanism, kill.diagnosis.killer, kill.report
     text = WORDS[mechanism].killed
     is_uncounted = any(evidence.fact is Fact.NOT_COUNTED for evidence in kill.diagnosis.evidence)
+    excess = (fact.details for fact in kill.diagnosis.evidence if fact.fact is Fact.EXCESS)
+    resource = next((escape(details["resource"]) for details in excess), "")
     changes = [
         (kill.is_own, " the pod limit (", f" its {OWN_LIMIT} ("),
         (is_uncounted, "for an unknown reason", "for an unknown reason (no OOM kill was counted)"),
+        (bool(resource), ", not for memory", f" for {resource}, not for memory"),
         (any(map(_is_stop, kill.diagnosis.evidence)), "elsewhere", "its kubelet, which was stopping it"),
     ]
     if report is not None:

@@ -561,7 +561,7 @@ def test_what_is_left_of_what_a_runtime_says() -> None:
             "NAME        READY   STATUS       RESTARTS  AGE\n<unknown>   0/1     OutOfmemory  0         7s",
             Mechanism.REJECTION,
         ),
-        ("web  Evicted  n1  Pod The node had condition: [DiskPressure].", Mechanism.REJECTION),
+        ("web Evicted n1  Pod The node had condition: [DiskPressure].", Mechanism.REJECTION),
     ],
     ids=[
         *("of Spark", "of docker", "a refusal", "the status of a refusal", "a refusal in a list"),
@@ -1024,7 +1024,7 @@ def test_other_descriptions_and_manifests_are_not_read_so(tmp_path: Path) -> Non
         'Nov 20 12:00:07 n1 crio[77]: time="x" level=info msg="Started container" PID=1\n',
     ):
         log.write_text(text)
-        with pytest.raises(InputError, match="a log, not an object") as error:
+        with pytest.raises(InputError, match="a log without an eviction") as error:
             FileSource([str(log)])
         assert "--kernel-log" in error.value.hint
     manifest = b"apiVersion: v1\nkind: ConfigMap\ndata:\n  x: |\n    Last State: Terminated\n"
@@ -1054,3 +1054,29 @@ def test_a_source_has_the_objects_and_the_command_that_gives_more(tmp_path: Path
     (pod,) = source.snapshot(Scope()).pods
     assert source.raw(pod)["metadata"]["name"] == "web-0"
     assert len(source.events(pod)) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "pod", "code"),
+    [
+        ("shop\tweb-0\tOOMKilled\t137\nshop\tweb-1\t\t\n", "shop/web-0", 137),
+        ("web-0   main   OOMKilled   137", "/web-0", 137),
+        ("web-5f7c9d4b8-x2k4q     shop     OOMKilled   node-3", "/web-5f7c9d4b8-x2k4q", None),
+        ("NS     POD_NAME   WHY         CODE\nshop   web-0      OOMKilled   137\n", "shop/web-0", 137),
+    ],
+    ids=["jsonpath", "with a container", "the namespace behind", "custom columns"],
+)
+def test_rows_without_headings_of_kubectl(text: str, pod: str, code: int | None) -> None:
+    (kill,) = kills(text)
+    assert f"{kill.namespace}/{kill.pod}" == pod
+    assert (kill.exit_code, kill.reason) == (code, "OOMKilled")
+
+
+def test_what_was_low_is_said_first_and_one_eviction_is_one_death() -> None:
+    (kill,) = kills(
+        "reason=Evicted\nThe node was low on resource: ephemeral-storage.\nThreshold: 1000, available: 900.\n"
+        "Container app was using 2Mi, request is 0\nexitCode 137\n"
+    )
+    lines = [*detail_lines(kill)]
+    assert lines[2].startswith("certain: evicted by the kubelet for ephemeral-storage, not for memory")
+    assert "container app used 2Mi of ephemeral-storage, 2Mi above its request" in "\n".join(lines)

@@ -330,7 +330,7 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     ),
     "counters of a cgroup": (
         b"low 0\nhigh 0\nmax 9\noom 2\noom_kill 2\n",
-        "which count OOM kills (oom_kill)",
+        "counts OOM kills in a cgroup, 2, but names no process",
     ),
     "counters of a cgroup with their command": (
         b"$ cat /sys/fs/cgroup/kubepods/memory.events\nlow 0\n",
@@ -338,7 +338,7 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     ),
     "evictions of a kubelet": (
         b'I1120 21:22:40.43 7 eviction_manager.go:405] "Eviction manager: pods ranked" pods=["a/b"]\n',
-        "a log of the kubelet, which has evictions",
+        "a log of the kubelet without a line about an OOM kill",
     ),
     "the journal of a unit": (
         b"Nov 20 21:22:40 node1 kubelet[77]: Out of memory: Killed process 7 (x) total-vm:1kB\n",
