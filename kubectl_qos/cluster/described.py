@@ -413,10 +413,10 @@ def _row_without_titles(line: str) -> Iterator[dict[str, str]]:
         code = next((cell for cell in cells[end:] if cell.isdecimal()), "")
         message = next((cell for cell in cells[end:] if " " in cell), "")
         yield {"NAMESPACE": namespace, "NAME": names[own], "STATUS": status, "CODE": code, "MESSAGE": message}
-    for names in _EVENT_TITLES:
-        values = re.split(r"  +", line, maxsplit=len(names) - 1)
-        row = dict(zip(names, values, strict=False))
-        is_event = len(values) == len(names) and row["TYPE"] in {"Normal", "Warning"}
+    for titles in _EVENT_TITLES:
+        values = re.split(r"  +", line, maxsplit=len(titles) - 1)
+        row = dict(zip(titles, values, strict=False))
+        is_event = len(values) == len(titles) and row["TYPE"] in {"Normal", "Warning"}
         if is_event and "/" in row.get("OBJECT", "/"):
             yield row
 

@@ -554,6 +554,16 @@ def test_one_report_that_a_person_has_wrapped_and_masked() -> None:
         assert "a process in an unknown cgroup" in text_of(kill), "the path is not whole"
 
 
+def test_words_of_kernels_before_2_6_36() -> None:
+    kill = kill_of(["Nov  9 10:00:01 db kernel: Out of Memory: Killed process 3456 (oracle)."])
+    assert kill.report is not None
+    assert kill.report.victim is not None
+    assert (kill.report.victim.comm, kill.diagnosis.mechanism) == ("oracle", "node")
+    kill = kill_of(["[  12.1] Out of memory: kill process 77 (web.py) score 40821 or a child"])
+    assert kill.report is not None
+    assert (kill.report.chosen, kill.diagnosis.mechanism) == (77, "node")
+
+
 def test_the_last_line_of_a_log_is_whole_where_its_path_ends_as_one_of_a_container() -> None:
     line = f"Task in {V1}/{ID} killed as a result of limit of {V1}/{ID}"
     assert kill_of([line]).diagnosis.mechanism == "container limit"

@@ -397,7 +397,9 @@ def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -
         priority = f"of PriorityClass {pod.spec.priority_class_name}"
     elif priority is None and pod.containers:
         priority = 0  # It stays unknown for a pod that only events name.
-    is_said = not is_old and any("node was low" in message for message in messages)
+    # A pod of which a text shows nothing else may have its message only in part.
+    is_known = bool(pod.metadata.uid or pod.containers)
+    is_said = not is_old and is_known and any("node was low" in message for message in messages)
     usage, is_all = above or ({} if is_said else None), bool(of_pod or (names and names <= above.keys()))
     details = {"resource": resource, "above": usage, "is_all": is_all, "priority": priority}
     return Evidence(Fact.EXCESS, details)

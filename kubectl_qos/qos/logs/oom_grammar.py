@@ -32,7 +32,7 @@ _NUMBERS: Final = {
 } | {
     "uid": re.compile(r"\bUID[: ]?(\d{1,10})(?![\d…])", re.ASCII),
     "adj": SCORE_ADJ,
-    "score": re.compile(r"\bscore (\d{1,10}) or sacrifice", re.ASCII),
+    "score": re.compile(r"\bscore (\d{1,10}) or (?:sacrifice|a child)", re.ASCII),
 }
 _MEMCG_WORDS: Final = "Memory cgroup out of memory"
 
@@ -75,7 +75,7 @@ TABLE header \[ *pid *\] +(?P<columns>uid\s+tgid\s+[a-z_\s]+)\sname$
 TABLE row \[ *(?P<pid>\d{1,10})\] +(?P<rest>\d.*)
 TABLE broken_row \[ *\d{0,10}\]? *(?:…|$)
 SUMMARY summary oom-kill: ?constraint=(?P<constraint>[A-Z_]*)(?P<rest>.*)
-KILLED killed WHY Kill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)?
+KILLED killed WHY [Kk]ill(?P<done>ed)? ?process ?(?P<pid>\d{1,10})(?:, UID \d+,)?
      ?(?:\(|(?=total-vm:))(?P<rest>.*)
 KILLED unnumbered WHY Kill(?:ed)? process (?:[^\s()\d]{1,12} )?(?:\((?P<comm>[^()]{1,64})\)|total-vm:)
 KILLED skipped WHY OOM victim (?P<pid>\d{1,10}) \(.{0,64}?\) is already exiting
@@ -87,7 +87,7 @@ KILLED nobody Out of memory and no killable processes
 KILLED panic Kernel panic - not syncing: (?i:out of memory|System is deadlocked on memory)(?P<rest>.*)
 """
 """Part of the report, kind of line, and its form; an indented line continues the one before."""
-_WHY: Final = r"(?:(?P<why>Memory cgroup out of memory|Out of memory[^:]{0,40}): ?)?"
+_WHY: Final = r"(?:(?P<why>Memory cgroup out of memory|Out of [mM]emory[^:]{0,40}): ?)?"
 _FORMS: Final = {
     kind: (ReportPart[part], re.compile(form.replace("WHY ", _WHY), re.ASCII))
     for part, kind, form in (
