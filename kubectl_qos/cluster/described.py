@@ -48,7 +48,7 @@ _TEXT: Final = re.compile(
     re.MULTILINE,
 )
 _LEFT_OUT: Final = re.compile(
-    r"^\*\*|\*\*$|^(?:[>#|] ?)+|^`{3}.*|^`(?=\w)|`$|\x1b\[[0-9;]*m"
+    r"^\*\*|\*\*$|</?(?:code|pre)\b[^<>\n]{0,40}>|^(?:[>#|] ?)+|^`{3}.*|^`(?=\w)|`$|\x1b\[[0-9;]*m"
     r"|^.*(?:\b(?:kubectl|oc)|[^\w\s] ?k\w{0,2}) (?:-\S+ (?:[\w.-]+ )?)*(?:describe|get|top) .*"
     r"|(?<=\S)[ \t]+(?:←|<-+|#)[ \t].*$",
     re.MULTILINE,
@@ -545,6 +545,10 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
                 {
                     "name": name,
                     "resources": {key.lower(): container[key].values_below for key in ("Limits", "Requests")},
+                    "env": [
+                        {"name": key, "value": field.value} for key, field in container["Environment"].items()
+                    ],
+                    **{key.lower(): [*map(str.strip, container[key].lines)] for key in ("Command", "Args")},
                 }
                 for name, container in group.items()
             ]

@@ -33,6 +33,8 @@ MOST_TASKS: Final = 200_000
 _MOST_OPEN: Final = 16
 """So many reports stay open, because the reaper's line or more of their context may follow."""
 _FIRST_LINES: Final = 1_000
+_MOST_REPEATED: Final = 40
+"""More lines than a terminal shows at once, which is how far copies overlap."""
 
 _RELEVANT: Final = re.compile(
     r"invoked oom-killer|oom-kill:|[Kk]ill(?:ed)? process|oom_reaper: |oom\.group set|killed as a result of"
@@ -396,6 +398,7 @@ class _LogReader:
 
     def __init__(self, now: datetime | None) -> None:
         self._open: deque[ReportBuilder] = deque()
+        self._recent: deque[tuple[float, str]] = deque(maxlen=_MOST_REPEATED)
         self.lines = _MessageReader(now, lambda: any(report.is_inside for report in self._open))
         self.unread: list[int] = []
 
@@ -415,10 +418,19 @@ class _LogReader:
                 for report in self._open:
                     report.has_gap = True
                 continue
+            if self._is_repeated(record):
+                continue
             parts = _NEW_LINE.split(record.message)
             for message in parts:
                 yield from self._take(structs.replace(record, message=message) if len(parts) > 1 else record)
         yield from self._rest()
+
+    def _is_repeated(self, record: LogRecord) -> bool:
+        """Return whether a user copied this line twice: no message repeats within a microsecond."""
+        if record.uptime is None or self._recent.count((record.uptime, record.message)):
+            return record.uptime is not None
+        self._recent.append((record.uptime, record.message))
+        return False
 
     def _take(self, record: LogRecord) -> Iterator[OomReport]:
         reaped = REAPED.match(record.message)

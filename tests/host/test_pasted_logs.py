@@ -446,6 +446,7 @@ FORMS: dict[str, Callable[[list[str]], list[str]]] = {
     "remarks between, without times": lambda lines: [
         part for line in lines for part in (f"{line[15:]}", "// the next one:")
     ],
+    "copied from two screens that overlap": lambda lines: [*lines[:4], *lines[1:]],
     "comments": lambda lines: [f"# {line}" for line in lines],
     "a log store": lambda lines: [f"1790950446 n1 {line}" for line in lines],
     "dmesg -T in German": lambda lines: [
