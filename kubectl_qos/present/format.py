@@ -36,9 +36,9 @@ def psi_text(percent: float | None) -> str:
 
 
 def in_mi(value: int) -> str:
-    """Return bytes in Mi with at most one decimal: `1240Mi`, `0.5Mi`; `128 B` if that is 0."""
+    """Return bytes in Mi with at most one decimal: `1240Mi`, `0.5Mi`; whole Gi as `2Gi`; `128 B` if 0 Mi."""
     text = f"{value / (1 << 20):.1f}Mi".replace(".0Mi", "Mi")
-    return binary(value) if value and text == "0Mi" else text
+    return binary(value) if value and (text == "0Mi" or value % (1 << 30) == 0) else text
 
 
 def binary(value: int) -> str:
