@@ -171,7 +171,7 @@ def _edits_of_rank(goal: RankGoal, pod: Pod, given: Sequence[Edit], snapshot: Sn
     if goal.outlive is not None:
         other = _find_outlived(goal.outlive, pod, snapshot)
         name = f"outliving {reference(other)}"
-    replicas = [pod] if pod.kind == "Pod" else _replicas_beside(other, pod, snapshot)
+    replicas = [pod] if pod.kind == "Pod" else _replicas_to_compare(other, pod, snapshot)
     keys = {replica.key for replica in replicas}
     raised: dict[tuple[str, str, str], Edit] = {}
     for replica in replicas:
@@ -195,7 +195,7 @@ def _edits_of_rank(goal: RankGoal, pod: Pod, given: Sequence[Edit], snapshot: Sn
     return [*raised.values()]
 
 
-def _replicas_beside(other: Pod | None, workload: Pod, snapshot: Snapshot) -> list[Pod]:
+def _replicas_to_compare(other: Pod | None, workload: Pod, snapshot: Snapshot) -> list[Pod]:
     """Return the running pods of a workload, those on the node of another pod if one is given."""
     replicas = replicas_of(workload, snapshot.pods)
     name = reference(workload)

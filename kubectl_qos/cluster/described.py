@@ -53,7 +53,7 @@ _LEFT_OUT: Final = re.compile(
     r"|(?<=\S)[ \t]+(?:←|<-+|#)[ \t].*$",
     re.MULTILINE,
 )
-"""Marks of quotations, commands, and remarks beside a line."""
+"""Marks of quotations, commands, and remarks after a line."""
 _COMMAND: Final = re.compile(
     r"\bdescribe (?P<kind>po|no)(?:d|de)?s?[ /](?:-\S+ (?:[\w.-]+ )?)*(?P<name>[a-z0-9][\w.-]*+)(?!=)"
 )
@@ -587,7 +587,7 @@ def _status(name: str, fields: _Fields) -> dict[str, Any]:
     restarts, container_id = _number(fields["Restart Count"].value), fields["Container ID"].value
     status: dict[str, Any] = {"name": name, "containerID": container_id, "restartCount": restarts or 0}
     for state, title in (("state", "State"), ("lastState", "Last State")):
-        # Without their indent, the fields of a state are beside it.
+        # Without their indent, the fields of a state are at its level.
         details = fields if fields[title].value and "Exit Code" in fields else fields[title]
         code = _number(details["Exit Code"].value)
         end: dict[str, Any] = {"reason": details["Reason"].value, "message": details["Message"].value}

@@ -97,10 +97,12 @@ def fixes_of_pods(
     searches = [_Search(model, keys, workload) for model in models]
     places = ((search, key) for search in searches for key in keys if key in search.pods)
     own = ((search, death) for search, key in places for death in search.deaths({key}))
-    deaths = [pair for pair in chain(_loops(models, keys, workload), own) if pair[1].killer in by]
+    pairs = chain(_loops(models, keys, workload), own)
+    deaths = [(search, death) for search, death in pairs if death.killer in by]
     if workload is not None:
         worst: dict[object, tuple[_Search, NextDeath]] = {}
-        for search, death in sorted(deaths, key=lambda pair: pair[0].missing(pair[1]), reverse=True):
+        deaths.sort(key=lambda pair: pair[0].missing(pair[1]), reverse=True)
+        for search, death in deaths:
             worst.setdefault((death.mechanism, death.container, death.grace_seconds), (search, death))
         deaths = list(worst.values())
     collected = _collect(deaths, searches)
@@ -375,10 +377,10 @@ class _Search:
         edits = self.model.request_edits(pod, self._for_growth(death, claim, sizes, most))
         release, qos = self.model.setup.release, self.model.qos_class(pod, edits)
 
-        def suffice(some: Sequence[Edit]) -> bool:
-            changed = self.model.recreated(pod, some)
+        def suffice(subset: Sequence[Edit]) -> bool:
+            changed = self.model.recreated(pod, subset)
             is_fine = computed_class(changed, release) is qos and not pod_refusals(changed, release)
-            return is_fine and claim.is_kept(self._death_after(death, some))
+            return is_fine and claim.is_kept(self._death_after(death, subset))
 
         return drop_redundant(edits, suffice)
 
@@ -413,7 +415,7 @@ class _Search:
             request = memory_value(self.model.recreated(self.pods[death.key]), owner, Side.REQUESTS)
             return -(-(request + excess[death.key] - excess[last.key] + 1) // UNIT_BYTES)
         page, most = state.setup.node.page_size_bytes, (last.choice.points or 0) - 1
-        used = max(part.used_bytes - part.beside_bytes for part in own if container in {"", part.name})
+        used = max(part.used_bytes - part.others_bytes for part in own if container in {"", part.name})
         total = state.kubepods_bytes if death.killer.scope is CeilingScope.PODS else None
         adj = most_adj(used // page, most, (total or state.total_bytes) // page, state.kernel)
         return -(-(1000 - adj) * state.capacity_bytes // (1000 * UNIT_BYTES))
@@ -489,7 +491,7 @@ class _Search:
         If growth is known, it has to grow at least as fast as the victim: otherwise a limit prevents nothing.
         None if there is none, or its pod is critical.
         """
-        candidates, growth = [], self.model.growth
+        candidates, growth = list[int](), self.model.growth
         for index, container in enumerate(self.state.containers):
             pod = self.state.pod_for(container)
             is_limited = container.limit_bytes or pod.limit_bytes
@@ -497,9 +499,13 @@ class _Search:
             rate = growth.containers.get((pod.key, container.name), 0)
             grows = rate >= growth.pods.get(death.key, 0) and bool(rate or not growth.containers)
             if not is_limited and not is_own and grows and not is_static(pod.pod) and not is_mirror(pod.pod):
-                candidates.append((index, container.name, pod.key))
-        most = max(candidates, key=lambda place: self.state.containers[place[0]].used_bytes, default=None)
-        return most if most is not None and not is_critical(self.pods[most[2]]) else None
+                candidates.append(index)
+        largest = max(candidates, key=lambda index: self.state.containers[index].used_bytes, default=None)
+        if largest is None:
+            return None
+        container = self.state.containers[largest]
+        key = self.state.pod_for(container).key
+        return None if is_critical(self.pods[key]) else (largest, container.name, key)
 
     def _state_after(self, death: NextDeath, edits: Sequence[Edit]) -> NodeState:
         key = death.key, tuple(edits)
@@ -522,7 +528,7 @@ class _Search:
 
     def _is_safe(self, key: PodKey, deaths: Iterable[NextDeath]) -> bool:
         """Return whether the pod's nearest limit keeps its distance, or at least the headroom."""
-        old, new = (_nearest_own(some, key) for some in (self._next_deaths, deaths))
+        old, new = _nearest_own(self._next_deaths, key), _nearest_own(deaths, key)
         if new is None:
             return True
         wanted = self._wanted_room(new)
@@ -551,16 +557,20 @@ class _Search:
         strategy = strategy_for(pod, seen) if workload is None else StrategyKind.TEMPLATE
         if seen.before.qos_class is not seen.after.qos_class and kind is not FixKind.RECOMMENDED:
             kind = FixKind.CLASS
-        after, deaths = outcome
-        limit = inf if after is None else after.distance_bytes
-        nearer = (other for other in deaths if other.distance_bytes <= limit)
-        first = min(nearer, key=attrgetter("urgency"), default=None)
-        is_first = first is None or (after is not None and after.urgency <= first.urgency)
-        sooner = None if is_first else first
+        after, sooner = outcome[0], _sooner(*outcome)
         fix = Fix(kind, pod, edits, minimal, claim, death, after, evidence, seen, strategy, workload, sooner)
         rooms = (fit.free - fit.needed for fit in seen.node_fit if fit.resource == MEMORY)
         free = next((max(room + fix.more_bytes, 0) for room in rooms), None)
         return replace(fix, node_bytes=fix.more_bytes, free_bytes=free)
+
+
+def _sooner(after: NextDeath | None, deaths: Iterable[NextDeath]) -> NextDeath | None:
+    """Return the first death that comes before the delayed one all the same."""
+    limit = inf if after is None else after.distance_bytes
+    nearer = (death for death in deaths if death.distance_bytes <= limit)
+    first = min(nearer, key=attrgetter("urgency"), default=None)
+    is_last = first is None or (after is not None and after.urgency <= first.urgency)
+    return None if is_last else first
 
 
 def _nearest_own(deaths: Iterable[NextDeath], key: PodKey) -> NextDeath | None:

@@ -291,7 +291,8 @@ class NodeModel:
 
     def more_bytes(self, pod: Pod, edits: Iterable[Edit]) -> int:
         """Return how much more memory the pod requests with the edits."""
-        old, new = (pod_requests(self.recreated(pod, some), self.setup.release) for some in ((), edits))
+        pods = self.recreated(pod), self.recreated(pod, edits)
+        old, new = (pod_requests(changed, self.setup.release) for changed in pods)
         return new.get(MEMORY, ZERO).value() - old.get(MEMORY, ZERO).value()
 
     def state(self, keys: Collection[PodKey] = (), edits: Sequence[Edit] = ()) -> NodeState:

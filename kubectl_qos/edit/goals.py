@@ -98,8 +98,8 @@ class RankGoal(NamedTuple):
 def reach_class(pod: Pod, target: QosClass, release: Release) -> Goal:
     """Return the smallest change after which a pod, as stored or written, has the class once recreated."""
 
-    def suffice(some: Sequence[Edit]) -> bool:
-        changed = default_pod(apply_edits(pod, some), release)
+    def suffice(subset: Sequence[Edit]) -> bool:
+        changed = default_pod(apply_edits(pod, subset), release)
         return computed_class(changed, release) is target and not pod_refusals(changed, release)
 
     edits: list[Edit] = []

@@ -373,11 +373,11 @@ class _PlanSearch:
             return self._reached_by(pod, edits)
         qos = model.qos_class(pod)
 
-        def suffices(some: Sequence[Edit]) -> bool:
-            changed = model.recreated(pod, some)
+        def suffices(subset: Sequence[Edit]) -> bool:
+            changed = model.recreated(pod, subset)
             if computed_class(changed, self._release) is not qos or pod_refusals(changed, self._release):
                 return False
-            return self._holds(exposure(model, pod, some), target)
+            return self._holds(exposure(model, pod, subset), target)
 
         def cost(reached: _Reached) -> tuple[int, int, int]:
             # Among equally few edits the earliest place in the kill order constrains other pods least.
@@ -389,8 +389,8 @@ class _PlanSearch:
         if is_decided_at_pod_level(running, self._release):
             owners = [POD_LEVEL]
         candidates = filter(None, (self._edits_within_request(pod, edits, owner) for owner in owners))
-        sufficient = filter(suffices, candidates)
-        reached = [self._reached_by(pod, drop_redundant(some, suffices)) for some in sufficient]
+        least = (drop_redundant(candidate, suffices) for candidate in filter(suffices, candidates))
+        reached = [self._reached_by(pod, sufficient) for sufficient in least]
         return min(reached, key=cost) if reached else Obstacle(ObstacleReason.NOT_BY_REQUESTS)
 
     def _reached_by(self, pod: Pod, edits: Sequence[Edit]) -> _Reached:
@@ -515,9 +515,9 @@ def _largest(pods: Sequence[Pod], edits: Iterable[Edit]) -> Iterator[Edit]:
     wanted: dict[tuple[str, Side, str], list[Edit]] = {}
     for edit in edits:
         wanted.setdefault(edit.target, []).append(edit)
-    for target, some in wanted.items():
-        now = [current_value(pod, *target) for pod in pods if own_edits(pod, some[:1])]
-        sizes = [edit.quantity for edit in some]
+    for target, same_target in wanted.items():
+        now = [current_value(pod, *target) for pod in pods if own_edits(pod, same_target[:1])]
+        sizes = [edit.quantity for edit in same_target]
         amounts = [amount for amount in (*sizes, *now) if amount is not None]
         is_unlimited = target[1] is Side.LIMITS and None in now
         yield Edit(*target, None if is_unlimited or None in sizes else max(amounts))

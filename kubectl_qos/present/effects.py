@@ -66,9 +66,9 @@ def edits_text(pod: Pod, edits: Sequence[Edit], minimal: Sequence[Edit] = ()) ->
     least = {edit.target: edit.quantity for edit in minimal}
     names: dict[str, list[str]] = {}
     for edit in edits:
-        old, some = current_value(pod, *edit.target), least.get(edit.target, edit.quantity)
+        old, smallest = current_value(pod, *edit.target), least.get(edit.target, edit.quantity)
         values = f"{quantity_text(old)} {ARROW} {quantity_text(edit.quantity)}"
-        values += "" if some == edit.quantity else f" (at least {quantity_text(some)})"
+        values += "" if smallest == edit.quantity else f" (at least {quantity_text(smallest)})"
         names.setdefault(values, []).append(value_name(*edit.target))
     return ", ".join(f"{' and '.join(changed)} {values}" for values, changed in names.items())
 
@@ -151,7 +151,7 @@ def _oom(effects: Effects) -> Section:
 
 
 def _changes_section(title: str, answer: str, changes: Iterable[tuple[ValueChange, str]]) -> Section:
-    """Show changes and when they take place: in the heading if all at once, otherwise behind each."""
+    """Show changes and when they take place: in the heading if all at once, otherwise after each."""
     changes = list(changes)
     moments = {when for change, when in changes if change.changed}
     values = [change for change, _ in changes]

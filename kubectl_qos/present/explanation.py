@@ -71,7 +71,7 @@ class Explanation(msgspec.Struct, frozen=True):
     formula: str
 
 
-def explain_pod(  # noqa: PLR0913 - what is known beside a snapshot
+def explain_pod(  # noqa: PLR0913 - facts that a snapshot does not have
     pod: Pod,
     snapshot: Snapshot,
     now: datetime,

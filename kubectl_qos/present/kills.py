@@ -20,8 +20,8 @@ from kubectl_qos.qos.kills.choice import (
     MemoryUser,
     Unranked,
     VictimChoice,
-    adjs_beside_own,
     first_of_table,
+    inherited_adjs,
     memory_users,
 )
 from kubectl_qos.qos.kills.evidence import Evidence, Fact, Need
@@ -255,9 +255,8 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
     victim, named, invoker = report.dead, report.victim, report.invoker
     if victim is not None and named is not None:
         row, page = report.row(victim), report.page_bytes
-        size = (
-            victim.rss_kb << 10 if victim.rss_kb is not None else row.rss * page if row is not None else None
-        )
+        in_table = row.rss * page if row is not None else None
+        size = in_table if victim.rss_kb is None else victim.rss_kb << 10
         adj = victim.adj if victim.adj is not None or row is None else row.adj
         who = "the kernel chose" if victim.is_only_chosen else "the victim was"
         parts = [f"{who} {escape(victim.comm)}, process {victim.pid}"]
@@ -273,9 +272,9 @@ def victim_sentences(report: OomReport) -> Iterator[str]:
         if victim.is_only_chosen:
             yield "up to kernel 5.0 one of its children may have been killed instead: the log lacks that line"
         yield from _explain_name(victim.comm, is_of_sandbox=report.is_of_sandbox)
-        beside = ", ".join(map(str, adjs_beside_own(report)))
-        if beside:
-            yield f"it set its own oom_score_adj of {adj}: the others have {beside} from the kubelet"
+        inherited = ", ".join(map(str, inherited_adjs(report)))
+        if inherited:
+            yield f"it set its own oom_score_adj of {adj}: the others have {inherited} from the kubelet"
         others = len(report.processes) - 1
         if others:
             yield f"{count(others, 'more process', 'more processes')} died with it"
@@ -397,7 +396,8 @@ def _ranking(choice: VictimChoice) -> Iterator[str]:
         who = f"its parent {escape(chosen.task.name)} ({chosen.task.pid})" if choice.child else "it"
         most = f"{who} had the most points of {candidates} processes"
         if not choice.is_whole:
-            most = f"none of the {candidates} processes{shown} has more points{f' than {who}' * choice.child}"
+            than = f" than {who}" if choice.child else ""
+            most = f"none of the {candidates} processes{shown} has more points{than}"
         yield f"{most}, whatever the limit was (the log does not say)" if total is None else most
         yield _reason(choice)
     else:
@@ -444,9 +444,9 @@ def _reason(choice: VictimChoice) -> str:
         second = f"the next is {other} with {in_mi(largest.used_pages * page)}"
         most = f"of those that the kernel may kill, {it}" if choice.immune else it
         return f"{most} used the most memory, {used}{swapped}; {second}"
-    beside = f"{other} has {in_mi(largest.used_pages * page)}, but oom_score_adj {largest.task.adj}"
+    larger = f"{other} has {in_mi(largest.used_pages * page)}, but oom_score_adj {largest.task.adj}"
     if task.adj <= 0:
-        return f"{its} oom_score_adj of {task.adj} decided, not its {used}: {beside}"
+        return f"{its} oom_score_adj of {task.adj} decided, not its {used}: {larger}"
     total, share = choice.total_pages, task.adj / 10
     size = f", {in_mi(task.adj * total // 1000 * page)}" if total is not None else ""
     what = f"{its} oom_score_adj of {task.adj} counts as {share:g} % of the memory that ran out{size}"
@@ -454,9 +454,10 @@ def _reason(choice: VictimChoice) -> str:
     if rival.task.adj >= task.adj:
         less = f"{escape(rival.task.name)} ({rival.task.pid}) had oom_score_adj {rival.task.adj}"
         decided = f"its {used} decided: {less} and {in_mi(rival.used_pages * page)}"
-        return f"{what}, and {decided}; {beside}"
+        return f"{what}, and {decided}; {larger}"
     is_enough = task.adj * (total or 0) // 1000 >= (rival.points or 0)
-    return f"{what}, {f'so its {used} hardly matter' if is_enough else f'and its {used} count too'}: {beside}"
+    counted = f"so its {used} hardly matter" if is_enough else f"and its {used} count too"
+    return f"{what}, {counted}: {larger}"
 
 
 def _reason_by_adj(report: OomReport, *, is_outside: bool) -> Iterator[str]:

@@ -112,8 +112,8 @@ def timeline(
     wide = list(map(_width, shown.values()))
     spare = (room - sum(wide) - sum(_length(_folded(gap)[0]) for gap in gaps)) // max(len(shown), 1)
     stretch = max(min(spare, 8), 0)
-    beside = (Span(heading.ljust(len(heads[0])), "title") for heading in chain(heads, repeat("")))
-    drawn = [[before, *part] for before, part in zip(beside, now, strict=False)]
+    titles = (Span(heading.ljust(len(heads[0])), "title") for heading in chain(heads, repeat("")))
+    drawn = [[title, *part] for title, part in zip(titles, now, strict=False)]
     for cell, gap, width_of_cell in zip(shown.values(), gaps, wide, strict=True):
         folded = _folded(gap)
         for number, (line, part) in enumerate(zip(drawn, cell, strict=True)):

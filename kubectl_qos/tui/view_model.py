@@ -155,7 +155,8 @@ class ViewModel:
         times = ((kill, parse_time(kill.time)) for kill in self.kills)
         return [kill for kill, time in times if time and (self.taken - time).total_seconds() <= seconds]
 
-    def first_death_beside(self, node: str) -> DeathRow | None:
+    def first_death_elsewhere(self, node: str) -> DeathRow | None:
+        """Return the first death on another node than this one."""
         return next((coming for coming in self.first_deaths if coming.node != node), None)
 
     def is_under_pressure(self, node: str) -> bool:

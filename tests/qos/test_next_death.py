@@ -185,7 +185,7 @@ def test_the_rival_dies_where_the_victims_memory_is_in_several_processes(
             continue
         assert victim.used_bytes // processes < one.rival.size_bytes if processes else processes == 0
         for largest, dies in ((one.rival.size_bytes - 8192, one.rival), (one.rival.size_bytes + 8192, one)):
-            spread = structs.replace(victim, beside_bytes=victim.used_bytes - largest)
+            spread = structs.replace(victim, others_bytes=victim.used_bytes - largest)
             changed = tuple(spread if other is victim else other for other in found.containers)
             (then,) = next_deaths(replace(found, containers=changed))
             assert (then.key, then.container) == (dies.key, dies.container) or then.tied

@@ -339,7 +339,7 @@ def test_a_container_meets_its_own_limit_first() -> None:
 def test_the_score_of_a_kill_is_that_of_the_largest_process() -> None:
     """The others of the container are freed with it, and do not count."""
     largest = container(900, 200)
-    several = structs.replace(largest, used_bytes=300 * MIB, beside_bytes=100 * MIB)
+    several = structs.replace(largest, used_bytes=300 * MIB, others_bytes=100 * MIB)
     alone, among = (
         simulate(node_state([("a", one), ("b", container(0, 10))]), _to(1, 900)).steps[0]
         for one in (largest, several)

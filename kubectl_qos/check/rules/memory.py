@@ -71,7 +71,7 @@ _TINY: Final = (
     "so garbage collection never stops: without a unit it counts bytes, as resourceFieldRef does without a"
     " divisor"
 )
-_BESIDE_HEAP: Final = "-XX:MaxDirectMemorySize=", "-XX:MaxMetaspaceSize=", "-XX:ReservedCodeCacheSize="
+_OTHER_JAVA_MEMORY: Final = "-XX:MaxDirectMemorySize=", "-XX:MaxMetaspaceSize=", "-XX:ReservedCodeCacheSize="
 _PROGRAM: Final = re.compile(
     r"(\bjava\s(?:(?!-jar\s)[^;&|])*(-jar\s+[^\s;&|]+)"
     r"|\bnode\s(?:(?:-r|--require|--import)\s+\S+\s+|-\S+\s+)*(\S+\.[cm]?[jt]s))(?=\s)([^;&|]*)"
@@ -104,7 +104,7 @@ def runtime_problems(container: Json, limit_bytes: int) -> Iterator[tuple[str, s
     heap = _java_heap(texts, limit_bytes)
     heaps = {_JAVA: heap, _DOTNET: _dotnet_heap(texts, limit_bytes)}
     settings = {runtime: setting for runtime, setting in heaps.items() if setting is not None}
-    yield from _beside_heap(texts, heap, limit_bytes) if heap is not None else ()
+    yield from _heap_with_others(texts, heap, limit_bytes) if heap is not None else ()
     for runtime, flag, units in _SIZES:
         setting = _last(texts, flag, units)
         if setting is not None and setting.size is not None and units is None:
@@ -202,9 +202,9 @@ def _percentage(texts: _Texts, flag: str) -> _Setting | None:
     return fraction._replace(size=100 / fraction.size if fraction.size else None)
 
 
-def _beside_heap(texts: _Texts, heap: _Setting, limit_bytes: int) -> Iterator[tuple[str, str]]:
+def _heap_with_others(texts: _Texts, heap: _Setting, limit_bytes: int) -> Iterator[tuple[str, str]]:
     """Yield the heap if it fits the limit alone, but not together with other Java memory."""
-    others = filter(None, (_last(texts, flag, _JAVA_UNITS) for flag in _BESIDE_HEAP))
+    others = filter(None, (_last(texts, flag, _JAVA_UNITS) for flag in _OTHER_JAVA_MEMORY))
     settings = [heap, *others]
     total = int(sum(setting.size or 0 for setting in settings))
     if total > limit_bytes and (heap.size or 0) * 100 <= limit_bytes * _JAVA.most_percent:

@@ -101,9 +101,9 @@ class BadnessOrder(Order):
             every, page, usages = self._state.containers, self._page, self._memory.usages(indices)
             pairs = [(every[index], used) for index, used in zip(indices, usages, strict=True)]
             if self._scope.is_wide:
-                sizes = [(item.adj, used // page - item.beside_bytes // page) for item, used in pairs]
+                sizes = [(item.adj, used // page - item.others_bytes // page) for item, used in pairs]
             else:
-                sizes = [(item.adj, (used - item.beside_bytes) // page) for item, used in pairs]
+                sizes = [(item.adj, (used - item.others_bytes) // page) for item, used in pairs]
             points = self._points(sizes, owner)
             order = sorted(zip(points, indices, strict=True), key=itemgetter(0), reverse=True)
         self._orders[owner] = order

@@ -58,7 +58,7 @@ def memory_users(report: OomReport) -> list[MemoryUser]:
     return users
 
 
-def adjs_beside_own(report: OomReport) -> list[int]:
+def inherited_adjs(report: OomReport) -> list[int]:
     """Return the oom_score_adj of other processes of the container, if the victim has set its own; else [].
 
     A kubelet gives all processes of a container the same value, and only 1000 to all of a pod.

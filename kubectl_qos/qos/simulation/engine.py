@@ -292,7 +292,7 @@ class Run:
         if scored is not None:
             step = structs.replace(step, adj=scored.adj, tied=choice.tied)
             if is_measured:
-                alone = ended.freed.free_bytes - (container.beside_bytes if container is not None else 0)
+                alone = ended.freed.free_bytes - (container.others_bytes if container is not None else 0)
                 score = self._proc_score(alone, scored.adj)
                 step = structs.replace(step, points=choice.points, score=score)
         self.steps.append(step)

@@ -117,7 +117,7 @@ class SimulatedContainer(msgspec.Struct, frozen=True):
     has_usage: bool = True
     processes: int = 1
     """0 if unknown."""
-    beside_bytes: int = 0
+    others_bytes: int = 0
     """Known memory outside its largest process."""
     was_killed: bool = False
     """OOMKilled at this limit, and may be again."""
@@ -545,7 +545,7 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
                 restart=restart_after_kill(row.pod, profile.container, profile.kind, setup.release),
                 has_usage=usage is not None,
                 processes=processes,
-                beside_bytes=usage.kernel_bytes - usage.scored_bytes if usage is not None else 0,
+                others_bytes=usage.kernel_bytes - usage.scored_bytes if usage is not None else 0,
                 was_killed=row.usage is not None
                 and name in stopped
                 and may_be_killed_again(row.pod, name, sampled_at, setup.node.full_at),

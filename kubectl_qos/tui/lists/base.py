@@ -144,9 +144,9 @@ class ListDefinition(ABC, Generic[RowT]):
         importance: str,
     ) -> Layout[RowT]:
         """Return the most important columns that fit."""
-        some = rows[:_SAMPLED_ROWS]
+        sample = rows[:_SAMPLED_ROWS]
         optional = [column for column in columns if column.key in self.only_known]
-        empty = [column.key for column in optional if not any(column.value(row) for row in some)]
+        empty = [column.key for column in optional if not any(column.value(row) for row in sample)]
         columns = [column for column in columns if column.key not in empty]
         return fitting_columns(columns, importance, self.squeezed, rows, now, available)
 

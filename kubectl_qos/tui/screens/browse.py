@@ -381,7 +381,7 @@ class BrowseScreen(QosScreen):
         """Say who has just died, else who dies first on another node, with the key for that."""
         if died := view_model.kills_within(ANNOUNCED_SECONDS):
             return f"{self.qos.keys.first('main.kills')} why  {deaths_line(died)}"
-        coming = view_model.first_death_beside(node)
+        coming = view_model.first_death_elsewhere(node)
         if coming is None:
             return ""
         is_first = coming is view_model.first_deaths[0]

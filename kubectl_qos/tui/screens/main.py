@@ -189,7 +189,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
         view_model = self.qos.whole_view_model()
         if view_model is None:
             return
-        coming = view_model.first_death_beside(self.node_in_focus())
+        coming = view_model.first_death_elsewhere(self.node_in_focus())
         if view_model.kills_within(ANNOUNCED_SECONDS):
             self.action_kills()
         elif coming is not None:
