@@ -205,6 +205,7 @@ def mechanism_sentence(kill: Kill) -> str:
         full, qos = report.memory.full or ("memory",), class_of_path(report.oom_memcg)
         is_manual = report.outcome is Outcome.PANIC and bool(report.is_manual)
         is_of_guest = mechanism is Mechanism.CGROUP_LIMIT and report.constraint is Constraint.NONE
+        is_inside = mechanism is Mechanism.CGROUP_LIMIT and pod_cgroup(report.oom_memcg) is not None
         of_pods = f"of all {qos.value} pods together" if qos else "of all pods"
         changes += [
             (full[0] != "memory", "memory limit", f"limit of {full[0]}"),
@@ -212,6 +213,7 @@ def mechanism_sentence(kill: Kill) -> str:
             (is_manual, "as memory ran out", "on request (SysRq f)"),
             (not report.line, _OF_LOG, "the event does not say which"),
             (is_of_guest, text, _BY_GUEST),
+            (is_inside, "that belongs to no pod", "inside its container, as of docker or systemd in it"),
             (bool(report.oom_memcg), _OF_ANY_PODS, of_pods),
         ]
     for applies, old, new in changes:

@@ -541,7 +541,8 @@ def kernel(memcg: str, time: str, *, node: str = "", group: bool = True, silent:
     ("memcg", "mechanism"),
     [
         (f"{CGROUP}/aa11bb22cc33", "container limit"),
-        (f"{CGROUP}/aa11bb22cc33/own", "container limit"),
+        (f"{CGROUP}/aa11bb22cc33/container", "container limit"),
+        (f"{CGROUP}/aa11bb22cc33/docker/dd44", "other limit"),
         (CGROUP, "pod limit"),
         ("/kubepods/burstable", "kubepods limit"),
         ("/kubepods", "kubepods limit"),

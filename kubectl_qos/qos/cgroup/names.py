@@ -132,7 +132,8 @@ class PodCgroup(msgspec.Struct, frozen=True):
     """The pod and container of a path; `container_id` is "" for the pod's own cgroup.
 
     `qos` is the class by which the kubelet placed the pod; directly below kubepods is Guaranteed. `is_mixed`:
-    the kubelet uses the systemd driver and the runtime cgroupfs, so the pod's limits do not apply.
+    the kubelet uses the systemd driver and the runtime cgroupfs, so the pod's limits do not apply. `inside` is
+    the path of a cgroup in the container's.
     """
 
     pod_uid: str
@@ -140,13 +141,18 @@ class PodCgroup(msgspec.Struct, frozen=True):
     qos: QosClass
     runtime: str = ""
     is_mixed: bool = False
+    inside: str = ""
 
     @property
     def level(self) -> PathLevel:
-        """Whether it is a container's or a pod's cgroup."""
+        """Whether it is a container's or a pod's cgroup, or that of programs in a container."""
+        if self.inside not in {"", _OF_CRUN}:
+            return PathLevel.OTHER
         return PathLevel.CONTAINER if self.container_id else PathLevel.POD
 
 
+_OF_CRUN: Final = "container"
+"""The cgroup into which crun moves a container's processes, below the one with the limit."""
 _QOS: Final = {"burstable": QosClass.BURSTABLE, "besteffort": QosClass.BEST_EFFORT, None: QosClass.GUARANTEED}
 _RUNTIMES: Final = {"cri-containerd": "containerd", "crio": "cri-o", "docker": "docker", "libpod": "cri-o"}
 
@@ -188,11 +194,12 @@ def pod_cgroup(path: str) -> PodCgroup | None:
     if systemd:
         uid = uid.replace("_", "-")  # UIDs have no `_`
     is_mixed = systemd is not None and systemd["mark"] == ":"
-    scope = (match["rest"] or "").partition("/")[0]
+    scope, _, inside = (match["rest"] or "").partition("/")
     container = _SCOPE.fullmatch(scope.replace(":", "-") if is_mixed else scope)
     if container is None:
         return PodCgroup(uid, "", qos)
-    return PodCgroup(uid, container["id"], qos, _RUNTIMES.get(container["runtime"] or "", ""), is_mixed)
+    runtime = _RUNTIMES.get(container["runtime"] or "", "")
+    return PodCgroup(uid, container["id"], qos, runtime, is_mixed, inside)
 
 
 def container_of_unit(unit: str) -> str:
