@@ -192,12 +192,17 @@ def mechanism_sentence(kill: Kill) -> str:
     """Say what killed, and which limit was reached if it was not that for memory."""
     mechanism, killer, report = kill.diagnosis.mechanism, kill.diagnosis.killer, kill.report
     text = WORDS[mechanism].killed
-    is_uncounted = any(evidence.fact is Fact.NOT_COUNTED for evidence in kill.diagnosis.evidence)
+    facts = {evidence.fact for evidence in kill.diagnosis.evidence}
     excess = (fact.details for fact in kill.diagnosis.evidence if fact.fact is Fact.EXCESS)
     resource = next((escape(details["resource"]) for details in excess), "")
     changes = [
         (kill.is_own, " the pod limit (", f" its {OWN_LIMIT} ("),
-        (is_uncounted, "for an unknown reason", "for an unknown reason (no OOM kill was counted)"),
+        (Fact.NO_LIMIT in facts, "at a limit or", "at the limit of all pods or"),
+        (
+            Fact.NOT_COUNTED in facts,
+            "for an unknown reason",
+            "for an unknown reason (no OOM kill was counted)",
+        ),
         (bool(resource), ", not for memory", f" for {resource}, not for memory"),
         (any(map(_is_stop, kill.diagnosis.evidence)), "elsewhere", "its kubelet, which was stopping it"),
     ]

@@ -20,7 +20,7 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import ContainerStateTerminated, EmptyDir, NodeObject, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.evidence import evidence_sentence
-from kubectl_qos.present.kills import detail_lines, when
+from kubectl_qos.present.kills import detail_lines, mechanism_sentence, when
 from kubectl_qos.qos.cgroup.names import PathLevel, path_level, pod_cgroup
 from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
@@ -899,3 +899,14 @@ def test_recorded_paths_are_those_that_are_predicted() -> None:
                         assert cgroup.pod_uid == found["pod"]["metadata"]["uid"]
                         assert cgroup.container_id in process["cgroup"]
                         assert cgroup.level is PathLevel.CONTAINER
+
+
+def test_without_a_limit_all_pods_or_the_node_were_full() -> None:
+    kill = only(pod(reason="OOMKilled", limits={}), of_nodes=False)
+    assert mechanism_sentence(kill) == "killed by the kernel at the limit of all pods or on a full node"
+
+
+def test_usage_below_a_request_is_no_excess() -> None:
+    message = EVICTED + USED.format("a", "60Mi", "64Mi")
+    kill = only(pod(exit_code=143, status={"reason": "Evicted", "message": message}, uid="u"))
+    assert "none of its containers was above its request" in " ".join(detail_lines(kill))

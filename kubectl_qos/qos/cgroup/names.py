@@ -132,8 +132,8 @@ class PodCgroup(msgspec.Struct, frozen=True):
     """The pod and container of a path; `container_id` is "" for the pod's own cgroup.
 
     `qos` is the class by which the kubelet placed the pod; directly below kubepods is Guaranteed. `is_mixed`:
-    the kubelet uses the systemd driver and the runtime cgroupfs, so the pod's limits do not apply. `inside` is
-    the path of a cgroup in the container's.
+    the kubelet uses the systemd driver and the runtime cgroupfs, so the pod's limits do not apply. `inside`
+    is the path of a cgroup in the container's.
     """
 
     pod_uid: str

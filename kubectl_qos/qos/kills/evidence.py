@@ -410,7 +410,8 @@ def _amounts(matches: Iterable[re.Match[str]]) -> Iterator[tuple[str, tuple[int,
     for match in matches:
         with suppress(QosError):
             used, request = (Quantity.parse(match[side]).value() for side in ("used", "request"))
-            yield match["name"], (used, request)
+            if used > request:
+                yield match["name"], (used, request)
 
 
 # -- without a report of the kernel ---------------------------------------------------------------------
