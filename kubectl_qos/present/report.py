@@ -134,7 +134,9 @@ def summary(incident: Incident) -> Iterator[str]:
 def _victim(kill: Kill) -> str:
     if kill.pod:
         return full_name(kill.namespace, kill.pod)
-    return of_kills.subject(structs.replace(kill, container_id="") if kill.pod_uid else kill)
+    victim = kill.report.victim if kill.report is not None else None
+    process = f" ({escape(victim.comm)})" if victim is not None else ""
+    return of_kills.subject(structs.replace(kill, container_id="") if kill.pod_uid else kill) + process
 
 
 class TimelineEntry(Values, frozen=True):
@@ -281,7 +283,7 @@ def others_sentence(death: Death) -> str:
     order = "the order below is the current one; the order at that time is unknown"
     if death.state_time:
         order = f"the order below is from a minute before, at {clock(death.state_time)}"
-    if death.kill.report is not None:
+    if of_kills.candidates(death.kill)[0]:
         order = "the numbers below are from its own report"
     elif not death.rivals:
         order = "their order is unknown"
@@ -341,6 +343,8 @@ def _change_sentence(death: Death) -> str:
         return f"no change is offered: {why}"
     if not (death.kill.pod or death.kill.pod_uid):
         return "no change can be tried: the pod of this process is unknown"
+    if not (death.kill.pod or death.kill.is_unlisted):
+        return "no change can be tried without its pod: kubectl get pods,nodes -A -o json has it, for -f"
     if death.kill.diagnosis.killer is not None:
         return "no change can be tried: the pod no longer runs, and its node's usage at that time is unknown"
     return ""

@@ -17,11 +17,18 @@ from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
 from kubectl_qos.present.page import Grid, Paragraph
-from kubectl_qos.present.report import TimelineEntry, blocks, prevention_sentence, summary, timeline
+from kubectl_qos.present.report import (
+    TimelineEntry,
+    blocks,
+    others_sentence,
+    prevention_sentence,
+    summary,
+    timeline,
+)
 from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.kills.evidence import Diagnosis, Evidence, Fact
-from kubectl_qos.qos.kills.report import Constraint, OomReport, OomTask
+from kubectl_qos.qos.kills.report import Constraint, Killed, OomReport, OomTask
 from kubectl_qos.qos.reason import Confidence
 from tests.cluster.cluster_objects import node as node_object
 from tests.cluster.cluster_objects import pod as pod_object
@@ -208,6 +215,16 @@ def test_why_nothing_would_have_helped(pods: list[str], nodes: set[str], mechani
         is_own = mechanism == "container limit"
         why = "nothing would kill it that way now" if is_own else "" if nodes else "the memory capacity of"
         assert why in prevention_sentence(death)
+
+
+def test_a_log_without_the_list_of_pods_names_the_process() -> None:
+    """The page said that the pod no longer runs, and that numbers follow, where there are none."""
+    report = OomReport(constraint=Constraint.NONE, victims=(Killed(7, "uwsgi"),))
+    kill = structs.replace(a_kill(9, "node"), namespace="", pod="", pod_uid="u-1", report=report)
+    page = incident_of([kill])
+    assert "Victims: a pod, uid u-1 (uwsgi)." in [*summary(page)]
+    assert "without its pod: kubectl get pods,nodes" in prevention_sentence(page.deaths[0])
+    assert others_sentence(page.deaths[0]).endswith("; their order is unknown")
 
 
 def test_a_large_process_outside_pods_is_limited_before_a_pod_is_changed() -> None:
