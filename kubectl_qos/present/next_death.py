@@ -185,18 +185,33 @@ def victim_notes(rows: Sequence[DeathRow]) -> Iterator[str]:
     is_one = len({row.node for row in rows}) == 1
     for node, deaths in list(nodes.items())[:_MOST]:
         where = "" if is_one else f"{escape(node)}: "
-        others = [f"{killer_words(death)}: {_name(death.rival)}" for death in deaths if death.rival]
-        if others:
-            yield f"{where}if no process holds that much, another pod dies ({'; '.join(others)})"
-        growing = [
-            f"{killer_words(death)}: {first_few([_from(other) for other in death.growing])}"
-            for death in deaths
-            if death.growing
-        ]
-        if growing:
-            yield f"{where}if one pod alone grows, it dies instead ({'; '.join(growing)})"
+        yield from (f"{where}{note}" for note in (*_rival_note(deaths), *_growing_note(deaths)))
     if len(nodes) > _MOST:
         yield f"on {count(len(nodes) - _MOST, 'more node')} another pod may die instead: see -o json"
+
+
+def _rival_note(deaths: Iterable[NextDeath]) -> Iterator[str]:
+    """Say who dies if a victim's memory is spread over several processes."""
+    killers: dict[str, list[str]] = {}
+    for death in deaths:
+        if death.rival is not None:
+            killers.setdefault(_name(death.rival), []).append(killer_words(death))
+    texts = [f"{name} dies ({', '.join(by)})" for name, by in killers.items()]
+    if texts:
+        yield f"if no process holds that much, {', '.join(texts)}"
+
+
+def _growing_note(deaths: Iterable[NextDeath]) -> Iterator[str]:
+    """Say which pods become victims by growing alone, those that need to grow least first."""
+    least: dict[PodKey, tuple[Contender, str]] = {}
+    for death in deaths:
+        for other in death.growing:
+            if other.key not in least or other.size_bytes < least[other.key][0].size_bytes:
+                least[other.key] = other, killer_words(death)
+    by_growth = sorted(least.values(), key=lambda pair: pair[0].size_bytes - pair[0].used_bytes)
+    texts = [f"{_from(other)} ({killer})" for other, killer in by_growth]
+    if texts:
+        yield f"if one pod alone grows, it may die instead: {first_few(texts)}"
 
 
 def rank_notes(deaths: Mapping[str, Sequence[NextDeath]]) -> Iterator[str]:

@@ -162,10 +162,10 @@ def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below(
         [DeathRow("n", guaranteed), DeathRow("n", guaranteed._replace(mechanism="kubepods limit"))]
     )
     assert outside.startswith("shop/api:c: on a full node the kernel kills processes outside pods before a")
-    from_sizes = "x/a:c from 7Mi, x/b:c from 8Mi, x/c:c from 9Mi and 1 more"
+    sizes = (f"x/{name}:c from {size}Mi (kernel: node full)" for name, size in (("a", 7), ("b", 8), ("c", 9)))
     notes = [
-        "if no process holds that much, another pod dies (kernel: node full: x/a:c)",
-        f"if one pod alone grows, it dies instead (kernel: node full: {from_sizes})",
+        "if no process holds that much, x/a:c dies (kernel: node full)",
+        f"if one pod alone grows, it may die instead: {', '.join(sizes)} and 1 more",
     ]
     rows = [DeathRow("n", contested), DeathRow("n", DEATH)]
     assert list(victim_notes(rows)) == notes

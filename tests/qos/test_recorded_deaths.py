@@ -184,7 +184,7 @@ def test_the_kubelet_evicts_the_pod_that_grows_once_it_is_furthest_above_its_req
     assert (itself.grown_bytes, itself.distance_bytes) == (sizes["grow"], first.distance_bytes)
     assert killed_by(itself) == "kubelet evicts, if it alone grows to 1072Mi"
     (note,) = victim_notes([DeathRow("node1", first)])
-    assert note.startswith("if one pod alone grows, it dies instead (kubelet evicts: oom/be-b from 172Mi")
+    assert note.startswith("if one pod alone grows, it may die instead: oom/be-b from 172Mi (kubelet evicts)")
     d9 = next_deaths(state_d("evict", 600, {"be-a": 250, "bu-over": 401}, "100Mi"), contests=True)
     of_d9 = next(one for one in d9 if one.mechanism == "kubelet eviction")
     assert (of_d9.key, "grow" in {one.pod for one in of_d9.growing}) == (("oom", "bu-over"), False)
