@@ -31,6 +31,7 @@ from kubectl_qos.k8s.kinds import (
 from kubectl_qos.k8s.kubelet import kubelet_from_configz
 from kubectl_qos.k8s.objects import (
     QUANTITY_MAPS,
+    UNKNOWN_CONTAINER,
     Json,
     JsonDecoder,
     NodeObject,
@@ -39,6 +40,7 @@ from kubectl_qos.k8s.objects import (
     ResourceList,
     convert,
     nested,
+    nested_list,
 )
 from kubectl_qos.k8s.quantity import Quantity, quantity_hint
 from kubectl_qos.k8s.releases import DEFAULT_RELEASE, Release
@@ -83,6 +85,8 @@ _OF_END: Final = re.compile(rb"xitCode|OOMKilled")
 _OF_OBJECTS: Final = b"apiVersion", b"kind", b"nodeName", b"kubeletconfig"
 """A file of a folder is read only if it has one of these words; the last two are of kubelets' answers."""
 
+_PARTS: Final = (("Pod", "v1", ("spec",)), ("Deployment", "apps/v1", ("spec", "template", "spec")))
+"""Objects that people quote without apiVersion and kind, and where their containers are."""
 _Json = memoryview | msgspec.Raw
 
 
@@ -399,7 +403,7 @@ class ParsedObjects:
             self.problems.append(_bad_json(error, content, location))
 
     def _add(self, raw: Any, location: DocumentLocation, default_kind: str = "") -> None:
-        raw = _unwrapped(raw)
+        raw = self._whole(_unwrapped(raw), location, default_kind)
         words = {*raw} if isinstance(raw, Mapping) else set()
         is_of_helm = "values" in PurePath(location.name).name and "apiVersion" not in words
         needed = {"apiVersion"} if is_of_helm else {"apiVersion", "kind"}
@@ -438,6 +442,15 @@ class ParsedObjects:
             for mistake in chain.from_iterable(manifest_mistakes(raw, pod) for pod in pods):
                 texts = self.refused if mistake.is_refused else self.warnings
                 texts.append(f"{location.field(mistake.path)}: {subject}: {mistake.message}")
+
+    def _whole(self, raw: Any, location: DocumentLocation, default_kind: str) -> Any:
+        """Return the object of which a file has only a part, with a warning; anything else unchanged."""
+        is_of_other = self.is_of_folder or default_kind or location.path
+        whole = completed(raw) if not (is_of_other or "values" in PurePath(location.name).name) else raw
+        if whole is not raw:
+            kind = whole["kind"]
+            self.warnings.append(f"{location}: no apiVersion and kind, so it is read as a part of a {kind}")
+        return whole
 
     def _generate_name(self, kind: str, raw: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return an object with a name made of its generateName and a number."""
@@ -536,6 +549,20 @@ class ParsedObjects:
             )
         self.pods.append(self.interner.pod(pod if pod.metadata.uid else admitted(pod)))
         return self.pods[-1]
+
+
+def completed(raw: Any) -> Any:
+    """Return a part of a manifest as the pod or Deployment that it is of; anything else unchanged."""
+    keys = {*nested(raw)}
+    if not keys or {"apiVersion", "kind"} & keys:
+        return raw
+    part = {"containers": [{"name": UNKNOWN_CONTAINER, **raw}]} if keys == {"resources"} else raw
+    part = {"spec": part} if nested_list(part, "containers") else part
+    for kind, version, path in _PARTS:
+        if nested_list(part, *path, "containers"):
+            metadata = {"name": UNKNOWN_CONTAINER, **nested(part, "metadata")}
+            return {**part, "apiVersion": version, "kind": kind, "metadata": metadata}
+    return raw
 
 
 def _unwrapped(raw: Any) -> Any:

@@ -20,6 +20,7 @@ from kubectl_qos.cluster.documents import (
     FileDocument,
     ParsedObjects,
     ReadObject,
+    completed,
     metadata_text,
     plain_documents,
 )
@@ -285,7 +286,11 @@ class FileSource(Source):
         if len(matches) != 1:
             there = f"there {len(matches)} times" if matches else "no longer there"
             raise InputError(f"{pod.kind.lower()}/{pod.name} is {there}", hint="run the command again")
-        content, document, numbers, _ = matches[0]
+        content, document, numbers, raw = matches[0]
+        if not numbers and "spec" in raw and "spec" not in document.value:
+            raise document.location.error(
+                "only a part of a manifest", "write apiVersion, kind and spec above it"
+            )
         changed = patch_object(content, document, numbers, pod, edits)
         name = document.location.name
         if not dry_run:
@@ -351,7 +356,7 @@ class FileSource(Source):
         for name, content in self._contents():
             for document in plain_documents(content, name) if word.encode() in content else ():
                 for numbers, raw in document.objects():
-                    yield content, document, numbers, raw
+                    yield content, document, numbers, raw if numbers else completed(raw)
 
     def raw_objects(self, word: str = "") -> Iterator[dict[str, Any]]:
         """Yield every object as it is written; with a word, such as a kind, only of files that have it."""

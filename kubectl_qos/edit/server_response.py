@@ -148,7 +148,7 @@ def server_checks(
     if in_place:
         pod = with_limit_ranges(default_pod(target.new, release), related.limit_ranges)
         before = quota_pod(target.old, target, release)
-        invalid = invalid_resize(target.old, pod, release)
+        invalid = invalid_resize(default_pod(target.old, release), pod, release)
     else:
         pod = as_created(target.new, related.limit_ranges, release)
         invalid = pod_refusals(pod, release)

@@ -158,6 +158,35 @@ def test_manifests_with_usage_have_distances(run: Run) -> None:
         assert "db limits.memory 4Gi → 5Gi" in run(*words, *flags).out, words
 
 
+PART: Final = "containers:\n- {name: app, resources: {limits: {cpu: 1, memory: 1Gi}}}\n"
+
+
+def test_parts_of_manifests_as_people_quote_them(run: Run) -> None:
+    spec = "spec:\n  " + PART.replace("\n", "\n  ")
+    template = "spec:\n  template:\n    " + spec.replace("\n", "\n    ")
+    resources = "resources: {limits: {cpu: 1, memory: 1Gi}}\n"
+    for kind, text in (("pod", resources), ("pod", PART), ("pod", spec), ("deployment", template)):
+        (run.home / "x.yaml").write_text(text)
+        done = run("explain", "-f", "x.yaml")
+        assert (done.lines[0], done.lines[2].split()[1]) == (f"{kind} <unknown>, kubelet 1.36", "Guaranteed,")
+        assert f"so it is read as a part of a {kind.title()}\n" in done.err
+    (run.home / "x.yaml").write_text(PART)
+    done = run("set", "-f", "x.yaml", "--limits", "memory=2Gi", "--requests", "memory=2Gi", "--write")
+    assert (done.code, "only a part of a manifest" in done.err) == (1, True)
+    assert (run.home / "x.yaml").read_text() == PART
+    ended = "metadata: {name: web}\n" + spec.rstrip() + "\nstatus: {phase: Failed, reason: Evicted}\n"
+    (run.home / "x.yaml").write_text(ended)
+    assert "web" in run("kills", "-f", "x.yaml").out
+
+
+def test_a_manifest_without_requests_stays_guaranteed_in_its_file(run: Run) -> None:
+    """A missing request counts as the limit: it was refused as a change of the class."""
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  " + PART.replace("\n", "\n  ").rstrip()
+    (run.home / "x.yaml").write_text(text)
+    done = run("set", "-f", "x.yaml", "--limits", "memory=2Gi", "--requests", "memory=2Gi", "--write")
+    assert (done.code, "memory: 2Gi" in (run.home / "x.yaml").read_text()) == (0, True), done.err
+
+
 def test_own_limits_need_no_node(run: Run) -> None:
     (run.home / "x.yaml").write_text(THREE + USAGE)
     done = run("next", "-f", "x.yaml")
