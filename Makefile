@@ -70,9 +70,12 @@ other-python: $(VENV)/.installed  ## every test on each other Python that is ins
 	  $(MAKE) --no-print-directory tests PYTHON=$$python VENV=$(VENV)-$$name || exit 1; \
 	done
 
-# In PATH or in the folder KUBECTL_QOS_TEST_BIN: etcd and kube-apiserver. Without them the tests are skipped.
-test-cluster: $(VENV)/.installed  ## against a real API server
-	$(BIN)/pytest -q tests/real_cluster
+# `make test-cluster KUBECONFIG=FILE` is about the cluster of that file. Otherwise the tests start etcd, kube-apiserver,
+# kube-controller-manager and kube-scheduler, from PATH or the folder KUBECTL_QOS_TEST_BIN, and are skipped without them.
+# An exported KUBECONFIG names a cluster of somebody's work: only the variable on the command line counts.
+TEST_KUBECONFIG = $(if $(filter command line,$(origin KUBECONFIG)),$(KUBECONFIG))
+test-cluster: $(VENV)/.installed  ## against a real cluster: KUBECONFIG=FILE
+	KUBECTL_QOS_TEST_KUBECONFIG=$(TEST_KUBECONFIG) $(BIN)/pytest -q tests/real_cluster
 
 laws: $(VENV)/.installed  ## tests of laws, each with ten times as many examples as in `make test`
 	$(BIN)/pytest -n $(WORKERS) -q --hypothesis-profile thorough $$(grep -lrE "^@given|settings\(\)\.max|SAMPLE" tests --include='*.py')

@@ -1,265 +1,202 @@
-"""A real API server with its etcd on loopback; what a kubelet and controllers do is played."""
+"""The cluster of KUBECTL_QOS_TEST_KUBECONFIG, else programs of Kubernetes in PATH or KUBECTL_QOS_TEST_BIN."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import socket
-import subprocess
-import threading
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from secrets import token_hex
+from typing import Any, Final
 
 import pytest
 
-from tests.cluster.certificates import Authority
-from tests.cluster.cluster_objects import node
 from tests.cluster.following import wait_for
-from tests.cluster.kubeconfigs import inline, kubeconfig, write
 from tests.end_to_end.command import Run
+from tests.real_cluster.clusters import PROGRAMS, SOON_SECONDS, Cluster, OwnCluster, collection
+from tests.real_cluster.kubelet import HOG, HOG_BYTES, Kubelet
 
-PROGRAMS: Final = ("etcd", "kube-apiserver")
-USERS: Final = {"admin": "system:masters", "somebody": "people", "nobody": "people"}
-SOON_SECONDS: Final = 60
-_NUMBERS = count(1)
-
-
-class Reply(NamedTuple):
-    """What the server answers a request; `message` is that of its Status, or its warnings."""
-
-    code: int
-    body: dict[str, Any]
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def message(self) -> str:
-        return str(self.body.get("message", "")) or " ".join(self.warnings)
-
-
-class ApiServer:
-    """kube-apiserver with its etcd; `start` and `stop` are those of the API server alone."""
-
-    def __init__(self, folder: Path, programs: Mapping[str, str]) -> None:
-        self.port, client, peer = _free_ports(3)
-        self._folder = folder
-        self._authority = Authority()
-        self._context = self._authority.trusted()
-        certificate, key = self._authority.server("127.0.0.1").write(folder, "server")
-        tokens = folder / "tokens.csv"
-        tokens.write_text("".join(f'{name},{name},{name},"{group}"\n' for name, group in USERS.items()))
-        etcd, peers = (f"http://127.0.0.1:{port}" for port in (client, peer))
-        self._etcd = self._run(
-            *(programs["etcd"], f"--data-dir={folder}/etcd", "--unsafe-no-fsync"),
-            *(f"--listen-client-urls={etcd}", f"--advertise-client-urls={etcd}"),
-            *(f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}"),
-            f"--initial-cluster=default={peers}",
-        )
-        self._words = (
-            *(programs["kube-apiserver"], f"--etcd-servers={etcd}", "--bind-address=127.0.0.1"),
-            *(
-                f"--secure-port={self.port}",
-                f"--tls-cert-file={certificate}",
-                f"--tls-private-key-file={key}",
-            ),
-            *(f"--service-account-key-file={certificate}", f"--service-account-signing-key-file={key}"),
-            "--service-account-issuer=https://kubernetes.default.svc",
-            *("--service-cluster-ip-range=10.0.0.0/16", f"--token-auth-file={tokens}"),
-            # A controller would make the account that pods need.
-            *("--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"),
-        )
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Return once it is ready; the log is what a failure shows."""
-        self._process = self._run(*self._words)
-        wait_for(self._is_ready, SOON_SECONDS, (self._folder / "kube-apiserver.log").read_text)
-
-    def stop(self) -> None:
-        if self._process is not None:
-            _end(self._process)
-        self._process = None
-
-    def close(self) -> None:
-        self.stop()
-        _end(self._etcd)
-
-    def request(self, method: str, path: str, body: object = None, kind: str = "application/json") -> Reply:
-        """Answer of a request by the administrator."""
-        headers = {"Authorization": "Bearer admin", "Content-Type": kind}
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, context=self._context, timeout=SOON_SECONDS) as answer:
-                warnings = tuple(answer.headers.get_all("Warning") or ())
-                return Reply(answer.status, json.loads(answer.read()), warnings)
-        except urllib.error.HTTPError as error:
-            with error:
-                return Reply(error.code, json.loads(error.read()))
-
-    def create(self, raw: Mapping[str, Any], *, is_tried: bool = False) -> Reply:
-        """Create an object, in a dry run if it `is_tried`, whose answer may be a refusal."""
-        path = f"{collection(raw)}?fieldValidation=Strict{'&dryRun=All' if is_tried else ''}"
-        reply = self.request("POST", path, raw)
-        assert is_tried or reply.code == 201, reply.message
-        return reply
-
-    def write_status(self, raw: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-        path = f"{collection(raw)}/{raw['metadata']['name']}/status"
-        reply = self.request("PATCH", path, {"status": status}, "application/merge-patch+json")
-        assert reply.code == 200, reply.message
-
-    def write_config(self, path: Path, user: str, namespace: str) -> None:
-        """Write a kubeconfig of a user."""
-        cluster = {"certificate-authority-data": inline(self._authority.certificate)}
-        url = f"https://127.0.0.1:{self.port}"
-        write(path, kubeconfig(url, user={"token": user}, cluster=cluster, namespace=namespace))
-
-    def _is_ready(self) -> bool:
-        assert self._process is not None
-        if self._process.poll() is not None:
-            pytest.fail((self._folder / "kube-apiserver.log").read_text()[-2000:])
-        try:
-            url = f"https://127.0.0.1:{self.port}/readyz"
-            urllib.request.urlopen(url, context=self._context, timeout=SOON_SECONDS).close()
-        except OSError:
-            return False
-        return True
-
-    def _run(self, program: str, *words: str) -> subprocess.Popen[bytes]:
-        with (self._folder / f"{Path(program).name}.log").open("ab") as log:
-            return subprocess.Popen([program, *words], stdout=log, stderr=log, cwd=self._folder)
-
-
-def collection(raw: Mapping[str, Any]) -> str:
-    """The path of an object's list."""
-    version, kind, metadata = raw["apiVersion"], raw["kind"], raw["metadata"]
-    plural = f"{kind.lower()}s" if not kind.endswith("y") else f"{kind.lower()[:-1]}ies"
-    namespace = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
-    return f"/{'apis' if '/' in version else 'api'}/{version}{namespace}/{plural}"
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(SOON_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _free_ports(number: int) -> list[int]:
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    try:
-        return [listener.getsockname()[1] for listener in listeners]
-    finally:
-        for listener in listeners:
-            listener.close()
+PREFIX: Final = f"kubectl-qos-test-{token_hex(3)}"
+_NUMBERS: Final = count(1)
+PAUSE: Final = {"image": "registry.k8s.io/pause:3.10"}
+# The first time it takes so much memory that its limit ends it, and from then on it sleeps.
+SCRIPT: Final = (
+    f"test -e /run/once || {{ touch /run/once; exec dd if=/dev/zero of=/dev/null bs={HOG_BYTES} count=1; }}; "
+    "exec sleep 3600"
+)
+HUNGRY: Final = {
+    "image": "registry.k8s.io/e2e-test-images/busybox:1.36.1-1",
+    "command": ["sh", "-c", SCRIPT],
+    "volumeMounts": [{"name": "run", "mountPath": "/run"}],
+}
+API_VERSIONS: Final = {"Pod": "v1", "Job": "batch/v1", "CronJob": "batch/v1"}
 
 
 class Shop:
     """A namespace of its own, and the command with a kubeconfig that leads to it."""
 
-    def __init__(self, server: ApiServer, home: Path) -> None:
-        self.server = server
-        self.namespace = f"shop-{next(_NUMBERS)}"
-        self._home = home
-        metadata = {"name": self.namespace}
-        server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-        self.run_as("admin")
+    def __init__(self, cluster: Cluster, host: str, home: Path) -> None:
+        self.cluster = cluster
+        self.namespace = f"{PREFIX}-{next(_NUMBERS)}"
         self.run = Run(home)
+        self._host = host
+        self._cluster_wide: list[str] = []
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
+        self.run_as("")
+        # A controller creates the account that a pod needs.
+        wait_for(lambda: bool(self.read("ServiceAccount", "default")), SOON_SECONDS)
 
-    def run_as(self, user: str) -> None:
-        """Let the command be this user from now on."""
-        self.server.write_config(self._home / ".kube" / "config", user, self.namespace)
+    def close(self) -> None:
+        for path in [*self._cluster_wide, f"/api/v1/namespaces/{self.namespace}"]:
+            self.cluster.request("DELETE", path)
 
-    def object(self, kind: str, name: str, version: str = "v1", **fields: Any) -> dict[str, Any]:
+    @property
+    def config(self) -> Path:
+        """The kubeconfig of the command."""
+        return self.run.home / ".kube" / "config"
+
+    def run_as(self, account: str) -> None:
+        """Let the command be this service account from now on, or else who started the tests."""
+        token = ""
+        if account:
+            raw = self.object("ServiceAccount", account, "v1")
+            if not self.read("ServiceAccount", account):
+                self.cluster.create(raw)
+            path = f"{collection(raw)}/{account}/token"
+            token = self.cluster.request("POST", path, {"spec": {}}).body["status"]["token"]
+        self.cluster.write_config(self.config, self.namespace, token)
+
+    def object(self, kind: str, name: str, version: str = "", **fields: Any) -> dict[str, Any]:
+        version = version or API_VERSIONS.get(kind, "apps/v1")
         metadata = {"name": name, "namespace": self.namespace}
         return {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}
 
-    def pod(self, name: str, limit: str = "", **spec: Any) -> dict[str, Any]:
-        """A pod on the node, with one container."""
-        container = {"name": "app", "image": "app", "resources": {}}
-        if limit:
-            container["resources"] = {"requests": {"memory": limit}, "limits": {"memory": limit}}
-        return self.object("Pod", name, spec={"nodeName": "worker-1", "containers": [container], **spec})
+    def create_cluster_wide(self, raw: dict[str, Any]) -> None:
+        """Create an object without a namespace, for this test only."""
+        self.cluster.create(raw)
+        self._cluster_wide.append(f"{collection(raw)}/{raw['metadata']['name']}")
 
-    def deployment(self, name: str, limit: str) -> dict[str, Any]:
-        template = {"metadata": {"labels": {"app": name}}, "spec": self.pod(name, limit)["spec"]}
-        del template["spec"]["nodeName"]
-        selector = {"matchLabels": {"app": name}}
-        spec = {"replicas": 1, "selector": selector, "template": template}
-        return self.object("Deployment", name, "apps/v1", spec=spec)
-
-    def read(self, kind: str, name: str, version: str = "v1") -> dict[str, Any]:
-        return self.server.request("GET", f"{collection(self.object(kind, name, version))}/{name}").body
-
-    def memory(self, name: str) -> Any:
-        """The memory limit of a pod's container."""
-        return self.read("Pod", name)["spec"]["containers"][0]["resources"]["limits"]["memory"]
-
-    def start_pods(self) -> None:
-        """Do what a kubelet does: pods run with the values that their spec has."""
-        path = f"/api/v1/namespaces/{self.namespace}/pods"
-        for raw in self.server.request("GET", path).body["items"]:
-            states = [
+    def pod(self, name: str, limit: str = "", *, container: str = "app") -> dict[str, Any]:
+        """A pod of one container, whose requests are its limits."""
+        amounts = {"memory": limit} if limit else {}
+        spec = {
+            "nodeSelector": {"kubernetes.io/hostname": self._host},
+            "terminationGracePeriodSeconds": 1,
+            "volumes": [{"name": "run", "emptyDir": {}}],
+            "containers": [
                 {
-                    "name": container["name"],
-                    "image": container["image"],
-                    "imageID": "",
-                    "restartCount": 0,
-                    "ready": True,
-                    "state": {"running": {}},
-                    "resources": container["resources"],
-                    "allocatedResources": container["resources"].get("requests", {}),
+                    "name": container,
+                    "resources": {"requests": amounts, "limits": amounts},
+                    **(HUNGRY if container == HOG else PAUSE),
                 }
-                for container in raw["spec"]["containers"]
+            ],
+        }
+        return self.object("Pod", name, spec=spec)
+
+    def workload(self, kind: str, name: str, limit: str, *, container: str = "app") -> dict[str, Any]:
+        """A workload of one such pod, or that pod itself; no time of a CronJob comes."""
+        pod = self.pod(name, limit, container=container)
+        if kind == "Pod":
+            return pod
+        labels = {"app": name}
+        template = {"metadata": {"labels": labels}, "spec": pod["spec"]}
+        if kind in {"Job", "CronJob"}:
+            job = {"template": {**template, "spec": {**pod["spec"], "restartPolicy": "OnFailure"}}}
+            spec = job if kind == "Job" else {"schedule": "0 0 30 2 *", "jobTemplate": {"spec": job}}
+            return self.object(kind, name, spec=spec)
+        more = {"serviceName": name} if kind == "StatefulSet" else {}
+        spec = {"selector": {"matchLabels": labels}, "template": template, **more}
+        return self.object(kind, name, spec=spec)
+
+    def read(self, kind: str, name: str, version: str = "") -> dict[str, Any]:
+        """An object as it is now; empty if there is none."""
+        version = version or ("v1" if kind == "ServiceAccount" else "")
+        reply = self.cluster.request("GET", f"{collection(self.object(kind, name, version))}/{name}")
+        return reply.body if reply.code == 200 else {}
+
+    def pods(self) -> list[dict[str, Any]]:
+        """The pods that are not about to go."""
+        items = self.cluster.items(f"/api/v1/namespaces/{self.namespace}/pods")
+        return [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
+
+    def wait_until_they_run(self, number: int, *, restarts: int = 0) -> None:
+        """Wait for that many pods, all ready and restarted that often."""
+
+        def states() -> list[tuple[bool, int]]:
+            return [
+                (status["ready"], status["restartCount"])
+                for pod in self.pods()
+                for status in pod["status"].get("containerStatuses", ())
             ]
-            status = {"phase": "Running", "containerStatuses": states, "conditions": []}
-            status["observedGeneration"] = raw["metadata"]["generation"]
-            self.server.write_status({**raw, "apiVersion": "v1", "kind": "Pod"}, status)
 
-    @contextmanager
-    def kubelet(self) -> Iterator[None]:
-        """Do it again and again."""
-        ending = threading.Event()
-
-        def work() -> None:
-            while not ending.wait(0.1):
-                self.start_pods()
-
-        worker = threading.Thread(target=work)
-        worker.start()
-        try:
-            yield
-        finally:
-            ending.set()
-            worker.join()
+        wait_for(lambda: states() == [(True, restarts)] * number, SOON_SECONDS, lambda: str(self.pods()))
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    if given := os.environ.get("KUBECTL_QOS_TEST_KUBECONFIG"):
+        yield Cluster(Path(given).expanduser())
+        return
     path = os.pathsep.join([os.environ.get("KUBECTL_QOS_TEST_BIN", ""), os.environ["PATH"]])
     programs = {name: shutil.which(name, path=path) for name in PROGRAMS}
     missing = [name for name, program in programs.items() if program is None]
     if missing:
-        pytest.skip(f"{' and '.join(missing)} not found: name their folder in KUBECTL_QOS_TEST_BIN")
-    started = ApiServer(tmp_path_factory.mktemp("server"), {name: str(programs[name]) for name in PROGRAMS})
+        pytest.skip(
+            f"{', '.join(missing)} not found: name their folder in KUBECTL_QOS_TEST_BIN,"
+            " or a cluster: make test-cluster KUBECONFIG=FILE"
+        )
+    own = OwnCluster(tmp_path_factory.mktemp("cluster"), {name: str(programs[name]) for name in PROGRAMS})
     try:
-        started.start()
-        raw = node()
-        started.create({**raw, "status": {}})
-        started.write_status(raw, raw["status"])
-        yield started
+        own.launch()
+        yield own
     finally:
-        started.close()
+        own.close()
+
+
+@pytest.fixture(scope="session")
+def host(cluster: Cluster) -> Iterator[str]:
+    """The hostname of a node that takes pods; in a cluster without nodes, of one that is played."""
+    nodes = cluster.items("/api/v1/nodes")
+    if not nodes:
+        kubelet = Kubelet(cluster, PREFIX)
+        kubelet.start()
+        try:
+            yield PREFIX
+            if not isinstance(cluster, OwnCluster):
+                wait_for(lambda: not _namespaces(cluster), SOON_SECONDS, lambda: str(_namespaces(cluster)))
+        finally:
+            kubelet.end()
+        return
+    for node in nodes:
+        states = {state["type"]: state["status"] for state in node["status"]["conditions"]}
+        labels = node["metadata"]["labels"]
+        is_free = not node["spec"].get("taints") and not node["spec"].get("unschedulable")
+        if states.get("Ready") == "True" and is_free and labels["kubernetes.io/os"] == "linux":
+            yield labels["kubernetes.io/hostname"]
+            return
+    pytest.fail("no node is ready, runs Linux and is without taints: the tests need one")
+
+
+def _namespaces(cluster: Cluster) -> list[str]:
+    names = [item["metadata"]["name"] for item in cluster.items("/api/v1/namespaces")]
+    return [name for name in names if name.startswith(PREFIX)]
 
 
 @pytest.fixture
-def shop(server: ApiServer, tmp_path: Path) -> Shop:
-    return Shop(server, tmp_path)
+def shop(cluster: Cluster, host: str, tmp_path: Path) -> Iterator[Shop]:
+    shop = Shop(cluster, host, tmp_path)
+    try:
+        yield shop
+    finally:
+        shop.close()
+
+
+@pytest.fixture
+def own(cluster: Cluster, request: pytest.FixtureRequest) -> OwnCluster:
+    """The cluster, for a test that may only run where nobody else has something."""
+    if not isinstance(cluster, OwnCluster):
+        pytest.skip(
+            "it stops the API server or has policies for all namespaces: only in a cluster of its own"
+        )
+    return cluster
