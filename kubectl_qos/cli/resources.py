@@ -254,7 +254,7 @@ def _pods_on_nodes(reference: Reference, snapshot: Snapshot, resolved: ResolvedS
 def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, may_be_none: bool) -> list[str]:
     """Return the named node, or all nodes with pods in scope, or "" for pods on no node.
 
-    Those have limits of their own, if their usage is known, and with --node-memory also those of a node.
+    Pods on no node are of use only if their usage is known, or if --node-memory gives them a node.
 
     Raises ApiError; raises InputError if there are none, unless `may_be_none`: a cluster can be empty.
     """
@@ -263,7 +263,8 @@ def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, may_be_non
         return [node]
     nodes = snapshot.nodes_of(scope)
     unplaced = [pod for pod in snapshot.pods if scope.matches(pod)] if not nodes else []
-    if unplaced and (snapshot.overrides.memory_bytes is not None or _have_usage(unplaced, snapshot)):
+    has_usage = any(pod.key in snapshot.usage for pod in unplaced)
+    if has_usage or (unplaced and snapshot.overrides.memory_bytes is not None):
         return [""]
     if not nodes and not may_be_none:
         from kubectl_qos.present.list_notes import NO_PODS_ON_NODES
@@ -272,10 +273,6 @@ def find_nodes(node: str | None, snapshot: Snapshot, scope: Scope, *, may_be_non
         hint = "pods need spec.nodeName; --node-memory 16Gi puts the others on a node of that size"
         raise InputError(NO_PODS_ON_NODES, hint)
     return nodes
-
-
-def _have_usage(pods: Iterable[Pod], snapshot: Snapshot) -> bool:
-    return any(pod.key in snapshot.usage for pod in pods)
 
 
 def require_requests(snapshot: Snapshot) -> None:

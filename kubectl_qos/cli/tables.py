@@ -384,7 +384,8 @@ def print_tables(
     rows.sort(key=lambda row: row[0])
     notes = merged_notes({name: answer.notes for name, answer in answers.items()})
     contents = [row[1:] for row in rows]
-    if format_.has_values or (format_.output == "name" and contents and not isinstance(contents[0][1], str)):
+    has_items = any(not isinstance(content, str) for _, content in contents)
+    if format_.has_values or (format_.output == "name" and has_items):
         document = {"kind": f"{kind}List", "items": _items(contents), "notes": list(notes), **facts}
         for key in (key for key, value in facts.items() if isinstance(value, list)):
             document[key] = _items(
@@ -461,22 +462,25 @@ def clusters(answered: Iterable[str], errors: Mapping[str, QosError]) -> tuple[C
 def _reduced(view: TableView[Any], format_: TableFormat) -> _Answer:
     if view.missing and not view.rows:
         raise view.missing[0]
-    now, columns = datetime.now(UTC), view.columns
-    content: Callable[[Any], Any]
-    if view.values is not None and (format_.has_values or format_.output == "name"):
-        content = view.values
-    elif format_.has_every_column:
-        content = lambda row: row_values(row, columns)  # noqa: E731
-    elif format_.output == "name":
-        content = view.reference
-    else:
-        content = lambda row: SEPARATOR.join(column.cell(row, now) for column in columns)  # noqa: E731
+    now = datetime.now(UTC)
+    headers = {column.key: column.header for column in view.columns}
     return _Answer(
-        {column.header: column.align for column in columns},
-        [(view.order(row), content(row)) for row in view.rows],
-        (*view.ages, *view.notes),
-        view.facts,
-        view.nothing,
-        view.missing,
-        tuple(column.header for key in view.hidden_first for column in columns if column.key == key),
+        headers={column.header: column.align for column in view.columns},
+        rows=[(view.order(row), _content(row, view, format_, now)) for row in view.rows],
+        notes=(*view.ages, *view.notes),
+        facts=view.facts,
+        nothing=view.nothing,
+        missing=view.missing,
+        hidden_first=tuple(headers[key] for key in view.hidden_first if key in headers),
     )
+
+
+def _content(row: RowT, view: TableView[RowT], format_: TableFormat, now: datetime) -> Any:
+    """Return what is kept of a row: its item, its values, its name, or its cells as one text."""
+    if view.values is not None and (format_.has_values or format_.output == "name"):
+        return view.values(row)
+    if format_.has_every_column:
+        return row_values(row, view.columns)
+    if format_.output == "name":
+        return view.reference(row)
+    return SEPARATOR.join(column.cell(row, now) for column in view.columns)

@@ -492,11 +492,11 @@ def changes_in_values(
     places = [place for place in chart.places if shared or place != chart.places[-1]]
     paths = dict.fromkeys(_value_paths(chart, kind, edit, files))
     text = str(edit.quantity) if edit.quantity is not None else None
-    for add in (False, True):
-        for place in reversed(places) if add and shared else places:
+    for is_set in (True, False):
+        for place in places if is_set or not shared else reversed(places):
             values = _values_at(place, files)
             for keys in paths:
-                if has_value_at(values, keys) != add:
+                if has_value_at(values, keys) is is_set:
                     where = f"{files.name(place.path)}: {dotted((*place.keys, *keys))}"
                     yield TreeEdit(where, _with_values(place, files, with_value_at(values, keys, text)))
 

@@ -324,9 +324,9 @@ def _memory(
         yield _note("memory request", FindingCode.REQUEST_BELOW_USAGE, used=used, request=request)
         return
     histories = [seen[container.name] for container in _lasting(new, release) if container.name in seen]
-    used = sum(history.p99_bytes or 0 for history in histories)
-    if request != old_request and request < used:
-        facts = {"used": used, "request": request}
+    p99_bytes = sum(history.p99_bytes or 0 for history in histories)
+    if request != old_request and request < p99_bytes:
+        facts = {"used": p99_bytes, "request": request}
         yield _note("memory request", FindingCode.REQUEST_BELOW_P99, over=histories[0].over, **facts)
 
 

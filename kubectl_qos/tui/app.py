@@ -332,10 +332,11 @@ class QosApp(Shell):
 
     def go_to_present(self) -> None:
         """Go back to the present, with the current view."""
+        if self.source.past is None:
+            return
         live = self._live
         work = partial(self._contexts.open, self._context_name) if live is None else lambda: live
-        if self.source.past is not None:
-            run_in_background(self, work, partial(self._go_to_source, view=self.main.view))
+        run_in_background(self, work, partial(self._go_to_source, view=self.main.view))
 
     def _go_to_source(self, source: Source | QosError, view: View | None = None) -> None:
         """Follow another source. A cluster begins with its own first view unless another one is given."""

@@ -28,7 +28,7 @@ from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.edit.strategy import find_strategies
 from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.kubelet import Kubelet, NodeSetup
-from kubectl_qos.k8s.objects import MEMORY, Pod, convert
+from kubectl_qos.k8s.objects import MEMORY, Pod
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
@@ -37,8 +37,6 @@ from kubectl_qos.present.findings import finding_line
 from kubectl_qos.present.values.changes import GoalValues, comparison_values, preview_values
 from kubectl_qos.qos.resize import ResizeStatus
 from tests.edit.test_preview import GI, SETUP
-from tests.edit.test_recorded_resizes import ROUNDS, resized
-from tests.edit.test_recorded_resizes import SETUP as RECORDED_SETUP
 from tests.qos.recorded import pods_c, processes_c, setup_c
 
 RUNNING = "containerStatuses: [{name: c, state: {running: {}}, containerID: 'containerd://1', %s}]"
@@ -119,27 +117,6 @@ def test_a_changed_manifest_replaces_what_was_allocated() -> None:
     changed = with_manifests([PENDING], [apply_edits(pod("mine", ""), [request("4Gi")])]).pods
     effects = compare(changed, SETUP, SETUP).pods[0]
     assert effects.before.container("c").oom_score_adj == 750
-
-
-def kernel_values(measured: dict[str, Any]) -> dict[str, set[int]]:
-    return {
-        one["name"]: {process["oom_score_adj"] for process in one["processes"]}
-        for one in measured["containers"]
-    }
-
-
-@pytest.mark.parametrize("part", ROUNDS[:3], ids=lambda part: str(part["round"]))
-def test_on_the_recorded_node_only_a_restart_changes_the_kernels_value(part: dict[str, Any]) -> None:
-    """W2: where the moment is not now, the measured adj is the one measured before."""
-    for param in resized():
-        round_, name, before, edits = param.values
-        if round_ != part["round"]:
-            continue
-        found = preview(convert(before["pod"], Pod), edits, RECORDED_SETUP)
-        was, is_now = kernel_values(before), kernel_values(part["after"][name])
-        for change in found.effects.containers:
-            now = {change.oom_score_adj.after} if change.when is When.NOW else was.get(change.name)
-            assert not is_now.get(change.name) or is_now[change.name] == now, (name, change)
 
 
 SIZES = st.integers(1, 12 << 10).map(lambda size: f"{size}Mi")

@@ -206,21 +206,29 @@ def report_evidence(report: OomReport, title: str) -> Iterator[Evidence]:
     if report.oom_memcg and path_level(report.oom_memcg) is PathLevel.PODS:
         yield Evidence(Fact.ALL_PODS)
     pod = pod_cgroup(report.cgroup)
-    is_in_container = pod is not None or bool(container_of_unit(report.cgroup))
-    may_be_in_container = is_in_container or not report.cgroup
     if pod is not None and pod.is_mixed:
         yield Evidence(Fact.MIXED_DRIVERS, {"runtime": pod.runtime})
+    yield from _kill_scope(report)
+
+
+def _kill_scope(report: OomReport) -> Iterator[Evidence]:
+    """Yield whether the kernel killed a whole cgroup, or only one process of a container."""
+    victim = report.dead
     if report.group_kill:
         is_own = report.group_kill == report.cgroup
         yield Evidence(Fact.GROUP, {"path": report.group_kill, "is_own": is_own})
-    elif report.is_of_sandbox or (victim is not None and RUNTIME_INIT.match(victim.comm)):
-        pass
-    elif report.is_alone and may_be_in_container:
+        return
+    is_in_container = pod_cgroup(report.cgroup) is not None or bool(container_of_unit(report.cgroup))
+    is_of_runtime = report.is_of_sandbox or (victim is not None and RUNTIME_INIT.match(victim.comm))
+    if is_of_runtime or (report.cgroup and not is_in_container):
+        return
+    if report.is_alone:
         older = report.oldest if pod_cgroup(report.oom_memcg) is not None else None
-        is_other = older is not None and victim is not None and older.pid not in {victim.pid, report.chosen}
-        went_on = {"pid": older.pid, "command": older.name} if older and is_other else {}
+        went_on = {}
+        if older is not None and victim is not None and older.pid not in {victim.pid, report.chosen}:
+            went_on = {"pid": older.pid, "command": older.name}
         yield Evidence(Fact.ALONE, {"is_in_container": is_in_container, **went_on})
-    elif victim is not None and report.constraint is Constraint.MEMCG and may_be_in_container:
+    elif victim is not None and report.constraint is Constraint.MEMCG:
         yield Evidence(Fact.MAYBE_ALONE)
 
 
@@ -400,8 +408,12 @@ def _excess(pod: Pod, messages: Sequence[str], resource: str, *, is_old: bool) -
     # A pod of which a text shows nothing else may have its message only in part.
     is_known = bool(pod.metadata.uid or pod.containers)
     is_said = not is_old and is_known and any("node was low" in message for message in messages)
-    usage, is_all = above or ({} if is_said else None), bool(of_pod or (names and names <= above.keys()))
-    details = {"resource": resource, "above": usage, "is_all": is_all, "priority": priority}
+    details = {
+        "resource": resource,
+        "above": above or ({} if is_said else None),
+        "is_all": bool(of_pod or (names and names <= above.keys())),
+        "priority": priority,
+    }
     return Evidence(Fact.EXCESS, details)
 
 

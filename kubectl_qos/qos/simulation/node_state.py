@@ -251,19 +251,19 @@ class MemoryUse(NamedTuple):
         left = sum([pod.left_bytes for pod in state.pods])
         may_swap, own = min(sum(swap), state.swap_bytes), max((state.own_bytes or 0) - left, 0)
         return cls(
-            used,
-            working_sets,
-            members,
-            pods,
-            working,
-            [min(size, state.swap_bytes) for size in swap],
-            left + sum(used),
-            left + sum(working_sets),
-            own,
-            may_swap,
-            state.regular_bytes + min(may_swap + own, state.swap_bytes),
-            frozenset([index for index, container in every if not container.has_usage]),
-            frozenset([index for index, container in every if container.adj == OOM_SCORE_ADJ_MIN]),
+            containers=used,
+            working_sets=working_sets,
+            members=members,
+            pods=pods,
+            pod_working_sets=working,
+            pod_swap=[min(size, state.swap_bytes) for size in swap],
+            total=left + sum(used),
+            working_set=left + sum(working_sets),
+            own=own,
+            may_swap=may_swap,
+            most_bytes=state.regular_bytes + min(may_swap + own, state.swap_bytes),
+            unmeasured=frozenset([index for index, container in every if not container.has_usage]),
+            immune=frozenset([index for index, container in every if container.adj == OOM_SCORE_ADJ_MIN]),
         )
 
     @property
@@ -369,28 +369,25 @@ class NodeState:
 
     def find_container(self, pod: str, container: str = "", namespace: str | None = None) -> int:
         """Return the index of a container. Raises InputError if none or several match."""
-        places = (
-            (index, *self.pod_for(other).key, other.name) for index, other in enumerate(self.containers)
-        )
-        matches = [
-            (index, own_namespace, name)
-            for index, own_namespace, owner, name in places
-            if owner == pod and namespace in {None, own_namespace} and container in {"", name}
-        ]
+        matches = []
+        for index, other in enumerate(self.containers):
+            own_namespace, owner = self.pod_for(other).key
+            if owner == pod and namespace in {None, own_namespace} and container in {"", other.name}:
+                matches.append(index)
         if len(matches) == 1:
-            return matches[0][0]
+            return matches[0]
         if not matches:
             what = f"container {container} of pod {pod}" if container else f"pod {pod}"
             raise InputError(
                 f"{what} has no processes on {self.setup.node.name or 'the node'}",
                 hint="kubectl qos top --containers --node lists what runs there",
             )
-        namespaces = sorted({own_namespace for _, own_namespace, _ in matches})
+        namespaces = sorted({self.pod_for(self.containers[index]).key[0] for index in matches})
         if len(namespaces) > 1:
             raise InputError(
                 f"pod {pod} is in several namespaces: {', '.join(namespaces)}", hint="choose one with -n"
             )
-        names = [name for *_, name in matches]
+        names = [self.containers[index].name for index in matches]
         raise InputError(
             f"pod {pod} has several containers: {', '.join(names)}",
             hint=f"name the container that grows: pod/{pod}:{names[0]}=SIZE",

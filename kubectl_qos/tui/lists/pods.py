@@ -316,14 +316,14 @@ class PodList(_RankedList):
         answer, *others = *lines, *self._recent_memory_line(row)
         if not deaths:
             return paragraphs((answer, "answer"), *((line, "") for line in others))
-        first, several = deaths[0], len({death.container for death in deaths} - {""}) > 1
+        first, *later = deaths
         token = "wrong" if first is on_node[0] and view_model.is_in_danger(row.node) else "answer"
-        later = ", ".join(
-            f"{bounded(death)} ({f'{escape(death.container)}: ' if several and death.container else ''}"
-            f"{killer_words(death)})"
-            for death in deaths[1:]
-        )
-        others = [answer, *([f"also at {later}"] if later else []), *others]
+        several = len({death.container for death in deaths} - {""}) > 1
+        texts = []
+        for death in later:
+            container = f"{escape(death.container)}: " if several and death.container else ""
+            texts.append(f"{bounded(death)} ({container}{killer_words(death)})")
+        others = [answer, *([f"also at {', '.join(texts)}"] if texts else []), *others]
         # The fullest limit comes first, but what is nearer may be reached before it.
         is_nearest = first.distance_bytes == min(death.distance_bytes for death in deaths)
         is_next = first is on_node[0] and is_nearest
