@@ -62,6 +62,10 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _DOCUMENT_START = re.compile(rb"^---(?:[ \t].*)?\r?$", re.MULTILINE)
 _MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s*$)", re.MULTILINE)
 """The beginnings of manifests, but not of a truncated JSON object."""
+_FENCE: Final = re.compile(rb"^(?:`{3}|~{3})[\w ]{0,20}\r?$", re.MULTILINE)
+_AROUND: Final = re.compile(
+    rb"\s*(?:\[?(?:\.{3,}|\xe2\x80\xa6)\]?|[^\s:]{0,40}[$#%>]? ?(?:kubectl|oc|k) [^:]{1,200})\s*"
+)
 _BLANK: Final = re.compile(rb"[ \t\r\n-]*")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _LOG: Final = re.compile(
@@ -236,9 +240,30 @@ def _yaml_documents(
                 problem = f"{name}: not a text file (byte {begin + error.start})"
                 on_problem(InputError(problem, "manifests are UTF-8 YAML or JSON").at(name))
             except InputError as error:
-                on_problem(error)
+                unquoted = _unquoted(part)
+                inner = [*_yaml_documents(unquoted, name, lambda _: None)] if unquoted != part else []
+                for document in inner:
+                    place = structs.replace(document.location, line=line + document.location.line - 1)
+                    yield document._replace(location=place, begin=begin + document.begin)
+                if not inner:
+                    on_problem(error)
         line += part.count(b"\n")
         begin = end
+
+
+def _unquoted(content: bytes) -> bytes:
+    """Blank out what people write around a manifest: Markdown, a command, dots in place of lines.
+
+    Every other byte keeps its place, so that lines and columns are those of the file.
+    """
+    lines, is_inside = content.split(b"\n"), _FENCE.search(content) is None
+    for number, line in enumerate(lines):
+        if _FENCE.fullmatch(line) is not None:
+            lines[number] = b"---".ljust(len(line)) if is_inside else b" " * len(line)
+            is_inside = not is_inside
+        elif not is_inside or _AROUND.fullmatch(line) is not None:
+            lines[number] = b" " * len(line)
+    return b"\n".join(lines)
 
 
 def _split_json(content: bytes, name: str) -> Iterator[tuple[DocumentLocation, memoryview]]:

@@ -179,6 +179,25 @@ def test_parts_of_manifests_as_people_quote_them(run: Run) -> None:
     assert "web" in run("kills", "-f", "x.yaml").out
 
 
+def test_what_people_write_around_a_manifest_is_left_out(run: Run) -> None:
+    whole = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  " + PART.replace("\n", "\n  ").rstrip()
+    )
+    for text in (
+        f"My pod:\n\n```yaml\n{whole}\n```\n\nWhich class: is it?\n",
+        f"```\n{whole}\n```",
+        f"$ kubectl get pod web -o yaml\n{whole}\n",
+        f"{whole}\n  [...]\n  restartPolicy: Always\nstatus:\n  …\n  phase: Running\n",
+    ):
+        (run.home / "x.yaml").write_text(text)
+        done = run("check", "x.yaml")
+        line = text.partition("- {name: app")[0].count("\n") + 1
+        assert f"x.yaml:{line}:" in done.out, text
+        assert "pod/web" in done.out
+    (run.home / "x.yaml").write_text("```\nno: [manifest\n```\n")
+    assert run("top", "-f", "x.yaml").err.startswith("error: x.yaml: line 1, column 1: found character")
+
+
 def test_a_manifest_without_requests_stays_guaranteed_in_its_file(run: Run) -> None:
     """A missing request counts as the limit: it was refused as a change of the class."""
     text = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  " + PART.replace("\n", "\n  ").rstrip()
