@@ -63,6 +63,9 @@ _DOCUMENT_START = re.compile(rb"^---(?:[ \t].*)?\r?$", re.MULTILINE)
 _MANIFEST: Final = re.compile(rb"(?:apiVersion|^(?:kind|metadata|spec):)(?!.*,\s*$)", re.MULTILINE)
 """The beginnings of manifests, but not of a truncated JSON object."""
 _FENCE: Final = re.compile(rb"^(?:`{3}|~{3})[\w ]{0,20}\r?$", re.MULTILINE)
+_FENCED: Final = re.compile(
+    rb"^(?:`{3}|~{3})[\w ]{0,20}\r?\n(?:(?!`{3}|~{3}).*\n)*(?:`{3}|~{3})\s*$", re.MULTILINE
+)
 _AROUND: Final = re.compile(
     rb"\s*(?:\[?(?:\.{3,}|\xe2\x80\xa6)\]?|[^\s:]{0,40}[$#%>]? ?(?:kubectl|oc|k) [^:]{1,200})\s*"
 )
@@ -165,7 +168,8 @@ def _objects(value: Any, numbers: tuple[int, ...]) -> Iterator[tuple[tuple[int, 
 
 
 def _described_objects(content: bytes) -> list[dict[str, Any]]:
-    """Return the objects of a text that kubectl prints for people; an empty list for a manifest."""
+    """Return the objects of a text that kubectl prints for people, beside manifests in Markdown."""
+    content = _FENCED.sub(lambda block: b"" if _MANIFEST.search(block[0]) else block[0], content)
     if _MANIFEST.search(content) is not None:
         return []
     from kubectl_qos.cluster.described import described_objects
@@ -178,7 +182,7 @@ def plain_documents(content: bytes, name: str) -> Iterator[FileDocument]:
     if not _is_json(content):
         if described := _described_objects(content):
             yield FileDocument(DocumentLocation(name), 0, "", {"kind": "List", "items": described})
-        else:
+        if not described or _MANIFEST.search(content) is not None:
             yield from _yaml_documents(content, name, lambda _: None)
         return
     begin = len(BYTE_ORDER_MARK) if content.startswith(BYTE_ORDER_MARK) else 0
@@ -378,7 +382,8 @@ class ParsedObjects:
             self.problems.append(
                 InputError(f"{name}: a log without an eviction, not an object", hint).at(name)
             )
-        else:
+            return
+        if not described or _MANIFEST.search(content) is not None:
             before = len(self.problems)
             for document in _yaml_documents(content, name, self.problems.append):
                 if document.value is not None:

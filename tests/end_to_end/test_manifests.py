@@ -179,6 +179,15 @@ def test_parts_of_manifests_as_people_quote_them(run: Run) -> None:
     assert "web" in run("kills", "-f", "x.yaml").out
 
 
+DESCRIBED: Final = """\
+```
+    Last State:     Terminated
+      Reason:       OOMKilled
+      Exit Code:    137
+```
+"""
+
+
 def test_what_people_write_around_a_manifest_is_left_out(run: Run) -> None:
     whole = (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  " + PART.replace("\n", "\n  ").rstrip()
@@ -194,6 +203,12 @@ def test_what_people_write_around_a_manifest_is_left_out(run: Run) -> None:
         line = text.partition("- {name: app")[0].count("\n") + 1
         assert f"x.yaml:{line}:" in done.out, text
         assert "pod/web" in done.out
+    (run.home / "x.txt").write_text(f"{DESCRIBED}\n```yaml\n{whole}\n```\n")
+    assert "OOMKilled" in run("kills", "-f", "x.txt", "-o", "wide").out, "what describe says, too"
+    log = "12.1 oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/kubepods/pod{0},task_memcg=/kubepods/pod{0}"
+    (run.home / "k.log").write_text(f"{log.format('1' * 32)},task=web,pid=7,uid=0\n")
+    done = run("kills", "-f", "x.txt", "--kernel-log", "k.log", "-o", "wide")
+    assert f"\na pod, uid {'1' * 32}\n" in done.out, "the pod of the text, without its UID, may be that one"
     (run.home / "x.yaml").write_text("```\nno: [manifest\n```\n")
     assert run("top", "-f", "x.yaml").err.startswith("error: x.yaml: line 1, column 1: found character")
 

@@ -13,7 +13,7 @@ import pytest
 from kubectl_qos.errors import InputError
 from kubectl_qos.host.kernel_log import read_file, read_log
 from kubectl_qos.k8s.events import EventList
-from kubectl_qos.k8s.objects import Pod
+from kubectl_qos.k8s.objects import ObjectMeta, Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.kills import detail_lines, largest_user
 from kubectl_qos.qos.cgroup.names import pod_cgroup
@@ -945,8 +945,10 @@ def test_a_uid_that_is_none() -> None:
 
 def test_a_pod_that_is_not_in_the_list() -> None:
     assert text_of(kill_of(LINES)).startswith(f"a pod, uid {UID}, container")
-    (kill,) = kills_of(LINES, Pod())
+    (kill,) = kills_of(LINES, Pod(metadata=ObjectMeta(uid="another")))
     assert text_of(kill).startswith(f"a pod that is not in the list, uid {UID}")
+    (kill,) = kills_of(LINES, Pod())
+    assert text_of(kill).startswith(f"a pod, uid {UID}"), "pods of text have no UID"
 
 
 def test_different_cgroup_drivers() -> None:

@@ -98,7 +98,7 @@ def test_without_evidence_of_the_node_it_was_the_limit(
     assert (Fact.LIMIT_NOT_SEEN in facts, Fact.NODE_PEAK in facts) == (True, node_bytes is not None)
     said = "; ".join(map(evidence_sentence, kill.diagnosis.evidence))
     assert "no sample shows it at the limit" in said
-    assert ("its node used 851Mi of 4096Mi at most" in said) == (node_bytes is not None)
+    assert ("its node used 851Mi of 4Gi at most" in said) == (node_bytes is not None)
 
 
 def test_a_node_that_was_full_may_have_killed() -> None:

@@ -72,9 +72,10 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
     """A death: of a container, of a process in a surviving container, or of a host process.
 
     `pod` is "" for processes outside pods, and if only the `pod_uid` in the kernel's path is known.
-    `is_unlisted`: the list of pods lacks the pod. `container` is "" if only its ID is known, or if the whole
-    pod died. `is_own`: it was at the limit of a pod with one container. `time` is RFC 3339. Estimated times
-    come from seconds since boot and other deaths in the same log, or from log lines without a year.
+    `is_unlisted`: the list of pods, with their UIDs, lacks the pod. `container` is "" if only its ID is
+    known, or if the whole pod died. `is_own`: it was at the limit of a pod with one container. `time` is RFC
+    3339. Estimated times come from seconds since boot and other deaths in the same log, or from log lines
+    without a year.
     """
 
     diagnosis: Diagnosis
@@ -189,6 +190,8 @@ class _KillAnalyzer:
         )
         self._logs = logs
         self._pods = {uid: pod for pod in snapshot.pods if (uid := pod_uid(pod))}
+        # Text of kubectl and manifests have no UIDs.
+        self._has_uids = bool(snapshot.pods) and all(map(pod_uid, snapshot.pods))
         self._reported: list[_Reported] = []
         self._by_container: dict[str, list[_Reported]] = {}
         for report, log in distinct_reports(logs):
@@ -404,7 +407,7 @@ class _KillAnalyzer:
             node=node,
             pod_uid=reported.pod_uid,
             container_id=reported.container_id,
-            is_unlisted=pod is None and bool(self._snapshot.pods),
+            is_unlisted=pod is None and self._has_uids,
             is_own=pod is not None and _is_own(pod, report.mechanism),
             **self._report_fields(report, node),
         )
