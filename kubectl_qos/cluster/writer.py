@@ -1,6 +1,7 @@
 """The only module that changes a cluster: a dry run, then the same request once, recorded before and after.
 
-Nothing is sent twice. If it is unknown whether a write was done, the object is read once to find out.
+Nothing is done twice. If it is unknown whether a write was done, the object is read once to find out. A write
+that is refused because only other parts of the object have changed is repeated, after a new dry run.
 edit/edits.py makes the requests.
 """
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 _MAX_BYTES: Final = 16 << 20
 """Larger than any object: etcd's limit is 1.5 MiB."""
+_TRIES: Final = 10
+"""A controller writes the status of a workload that rolls out several times a second."""
 _object = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -67,12 +70,15 @@ class Writer:
         Raises ConflictError if the object or its values have changed, ApiError if the server refuses, and
         QosError if it did more than a dry run.
         """
-        current = self._read_unchanged(request)
-        request = structs.replace(request, resource_version=metadata_text(current, "resourceVersion"))
-        try:
-            response, body = self._send(request, dry_run=True)
-        except ApiError as error:
-            raise self._explain(error, request) from None
+        for tries_left in reversed(range(_TRIES)):
+            current = self._read_unchanged(request)
+            request = structs.replace(request, resource_version=metadata_text(current, "resourceVersion"))
+            try:
+                response, body = self._send(request, dry_run=True)
+                break
+            except ApiError as error:
+                if error.status != HTTPStatus.CONFLICT or not tries_left:
+                    raise self._explain(error, request) from None
         raw = _decode_answer(request, body, "the dry run of")
         version = metadata_text(raw, "resourceVersion")
         if version != request.resource_version:
@@ -85,21 +91,26 @@ class Writer:
         return DryRunResult(request, _values_at_targets(request, raw), raw, warnings)
 
     def apply(self, dry_run_result: DryRunResult, history: HistoryStore, *, undoes: str = "") -> ApplyResult:
-        """Send the request of a dry run, once; the server takes it only if the object is still the same.
+        """Send the request of a dry run; the server takes it only if the object is still the same.
 
         Raises UnknownOutcome if it is unknown whether it was done. Nothing was changed after an ApiError
         (refused), a ConflictError (changed since the dry run) or another QosError (not sent).
         """
-        request = dry_run_result.request
-        entry = self._new_entry(request, undoes)
+        entry = self._new_entry(dry_run_result.request, undoes)
         history.put(entry)
-        try:
-            _, body = self._send(request, dry_run=False)
-        except QosError as error:
-            if _may_have_been_done(error):
-                return self._find_out(dry_run_result, entry, history, error)
-            history.put(replace(entry, state=EntryState.REFUSED, message=str(error)))
-            raise self._explain(error, request) from None
+        for tries_left in reversed(range(_TRIES)):
+            request = dry_run_result.request
+            try:
+                _, body = self._send(request, dry_run=False)
+                break
+            except QosError as error:
+                if _may_have_been_done(error):
+                    return self._find_out(dry_run_result, entry, history, error)
+                try:
+                    dry_run_result = self._dry_run_again(dry_run_result, error, tries_left)
+                except QosError as refusal:
+                    history.put(replace(entry, state=EntryState.REFUSED, message=str(error)))
+                    raise refusal from None
         try:
             raw = _decode_answer(request, body, "the change of")
             return _record_accepted(request, raw, entry, history)
@@ -172,6 +183,16 @@ class Writer:
                 f"{request.reference} was changed by someone else since it was read", conflicts
             )
         return raw
+
+    def _dry_run_again(self, result: DryRunResult, error: QosError, tries_left: int) -> DryRunResult:
+        """Return the same change of the object as it is now. Raises the refusal unless that can help."""
+        refusal = self._explain(error, result.request)
+        if not tries_left or not isinstance(refusal, ApiError) or refusal.status != HTTPStatus.CONFLICT:
+            raise refusal
+        again = self.dry_run(result.request)
+        if again.stored != result.stored:
+            raise refusal
+        return again
 
     def _explain(self, error: QosError, request: PatchRequest) -> QosError:
         if not isinstance(error, ApiError) or error.status != HTTPStatus.CONFLICT:

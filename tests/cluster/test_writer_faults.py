@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_qos.cluster.writer import Writer
+from kubectl_qos.cluster.writer import _TRIES, Writer
 from kubectl_qos.edit.apply_state import ConflictError, DryRunResult, UnknownOutcome
 from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.history import EntryState
@@ -216,12 +216,52 @@ def test_a_retry_after_is_not_obeyed(stage: Stage) -> None:
     assert stage.writes == 1
 
 
-def test_an_object_that_changed_since_the_dry_run(stage: Stage) -> None:
-    stage.server.edit("Deployment", "web", {"spec": {"replicas": 3}})
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_object_of_which_another_part_changed_since_the_dry_run(stage: Stage, times: int) -> None:
+    """As its status does while it rolls out: the change is tried again on what there is now."""
+    stage.server.fault = changing(stage.server, times)
+    stage.apply()
+    assert (stage.memory, stage.writes) == ("96Mi", times + 1)
+    assert stage.history.states == [EntryState.SENT, EntryState.ACCEPTED]
+
+
+def test_an_object_that_changes_all_the_time(stage: Stage) -> None:
+    stage.server.fault = changing(stage.server, 1000)
     error = stage.refused("the object has been modified")
     assert error.status == 409
     assert error.hint.startswith("the values are unchanged")
+    assert (stage.memory, stage.writes) == ("64Mi", _TRIES)
+    assert stage.history.states == [EntryState.SENT, EntryState.REFUSED]
+
+
+def test_a_change_that_would_be_stored_otherwise_by_now(stage: Stage) -> None:
+    """Nobody has confirmed what admission would make of it since."""
+
+    def webhook(stored: dict[str, Any]) -> None:
+        stored["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = "128Mi"
+
+    stage.server.edit("Deployment", "web", {"spec": {"replicas": 3}})
+    stage.server.mutate = webhook
+    assert stage.refused("the object has been modified").status == 409
+    assert stage.writes == 1
+
+
+def test_an_object_of_which_another_part_changes_before_a_dry_run(stage: Stage) -> None:
+    stage.server.fault = changing(stage.server, 3, "All")
+    stage.writer.dry_run(stage.dry_run_result.request)
+    assert len(stage.server.patches) == 1 + 3 + 1
     assert stage.memory == "64Mi"
+
+
+def changing(server: ChangingServer, times: int, dry_run: str | None = None) -> Callable[[Request], None]:
+    """Before each of so many writes, or dry runs, somebody changes another part of the object."""
+    numbers = iter(range(3, 3 + times))
+
+    def change(request: Request) -> None:
+        if request.query.get("dryRun") == dry_run and (number := next(numbers, 0)):
+            server.edit("Deployment", "web", {"spec": {"replicas": number}})
+
+    return change
 
 
 def test_values_that_changed_since_the_dry_run(stage: Stage) -> None:

@@ -20,9 +20,9 @@ from tests.real_cluster.kubelet import HOG, HOG_BYTES, Kubelet
 PREFIX: Final = f"kubectl-qos-test-{token_hex(3)}"
 _NUMBERS: Final = count(1)
 PAUSE: Final = {"image": "registry.k8s.io/pause:3.10"}
-# The first time it takes so much memory that its limit ends it, and from then on it sleeps.
+# The first time it takes so much memory that a lower limit ends it, and from then on it sleeps.
 SCRIPT: Final = (
-    f"test -e /run/once || {{ touch /run/once; exec dd if=/dev/zero of=/dev/null bs={HOG_BYTES} count=1; }}; "
+    f"test -e /run/once || {{ touch /run/once; dd if=/dev/zero of=/dev/null bs={HOG_BYTES} count=1; }}; "
     "exec sleep 3600"
 )
 HUNGRY: Final = {

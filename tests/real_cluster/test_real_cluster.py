@@ -104,6 +104,17 @@ def test_a_fix_of_a_container_that_was_killed(shop: Shop, kind: str) -> None:
     assert Quantity.parse(limit(shop, kind)) > Quantity.parse("32Mi")
 
 
+def test_a_change_that_does_not_hold(shop: Shop) -> None:
+    """It is reverted in the middle of its rollout, while the controller writes the status."""
+    raw = shop.workload("Deployment", "web", "64Mi", container=HOG)
+    raw["spec"]["replicas"] = 3
+    shop.cluster.create(raw)
+    shop.wait_until_they_run(3)
+    words = ("--limits=memory=40Mi", "--requests=memory=40Mi", "--yes", "--for=2m", "--undo-if=oom")
+    done = shop.run("set", "deployment/web", *words)
+    assert (done.code, limit(shop, "Deployment")) == (3, "64Mi"), done.err
+
+
 def test_a_job_has_a_template_that_stays(shop: Shop) -> None:
     start(shop, "Job")
     done = shop.run("set", "job/web", *TO_96)
