@@ -18,6 +18,10 @@ HIDDEN_KILL_TEXT: Final = (
     " shows the kill. The node's kernel log does (kubectl qos kills --kernel-log), and so does oom_kill in"
     " memory.events of the pod's cgroup. Usage samples may miss the peak"
 )
+_UNLIMITED: Final = (
+    "the node, or all pods together, ran out. Request the memory that it uses, which lowers its"
+    " oom_score_adj, and limit what grows: kubectl qos kills says more"
+)
 _MOST_CONTAINERS: Final = 5
 """How many containers are listed: a cluster may have hundreds."""
 
@@ -90,7 +94,9 @@ def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsag
         return f"was OOMKilled ({restarts}), and runs again with a limit of {binary(killed)}: kubectl qos fix"
     if not limit:
         peak = peak_text(pod, status, used, setup)
-        return f"used {peak}" if peak else ""
+        is_unlimited = status.was_oom_killed and not restart.stated_limit(pod, status.name)
+        unlimited = f"was OOMKilled ({restarts}) without a memory limit: {_UNLIMITED}" if is_unlimited else ""
+        return f"used {peak}" if peak else unlimited
     now = f"waits in {escape(waiting.reason)}" if waiting else "has ended"
     waits = f"{now} ({restarts}): no process to rank"
     if restart.is_refused(pod, status.name):

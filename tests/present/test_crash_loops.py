@@ -72,6 +72,15 @@ def test_the_explanation_of_a_loop_begins_with_it() -> None:
     assert first.answer == "unknown: memory usage is unknown"
 
 
+def test_a_container_that_was_killed_without_a_limit() -> None:
+    """Nothing was said of its past, as no limit is to be raised."""
+    for state, used_mi in ((RUNNING, 0), (RUNNING, 60), (LOOP, 0)):
+        said = notes(a_pod(state, 137, "OOMKilled", limit=""), used_mi)
+        text = "was OOMKilled (4 restarts) without a memory limit: the node, or all pods together, ran out"
+        assert sum(note.startswith(text) for note in said) == 1
+    assert not any("OOMKilled" in note for note in notes(a_pod(RUNNING, 1, "Error", limit="")))
+
+
 def test_the_working_set_near_a_limit_may_be_page_cache() -> None:
     pod = a_pod(RUNNING, 0, "Completed", 0)
     parts = "30Mi of its working set of 95Mi is anonymous memory"
