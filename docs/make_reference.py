@@ -151,7 +151,7 @@ def _description(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _epilog(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """The sections at the end of --help, such as its examples, as they stand there."""
+    """The sections at the end of --help, such as its examples, word for word."""
     for number, section in enumerate(SECTION.finditer(parser.epilog or "")):
         if not section[1].startswith("kubectl"):  # the name of a command is no heading
             yield from (f"## {section[1].capitalize()}", "")

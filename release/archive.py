@@ -2,9 +2,9 @@
 
     SOURCE_DATE_EPOCH=1580601600 python release/archive.py dist/kubectl-qos dist
 
-writes dist/kubectl-qos_linux_amd64.tar.gz, named after the current system, and its digest beside it. The same
-files give the same bytes: owners, times and all modes except the executable bit are left out. krew refuses
-links, so their targets are archived instead.
+writes dist/kubectl-qos_linux_amd64.tar.gz, named after the current system, and its digest. The same files
+give the same bytes: owners, times and all modes except the executable bit are left out. krew refuses links,
+so their targets are archived instead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def file_name() -> str:
 
 
 def write(folder: Path, archive: Path, seconds: int) -> str:
-    """Write the folder's archive and, beside it, its digest, which is returned.
+    """Write the folder's archive and, next to it, its digest, which is returned.
 
     Args:
         folder: is in the archive under its own name.

@@ -25,7 +25,7 @@ ROOT: Final = Path(__file__).parents[1]
 
 
 def modules_of(folder: Path) -> set[str]:
-    """The top-level modules in a binary's folder: those of its archive, and the compiled ones beside it."""
+    """The top-level modules in a binary's folder: those of its archive, and the compiled ones next to it."""
     (binary,) = (path for path in folder.iterdir() if path.stem == "kubectl-qos")
     compiled = {path.relative_to(folder / "_internal").parts[0] for path in (folder / "_internal").rglob("*")}
     archived = CArchiveReader(str(binary)).open_embedded_archive("PYZ.pyz").toc

@@ -27,7 +27,7 @@ def check_output(words: Sequence[str], out: str) -> None:
 
 
 def documents(text: str, format_: str) -> Iterator[Any]:
-    """The documents of an output; those of -w stand one behind the other."""
+    """The documents of an output; those of -w follow one another."""
     if format_ == "yaml":
         yield from filter(None, yaml.safe_load_all(text))
         return

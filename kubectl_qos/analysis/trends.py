@@ -24,11 +24,11 @@ STEADY: Final = 0.02
 """Relative variation that does not count as growth."""
 LEVEL: Final = 0.25
 _FEW: Final = 6
-"""With at least so many samples, growth is over if the later half grew by less than LEVEL of the earlier."""
+"""The samples needed to tell that growth is over: the later half grew by less than LEVEL of the earlier."""
 _LASTING: Final = 3
 """Samples over which a node has to grow."""
 TOO_MANY: Final = 20_000
-"""With so many pods, times of samples would take too much memory."""
+"""From this number of pods on, times of samples would take too much memory."""
 _NO_TIMES: Final = array("Q")
 _KIB: Final = 1024
 

@@ -265,7 +265,7 @@ _MONTH_FORMS: Final = (
 _MONTHS_BEGIN: Final = tuple(tuple(forms.split("|")) for forms in _MONTH_FORMS.split())
 """How months begin in English, German, French, Spanish, Italian, Portuguese, Dutch, Danish and Russian."""
 _LEAP_YEARS: Final = 9
-"""Of so many years in a row at least one is a leap year."""
+"""Nine years in a row have a leap year among them, also around 1900 and 2100."""
 
 
 def _datetime(year: int, month: str, day: str, clock: str) -> datetime:

@@ -9,7 +9,7 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 
 def ranks_by_node(snapshot: Snapshot) -> dict[str, list[int]]:
-    """The known ranks of each node's rows, in order; rows of a node that stand apart are an error."""
+    """The known ranks of each node's rows, in order; rows of a node that are not together are an error."""
     found = build_rows(snapshot, Scope())
     ranks: dict[str, list[int]] = {}
     for name, rows in groupby(

@@ -144,7 +144,7 @@ def test_all_kinds_of_entries_in_order() -> None:
     assert found[6].message == "it ended with exit code 3 and Error"
 
 
-def test_what_is_older_is_left_out_and_what_has_no_time_stands_last() -> None:
+def test_what_is_older_is_left_out_and_what_has_no_time_comes_last() -> None:
     pod = a_pod(
         containerStatuses=[status(state=ended(11, 3, "Error"))],
         conditions=[{"type": "PodResizePending", "status": "True"}],

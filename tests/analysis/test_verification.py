@@ -1,4 +1,4 @@
-"""Computed beside measured: the recorded nodes have no drift, and copies of them what was changed there."""
+"""Computed against measured: recorded nodes have no drift, and changed copies have that of the change."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -82,7 +82,7 @@ def test_junit_has_a_case_for_each_object(printed: Run) -> None:
     assert {case.find("failure").get("type") for case in failed} >= {"QOS001", "QOS018"}
 
 
-def test_github_shows_each_finding_beside_its_line(printed: Run) -> None:
+def test_github_shows_each_finding_at_its_line(printed: Run) -> None:
     manifest = WAIVED.replace("QOS006: a job", "none")
     lines = printed("check", "-f", "-", "-o", "github", given=manifest).lines
     (line,) = lines
@@ -124,7 +124,7 @@ def test_what_cannot_be_read_is_an_error_in_every_format(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "file"), [(["-k", "none"], "kustomize none"), (["none.yaml", "web.yaml"], "none.yaml")]
 )
-def test_a_path_that_is_not_there_is_an_error_beside_what_is_found(
+def test_a_missing_path_is_an_error_and_the_findings_are_printed(
     words: list[str], file: str, run: Run
 ) -> None:
     (run.home / "web.yaml").write_text(EXAMPLES["QOS006"]["fails"], encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Settings beside manifests, waivers and baselines: what counts, and what is wrong with them."""
+"""Settings next to manifests, waivers and baselines: what counts, and what is wrong with them."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_an_empty_namespace_is_none() -> None:
     assert parse(["top", "-n", ""]).namespace is None
 
 
-def test_words_may_stand_between_flags() -> None:
+def test_words_may_be_between_flags() -> None:
     assert parse(["top", "pods", "-A", "web", "--no-headers", "api"]).target == ["pods", "web", "api"]
     assert parse(["top", "pods", "-A", "--", "-odd"]).target == ["pods", "-odd"]
     assert parse(["verify", "node/a", "--local", "node/b"]).target == ["node/a", "node/b"]

@@ -63,7 +63,7 @@ def test_shared_flags_that_are_not_given_are_the_defaults() -> None:
         (["--assume", "a=b"], SourceOptions(assume=("a=b",))),
     ],
 )
-def test_shared_flags_stand_before_or_after_the_command(flags: list[str], expected: SourceOptions) -> None:
+def test_shared_flags_come_before_or_after_the_command(flags: list[str], expected: SourceOptions) -> None:
     for words in ([*flags, "top"], ["top", *flags]):
         assert parse_options(SourceOptions, parse(words)) == expected
 

@@ -40,7 +40,7 @@ def test_a_template_prints_no_escapes_on_a_terminal(
         assert ("\x1b" in stream.getvalue()) is not stream.isatty()
 
 
-def test_first_rows_stand_above_the_count_until_something_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_rows_are_above_the_count_until_something_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setattr(output, "_PROGRESS_SECONDS", 60)

@@ -12,7 +12,7 @@ from hypothesis import settings
 
 KUBECTL = shutil.which("kubectl")
 SAMPLE: Final = 1 if settings().max_examples > 100 else 8
-"""One in so many answers of kubectl itself is compared: they change with its version alone."""
+"""Of kubectl's answers one in SAMPLE is compared: they change only with its version."""
 
 _LOG_LINE = re.compile(r"[EIWF]\d{4} ")
 

@@ -688,7 +688,7 @@ def test_what_a_person_wrote_above_the_lines_is_no_container() -> None:
     assert (kill.container, kill.diagnosis.mechanism) == ("<unknown>", "container limit")
 
 
-def test_what_a_person_wrote_beside_the_lines() -> None:
+def test_what_a_person_wrote_next_to_the_lines() -> None:
     state = STATE.replace("OOMKilled\n", "OOMKilled   ← here\n").replace("137\n", "137   <-- SIGKILL\n")
     (kill,) = kills(f"# {state}".replace("\n", "\n# "))
     assert (kill.exit_code, kill.reason) == (137, "OOMKilled")

@@ -1,4 +1,4 @@
-"""Manifests and dumps: everything that kubectl takes is read, and what is bad is named beside the good."""
+"""Manifests and dumps: all that kubectl takes is read, and bad documents among good ones are named."""
 
 import json
 from pathlib import Path

@@ -232,7 +232,7 @@ def test_of_equal_objects_the_last_one_counts(tmp_path: Path) -> None:
     assert names(of_check.snapshot(Scope())).count("web") == 2
 
 
-def test_a_broken_document_beside_it_is_passed_by(tmp_path: Path) -> None:
+def test_a_broken_document_in_the_same_file_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     broken = "kind: Pod\nmetadata: x\n---\nkind: [\n---\n"
     path.write_text(broken + POD.replace("NAME", "web"))
@@ -455,7 +455,7 @@ def test_the_lines_of_a_watch_and_of_an_event_router_are_the_objects_in_them(tmp
     assert source.notes == ()
 
 
-def test_the_processes_of_a_node_are_read_beside_its_pods(tmp_path: Path) -> None:
+def test_the_processes_of_a_node_are_read_with_its_pods(tmp_path: Path) -> None:
     """What `kubectl qos host -o json` has written: the largest process of each container."""
     paths = []
     for name in ("pods", "summary", "host"):

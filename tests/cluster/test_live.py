@@ -273,7 +273,7 @@ def test_without_the_nodes_nothing_is_invented(cluster: Cluster) -> None:
     assert set(ranks(build_rows(snapshot, Scope(namespace="shop"))).values()) == {None}
 
 
-def test_a_given_memory_stands_in_for_nodes_that_may_not_be_read(cluster: Cluster) -> None:
+def test_a_given_memory_is_used_for_nodes_that_may_not_be_read(cluster: Cluster) -> None:
     cluster.objects.forbidden = {"/api/v1/nodes/worker-1"}
     rows = cluster.rows(Scope(namespace="shop"), overrides=NodeOverrides(16 << 30))
     assert ranks(rows)["web"] == 1

@@ -38,7 +38,7 @@ _LONGEST_STALL = 20.0
 
 @dataclass(frozen=True)
 class Fault:
-    """`spoil` makes the answer out of the right one; `{what}` in `sentence` stands for the request.
+    """`spoil` makes the answer out of the right one; `{what}` in `sentence` is replaced by the request.
 
     A fault that is `refused` is an answer of its own, with that status.
     """
@@ -313,7 +313,7 @@ def test_a_fault_is_one_sentence(
 
 
 def test_a_page_whose_next_one_is_not_found_is_no_end(connect_to: ConnectTo) -> None:
-    """Where the continue token stands too far inside, the list is known to be short, and refused."""
+    """A list with its continue token too far inside is known to be incomplete, and refused."""
     far = {"metadata": {"selfLink": "x" * 9000, "continue": "t"}, "items": [pod("a")] * 30}
     objects = ObjectServer()
     objects.faults[PODS] = Answer(body=json.dumps(far, separators=(",", ":")).encode())

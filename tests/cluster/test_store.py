@@ -41,7 +41,7 @@ def held_bytes(work: Callable[[], Any]) -> int:
 
 
 def alike(copies: int) -> Iterator[bytes]:
-    """The recorded pods of a real node, again and again, as those of workloads of so many replicas."""
+    """The recorded pods of a real node, repeated as the replicas of workloads."""
     for copy in range(copies):
         for number, raw in enumerate(recorded_pods()):
             statuses = raw["status"].get("containerStatuses", [])

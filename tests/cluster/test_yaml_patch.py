@@ -240,7 +240,7 @@ RESOURCES = st.fixed_dictionaries(
 
 @st.composite
 def styled(draw: st.DrawFn, value: Any, column: int = 0, *, key: str = "") -> str:
-    """A value in some style, as what stands behind `key:` or `-`: on the same line, or below it."""
+    """A value in some style, to be put after `key:` or `-`: on the same line, or below it."""
     if isinstance(value, str):
         quote = draw(st.sampled_from(["", "'", '"']))
         quote = '"' if not quote and value[:1].isdigit() and value[-1:].isdigit() else quote

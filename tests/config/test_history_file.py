@@ -196,7 +196,7 @@ def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert found.entries() == (entry(1),)
 
 
-def test_it_lies_beside_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_in_the_folder_of_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECTL_QOS_STATE", str(tmp_path))
     assert history_path() == tmp_path / "history.jsonl"
     monkeypatch.setenv("KUBECTL_QOS_STATE", "")

@@ -69,7 +69,7 @@ def examples(page: str) -> list[Example]:
 
 
 def _typed(text: str, line: int) -> Iterator[Example]:
-    """Of a terminal's window: what stands after `$ `, and all that follows as its output."""
+    """Of a terminal's window: the command after `$ `, and all that follows as its output."""
     if not text.startswith("$ "):
         raise ValueError(f"line {line}: a console block begins with '$ '")
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:

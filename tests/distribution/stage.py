@@ -47,7 +47,7 @@ def kernel_log() -> str:
 
 
 def build(folder: Path) -> FakeNode:
-    """Fill the folder in which the examples run; the node that a host command finds is beside it."""
+    """Fill the folder in which the examples run; the node that a host command finds is next to it."""
     node, _, _ = recorded_node(folder.with_name("node"), "systemd")
     folder.mkdir()
     (folder / "dump.json").write_text(dump(), encoding="utf-8")

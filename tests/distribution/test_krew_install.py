@@ -59,7 +59,7 @@ def said(krew: Krew, *command: str | Path) -> str:
 
 
 @needs_archive
-def test_the_digest_beside_the_archive_is_its_own() -> None:
+def test_the_digest_next_to_the_archive_is_that_of_the_archive() -> None:
     assert read_digests(ARCHIVE.parent)[ARCHIVE.name] == hashlib.sha256(ARCHIVE.read_bytes()).hexdigest()
 
 

@@ -270,7 +270,7 @@ def test_a_limit_that_waits_for_usage_is_one_line_however_often_the_kubelet_trie
 
 
 def killed(restarts: int) -> Snapshot:
-    """The pod as it runs on after so many restarts."""
+    """The running pod after this many restarts."""
     status = {"containerStatuses": [{"name": "app", "restartCount": restarts, "state": {"running": {}}}]}
     return Snapshot(pods=(convert({**observe()[0].raw, "status": status}, Pod),))
 

@@ -263,7 +263,7 @@ def rolled(raw: dict[str, Any], *edits: Edit, **more: Any) -> tuple[Finding, ...
 @pytest.mark.parametrize(
     ("hard", "made", "left"), [("2Gi", 4, 0), ("1792Mi", 3, 0), ("1280Mi", 1, 2), ("1Gi", 0, 3)]
 )
-def test_a_rollout_stalls_where_a_quota_has_no_room_beside_the_old_pods(
+def test_a_rollout_stalls_if_a_quota_has_no_room_while_the_old_pods_run(
     hard: str, made: int, left: int
 ) -> None:
     """Four pods of 256Mi become 512Mi: one may be missing and one too many at any time."""

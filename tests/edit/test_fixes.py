@@ -379,7 +379,7 @@ def test_a_fixed_pod_survives_the_run_that_killed_it(
 ) -> None:
     """Those that are lost die even as the last of the pods: then a process of the node grew.
 
-    No request that fits beside the others saves the first two; as Guaranteed all would live, with a CPU limit
+    No request that has room saves the first two; as Guaranteed all would live, with a CPU limit
     that nobody has written.
     """
     model, scenario = run()
@@ -685,8 +685,8 @@ def test_a_container_that_runs_again_and_has_no_sample_gets_twice_the_limit_that
     if of_pod:
         (own,) = mine.containers
         without = structs.replace(own, resources=ResourceRequirements())
-        beside = structs.replace(without, name="b")
-        spec = structs.replace(mine.spec, containers=(without, beside), resources=own.resources)
+        second = structs.replace(without, name="b")
+        spec = structs.replace(mine.spec, containers=(without, second), resources=own.resources)
         mine = structs.replace(mine, spec=spec)
     (fix,) = fixes_of_pods([node(mine)], [KEY]).fixes
     assert as_flags(fix.edits) == [f"{'--pod-level' if of_pod else '-c a'} --limits memory=2Gi"]

@@ -191,10 +191,10 @@ def test_a_node_without_room_keeps_a_workload_as_it_is() -> None:
     tight_setup = structs.replace(SETUP, node=structs.replace(NODE, status_allocatable=room))
     for setup, ends in ((SETUP, True), (tight_setup, False)):
         tight = NodeModel(setup, [other], using(**{"db-1": 1}))
-        plan, beside = plan_nodes([roomy, tight], [None, None])
-        assert bool(plan.moves) is bool(beside.moves) is ends
+        plan, other_plan = plan_nodes([roomy, tight], [None, None])
+        assert bool(plan.moves) is bool(other_plan.moves) is ends
         assert {one.obstacle.reason for one in plan.unsolved} == (set() if ends else {ObstacleReason.NO_ROOM})
-        assert not ends or {move.edits for move in plan.moves} == {move.edits for move in beside.moves}
+        assert not ends or {move.edits for move in plan.moves} == {move.edits for move in other_plan.moves}
 
 
 # Brute force

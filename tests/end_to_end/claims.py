@@ -152,7 +152,7 @@ def row_claims(row: Mapping[str, str], *, of_containers: bool = False) -> Iterat
     if "OVER-REQUEST" in flags:
         yield Claim(about, "excess", "above", said)
     if row["LIMIT"] == "<none>" and re.fullmatch(r"\d+%", row["%LIMIT"]):
-        yield Claim(about, UNREAD, f"LIMIT {row['LIMIT']} beside %LIMIT {row['%LIMIT']}", said)
+        yield Claim(about, UNREAD, f"LIMIT {row['LIMIT']} with %LIMIT {row['%LIMIT']}", said)
     restarts = re.fullmatch(r"(\d+)(?: \((\d+) OOM\))?", row["RESTARTS"])
     if restarts is not None and restarts[2] and int(restarts[1]) > 1:
         yield Claim(about, UNREAD, f"{restarts[0]}: only the last end is known", said)
@@ -183,7 +183,7 @@ def claims_of_item(item: Mapping[str, Any]) -> Iterator[Claim]:
         value = str(item[key]) if item[key] not in {None, ""} else "<none>" if what == "node" else None
         yield Claim(about, what, value, said)
     if item["limitBytes"] is None and item["limitPercent"] is not None and not item["limitContainer"]:
-        yield Claim(about, UNREAD, f"limit null beside limitPercent {item['limitPercent']}", said)
+        yield Claim(about, UNREAD, f"limit null with limitPercent {item['limitPercent']}", said)
 
 
 def node_claims(row: Mapping[str, str], said: str) -> Iterator[Claim]:

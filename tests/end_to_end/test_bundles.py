@@ -200,7 +200,7 @@ def test_a_bundle_of_a_namespace_has_its_pods_and_their_neighbours(run: Run) -> 
     } <= {"shop"}
 
 
-def test_a_bundle_is_not_changed_and_stands_alone(run: Run) -> None:
+def test_a_bundle_is_not_changed_and_needs_no_other_file(run: Run) -> None:
     assert run("report", "-A", "--demo", "--bundle", "b.tar.gz").code == 0
     before = (run.home / "b.tar.gz").read_bytes()
     words = ["set", "pod/api-7d9c5b6f8-x2mzq", "-n", "shop", "--requests", "memory=1Gi", "-f", "b.tar.gz"]

@@ -76,7 +76,7 @@ COLUMNS: Final = [pod_columns.BY_KEY[key] for key in pod_columns.WIDE_KEYS]
 
 
 def statements(snapshot: Snapshot, now: datetime, every: int = 1) -> Iterator[Claim]:
-    """Everything that is said about the pods and nodes of a snapshot; every so many pods are explained."""
+    """All that is said about the pods and nodes of a snapshot; one pod in `every` is explained."""
     for pod in snapshot.pods[::every]:
         explained = explain_pod(pod, snapshot, now)
         about = ("pod", pod.namespace, pod.name)
@@ -205,7 +205,7 @@ def of_deaths(model: ViewModel, node: str) -> Iterator[Claim]:
 
 
 def of_panes(model: ViewModel) -> Iterator[Claim]:
-    """The panes beside a list, the line of a node's memory, and the list's title."""
+    """The panes next to a list, the line of a node's memory, and the list's title."""
     for group in model.nodes:
         about = ("node", group.key) if group.key is not None else ("cluster",)
         said = f"pane of nodes: {group}"

@@ -114,7 +114,7 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> Visits:
 
 
 def cluster(path: Path, nodes: int) -> Path:
-    """A file of so many nodes, each with pods that die at their limits and of a full node."""
+    """A file of this many nodes, each with pods that die at their limits and of a full node."""
     names = [f"worker-{number}" for number in range(nodes)]
     pods = [
         pod(

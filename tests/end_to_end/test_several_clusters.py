@@ -24,7 +24,7 @@ KILLED = "2026-11-20T11:5{}:00Z"
 
 
 def cluster(used: dict[str, int], *, killed: int) -> ObjectServer:
-    """A node of 4 Gi whose pods use so many Mi of 1000; the first one was killed at that minute."""
+    """A node of 4 Gi whose pods use these Mi of 1000; the first one was killed at that minute."""
     pods = [pod(name, request="100Mi", limit="1000Mi") for name in used]
     terminated = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": KILLED.format(killed)}
     pods[0]["status"]["containerStatuses"] = [
@@ -148,7 +148,7 @@ def test_what_is_named_and_missing_in_one_cluster_is_its_failure(fleet: Run) -> 
     assert done.code == 1
 
 
-def test_answers_and_failures_stand_in_the_kubeconfigs_order(
+def test_answers_and_failures_are_in_the_kubeconfigs_order(
     fleet: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def last_first(contexts: Iterable[str], _: object) -> list[tuple[str, object]]:

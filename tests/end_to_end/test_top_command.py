@@ -137,7 +137,7 @@ def test_data_that_the_stream_lacks_is_escaped_so_that_it_parses_the_same(run: R
         "kills -f dump.json --kernel-log global-A.log -o wide",
     ],
 )
-def test_what_stands_beside_a_table_has_its_unit(run: Run, words: str) -> None:
+def test_sizes_have_the_unit_of_the_table_also_in_notes(run: Run, words: str) -> None:
     node_oom(run.home)
     done = run(*words.split(), *([] if "-f" in words.split() else ["--demo"]))
     assert done.code == 0, done.err

@@ -72,7 +72,7 @@ A_FACT: Final = re.compile(
 
 
 def cells(text: str, wanted: set[str]) -> Iterator[tuple[str, str]]:
-    """The cells of some columns of the tables in a text, each after what stands in its line."""
+    """The cells of some columns of a text's tables, each after the name of its row."""
     columns: list[tuple[str, int, int]] = []
     for line in text.splitlines():
         names = [(match[0], *match.span()) for match in re.finditer(r"\S+", line)]

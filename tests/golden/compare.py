@@ -78,7 +78,7 @@ class Tally:
 
 
 class Leaf(NamedTuple):
-    """One value of the real result beside ours; `field` is the path without indices and keys of maps."""
+    """One value of the real result, and ours; `field` is the path without indices and keys of maps."""
 
     path: str
     field: str

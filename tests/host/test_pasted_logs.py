@@ -652,7 +652,7 @@ def test_the_message_of_an_event(form: str) -> None:
         "2026-11-20T12:00:07.400Z In(05) vcpu-5 - Guest: <6>[ 8523.300000] ",
     ],
 )
-def test_what_stands_before_a_line(prefix: str) -> None:
+def test_what_programs_put_before_a_line(prefix: str) -> None:
     report = report_of([f"{prefix}{message}" for message in MESSAGES])
     assert (report.is_table_whole, len(report.tasks), report.incomplete) == (True, 3, False)
     assert bool(report.time) == ("12:00:07" in prefix and prefix[:5] not in {"I1120", "[Fri "})
@@ -1213,9 +1213,9 @@ def test_its_memory_or_its_adj() -> None:
     by_size = text_of(kill_of(rows((1, 9000, 990, "a"), (2, 50, 990, "b"), killed=1)))
     assert "it used the most memory, 35.2Mi; the next is b (2) with 0.2Mi" in by_size
     tasks = ((1, 9000, 990, "a"), (2, 50, 990, "b"), (3, 20000, -1000, "c"))
-    beside_immune = text_of(kill_of(rows(*tasks, killed=1)))
-    assert "c (3) held 78.1Mi and has oom_score_adj -1000: the kernel may not kill it" in beside_immune
-    assert "of those that the kernel may kill, it used the most memory, 35.2Mi" in beside_immune
+    not_immune = text_of(kill_of(rows(*tasks, killed=1)))
+    assert "c (3) held 78.1Mi and has oom_score_adj -1000: the kernel may not kill it" in not_immune
+    assert "of those that the kernel may kill, it used the most memory, 35.2Mi" in not_immune
 
 
 def test_an_oom_score_adj_of_its_own() -> None:
@@ -1268,7 +1268,7 @@ def test_a_child_that_was_killed_for_its_parent_is_no_number_two(length: int) ->
     assert "the kernel chose process 4711: a parent of this one, or one of its threads" in without
 
 
-def test_a_thread_of_rhel_7_stands_for_its_process() -> None:
+def test_a_thread_of_rhel_7_is_taken_as_its_process() -> None:
     lines = [
         "memory: usage 131072kB, limit 131072kB, failcnt 83",
         "[ pid ]   uid  tgid total_vm      rss nr_ptes swapents oom_score_adj name",

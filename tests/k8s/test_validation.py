@@ -209,7 +209,7 @@ def test_a_kind_that_a_version_of_kubernetes_does_not_have_is_refused(
     assert [one.message for one in manifest_mistakes(raw, pod)] == expected
 
 
-def test_an_old_version_has_the_present_one_beside_it() -> None:
+def test_an_old_version_names_the_present_one_too() -> None:
     spec = {"template": {"spec": container()}}
     ((message, is_refused),) = mistakes(
         {"kind": "Deployment", "apiVersion": "extensions/v1beta1", "spec": spec}

@@ -25,7 +25,7 @@ class Nursery:
         self._living: set[int] = set()
 
     def born(self, cgroup: str, adj: str, kibibytes: str, kind: str) -> int:
-        """A child in that cgroup that holds so much memory: anonymous, of a file, or shared."""
+        """Start a process in a cgroup that holds this memory: anonymous, of a file, or shared."""
 
         def live() -> None:
             os.write(self._ready, b"x")
@@ -61,7 +61,7 @@ class Nursery:
         return pid
 
     def grow(self, chunks: str) -> int:
-        """Let the growing process write so many chunks; 0 if it is no more."""
+        """Let the growing process write this many chunks; return 0 if it has died."""
         assert self._growing is not None
         to_order, answers = self._growing
         try:

@@ -41,7 +41,7 @@ def test_a_row_has_what_the_commands_find_first() -> None:
     assert (row_of(snapshot, now=timedelta(days=2)).kills or 0) < row.kills
 
 
-def test_a_failure_is_said_in_the_row_beside_what_was_known() -> None:
+def test_a_failure_is_in_the_row_with_what_was_known() -> None:
     refused = ServerUnreachable("dial tcp 10.2.0.1:443: i/o timeout")
     known = replace(row_of(DEMO.snapshot(Scope())), error=refused)
     assert cell(known, "next_death") == str(refused)

@@ -285,7 +285,7 @@ def test_what_a_container_lacks_for_exclusive_cpus_is_said(resources: str, said:
         )
 
 
-def test_a_quota_of_cgroup_v1_has_its_period_beside_it() -> None:
+def test_a_quota_of_cgroup_v1_is_followed_by_its_period() -> None:
     found = on(one("limits: {cpu: 5m, memory: 1Gi}"), node=structs.replace(MACHINE, cgroup_version=1)).cgroup
     said = {name: sentence(found.reasons[f"cpu/cpu.cfs_{name}_us"]) for name in ("quota", "period")}
     assert said == {

@@ -278,7 +278,7 @@ def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> N
     assert not all(fix.fits for fix in of_workload.fixes)
 
 
-def test_what_has_no_room_on_the_node_stands_after_what_fits(snapshot: Snapshot) -> None:
+def test_what_has_no_room_on_the_node_comes_after_what_fits(snapshot: Snapshot) -> None:
     node = snapshot.nodes["worker-2"]
     allocatable = ResourceList({**(node.status.allocatable or {}), MEMORY: Quantity.parse("14200Mi")})
     status = msgspec.structs.replace(node.status, allocatable=allocatable)

@@ -104,7 +104,7 @@ def test_the_worst_pod_is_that_of_the_best_rank_not_of_the_highest_score() -> No
     )
 
 
-def test_a_pod_without_a_rank_is_never_the_worst_beside_one_that_has_one() -> None:
+def test_a_pod_without_a_rank_is_never_worse_than_one_with_a_rank() -> None:
     with_rank = [one for one in of_demo() if one.rank is not None]
     without = [one for one in of_demo() if one.rank is None]
     assert without
@@ -124,7 +124,7 @@ def cells(row: GroupRow[Any], *keys: str) -> list[str]:
 
 
 def test_limits_are_added_up_and_marked_where_a_pod_has_none() -> None:
-    """Who overcommits is seen beside pods without limits too, and sorted by what there is."""
+    """Overcommitment shows also with pods without limits, and sorts by the limits there are."""
     limited = next(one for one in of_demo() if one.limit)
     unlimited = next(one for one in of_demo() if not one.limit)
     size = (limited.limit or 0) // MI

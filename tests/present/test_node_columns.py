@@ -1,4 +1,4 @@
-"""A node's memory as a bar: its parts fill the cells exactly, and stand for the node's bytes."""
+"""A node's memory as a bar: its parts fill the cells exactly, in proportion to the node's bytes."""
 
 from dataclasses import replace
 from functools import cache
@@ -30,7 +30,7 @@ def demo() -> dict[str, NodeRow]:
 def row_of(
     used: tuple[int, int, int] | None, capacity: int | None = 16 * GI, allocatable: int | None = None
 ) -> NodeRow:
-    """A node whose Guaranteed, Burstable and BestEffort pods use so much."""
+    """A node whose Guaranteed, Burstable and BestEffort pods use these amounts."""
     row = demo()["worker-1"]
     classes = (QosClass.GUARANTEED, QosClass.BURSTABLE, QosClass.BEST_EFFORT)
     found = None if used is None else dict(zip(classes, used, strict=True))

@@ -74,7 +74,7 @@ def test_a_table_names_the_columns_that_it_hides() -> None:
     assert not [line for line in fitted_table(PODS, COLUMNS, 80, (), ["rank"]) if "hidden" in line]
 
 
-def test_what_matters_stands_below_its_row_rather_than_being_cut() -> None:
+def test_what_matters_moves_below_its_row_rather_than_being_cut() -> None:
     assert list(fitted_table(PODS, COLUMNS, 30, ["change"], ["rank"])) == [
         "POD",
         "shop/api-7d9c5b6f8-x2mzq",

@@ -125,7 +125,7 @@ def test_a_page_needs_no_other_file_and_follows_light_and_dark() -> None:
 
 
 @pytest.mark.parametrize("right", [frozenset[int](), frozenset({1})])
-def test_numbers_stand_to_the_right(right: frozenset[int]) -> None:
+def test_numbers_are_aligned_to_the_right(right: frozenset[int]) -> None:
     grid = Grid(("A", "B"), [("a", "1")], right)
     assert ("| --- | ---: |" in markdown([grid])) is bool(right)
     assert ('<td class="right">1</td>' in html_page("", [grid])) is bool(right)

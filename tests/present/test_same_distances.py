@@ -24,7 +24,7 @@ NODE, MIB = "worker-2", 1 << 20
 
 
 def known() -> Snapshot:
-    """The demo, with 300Mi that its nodes use besides their pods."""
+    """The demo; its nodes use 300Mi more than their pods."""
     snapshot = demo()
     by_pods = sum(one.working_set_bytes for one in state_of_node(snapshot, NODE).containers)
     return replace(snapshot, node_usage={NODE: by_pods + 300 * MIB})

@@ -1,4 +1,4 @@
-"""The picture of the next deaths: what stands where, what is left out, and when."""
+"""The picture of the next deaths: where each mark is, what is left out, and when."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def drawn(deaths: list[NextDeath], width: int, growth: Growth = NO_GROWTH, head:
     return list(map(text, timeline(deaths, width, head=head, growth=growth)))
 
 
-def test_each_mark_stands_above_its_victim_its_killer_and_its_time() -> None:
+def test_below_each_mark_are_its_victim_its_killer_and_its_time() -> None:
     deaths = [own(1)._replace(seconds=60.0), own(2), FULL._replace(seconds=100.0)]
     lines = drawn(deaths, 90, Growth(MIB), "n 5Mi \nused")
     axis, victims, killers = lines

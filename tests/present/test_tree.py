@@ -33,7 +33,7 @@ def test_names_are_shortened_only_where_they_have_to_be() -> None:
     assert len(whole) == len(at_100) == len(at_76)
 
 
-def test_values_stand_in_one_column_at_every_width() -> None:
+def test_values_are_in_one_column_at_every_width() -> None:
     for width in (None, 100, 76, 1):
         lines = [line for line in tree_lines(TREE, width) if " = " in line]
         assert len({line.index(" = ") for line in lines}) == 1
@@ -41,7 +41,7 @@ def test_values_stand_in_one_column_at_every_width() -> None:
 
 
 def test_the_bars_of_the_tree_join() -> None:
-    """Below every ├ and │ stands another bar or the ├ or └ that ends it."""
+    """Below every ├ and │ is another bar, or the ├ or └ that ends it."""
     lines = tree_lines(TREE)
     for upper, lower in pairwise(lines):
         for place, character in enumerate(upper.partition(" = ")[0]):

@@ -89,7 +89,7 @@ def test_a_resize_in_progress_does_not_change_the_class() -> None:
     assert prediction.cgroup.files["cpu.max"] == "70000 100000"
 
 
-def test_a_row_has_the_values_in_force_beside_the_desired_ones() -> None:
+def test_a_row_has_the_values_in_force_and_the_desired_ones() -> None:
     """R1, R2: REQUEST and LIMIT are those of the node."""
     rows = build_rows(Snapshot((PENDING,)), Scope())
     (row,) = rows.rows

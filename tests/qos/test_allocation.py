@@ -191,7 +191,7 @@ def test_while_a_limit_is_raised_the_pods_comes_first() -> None:
     assert resize_sentence(pod) == "a resize is in progress"
 
 
-def test_until_1_32_the_resize_stands_in_the_status() -> None:
+def test_until_1_32_the_resize_is_in_the_status() -> None:
     status = "resize: Infeasible, containerStatuses: [{name: a, resources: {requests: {memory: 256Mi}}}]"
     assert values(running_pod(resized(status), RELEASE)) == {"request": "256Mi"}
 

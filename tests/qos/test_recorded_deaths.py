@@ -1,4 +1,4 @@
-"""The next deaths of recorded nodes, beside what their kernels and kubelets said of the same moment."""
+"""The next deaths of recorded nodes, and what their kernels and kubelets said of the same moment."""
 
 from dataclasses import replace
 
@@ -90,7 +90,7 @@ def test_swap_after_swapoff_gives_no_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "used", "beside", "limit", "killed_kib"),
+    ("label", "used", "others", "limit", "killed_kib"),
     [
         ("D1 lim2:a", 21245952, 0, 80, 81536),
         ("D5 side:s", 12845056, 0, 64, 65152),
@@ -101,12 +101,12 @@ def test_swap_after_swapoff_gives_no_room() -> None:
     ],
 )
 def test_a_limit_is_as_far_as_growth_took_it(
-    label: str, used: int, beside: int, limit: int, killed_kib: int
+    label: str, used: int, others: int, limit: int, killed_kib: int
 ) -> None:
-    """`beside` is what other processes of the cgroup held, `killed_kib` the victim's memory at its end."""
+    """`others` is what other processes of the cgroup held, `killed_kib` the victim's memory at its end."""
     assert label
     growing = structs.replace(
-        container(993, 0, limit), used_bytes=used + beside, working_set_bytes=used + beside
+        container(993, 0, limit), used_bytes=used + others, working_set_bytes=used + others
     )
     (found,) = [one for one in next_deaths(node_state([("p", growing)])) if one.limit_bytes]
     assert abs(used + found.distance_bytes - (killed_kib << 10)) < MIB
@@ -156,7 +156,7 @@ def test_on_a_full_node_the_pod_that_grows_becomes_the_victim() -> None:
 def test_the_kubelet_evicts_whom_it_evicted(
     label: str, kubelet: str, reserved_mib: int, over: str, victim: str, grown: int
 ) -> None:
-    """Both while `grow` grew, which requests 900Mi: by so many bytes in the last sample before."""
+    """Each while `grow` grew, which requests 900Mi; `grown` is its growth in the last sample before."""
     found = state_d(kubelet, reserved_mib, {"be-a": 253, "bu-over": 401}, over)
     growth = Growth(1.0, {("oom", "grow"): 1.0}, {(("oom", "grow"), "c"): 1.0})
     for grows in (NO_GROWTH, growth):

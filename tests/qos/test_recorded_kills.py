@@ -240,7 +240,7 @@ def memory_limits(run: Json, pod_name: str) -> set[int]:
 
 @LIMIT_RUNS
 def test_whether_a_container_dies_whole(name: str) -> None:
-    """The shell beside the process that grew died with it, or did not."""
+    """The shell next to the process that grew died with it, or did not."""
     run = recorded(f"oom-{name}")
     single = name == "memcg-singleprocess"
     setup = setup_of(run, "", single_process=single)

@@ -16,7 +16,7 @@ RSS_SLACK_POINTS = 2
 
 
 def recorded(variant: str) -> Iterator[tuple[Prediction, Json, list[Any]]]:
-    """Each recorded pod predicted, beside what was measured of it and of its containers."""
+    """Each recorded pod as predicted, and what was measured of it and of its containers."""
     for row in rows_of(variant):
         containers = [one for one in row["containers"] if one["name"] != "POD"]
         yield case_of(variant, row).prediction, row, containers

@@ -126,7 +126,7 @@ def test_a_limit_below_usage_is_an_error_in_the_kubelets_words() -> None:
 
 
 def of_two(memory: str, policy: str) -> Pod:
-    """A container `a` with that memory limit, beside a sidecar."""
+    """A container `a` with that memory limit, and a sidecar."""
     limit = f"limits: {{memory: {memory}}}" if memory else ""
     return spec(
         f"containers: [{{name: a, resizePolicy: [{{resourceName: memory, restartPolicy: {policy}}}],"

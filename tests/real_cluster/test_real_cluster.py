@@ -188,7 +188,7 @@ def test_policies_refuse_what_people_write_and_let_controllers_go_on(shop: Shop,
 
 
 def complete(shop: Shop, text: str) -> dict[str, Any]:
-    """An example in the shop's namespace, with what a server requires beside resources."""
+    """An example in the shop's namespace, with the other fields that a server requires."""
     raw: dict[str, Any] = yaml.safe_load(text)
     raw["metadata"]["namespace"] = shop.namespace
     spec = raw["spec"]
@@ -253,7 +253,7 @@ def follow(shop: Shop) -> Followed:
 
 
 def has(shop: Shop, *names: str) -> Callable[[Update], bool]:
-    """Whether an update is live and has these pods, beside their neighbours of other namespaces."""
+    """Whether an update is live and has these pods, with their neighbours of other namespaces."""
 
     def is_reached(update: Update) -> bool:
         pods = update.snapshot.pods if update.snapshot is not None else ()

@@ -253,7 +253,7 @@ def _metrics(row: Row) -> Json:
 
 
 def _node_metrics(node: str, pods: list[Row]) -> Json:
-    """The demo's nodes use nothing beside their pods."""
+    """The demo's nodes use no more than their pods."""
     used = sum(sum(row.usage.values()) for row in pods if row.node == node)
     return {
         "apiVersion": "metrics.k8s.io/v1beta1",

@@ -60,7 +60,7 @@ def test_a_ca_without_key_usage_and_key_identifiers_is_good_enough(connect_to: C
     assert len(KubeApi(connect_to(ObjectServer(pods=ONE_POD))).pods()) == 1
 
 
-def test_a_ca_in_a_file_beside_the_kubeconfig(serve: Serve, tmp_path: Path) -> None:
+def test_a_ca_in_a_file_next_to_the_kubeconfig(serve: Serve, tmp_path: Path) -> None:
     server = serve(ObjectServer(pods=ONE_POD))
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "ca.crt").write_bytes(server.authority.certificate)

@@ -160,7 +160,7 @@ def test_a_pod_s_account_with_another_server(
         ("top", "web", "--insecure-skip-tls-verify=true", "--as-group=g", "--token=t"),
     ],
 )
-def test_flags_stand_anywhere(words: tuple[str, ...]) -> None:
+def test_flags_may_be_anywhere(words: tuple[str, ...]) -> None:
     found = parse(words)
     assert (found.token, found.insecure_skip_tls_verify, found.as_groups) == ("t", True, ["g"])
     assert found.target == ["web"]

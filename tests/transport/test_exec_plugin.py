@@ -58,7 +58,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "in YAML": (IN_YAML, {}),
     "in JSON with tabs": (WITH_TABS, {}),
     "the beta API without a mode": (BETA, {"apiVersion": f"{API_VERSION}beta1", "interactiveMode": None}),
-    "a command beside the kubeconfig": (gives(token="admin"), {"command": "./plugin"}),
+    "a command next to the kubeconfig": (gives(token="admin"), {"command": "./plugin"}),
     "no arguments, as kubectl config writes it": (gives(token="admin"), {"args": None, "env": None}),
     "empty arguments": (gives(token="admin"), {"args": [], "env": []}),
     "arguments and environment": (

@@ -116,7 +116,7 @@ def test_kubectl_merges_two_files_the_same_way(tmp_path: Path, monkeypatch: pyte
     assert with_b["clusters"][0]["cluster"]["server"] == target(None, "b").cluster["server"]
 
 
-def test_paths_are_beside_the_file_that_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_relative_to_the_file_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = kubeconfig(SERVER, cluster={"certificate-authority": "ca.crt"}, user={})
     del first["users"]
     user = {"client-certificate": "pki/me.crt", "client-key": "/abs/me.key", "tokenFile": "token"}

@@ -20,7 +20,7 @@ ROWS = yaml.safe_load(Path(__file__).with_name("kubectl_messages.yaml").read_tex
 
 
 class Case(NamedTuple):
-    """Flags beside a kubeconfig, and the sentences of the error."""
+    """Flags given with a kubeconfig, and the sentences of the error."""
 
     messages: list[str]
     flags: list[str]

@@ -41,7 +41,7 @@ PARTS = 100
 
 
 def trickle(head: bytes, part: bytes, sent: list[bytes] | None = None) -> Callable[[socket.socket], None]:
-    """Never silent for long, and done only after so many parts that a deadline comes before."""
+    """Send small parts without a long pause, too many to be done before the deadline."""
 
     def answer(found: socket.socket) -> None:
         found.sendall(head)

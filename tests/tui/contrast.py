@@ -1,7 +1,7 @@
 """Which colours are painted on which, and in which themes that cannot be read.
 
-A screen is painted in a theme in which each token has a colour of its own. What is painted is so known by its
-tokens, and worked out for every theme without painting it again.
+A screen is painted in a theme in which the colour of each token differs. So each painted colour tells its
+token, and the contrast in all other themes is computed without painting again.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def styled(codes: str, before: Style = frozenset()) -> Style:
 
 
 class Emulator:
-    """Its cells by line and column; nothing stands in a cell that was never written."""
+    """Its cells by line and column; a cell that was never written is empty."""
 
     def __init__(self) -> None:
         self.cells: dict[int, dict[int, Shown]] = defaultdict(dict)
@@ -74,7 +74,7 @@ class Emulator:
         self._at = y, x
 
     def shows(self, strips: list[Strip]) -> bool:
-        """Whether these lines stand there."""
+        """Whether it shows these lines."""
         for y, strip in enumerate(strips):
             for x, (text, codes) in enumerate(_cells(strip, ColorSystem.TRUECOLOR)[0]):
                 if self.cells[y].get(x) != (text, styled(codes)):

@@ -20,12 +20,12 @@ from textual.app import App
 from textual.screen import Screen
 
 SOON_SECONDS: Final = 0.035
-"""A timer that runs within so long is waited for: the screen's own, which paints what has changed."""
+"""Timers due within this time are waited for: that of the screen paints what has changed."""
 LONGEST_CPU_SECONDS: Final = 1.0
-"""An application that never rests is not waited for any longer: by its own work, as others may work too."""
+"""The most CPU time of an application that never rests; other programs' work does not count."""
 LONGEST_SECONDS: Final = 60.0
 BLOCKED_TIMES: Final = 10
-"""A thread seen waiting in one place so often, 1 ms apart, waits for what does not come by itself."""
+"""A thread seen in one place this many times, 1 ms apart, waits for something that the test has to do."""
 WORKER: Final = "qos-worker"
 CHANGED: Final[set[Screen[Any]]] = set()
 """Screens that are still to be painted."""

@@ -46,7 +46,7 @@ BACKGROUNDS: Final = {
 }
 ATTRIBUTES: Final = ("bold", "dim", "italic", "underline", "reverse", "strike")
 FRAMES: Final = frozenset("│▕▏▔▁▂▃▄▅▆▇ ")
-"""What stands on many lines without a meaning: sides of frames, and scroll bars."""
+"""Signs on many lines that mean nothing: sides of frames, and scroll bars."""
 REPEATED: Final = re.compile(r"([^\w\s])\1{11,}")
 SECTION: Final = re.compile(r"^=== (.*)\n", re.MULTILINE)
 STYLES: Final = "--- styles\n"

@@ -53,7 +53,7 @@ def given(answer: T | QosError, hold: threading.Event) -> T:
 
 
 class ScriptedStream(UpdateStream):
-    """An answer at first, whenever it is refreshed, and every so often; narrowed as an informer does it."""
+    """An answer at first, after each refresh, and at intervals; restricted to the scope as by informers."""
 
     def __init__(self, source: ScriptedSource, scope: Scope) -> None:
         self._source = source
@@ -222,7 +222,7 @@ def one_cluster(name: str, snapshot: Snapshot) -> ListRows:
 
 
 def with_usage(snapshot: Snapshot, name: str, memory_bytes: int) -> Snapshot:
-    """The snapshot in which the first container of a pod uses so much."""
+    """The snapshot with another usage of the first container of a pod."""
     pod = pod_named(snapshot, name)
     used = {pod.containers[0].name: ContainerUsage(memory_bytes)}
     usage = PodUsage.of_containers(used, timestamp="2026-11-20T11:59:48Z")
@@ -311,7 +311,7 @@ class Run(Pilot[Any]):
 
     @property
     def text(self) -> str:
-        """Everything that stands on the screen."""
+        """The whole text of the screen."""
         visible_screen_stack.set(self.app._background_screens)
         strips = self.app.screen._compositor.render_strips()
         return "\n".join(strip.text.rstrip() for strip in strips[: self.app.size.height])

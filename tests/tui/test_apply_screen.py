@@ -377,7 +377,7 @@ async def test_a_refused_write_is_a_sentence_and_a_conflict_blocks_until_the_fie
 
 
 def changed_to(text: str) -> Any:
-    """The related objects when someone else has given the container so much memory."""
+    """The related objects after somebody else has given the container this memory."""
 
     def answer(pod: Pod) -> RelatedObjects:
         found = around(pod)

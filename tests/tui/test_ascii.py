@@ -37,7 +37,7 @@ def test_every_sign_that_textual_paints_has_a_plain_one() -> None:
     assert all(replaced.isascii() and replaced != "?" and len(replaced) == 1 for replaced in found.values())
 
 
-def test_every_sign_stands_in_its_own_cells() -> None:
+def test_every_sign_keeps_its_cells() -> None:
     signs = [chr(number) for number in itertools.chain(range(0xA0, 0x3400), range(0x1F300, 0x1F700))]
     for sign in signs:
         assert plain(sign).isascii()

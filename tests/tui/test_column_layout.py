@@ -167,7 +167,7 @@ def test_one_long_name_hides_no_other_columns(kind: ListKind, width: int) -> Non
     assert needed <= set(keys(renamed(demo(), "crunch", LONG)))
 
 
-def test_the_score_stays_beside_a_long_name_at_80_columns() -> None:
+def test_a_long_name_leaves_the_score_its_room_at_80_columns() -> None:
     rows = build_rows(renamed(demo(), "crunch", LONG), Scope()).rows
     shown = PODS.layout(View(), None, rows, DEMO_TIME, 79, has_headings=True).by_key
     assert {"rank", "pod", "qos", "namespace", "oom_score", "memory"} <= set(shown)

@@ -79,7 +79,7 @@ def field(screen: EditScreen, owner: str, side: Side, resource: str) -> Quantity
 
 
 async def fill(pilot: Run, owner: str, side: Side, resource: str, text: str) -> None:
-    """Put into a field what shall stand in it."""
+    """Replace the text of a field."""
     field(edit_of(pilot), owner, side, resource).focus()
     await pilot.pause()
     await pilot.paste(text)
@@ -549,7 +549,7 @@ async def test_the_ladder_moves_and_the_files_unfold(pilot: Run) -> None:
     assert "memory.max  2147483648 → 3221225472" in effects(screen)
 
 
-async def test_what_is_used_and_was_seen_is_beside_the_fields() -> None:
+async def test_present_and_past_usage_is_next_to_the_fields() -> None:
     source = ScriptedSource(demo(), with_usage(demo(), API, 2040 << 20), with_usage(demo(), API, 1 << 30))
     async with running(source) as pilot:
         screen = await edit(pilot, API)
@@ -565,7 +565,7 @@ async def test_what_is_used_and_was_seen_is_beside_the_fields() -> None:
         assert "25% of limit" in pilot.words, "2Gi more than its 2Gi"
         assert "limits.memory 4Gi" not in pilot.words
         await fill(pilot, "c", Side.LIMITS, "memory", "4294967296")
-        assert "app c limits.memory 4Gi" in pilot.words, "plain bytes stand there in units too"
+        assert "app c limits.memory 4Gi" in pilot.words, "plain bytes have units there too"
         await fill(pilot, "c", Side.LIMITS, "memory", "4Gi")
         assert [str(one.quantity) for one in screen.form.edits] == ["4Gi"]
         await fill(pilot, "c", Side.LIMITS, "memory", "")

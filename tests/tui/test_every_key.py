@@ -1,6 +1,6 @@
 """Every key of the help screen does what the help says; so do the footer and the palette.
 
-A step of a tour says of an action how to come to where it is bound, and what is seen there before and after.
+A step of a tour goes to a place where an action is bound, and says what shows there before and after it.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def columns(pilot: Run) -> list[str]:
 
 
 def is_wide(pilot: Run) -> bool:
-    """Whether there are columns that do not fit, and no panes beside them."""
+    """Whether columns that do not fit are shown, and no panes next to them."""
     return {*FITTING, "node", "restarts"} <= {*columns(pilot)} and not pilot.main.side.display
 
 
@@ -252,7 +252,7 @@ def copied(pilot: Run) -> list[str]:
 
 
 def prompt(pilot: Run) -> tuple[bool, str, str]:
-    """Whether the line is open, its sign, and what stands in it."""
+    """Whether the line is open, its sign, and its text."""
     found = pilot.main.query_one(Prompt)
     return found.display, found._sign, found.query_one("#line", Input).value
 
@@ -479,7 +479,7 @@ OWN_TESTS: Final = {
     BindingGroup.COLUMNS: "search_screens",
     BindingGroup.SELECT: "context_switch",
 }
-"""Screens whose keys are pressed in a module of their own."""
+"""The test module in which the keys of a screen are pressed, if not in this one."""
 SUBJECT = screen_and(subject)
 FOCUS = screen_and(focus)
 SCREENS: Final = {

@@ -72,7 +72,7 @@ def event(reason: str, message: str = "") -> Event:
 
 
 def with_restarts(snapshot: Snapshot, name: str, count: int, uid: str | None = None) -> Snapshot:
-    """The snapshot in which a pod's first container restarted so often; with a uid, in another pod."""
+    """The snapshot with another count of restarts of a pod's first container; with a uid, of another pod."""
     old = pod_named(snapshot, name)
     first, *others = old.status.container_statuses or ()
     status = msgspec.structs.replace(
@@ -129,7 +129,7 @@ async def test_pods_of_every_kind_can_be_explained_with_their_events_at_once() -
             await pilot.keys("escape")
 
 
-def test_notes_stand_behind_their_lines_or_below_where_there_is_no_room() -> None:
+def test_notes_follow_their_lines_or_are_below_if_there_is_no_room() -> None:
     lines = (Line("a = 1", "because of this"), Line("long" * 10 + " = 2", "and of that, which is longer"))
     section = Section("cgroup", "v2", lines)
     wide = [line.text for line in section_layout(section)(100)]
@@ -156,7 +156,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
                 assert len(line.text) <= max(width, 24) or has_long_word
 
 
-async def test_events_are_requested_beside_what_is_already_shown_and_again_by_r() -> None:
+async def test_events_are_requested_while_the_rest_shows_and_again_by_r() -> None:
     source = ScriptedSource(demo())
     source.pod_events = (
         event("SystemOOM", "victim process: x"),
@@ -280,7 +280,7 @@ async def test_the_graph_is_that_of_the_node_if_it_kills_first() -> None:
 
 
 def sampled_at(snapshot: Snapshot, second: int, mebibytes: int) -> Snapshot:
-    """The snapshot in which `API` used so much at that second after noon."""
+    """The snapshot with a sample of `API` at that second after noon."""
     before = with_usage(snapshot, API, mebibytes << 20)
     key = pod_named(before, API).key
     stamp = f"2026-11-20T12:00:{second:02}Z"

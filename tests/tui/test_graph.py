@@ -47,7 +47,7 @@ MIB = 1 << 10
         ([1, 2, 3, 4, 5, 6, 7, 8, 8, 8], 8, "▄▅▆▇████"),
     ],
 )
-def test_bars_stand_from_nothing_to_the_limit_without_one_from_the_least_to_the_most(
+def test_bars_go_from_zero_to_the_limit_and_without_one_from_the_least_to_the_most(
     samples: list[int], ceiling: int | None, bars: str
 ) -> None:
     assert sparkline(array("Q", samples), ceiling, 8) == bars == sparkline(samples, ceiling, 8)
@@ -69,7 +69,7 @@ def text(lines: Sequence[Parts]) -> list[str]:
     return ["".join(part for part, _ in line) for line in lines]
 
 
-def test_bands_stand_on_each_other_and_a_cell_is_of_the_one_with_the_most_of_it() -> None:
+def test_bands_are_stacked_and_a_cell_is_of_the_band_that_fills_most_of_it() -> None:
     bands = [Band([4, 4, 4], "█", "a"), Band([0, 5, 8], "▓", "b"), Band([0, 0, 4], "░", "c")]
     lines = graph(bands, (0, 16), (4, 5), (14, "ends"))
     assert text(lines) == ["┄┄░┄┄ ends", " ▂▓  ", " ▓▓  ", "███  "]

@@ -39,7 +39,7 @@ def is_whole(pilot: Run) -> bool:
     return bool(words) and all(word in last for word in words)
 
 
-async def test_a_key_below_the_mouse_stands_out_and_says_what_it_does() -> None:
+async def test_a_key_below_the_mouse_is_highlighted_and_says_what_it_does() -> None:
     async with running(size=(80, 24)) as pilot:
         line = pilot.main.query_one(KeyFooter)
         before = line.render().spans

@@ -245,7 +245,7 @@ async def test_rows_and_headers_are_clicked() -> None:
         assert [row.name for row in app.table.rows] == ["a", "c", "b"]
         assert "SIZE▲" in lines(app)[0]
         await pilot.click(CountingTable, offset=(39, 0))
-        assert app.table.sorted_by == ("size", True), "beside the columns there is nothing to sort by"
+        assert app.table.sorted_by == ("size", True), "right of the columns nothing is sorted"
         # A click takes the row and two open it.
         app.table.sort_by("name")
         app.show([Row("a", 1), Row("b", 3)])

@@ -180,7 +180,7 @@ async def test_a_fix_is_searched_again_after_a_dialog_that_closed_dropped_the_se
         assert not line.content, "the fix of another death"
 
 
-async def test_a_death_is_shown_counted_and_stands_out() -> None:
+async def test_a_death_is_shown_counted_and_highlighted() -> None:
     source = ScriptedSource(Stepped(FULL_AT - 1).snapshot(Scope()), Stepped(FULL_AT + 4).snapshot(Scope()))
     async with running(source) as pilot:
         assert "deaths in" not in pilot.text
@@ -581,7 +581,7 @@ def test_a_tall_row_of_a_node_has_its_graph_and_more_of_its_deaths(width: int) -
     assert sum(" kubelet evicts" in line and "┄" in line for line in tall) == 1
     assert sum("█" in line for line in tall) > sum("█" in line for line in low) or width == 78
     assert sum("+" in line for line in tall) > sum("+" in line for line in low) or width == 78
-    assert low[-1] == tall[-1] == "", "rows stand apart"
+    assert low[-1] == tall[-1] == "", "rows are separated"
 
 
 def test_a_node_of_unknown_usage_has_no_ends_of_a_bar() -> None:

@@ -1,4 +1,4 @@
-"""The line about the memory of a node: what stands in it, and that it agrees with the table of nodes."""
+"""The line about a node's memory: what it says, and that it agrees with the table of nodes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Line(App[None]):
 
 
 async def shown(snapshot: Snapshot, node: str, width: int = 80) -> str:
-    """The text of the line in so many cells."""
+    """The text of the line at this width."""
     app = Line()
     async with app.run_test(size=(width, 3)) as pilot:
         line = app.query_one(MemoryLine)
@@ -102,7 +102,7 @@ async def test_what_is_not_known_is_said() -> None:
     assert await shown(bare, "worker-1") == "worker-1  memory capacity unknown  !disk"
 
 
-async def test_what_the_node_uses_itself_is_beside_its_pods() -> None:
+async def test_what_the_node_uses_itself_follows_its_pods() -> None:
     """It fills a node as they do, and no pod's number shows it."""
     snapshot = replace(demo(), node_usage={"worker-1": 10 * GIB})
     own = binary(snapshot.own_bytes("worker-1") or 0)

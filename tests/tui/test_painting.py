@@ -84,13 +84,13 @@ PLAIN, BOLD = Style.parse("#102030 on #405060"), Style.parse("bold #102030 on #4
         ),
         pytest.param([("12Mi", None)], [("34Mk", None)], "\x1b[1;1H34Mk", id="near ones at once"),
         pytest.param(
-            [("界12", None)], [("界13", None)], "\x1b[1;1H界13" + " " * 36, id="beside a wide one all of it"
+            [("界12", None)], [("界13", None)], "\x1b[1;1H界13" + " " * 36, id="next to a wide sign all of it"
         ),
         pytest.param(
             [("e\N{COMBINING ACUTE ACCENT}12", None)],
             [("e\N{COMBINING ACUTE ACCENT}13", None)],
             "\x1b[1;1He\N{COMBINING ACUTE ACCENT}13" + " " * 37,
-            id="beside one of two characters all of it",
+            id="next to a sign of two characters all of it",
         ),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_key_that_takes_its_time_says_so_until_something_changes() -> None:
 async def test_a_screen_is_painted_once_its_widgets_have_their_sizes_and_keys(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Before that sections stand apart, and no key is shown."""
+    """Before that, sections are separated, and no key is shown."""
     frames: list[str] = []
 
     def display(_: App[Any], screen: Screen[Any], update: object) -> None:

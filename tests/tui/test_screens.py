@@ -104,7 +104,7 @@ def forbidden(what: str) -> str:
 
 
 class Single(NamedTuple):
-    """A picture with an application of its own, after some keys."""
+    """The picture of a new application after some keys."""
 
     name: str
     variant: str = ""
@@ -434,7 +434,7 @@ async def put_into(pilot: Run, mode: str) -> None:
 
 
 async def test_modes(picture: Picture, screen_texts: ScreenTexts) -> None:
-    """What has other styles in another theme or with fewer colours, beside its picture in the dark theme."""
+    """Screens in other themes and with fewer colours: the styles that differ from the dark theme."""
     async with shown(live(demo()), MIDDLE) as pilot:
         for pressed, until_gone, screen, modes in WALK:
             for key in pressed:
@@ -539,7 +539,7 @@ async def test_cells_that_have_changed(
 
 
 def used(percent: int) -> Snapshot:
-    """The demo when every pod uses so much of what it uses."""
+    """The demo in which every pod uses this percentage of its usage."""
 
     def of(usage: PodUsage) -> PodUsage:
         shares = {name: usage.of(name) for name in usage.names}

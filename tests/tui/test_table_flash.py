@@ -59,7 +59,7 @@ async def shown(
     return app.flashed()
 
 
-async def test_only_cells_with_another_text_stand_out() -> None:
+async def test_only_cells_with_another_text_are_highlighted() -> None:
     app = FlashApp()
     async with app.run_test(size=(40, 10)) as pilot:
         await pilot.pause()

@@ -37,7 +37,7 @@ OURS = applied("0001", "256Mi", "512Mi")
 @pytest.mark.parametrize(
     ("state", "token"), [("did not hold", "warning"), ("held", ""), ("refused", "muted")]
 )
-def test_a_change_that_did_not_hold_stands_out(state: str, token: str) -> None:
+def test_a_change_that_did_not_hold_is_highlighted(state: str, token: str) -> None:
     assert _token(replace(OURS, state=EntryState(state)), "state") == token
 
 

@@ -85,7 +85,7 @@ def test_all_nodes_come_first_then_the_fullest_then_no_node(view_model: ViewMode
     assert group(view_model, None).allocatable == sum(one.allocatable or 0 for one in view_model.nodes[1:])
 
 
-def test_rows_of_all_nodes_stand_node_after_node(view_model: ViewModel) -> None:
+def test_rows_of_all_nodes_come_node_after_node(view_model: ViewModel) -> None:
     names = [group.key for group in view_model.nodes[1:] if group.pods or group.key in view_model.rows.nodes]
     assert [view_model.in_order[start].node for start in view_model.starts] == names
     assert list(view_model.starts) == group_starts(row.node for row in view_model.in_order)

@@ -53,7 +53,7 @@ async def pages(words: Sequence[str] = ()) -> AsyncIterator[Client]:
 
 
 async def texts(page: ClientWebSocketResponse) -> list[list[object]]:
-    """What the server says from now on beside the terminal's bytes, until it closes the page."""
+    """What the server says from now on, without the terminal's bytes, until it closes the page."""
     async with asyncio.timeout(TIMEOUT_SECONDS):
         return [json.loads(said.data) async for said in page if said.type is WSMsgType.TEXT]
 

@@ -32,7 +32,7 @@ _SAME_SECONDS: Final = 60.0
 _AT_ONCE: Final = 3.0
 """A runtime logs a kill within this time: it may print whole seconds, and the kernel's clock drifts."""
 _SHORT_ID: Final = 20
-"""conmon logs only so much of a container's ID."""
+"""conmon logs only these first characters of a container's ID."""
 _MOST_ALIKE: Final = 16
 """With how many earlier reports of the same victim a report is compared."""
 

@@ -525,7 +525,7 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
         name, usage, profile = score.name, score.usage, profiles[score.name]
         if usage is not None and name in stopped and is_of_earlier_run(row.pod, name, sampled_at):
             usage = ContainerUsage(0)
-        # At most so many processes share its memory: 1 if the largest is known, 0 if the count is unknown.
+        # The most processes that share its memory: 1 if the largest is known, 0 if the count is unknown.
         processes = row.usage.details.processes if row.usage is not None else 0
         processes = max(processes - len(row.alive) + 1, 1) if processes else 0
         if usage is None or usage.largest_bytes is not None:
