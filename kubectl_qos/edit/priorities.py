@@ -296,18 +296,20 @@ class _PlanSearch:
         Each target is lowered by a step of the score for each lower priority that will also move, so that its
         pods still fit in between.
         """
-        placed, higher, lower = _Placed(dict(self.before), self.free_bytes), _Bounds(), _Bounds()
-        node, steps = self.model.setup.node, 0
+        node = self.model.setup.node
         total = (node.memory_capacity_bytes or 0) + node.swap_capacity_bytes
         step = badness(0, 1, total // node.page_size_bytes)
+        # For each group: the bounds of those below it, and the points left to those of them that move.
         below = list[tuple[_Bounds, int]]()
+        lower, reserve = _Bounds(), 0
         for group in self._groups:
-            below.append((lower.copy(), steps * step))
+            below.append((lower.copy(), reserve))
             lower.add(self.before[key] for key in group)
-            steps += not set(moved).isdisjoint(group)
-        for group, (lower_then, reserve) in zip(reversed(self._groups), reversed(below), strict=True):
+            reserve += 0 if set(moved).isdisjoint(group) else step
+        placed, higher = _Placed(dict(self.before), self.free_bytes), _Bounds()
+        for group, (lower, reserve) in zip(reversed(self._groups), reversed(below), strict=True):
             for key in group:
-                self._place(placed, key, lower_then, higher, reserve)
+                self._place(placed, key, lower, higher, reserve)
             higher.add(placed.exposures[key] for key in group)
         return placed
 

@@ -137,17 +137,17 @@ def read_nodes(store: Prometheus, at: float | None, over: str = "") -> StoreUsag
 
 def _read_containers(store: Prometheus, names: Sequence[str], which: str, at: float | None) -> list[Sample]:
     """Read the values of each container's newest cgroup; stores still return the old one for five minutes."""
-    series, which_cgroups = select(store, names, which), f'{which},container!="",id!=""'
+    series, with_id = select(store, names, which), f'{which},container!="",id!=""'
     samples = store.query(f"max by (__name__,{BY}) ({series})", at)
-    metrics = (WORKING_SET, "container_start_time_seconds")
-    cgroups, starts = (select(store, [name], which_cgroups) for name in metrics)
-    several = f"count by ({_CONTAINER_LABELS}) ({cgroups}) > 1"
-    if not store.query(several, at):
+    cgroups = select(store, [WORKING_SET], with_id)
+    starts = select(store, ["container_start_time_seconds"], with_id)
+    has_several = f"count by ({_CONTAINER_LABELS}) ({cgroups}) > 1"
+    if not store.query(has_several, at):
         return samples
-    by_id, of_these = f"max by ({BY},id)", f"and on ({_CONTAINER_LABELS}) ({several})"
-    begun = store.query(f"({by_id} ({starts}) or {by_id} (timestamp({cgroups}))) {of_these}", at)
-    begun.sort(key=lambda sample: sample.value)
-    newest = {container_of(sample.labels): sample.labels.get("id") for sample in begun}
+    max_by_id, of_these = f"max by ({BY},id)", f"and on ({_CONTAINER_LABELS}) ({has_several})"
+    started = store.query(f"({max_by_id} ({starts}) or {max_by_id} (timestamp({cgroups}))) {of_these}", at)
+    started.sort(key=lambda sample: sample.value)
+    newest = {container_of(sample.labels): sample.labels.get("id") for sample in started}
     by_cgroup = store.query(f"max by (__name__,{BY},id) ({series} {of_these})", at)
     return [
         *(sample for sample in samples if container_of(sample.labels) not in newest),

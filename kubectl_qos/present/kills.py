@@ -195,7 +195,8 @@ def mechanism_sentence(kill: Kill) -> str:
     facts = {evidence.fact for evidence in kill.diagnosis.evidence}
     excess = (fact.details for fact in kill.diagnosis.evidence if fact.fact is Fact.EXCESS)
     resource = next((escape(details["resource"]) for details in excess), "")
-    changes = [
+    # What applies, the words that it replaces, and its own.
+    replacements = [
         (kill.is_own, " the pod limit (", f" its {OWN_LIMIT} ("),
         (Fact.NO_LIMIT in facts, "at a limit or", "at the limit of all pods or"),
         (
@@ -212,7 +213,7 @@ def mechanism_sentence(kill: Kill) -> str:
         is_of_guest = mechanism is Mechanism.CGROUP_LIMIT and report.constraint is Constraint.NONE
         is_inside = mechanism is Mechanism.CGROUP_LIMIT and pod_cgroup(report.oom_memcg) is not None
         of_pods = f"of all {qos.value} pods together" if qos else "of all pods"
-        changes += [
+        replacements += [
             (full[0] != "memory", "memory limit", f"limit of {full[0]}"),
             (report.outcome is Outcome.NOBODY, "killed by the kernel", _NOBODY),
             (is_manual, "as memory ran out", "on request (SysRq f)"),
@@ -221,7 +222,7 @@ def mechanism_sentence(kill: Kill) -> str:
             (is_inside, "that belongs to no pod", "inside its container, as of docker or systemd in it"),
             (bool(report.oom_memcg), _OF_ANY_PODS, of_pods),
         ]
-    for applies, old, new in changes:
+    for applies, old, new in replacements:
         text = text.replace(old, new) if applies else text
     if report is not None and killer is not None and killer.has_ranks:
         if report.is_manual is None and report.line:

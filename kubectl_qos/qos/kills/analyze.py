@@ -302,25 +302,25 @@ class _KillAnalyzer:
     def _pod_kills(self, pod: Pod) -> Iterator[Kill]:
         events = [event for event in self._events.get(pod.name, ()) if is_about(event, pod)]
         kubelet = kubelet_kill(pod, events)
-        is_explained = False
-        deaths = [*_deaths(pod, events)]
-        last = [death for death in deaths if death.state == "state" and not death.is_named]
-        ended = []
+        deaths, ended_by_kubelet, is_explained = [*_deaths(pod, events)], [], False
         if kubelet is not None:
-            ended = [death for death in last if kubelet.has_ended(death.end, runs_once=death.runs_once)]
+            last_ends = (death for death in deaths if death.state == "state" and not death.is_named)
+            ended_by_kubelet = [
+                death for death in last_ends if kubelet.has_ended(death.end, runs_once=death.runs_once)
+            ]
         for death in deaths:
             end, state = death.end, death.state
             alike = self._reports_of(death)
             reports = [reported for reported in alike if not reported.is_vague]
             for reported in alike:
                 reported.is_taken |= reported.is_vague
-            by_kubelet = kubelet if death in ended else None
+            by_kubelet = kubelet if death in ended_by_kubelet else None
             if reports and (death.is_sigkill or any(reported.report.group_kill for reported in reports)):
                 yield self._kernel_kill(death, reports, by_kubelet)
             elif by_kubelet is not None:
                 is_only = len(pod.containers) == 1
                 diagnosis = by_kubelet.container_diagnosis(end, state, is_only=is_only)
-                if len(ended) > 1 and diagnosis.confidence is Confidence.CERTAIN:
+                if len(ended_by_kubelet) > 1 and diagnosis.confidence is Confidence.CERTAIN:
                     continue  # The whole pod died: one kill, below.
                 yield _death_kill(death, diagnosis, time=death.time or by_kubelet.time)
             elif death.is_sigkill:
