@@ -67,6 +67,14 @@ _FOREIGN: Final = re.compile(r" [\w@.-]{1,64}\[\d{1,10}\]: ", re.ASCII)
 """The prefix of another program; a terminal may have broken such a line in two."""
 _PART_OF_PREFIX: Final = re.compile(r"^(?:.{0,99}\bkernel: )?(?:\[?[ \d.]*\] )?(?=\S)", re.ASCII)
 """The rest of a prefix whose beginning was not copied."""
+_OF_PLEG: Final = re.compile(
+    r"SyncLoop \(PLEG\): (?:event for pod\W{2,4}pod=\W{1,2}(?P<namespace>[a-z0-9-]+)/(?P<name>[a-z0-9.-]+)"
+    r"|\W{1,2}(?P<old_name>[a-z0-9.-]+)_(?P<old_namespace>[a-z0-9-]+)\()"
+    r".{0,60}\bID\W{1,5}(?P<uid>[\da-f-]{32,36})\b.{1,8}\bType\W{1,5}Container\w{4,8}\W{1,6}Data\W{1,5}"
+    r"(?P<id>[\da-f]{64})\b",
+    re.ASCII,
+)
+"""A kubelet's line about a container that it started or that ended: kubelet.go (syncLoopIteration)."""
 _DATE: Final = re.compile(r"\b\d{4}-\d\d-\d\d(?=[T ]\d\d:\d\d)", re.ASCII)
 _NEW_LINE: Final = re.compile(r"\n|\\x0a")
 """Line breaks in a message, as journals and /dev/kmsg write them."""
@@ -124,12 +132,12 @@ def read_kmsg(path: Path = KMSG, node: str = "") -> KernelLog:
 
 def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
     """Read a whole log, the oldest line first or last. `now` gives the year of times without one."""
-    reader = _LogReader(now)
+    reader, pods = _LogReader(now), dict[str, tuple[str, str]]()
     reports: deque[OomReport] = deque()
     fragments: list[int] = []
     tables: list[OomReport] = []
     tasks = left_out = 0
-    for report in reader.reports(messages(lines, now)):
+    for report in reader.reports(messages(_noting_pods(lines, pods), now)):
         if not report.has_cause:
             if report.is_certain or report.tasks:
                 fragments.append(report.line)
@@ -156,7 +164,18 @@ def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:
         unread=tuple(reader.unread),
         is_kernel=log.is_kernel,
         first_line=log.first_line,
+        pods=pods,
     )
+
+
+def _noting_pods(lines: Iterable[str], pods: dict[str, tuple[str, str]]) -> Iterator[str]:
+    """Yield the lines, and note the pods that a kubelet names in between, by UID and container ID."""
+    for line in lines:
+        match = _OF_PLEG.search(line) if "(PLEG)" in line else None
+        if match is not None and len(pods) < MOST_REPORTS:
+            pod = match["namespace"] or match["old_namespace"], match["name"] or match["old_name"]
+            pods |= {match["id"]: pod, match["uid"]: pod}
+        yield line
 
 
 def _check_understood(log: KernelLog, title: str) -> None:

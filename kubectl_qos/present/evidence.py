@@ -276,6 +276,7 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     ),
     Fact.MEMORY_VOLUME: lambda details: volume_sentence(details["volumes"]),
     Fact.SAME_LIMIT: "the pod's cgroup also holds the pause container: with the same limit it fills first",
+    Fact.KUBELET_NAMES_POD: "a line of the kubelet in the same log names the pod",
     Fact.NO_LIMIT: "neither the container nor its pod has a memory limit",
     Fact.PEAK: "its peak in the minutes before was {bytes} ({title})",
     Fact.LIMIT_NOT_SEEN: "no sample shows it at the limit: memory can grow between two samples",

@@ -951,6 +951,24 @@ def test_a_pod_that_is_not_in_the_list() -> None:
     assert text_of(kill).startswith(f"a pod, uid {UID}"), "pods of text have no UID"
 
 
+PLEG = '"SyncLoop (PLEG): event for pod" pod="shop/web-0"'
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        f"{PLEG} event=&{{ID:{UID} Type:ContainerDied Data:{ID}}}",
+        f'{PLEG} event={{"ID":"{UID}","Type":"ContainerStarted","Data":"{"0" * 64}"}}',
+        f'SyncLoop (PLEG): "web-0_shop(u)", event: &pleg.P{{ID:"{UID}", Type:"ContainerDied", Data:"{ID}"}}',
+    ],
+    ids=["since 1.20", "another container of it", "before"],
+)
+def test_a_kubelets_line_in_the_same_log_names_the_pod(event: str) -> None:
+    kill = kill_of([*LINES, f"Oct 02 14:14:07 n1 kubelet[77]: I1002 14:14:07.1 77 kubelet.go:2136] {event}"])
+    assert (kill.namespace, kill.pod, kill.pod_uid) == ("shop", "web-0", UID)
+    assert "a line of the kubelet in the same log names the pod" in text_of(kill)
+
+
 def test_different_cgroup_drivers() -> None:
     path = f"/system.slice/kubepods-burstable-pod{UID.replace('-', '_')}.slice:cri-containerd:{ID}"
     assert pod_cgroup(path) is not None

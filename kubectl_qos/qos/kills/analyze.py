@@ -17,7 +17,7 @@ from msgspec import structs
 
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.events import Event, EventList, is_about, is_of_node_memory
-from kubectl_qos.k8s.objects import ContainerStateTerminated, ObjectMeta, Pod
+from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER, ContainerStateTerminated, ObjectMeta, Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.releases import Change
 from kubectl_qos.k8s.snapshot import Snapshot
@@ -382,7 +382,12 @@ class _KillAnalyzer:
         report = reported.report
         evidence = list(report_evidence(report, reported.log.title))
         container = ""
-        if pod is not None:
+        named = (reported.log.pods.get(key) for key in (reported.container_id, reported.pod_uid))
+        namespace, name = pod.key if pod is not None else next(filter(None, named), ("", ""))
+        if pod is None and name:
+            container = UNKNOWN_CONTAINER
+            evidence.append(Evidence(Fact.KUBELET_NAMES_POD))
+        elif pod is not None:
             names = {_hex(status.container_id): status.name for status in pod.status.every_container}
             container = names.get(reported.container_id, "")
             # A status may be older than the report.
@@ -401,8 +406,8 @@ class _KillAnalyzer:
             diagnosis=Diagnosis(report.mechanism, report.confidence, tuple(evidence)),
             time=time,
             time_is_estimated=is_estimated,
-            namespace=pod.namespace if pod is not None else "",
-            pod=pod.name if pod is not None else "",
+            namespace=namespace,
+            pod=name,
             container=container,
             node=node,
             pod_uid=reported.pod_uid,

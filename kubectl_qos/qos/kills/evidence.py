@@ -84,6 +84,7 @@ class Fact(Enum):
     )
     MEMORY_VOLUME = "volumes of the pod are in memory, and keep it after a restart: volumes"
     SAME_LIMIT = "the pod's limit includes the pause container, and is no larger than the container's"
+    KUBELET_NAMES_POD = "a line of a kubelet in the same log names the pod"
     NO_LIMIT = "neither container nor pod has a memory limit"
     PEAK = "its peak usage in the minutes before, by the metrics history: bytes, title"
     LIMIT_NOT_SEEN = "its peak is well below the limit"

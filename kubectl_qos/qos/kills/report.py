@@ -7,7 +7,7 @@ why the kernel chose its victim (choice.py).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
@@ -412,7 +412,8 @@ class KernelLog(msgspec.Struct, frozen=True):
 
     `fragments` are line numbers of reports that name neither cause nor victim; `unread` are line numbers with
     words of a report that cannot be parsed. `is_kernel`: a line says that it is the kernel's. `first_line` is
-    the first that is not empty.
+    the first that is not empty. `pods` are the namespaces and names of pods in lines of a kubelet, by UID
+    and by container ID.
     """
 
     reports: tuple[OomReport, ...]
@@ -426,6 +427,7 @@ class KernelLog(msgspec.Struct, frozen=True):
     unread: tuple[int, ...] = ()
     is_kernel: bool = False
     first_line: str = ""
+    pods: Mapping[str, tuple[str, str]] = {}
 
     def with_boot_time(self, seconds: float) -> KernelLog:
         """Return the log with wall-clock times if it has none, for a machine that booted at this time."""
