@@ -32,7 +32,7 @@ from kubectl_qos.present.format import (
 from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.present.output import ARROW, Section, ValueChange, cell_table, sentences
 from kubectl_qos.present.reasons import resize_sentence, sentence
-from kubectl_qos.qos.eviction import evictable_capacity
+from kubectl_qos.qos.eviction import evictable_capacity, schedulable_bytes
 from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
 from kubectl_qos.qos.resize import ResizeStatus
 
@@ -390,7 +390,25 @@ def kubelet_sections(comparison: Comparison) -> tuple[Section, ...]:
     if any(change.changed for change in changes):
         title = f"Eviction by {MEMORY_AVAILABLE}"
         sections.append(Section(title, "", without, changes=changes, changed=True))
+    allocatable = [schedulable_bytes(setup.node) for setup in setups]
+    if None not in allocatable and len({*allocatable}) > 1:
+        change = ValueChange("for pods", *(binary(size or 0) for size in allocatable))
+        missing = missing_bytes(comparison)
+        text = f"{binary(missing)} less than the pods request: some are rejected when the kubelet restarts"
+        short = sentences(text) if missing else ()
+        sections.append(
+            Section("Allocatable memory", "", short, changes=(change,), changed=True, warns=bool(missing))
+        )
     return tuple(sections)
+
+
+def missing_bytes(comparison: Comparison) -> int:
+    """Return how much of the pods' memory requests fits before the change, and no longer after it."""
+    allocatable = schedulable_bytes(comparison.after.node)
+    pods = comparison.pods[0].ranking_after.pods if comparison.pods else ()
+    requested = sum(row.profile.request_bytes for row in pods if not row.pod.is_terminal)
+    was_short = requested > (schedulable_bytes(comparison.before.node) or 0)
+    return 0 if allocatable is None or was_short else max(requested - allocatable, 0)
 
 
 HUGEPAGES_LEFT_OUT: Final = (
@@ -468,13 +486,17 @@ def changed_kinds(effects: Effects) -> set[str]:
     return {file.file for file in effects.files} | {kind for kind, changes in others.items() if changes}
 
 
-def comparison_answer(pods: int, changed: int, kinds: Counter[str], *, refusing: int, moved: int) -> str:
+def comparison_answer(
+    pods: int, changed: int, kinds: Counter[str], *, refusing: int, short: int, moved: int
+) -> str:
     """Say how many pods change and in what, the files last.
 
-    `refusing` kubelets would not start; on `moved` nodes killers of the whole node kill earlier or later.
+    `refusing` kubelets would not start, on `short` nodes the pods' requests no longer fit; on `moved` nodes
+    killers of the whole node kill earlier or later.
     """
     deaths = f"; next deaths change on {count(moved, 'node')}" if moved else ""
     refused = f"the kubelet would not start on {count(refusing, 'node')}; " if refusing else ""
+    refused += f"the pods' requests no longer fit on {count(short, 'node')}; " if short else ""
     if not changed:
         stay = "stays as it is" if pods == 1 else "stay as they are"
         return f"{refused}{count(pods, 'pod')} {stay}: class, scores, rank and cgroup files{deaths}"

@@ -31,6 +31,7 @@ from kubectl_qos.k8s.objects import MEMORY, ObjectMeta, Pod, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import PodKey
+from kubectl_qos.present.effects import kubelet_sections, missing_bytes
 from kubectl_qos.present.preview import MOST_NODES, replicas_section, rollout_section
 from kubectl_qos.qos.prediction import Prediction, predict, predict_running
 from kubectl_qos.qos.ranking import rank_node
@@ -369,3 +370,22 @@ def test_a_setting_moves_only_the_killers_of_the_whole_node() -> None:
     }  # fmt: skip
     assert moved
     assert node_wide_deaths(compared("", "systemReserved=memory=1Gi"), None) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("setting", "allocatable", "missing"),
+    [
+        ("evictionHard=memory.available=1Gi", "15.4Gi → 14.5Gi", 0),
+        ("systemReserved=memory=4Gi", "15.4Gi → 11.9Gi", 1895 << 20),
+        ("cgroupVersion=1", "", 0),
+    ],
+)
+def test_pods_that_no_longer_fit_are_said_with_their_nodes_allocatable_memory(
+    setting: str, allocatable: str, missing: int
+) -> None:
+    comparison = compared("worker-2", setting)
+    assert missing_bytes(comparison) >> 20 == missing >> 20
+    sections = [section for section in kubelet_sections(comparison) if section.title == "Allocatable memory"]
+    said = [f"{change.before} → {change.after}" for section in sections for change in section.changes]
+    assert said == [allocatable] * bool(allocatable)
+    assert [section.warns for section in sections] == [missing > 0] * len(sections)

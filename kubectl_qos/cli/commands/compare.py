@@ -174,7 +174,7 @@ def _print_nodes(
     kinds = Counter[str]()
     same: dict[str, FileChange] = {}
     nodes: list[tuple[str, list[Section]]] = []
-    pods = refusing = moved = 0
+    pods = refusing = short = moved = 0
     for comparison in comparisons:
         deaths = node_deaths_sections(comparison, snapshot.own_bytes(comparison.before.node.name))
         sections = *present.kubelet_sections(comparison), *deaths, *present.node_sections(comparison)
@@ -182,7 +182,8 @@ def _print_nodes(
         nodes.append((present.comparison_subject(comparison, settings), of_node))
         shown = _in_scope(comparison, scope, None)
         pods += len(shown)
-        refusing += any(section.warns for section in sections)
+        refusing += bool(present.kubelet_refusals(comparison))
+        short += bool(present.missing_bytes(comparison))
         moved += bool(deaths)
         changed += present.changed_cells(shown)
         files = chain(comparison.node_files, chain.from_iterable(effects.same_effect for effects in shown))
@@ -190,7 +191,11 @@ def _print_nodes(
         kinds.update(chain.from_iterable(map(present.changed_kinds, shown)))
     if pods:
         output.print_prose(
-            [present.comparison_answer(pods, len(changed), kinds, refusing=refusing, moved=moved)]
+            [
+                present.comparison_answer(
+                    pods, len(changed), kinds, refusing=refusing, short=short, moved=moved
+                )
+            ]
         )
     unchanged: dict[str, list[str]] = {}
     for subject, of_node in nodes:
