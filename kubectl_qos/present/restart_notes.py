@@ -19,8 +19,7 @@ HIDDEN_KILL_TEXT: Final = (
     " memory.events of the pod's cgroup. Usage samples may miss the peak"
 )
 _UNLIMITED: Final = (
-    "the node, or all pods together, ran out. Request the memory that it uses, which lowers its"
-    " oom_score_adj, and limit what grows: kubectl qos kills says more"
+    "the node, or all pods together, ran out. A memory request lowers its oom_score_adj: kubectl qos fix"
 )
 _MOST_CONTAINERS: Final = 5
 """How many containers are listed: a cluster may have hundreds."""
