@@ -75,6 +75,12 @@ _OTHER_WORDS: Final[tuple[tuple[re.Pattern[str], Any], ...]] = (
 """Of kubectl and the kubelet before 1.2, the documentation, Airflow, Prometheus, Spark, docker and Python."""
 _FLUSH_LEFT: Final = re.compile(r"^(?=(?:Type|----|Normal|Warning) +\S)", re.MULTILINE)
 """Rows of events that have lost their indent."""
+_PART: Final = re.compile(r"^(?:Init )?Containers:$", re.MULTILINE)
+_OF_CONTAINER: Final = re.compile(
+    "Container ID|Image(?: ID)?|(?:Host )?Ports?|Command|Args|(?:Last )?State|Ready|Restart Count|Limits"
+    "|Requests|Liveness|Readiness|Startup|Environment(?: Variables from)?|Mounts"
+)
+_AFTER_CONTAINERS: Final = re.compile("Conditions|Volumes|QoS Class|Node-Selectors|Events|Name")
 _ONE_SPACE: Final = re.compile(
     r"^(?:(\S+) )?(\S+) (READY|\d+/\d+) (\S+) (RESTARTS|\d+)(?: (.*))?$", re.MULTILINE
 )
@@ -196,10 +202,26 @@ def described_objects(content: bytes) -> list[dict[str, Any]]:
     text = _TABBED.sub(lambda row: row[0].replace("\t", "  "), _LEFT_OUT.sub("", whole)).expandtabs()
     text = "\n".join(line.rstrip() for line in text.splitlines())
     text = _ONE_SPACE.sub(lambda row: "  ".join(filter(None, row.groups())), _FLUSH_LEFT.sub("  ", text))
-    text = _TOP_ONE_SPACE.sub(lambda row: row[0].replace(" ", "  "), text)
+    text = _indented(_TOP_ONE_SPACE.sub(lambda row: row[0].replace(" ", "  "), text))
     for form, words in _OTHER_WORDS:
         text = form.sub(words, text)
     return (_printed(whole, text) if _TEXT.search(text) is not None else []) or _fragments(text)
+
+
+def _indented(text: str) -> str:
+    """Restore the indents of a described pod from a page that has lost them."""
+    if _PART.search(text) is None or re.search(r"^ +(?:Last )?State:", text, re.MULTILINE):
+        return text
+    lines, is_inside = list[str](), False
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        is_name = not value and re.fullmatch("[a-z0-9-]+", key) is not None
+        is_part = _PART.fullmatch(line) is not None
+        is_inside = is_part or (is_inside and _AFTER_CONTAINERS.fullmatch(key) is None)
+        depth = 2 if is_name else 4 if _OF_CONTAINER.fullmatch(key) is not None else 6
+        depth = depth if is_inside and not is_part else 0
+        lines.append(" " * depth + line)
+    return "\n".join(lines)
 
 
 def _printed(whole: str, text: str) -> list[dict[str, Any]]:

@@ -1080,3 +1080,17 @@ def test_what_was_low_is_said_first_and_one_eviction_is_one_death() -> None:
     lines = [*detail_lines(kill)]
     assert lines[2].startswith("certain: evicted by the kubelet for ephemeral-storage, not for memory")
     assert "container app used 2Mi of ephemeral-storage, 2Mi above its request" in "\n".join(lines)
+
+
+def test_a_description_whose_indents_are_lost() -> None:
+    """The page of a pod without them had no container and no limit."""
+    flush = "\n".join(line.strip() for line in POD.splitlines())
+    (pod,), (whole,) = (read(text).pods for text in (flush, POD))
+    assert [container.name for container in pod.containers] == [each.name for each in whole.containers]
+    assert [each.resources for each in pod.containers] == [each.resources for each in whole.containers]
+    (kill,), (same,) = kills(flush), kills(POD)
+    assert (kill.container, kill.time, kill.diagnosis.mechanism) == (
+        same.container,
+        same.time,
+        same.diagnosis.mechanism,
+    )
