@@ -206,7 +206,7 @@ class NodeReplicas:
     """The deaths of these pods, the nearest first."""
     own_deaths_after: tuple[NextDeath, ...]
     room: int | None
-    """How many more pods with the edits fit on the node by requests, None if unknown."""
+    """How many more such pods the node takes, by requests and its number of pods; None if unknown."""
     room_later: int | None
     """The same without the old pods."""
 
@@ -315,7 +315,10 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
 
 
 def _room(pod: Pod, others: Iterable[Pod], setup: NodeSetup) -> int | None:
+    others, allocatable = [other for other in others if not other.is_terminal], setup.node.status_allocatable
     fits = [max(fit.free, 0) // fit.needed for fit in node_fit(pod, others, setup) if fit.needed]
+    if "pods" in allocatable:
+        fits.append(max(allocatable["pods"].value() - len(others), 0))
     return min(fits, default=None)
 
 

@@ -220,8 +220,8 @@ def rollout_section(nodes: Sequence[compare.NodeReplicas], workload: Json) -> Se
     rooms = [(node, node.room) for node in nodes if node.room is not None]
     answer = f"up to {count(plan.surge, 'extra pod')} and {plan.missing} missing at a time"
     lines = [
-        f"{escape(node.setup.node.name)}: by requests {count(room, 'new pod')} fit now, "
-        f"{node.room_later} without the old ones"
+        f"{escape(node.setup.node.name)}: room for {count(room, 'new pod')} now, "
+        f"for {node.room_later} without the old ones"
         for node, room in rooms[:MOST_NODES]
     ]
     needs_other = bool(rooms) and plan.surge > 0 and not plan.missing and not any(room for _, room in rooms)

@@ -27,7 +27,7 @@ from kubectl_qos.edit.preview import NumberChange
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
-from kubectl_qos.k8s.objects import MEMORY, ObjectMeta, Pod, convert
+from kubectl_qos.k8s.objects import MEMORY, ObjectMeta, Pod, ResourceList, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import PodKey
@@ -337,6 +337,17 @@ def test_a_preview_says_ranks_and_distances_of_each_node() -> None:
 def rolling(surge: int, missing: int) -> dict[str, Any]:
     bounds = {"maxSurge": surge, "maxUnavailable": missing}
     return {"kind": "Deployment", "spec": {"replicas": 2, "strategy": {"rollingUpdate": bounds}}}
+
+
+@pytest.mark.parametrize(("most_pods", "room"), [(17, (0, 2)), (18, (1, 3)), (16, (0, 1)), (110, (2, 3))])
+def test_a_node_that_takes_no_more_pods_has_no_room(most_pods: int, room: tuple[int, int]) -> None:
+    """Clouds allow as few as 17 pods on a small node, and its requests say nothing of that."""
+    api, node = template(SHOP_API), DEMO.nodes["worker-2"]
+    allocatable = {**(node.status.allocatable or {}), "pods": Quantity.parse(str(most_pods))}
+    full = structs.replace(node, status=structs.replace(node.status, allocatable=ResourceList(allocatable)))
+    snapshot = replace(DEMO, nodes={**DEMO.nodes, "worker-2": full})
+    (found,) = recreate_all(api, requesting(api, "721Mi"), snapshot)
+    assert (found.room, found.room_later) == room
 
 
 def test_a_rollout_needs_room_for_the_pods_that_it_makes_first() -> None:

@@ -171,8 +171,8 @@ class DeathChange(Values, frozen=True):
 class ReplicasValues(Values, frozen=True, kw_only=True):
     """The pods of a workload that one node runs, once all are recreated.
 
-    `nextDeath` is the nearest on the node, `nextOwnDeath` the nearest of these pods. By requests, `room` more
-    of the new pods fit on the node, `roomLater` without the old ones; null if unknown.
+    `nextDeath` is the nearest on the node, `nextOwnDeath` the nearest of these pods. By requests and its
+    number of pods, the node has `room` for more of them, without the old ones `roomLater`; null if unknown.
     """
 
     node: str
