@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WITHOUT_USAGE: Final = "without usage may die earlier than shown; distances on their nodes are upper bounds"
 NO_PODS_ON_NODES: Final = "no pods that are on a node"
-_RECENT_SECONDS: Final = 90
+RECENT_SECONDS: Final = 90
 """The usual age of usage from a metrics server, which samples every minute."""
 _USAGE_HINT: Final = (
     "it comes from the metrics API, or with -f from PodMetrics, kubectl top or a kubelet summary"
@@ -220,7 +220,7 @@ def old_usage_notes(snapshot: Snapshot, now: datetime) -> Iterator[str]:
     """Say how old usage is if that is more than usual; a statistic over hours has no age."""
     last = sampled(snapshot.usage) if not snapshot.history.stat else None
     oldest = parse_time(last.oldest) if last is not None else None
-    if last is not None and oldest is not None and (now - oldest).total_seconds() > _RECENT_SECONDS:
+    if last is not None and oldest is not None and (now - oldest).total_seconds() > RECENT_SECONDS:
         yield f"memory usage is from {last.origin}{_ages(last, now)}: growth since then is not counted"
 
 

@@ -30,7 +30,7 @@ from kubectl_qos.present import kills as of_kills
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.format import UNKNOWN, binary, count, duration, escape, full_name, in_mi
 from kubectl_qos.present.killers import WORDS
-from kubectl_qos.present.list_notes import missing_sentence, usage_sentence
+from kubectl_qos.present.list_notes import RECENT_SECONDS, missing_sentence, usage_sentence
 from kubectl_qos.present.next_death import columns, foretold, notes, nothing
 from kubectl_qos.present.output import NO_AGES, Align, Column
 from kubectl_qos.present.page import Block, Bullets, Grid, Heading, LaneMark, Lanes, Paragraph
@@ -93,8 +93,8 @@ def blocks(incident: Incident, version: str) -> Iterator[Block]:
             yield from _death(number, death, first_at)
         left = len(incident.kills) - sum(1 + len(death.earlier) for death in incident.deaths)
         if left:
-            yield Paragraph(f"{count(left, 'older death')} only in the timeline: --since shortens it.")
-    yield Heading(2, "The situation now")
+            yield Paragraph(f"And {count(left, 'older death')}: kubectl qos kills lists all.")
+    yield Heading(2, "The situation now" if not (old := _old_usage(incident)) else f"The situation at {old}")
     yield from _next(incident)
     yield Heading(2, "Versions and assumptions")
     yield Bullets(tuple(_facts(incident)))
@@ -118,6 +118,7 @@ def summary(incident: Incident) -> Iterator[str]:
         names = Counter(map(_victim, kills))
         hits = [f"{name} {number} times" if number > 1 else name for name, number in names.most_common()]
         yield f"Victims: {first_few(hits, _MOST)}."
+        yield from _largest_users(kills)
         sure = Counter(kill.diagnosis.confidence for kill in kills)
         levels = [f"{sure[level]} {level.value}" for level in Confidence if sure[level]]
         yield f"Confidence: {', '.join(levels)}."
@@ -127,8 +128,29 @@ def summary(incident: Incident) -> Iterator[str]:
         yield f"Also in that time: {', '.join(texts)}."
     yield from (f"{doubt}." for doubt in incident.missing_evidence)
     for node, death, _ in incident.coming[0].rows[:1]:
-        where = node if len(incident.nodes) > 1 else ""
-        yield f"{foretold(death, where, is_first=not death.before)}."
+        where, old = node if len(incident.nodes) > 1 else "", _old_usage(incident)
+        sampled_at = f"By the usage of {old}, " if old else ""
+        yield f"{sampled_at}{foretold(death, where, is_first=not death.before)}."
+
+
+def _largest_users(kills: Iterable[Kill]) -> Iterator[str]:
+    """Say which processes held the most memory when a node was full: seldom the victims."""
+    sizes: dict[str, list[int]] = {}
+    for user in filter(None, map(of_kills.largest_user, kills)):
+        name = escape(user.name) + ("" if user.is_in_pod else ", outside pods,")
+        sizes.setdefault(name, []).append(user.rss_bytes)
+    for name, rss in sorted(sizes.items(), key=lambda user: -len(user[1])):
+        times = f" {len(rss)} times" if len(rss) > 1 else ""
+        most = f"{'up to ' if len(rss) > 1 else ''}{in_mi(max(rss))}"
+        yield f"When the node was full, {name} held the most memory{times}: {most}."
+
+
+def _old_usage(incident: Incident) -> str:
+    """Return the time of the newest usage sample if it is no longer recent, else ""."""
+    usage = sampled(incident.snapshot.usage) if not incident.snapshot.history.stat else None
+    newest = parse_time(usage.newest) if usage is not None else None
+    is_old = newest is not None and (incident.now - newest).total_seconds() > RECENT_SECONDS
+    return clock(newest) if newest is not None and is_old else ""
 
 
 def _victim(kill: Kill) -> str:
@@ -189,6 +211,8 @@ def _about_and_text(fact: Kill | ContainerEnd | Rollout | ConditionChange | Even
 
 
 def _timeline(lines: Sequence[TimelineEntry]) -> Iterator[Block]:
+    if len(lines) > _MOST_LINES:
+        lines = tuple(_grouped(lines))
     newest = sorted(range(len(lines)), key=lambda place: (lines[place].what not in DEATHS, -place))
     kept = [lines[place] for place in sorted(newest[:_MOST_LINES])]
     rows = []
@@ -198,6 +222,23 @@ def _timeline(lines: Sequence[TimelineEntry]) -> Iterator[Block]:
     yield from _lanes(kept)
     yield Grid(("Time", "What", "Where", "How"), rows)
     yield from _more(len(lines) - len(kept), f" of {len(lines)}: -o json has them all")
+
+
+def _grouped(lines: Iterable[TimelineEntry]) -> Iterable[TimelineEntry]:
+    """Return the entries with the like deaths of a pod as one, at the time of the first."""
+    grouped: dict[object, TimelineEntry] = {}
+    for entry in lines:
+        pod = entry.about.partition(", container ")[0]
+        key = (pod, entry.what, entry.message) if entry.what in DEATHS else id(entry)
+        first = grouped.get(key)
+        if first is None:
+            grouped[key] = entry
+        else:
+            times = first.times + entry.times
+            grouped[key] = structs.replace(
+                first, about=f"{pod}, last at {clock(entry.time or '')}", times=times
+            )
+    return grouped.values()
 
 
 def _lanes(lines: Sequence[TimelineEntry]) -> Iterator[Lanes]:

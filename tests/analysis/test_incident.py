@@ -16,7 +16,7 @@ from kubectl_qos.k8s.events import Event, EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage
-from kubectl_qos.present.page import Grid, Paragraph
+from kubectl_qos.present.page import Grid, Heading, Paragraph
 from kubectl_qos.present.report import (
     TimelineEntry,
     blocks,
@@ -236,6 +236,8 @@ def test_a_large_process_outside_pods_is_limited_before_a_pod_is_changed() -> No
         text = prevention_sentence(death)
         assert text.startswith("a memory limit for hog (8), which held 2Mi outside pods") is is_outside
         assert ("kubectl qos fix node/worker-1 -o kubelet-config" in text) is is_outside
+        held = "hog, outside pods, held the most memory: 2Mi." if is_outside else "web held the most memory: "
+        assert any(held in sentence for sentence in summary(incident_of([kill])))
 
 
 def test_the_requests_that_an_eviction_names_are_not_contradicted() -> None:
@@ -246,6 +248,38 @@ def test_the_requests_that_an_eviction_names_are_not_contradicted() -> None:
     )
     [death] = incident_of([kill]).deaths
     assert prevention_sentence(death) == ""
+
+
+def test_a_long_timeline_has_the_like_deaths_of_a_pod_in_one_row() -> None:
+    def rows(kills: int) -> list[list[str]]:
+        loop = [a_kill(minute, "container limit", f"c{minute}") for minute in range(kills)]
+        page = blocks(incident_of([*loop, a_kill(59, "node")]), "1")
+        grid = next(block for block in page if isinstance(block, Grid))
+        return [[str(cell) for cell in row] for row in grid.rows]
+
+    assert len(rows(20)) == 21
+    first, node = rows(50)
+    assert first[:3] == [time(11), "killed (50 times)", f"pod shop/web, last at {time(11, 49)}"]
+    assert "ran out of memory" in node[3]
+
+
+def test_old_usage_is_not_the_present() -> None:
+    def page(minutes: int) -> tuple[str, str]:
+        at = f"{NOW - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
+        usage = {("shop", "web"): PodUsage.of_containers({"app": ContainerUsage(60 << 20)}, timestamp=at)}
+        pod = pod_object("web", limit="64Mi")
+        nodes = {"worker-1": convert(node_object("worker-1"), NodeObject)}
+        snapshot = Snapshot(pods=(convert(pod, Pod),), nodes=nodes, usage=usage)
+        titles = [
+            block.text for block in blocks(incident_of(snapshot=snapshot), "1") if isinstance(block, Heading)
+        ]
+        return titles[2], [*summary(incident_of(snapshot=snapshot))][-1]
+
+    assert page(1)[0] == "The situation now"
+    assert page(1)[1].startswith("shop/web")
+    title, said = page(60)
+    assert title == f"The situation at {time(11)}"
+    assert said.startswith(f"By the usage of {time(11)}, shop/web")
 
 
 def test_that_usage_is_unknown_is_said_once() -> None:
