@@ -333,8 +333,9 @@ def test_compare_switches_killers() -> None:
 def test_compare_says_when_the_kubelet_would_evict() -> None:
     before = demo().setup("worker-2")
     after = apply_overrides(before, [NodeOverride.parse("evictionHard=memory.available<1Gi")])
-    (section,) = kubelet_sections(compare((), before, after))
+    section, allocatable = kubelet_sections(compare((), before, after))
     assert [one for one in section.changes if one.changed] == [ValueChange("below", "100Mi", "1Gi")]
+    assert allocatable.changes == (ValueChange("for pods", "15.4Gi", "14.5Gi"),)
     assert section.title == "Eviction by memory.available"
 
 
