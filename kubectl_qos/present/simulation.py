@@ -44,7 +44,7 @@ def simulation_lines(
             yield ""
             yield from fitted_table(rows, columns, width, ("note",), ("qos", "free_after", "score"))
     yield ""
-    yield simulation_summary(simulation)
+    yield simulation_summary(node_state, simulation)
 
 
 def simulation_subject(node_state: NodeState) -> str:
@@ -81,7 +81,7 @@ def question(
     if next_death is None or victims[:1] == [next_death.key]:
         return words
     death = f"{victim(next_death)}, {killer_words(next_death)}, {distance(next_death)}"
-    return f"{words} (not the next death, which is {death})"
+    return f"{words} (the next death is of {death})"
 
 
 def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
@@ -93,9 +93,20 @@ def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
     return f"{who} grows by {binary(growth.to_bytes - used)} to {binary(growth.to_bytes)}"
 
 
-def simulation_summary(simulation: Simulation) -> str:
-    """Return how much is free after how many kills, and the first important victim."""
+def simulation_summary(node_state: NodeState, simulation: Simulation, eviction_by: str = "--eviction") -> str:
+    """Return how much is free after how many kills, the first important victim, and evictions left out.
+
+    `eviction_by` is the flag or key that simulates evictions.
+    """
     parts, first, unforeseen = [_outcome(simulation)], simulation.first_important, simulation.unforeseen
+    evicted = eviction_left_out(node_state, simulation.scenario)
+    if evicted is not None:
+        place, key = evicted
+        when = f"after step {place}" if place else "first"
+        parts[0] = (
+            f"the kubelet would evict {full_name(*key)} {when} ({eviction_by} simulates that); otherwise"
+            f" {parts[0]}"
+        )
     if first is not None:
         step = simulation.steps[first - 1]
         verb = "evicted" if step.evicts else "killed"
@@ -159,11 +170,11 @@ def _first_kill(simulation: Simulation) -> str:
 
 
 def simulation_notes(
-    node_state: NodeState, simulation: Simulation, by: tuple[str, str] = ("--restarts", "--eviction")
+    node_state: NodeState, simulation: Simulation, restarts_by: str = "--restarts"
 ) -> Iterator[str]:
-    """Yield what is left out, estimated or unknown; `by` are the flags or keys of restarts and eviction."""
-    steps, scenario, (restarts_by, eviction_by) = simulation.steps, simulation.scenario, by
-    yield from _left_out(node_state, simulation, eviction_by)
+    """Yield what is left out, estimated or unknown; `restarts_by` is the flag or key of restarts."""
+    steps, scenario = simulation.steps, simulation.scenario
+    yield from _still(simulation)
     yield from killer_notes({"": node_state.setup}, has_ranks=False)
     if any(not container.processes for container in node_state.containers):
         yield "a container counts as one process with all of its memory"
@@ -191,15 +202,11 @@ def simulation_notes(
         yield "neither the kernel nor node-pressure eviction respects PodDisruptionBudgets"
 
 
-def _left_out(node_state: NodeState, simulation: Simulation, eviction_by: str) -> Iterator[str]:
-    """Say that nothing grows, or whom the kubelet would evict before the kernel goes on."""
-    scenario = simulation.scenario
-    if scenario == Scenario(eviction=True, restarts=scenario.restarts) and not simulation.steps:
+def _still(simulation: Simulation) -> Iterator[str]:
+    """Say that nothing grows, if that is why nothing happens."""
+    nothing = Scenario(eviction=True, restarts=simulation.scenario.restarts)
+    if simulation.scenario == nothing and not simulation.steps:
         yield "nothing grows here: add --grow, --all-at-limit or --until-oom to see who dies from growth"
-    evicted = eviction_left_out(node_state, scenario)
-    if evicted is not None:
-        when = f"after step {evicted[0]}" if evicted[0] else "first"
-        yield f"the kubelet would evict {full_name(*evicted[1])} {when}: {eviction_by} simulates that"
 
 
 def _node_notes(node_state: NodeState, scenario: Scenario) -> Iterator[str]:

@@ -28,7 +28,7 @@ TWO: list[tuple[str, SimulatedContainer]] = [("a", container(1000, 300)), ("b", 
 
 
 def said(at: NodeState, scenario: Scenario) -> str:
-    return simulation_summary(simulate(at, scenario))
+    return simulation_summary(at, simulate(at, scenario))
 
 
 def noted(at: NodeState, scenario: Scenario) -> str:
@@ -51,13 +51,15 @@ def test_the_last_sentence() -> None:
     empty = said(node_state([("a", container(0, 0))]), Scenario(until_oom=True))
     assert empty == "nothing is killed, however much all containers grow"
     full = said(node_state([("a", container(-1000, 300))]), Scenario(growth=(ContainerGrowth(0, 2 * GIB),)))
-    assert full == "nothing is killed: the node is full then"
+    assert full.endswith("; otherwise nothing is killed: the node is full then")
     until = said(node_state([("a", container(1000, 300))]), Scenario(until_oom=True, eviction=True))
     assert "a, by eviction; no important" in until
     # b dies at its limit, and a grows on.
     grows_on = simulate(at, Scenario(growth=(ContainerGrowth(0, 500 * MIB), ContainerGrowth(1, 300 * MIB))))
     assert grows_on.steps[-1].level != grows_on.after
-    assert simulation_summary(grows_on).startswith("after 1 kill 524Mi is free in the end, and some growing")
+    assert simulation_summary(at, grows_on).startswith(
+        "after 1 kill 524Mi is free in the end, and some growing"
+    )
     node = said(node_state([("a", container(1000, 512))], kubepods_bytes=None), Scenario(until_oom=True))
     assert "each container at 200%" in node
     assert "by the kernel, because the node is full" in node
@@ -69,7 +71,7 @@ def test_a_simulation_says_which_question_it_does_not_answer() -> None:
     deaths = {death.key[1]: death for death in next_deaths(at)}
     assert question(at, scenario, simulation, deaths["a"]) == "free 1 B"
     assert question(at, scenario, simulation, deaths["b"]) == (
-        "free 1 B (not the next death, which is x/b:c, own limit 80%, +50Mi)"
+        "free 1 B (the next death is of x/b:c, own limit 80%, +50Mi)"
     )
 
 
@@ -102,7 +104,7 @@ def test_the_table_and_ties() -> None:
         "its pods use 600Mi of 1Gi, the node itself 1Mi"
     )
     nothing = simulate(at, Scenario())
-    shown = [simulation_subject(at), "nothing grows", "", simulation_summary(nothing)]
+    shown = [simulation_subject(at), "nothing grows", "", simulation_summary(at, nothing)]
     assert list(simulation_lines(at, nothing)) == shown
 
 
@@ -110,7 +112,7 @@ def test_the_first_victim_of_a_scenario_is_not_taken_for_the_next_death() -> Non
     at = node_state([("a", container(900, 500)), ("b", container(900, 100, 110))])
     dies = first_deaths(at)[0]
     shown = [*simulation_lines(at, simulate(at, Scenario(free_bytes=GIB)), dies)]
-    assert shown[1] == "free 1Gi (not the next death, which is x/b:c, own limit 91%, +10Mi)"
+    assert shown[1] == "free 1Gi (the next death is of x/b:c, own limit 91%, +10Mi)"
     shown = [*simulation_lines(at, simulate(at, Scenario(until_oom=True)), dies)]
     assert shown[1] == "all containers grow by the same share of their usage"
 
@@ -135,6 +137,20 @@ def test_what_differs_is_marked() -> None:
     )
 
 
+def test_the_outcome_begins_with_an_eviction_that_is_left_out() -> None:
+    at, grown = node_state(TWO), Scenario(growth=(ContainerGrowth(None, MIB),))
+    grows = grown._replace(growth=(ContainerGrowth(None, GIB),))
+    assert simulation_summary(at, simulate(at, grows), "E").startswith(
+        "the kubelet would evict x/a first (E simulates that); otherwise after "
+    )
+    own = grown._replace(growth=(ContainerGrowth(1, 500 * MIB), ContainerGrowth(None, 900 * MIB)))
+    assert simulation_summary(at, simulate(at, own)).startswith(
+        "the kubelet would evict x/a after step 1 (--eviction simulates that); otherwise after "
+    )
+    for scenario in (Scenario(free_bytes=1), grown, grows._replace(eviction=True)):
+        assert "would evict" not in simulation_summary(at, simulate(at, scenario))
+
+
 def test_notes_say_what_is_not_known() -> None:
     at = node_state(TWO)
     free = Scenario(free_bytes=1)
@@ -151,15 +167,8 @@ def test_notes_say_what_is_not_known() -> None:
     assert "memory.oom.group" in noted(replace(at, has_oom_group=False), free)
     assert "memory.oom.group" not in noted(at, free)
     assert "--restarts simulates" in noted(at, free)
-    assert ": R simulates" in "\n".join(simulation_notes(at, simulate(at, free), ("R", "E")))
-    grows = grown._replace(growth=(ContainerGrowth(None, GIB),))
-    assert noted(at, grows).startswith("the kubelet would evict x/a first: --eviction simulates that\n")
-    own = grown._replace(growth=(ContainerGrowth(1, 500 * MIB), ContainerGrowth(None, 900 * MIB)))
-    assert noted(at, own).startswith("the kubelet would evict x/a after step 1: --eviction simulates that\n")
-    assert "first: E simulates" in next(simulation_notes(at, simulate(at, grows), ("R", "E")))
+    assert ": R simulates" in "\n".join(simulation_notes(at, simulate(at, free), "R"))
     assert noted(at, Scenario(eviction=True)).startswith("nothing grows here: add --grow, ")
-    for scenario in (free, grown, grows._replace(eviction=True)):
-        assert "would evict" not in noted(at, scenario)
     assert "killed only once" in noted(at, free._replace(restarts=True))
     stays = node_state([("a", container(1000, 300, restarts=False))])
     assert "--restarts" not in noted(stays, free)

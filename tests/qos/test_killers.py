@@ -285,10 +285,11 @@ def test_a_simulation_says_from_where_on_a_killer_of_unknown_order_may_act(
     scenario: Scenario, step: int | None
 ) -> None:
     snapshots = demo(), demo("userspaceOOMKiller=systemd-oomd")
-    plain, simulation = (simulate(state_of_node(one, "worker-2"), scenario) for one in snapshots)
+    of_demo, state = (state_of_node(one, "worker-2") for one in snapshots)
+    plain, simulation = simulate(of_demo, scenario), simulate(state, scenario)
     assert simulation.steps == plain.steps
     said = f"from step {step} on systemd-oomd may kill first, and its victim is unknown"
-    assert (said in simulation_summary(simulation)) is (step is not None)
+    assert (said in simulation_summary(state, simulation)) is (step is not None)
     oomd = [reach for reach in simulation.distances if reach.mechanism == SYSTEMD_OOMD.id]
     assert [reach.key for reach in oomd] == [("", "")] * scenario.until_oom
 

@@ -52,7 +52,7 @@ def screen(pilot: Run) -> SimulationScreen:
 
 
 def requested(pilot: Run) -> str:
-    return str(screen(pilot).query_one("#question", Static).render()).partition(" (not the next death")[0]
+    return str(screen(pilot).query_one("#question", Static).render()).partition(" (the next death")[0]
 
 
 def outcome(pilot: Run) -> str:
@@ -183,7 +183,7 @@ async def test_the_modes_simulate_what_the_command_does() -> None:
         await pilot.keys("tab")
         assert requested(pilot) == "all containers grow by the same share of their usage"
         now = simulate(worker_2(), Scenario(until_oom=True))
-        assert outcome(pilot) == simulation_summary(now)
+        assert outcome(pilot) == simulation_summary(worker_2(), now, "E")
         names = [killer_name(one.mechanism, is_own=one.is_own) for one in now.distances]
         assert cells(screen(pilot).table.rows, "by") == names
         assert "own limit" in names

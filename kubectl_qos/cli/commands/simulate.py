@@ -299,6 +299,6 @@ def _print(
         lines = list(present.what_if_lines(now.simulation, then.simulation, width))
         show([present.simulation_subject(now.state), *(["", *lines] if lines else []), ""])
         output.print_prose(
-            f"{name}: {present.simulation_summary(result.simulation)}"
+            f"{name}: {present.simulation_summary(*result)}"
             for name, result in (("now", now), ("then", then))
         )

@@ -405,7 +405,7 @@ def simulation_values(node_state: NodeState, simulation: Simulation) -> Simulati
         steps=tuple(_step_values(number, step) for number, step in enumerate(simulation.steps, start=1)),
         reaches=tuple(map(_reach_values, simulation.distances)),
         refused=tuple("/".join(key) for key in simulation.refused),
-        summary=simulation_summary(simulation),
+        summary=simulation_summary(node_state, simulation),
         notes=tuple(simulation_notes(node_state, simulation)),
     )
 

@@ -332,7 +332,9 @@ class SimulationScreen(
         if self._error is not None:
             outcome.update(Content(escape_lines("! " + self._error.with_hint("\n"))))
         else:
-            text = present.simulation_summary(shown[1]) if shown is not None else "Simulating …"
+            text, key = "Simulating …", self.qos.keys.first("simulation.eviction")
+            if shown is not None and node_state is not None:
+                text = present.simulation_summary(node_state, shown[1], key)
             outcome.update(Content(text))
 
     @property
@@ -342,8 +344,8 @@ class SimulationScreen(
     def notes_now(self) -> list[str]:
         notes = [missing_sentence(missing) for missing in self._view_model.snapshot.missing]
         if self._node_state is not None and self._shown is not None:
-            keys = self.qos.keys.first("simulation.restarts"), self.qos.keys.first("simulation.eviction")
-            notes += present.simulation_notes(self._node_state, self._shown[1], keys)
+            restarts_by = self.qos.keys.first("simulation.restarts")
+            notes += present.simulation_notes(self._node_state, self._shown[1], restarts_by)
             notes += [] if self.qos.source.is_from_files else [present.BUDGETS_NOT_READ]
         return [escape_lines(note) for note in notes]
 
