@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
@@ -226,6 +227,8 @@ def test_own_limits_need_no_node(run: Run) -> None:
     done = run("next", "-f", "x.yaml")
     assert [line.split()[:4] for line in done.lines[-1:]] == [["+196Mi", "shop/db:db", "95%", "own"]]
     assert "the memory capacity of the node is unknown" in done.err
+    (item,) = json.loads(run("next", "-f", "x.yaml", "-o", "json").out)["items"]
+    assert (item["mechanism"], item["isOwn"]) == ("pod limit", True), "as the text says"
 
 
 def test_every_command_leaves_out_the_same_of_a_folder(run: Run) -> None:

@@ -7,7 +7,8 @@ from msgspec import UNSET, UnsetType
 
 from kubectl_qos.analysis.deaths import DeathRow, Deaths
 from kubectl_qos.present.evidence import evidence_sentence
-from kubectl_qos.present.kills import need_sentence
+from kubectl_qos.present.killers import OWN_LIMIT
+from kubectl_qos.present.kills import by_text, need_sentence
 from kubectl_qos.present.next_death import notes
 from kubectl_qos.present.simulation import simulation_notes, simulation_summary
 from kubectl_qos.present.values import (
@@ -109,7 +110,10 @@ class ChoiceValues(Values, frozen=True, kw_only=True):
 
 
 class KillValues(OfCluster, frozen=True, kw_only=True):
-    """One death of a container, a pod or a process outside of pods."""
+    """One death of a container, a pod or a process outside of pods.
+
+    `isOwn`: at the limit of a pod with one container, or of a container, which texts call its own limit.
+    """
 
     time: str | None
     time_is_estimated: bool
@@ -121,6 +125,7 @@ class KillValues(OfCluster, frozen=True, kw_only=True):
     node: str | None
     cgroup: str | None
     mechanism: Mechanism
+    is_own: bool
     confidence: Confidence
     exit_code: int | None
     reason: str | None
@@ -239,7 +244,8 @@ class SimulationComparisonValues(TimedDocument, frozen=True, kw_only=True, tag="
 class DeathValues(OfCluster, frozen=True, kw_only=True):
     """A death to come. `distanceBytes` is growth until then, of the container, the pod, all pods or the node.
 
-    With `distanceIsUpperBound` it may be less, because usage of the node itself or of pods is unknown.
+    `isOwn`: at the container's own limit, which is the pod's if it has one container. With
+    `distanceIsUpperBound` it may be less, because usage of the node itself or of pods is unknown.
     `limitBytes` is the container's or pod's own limit (memory.max), `usedBytes` its working set. `before` is
     how many others this mechanism ends first. `fullnessPercent` is the used part of the memory at which the
     killer acts. `etaSeconds` is known if the metrics history shows steady growth. `rival` dies instead unless
@@ -251,6 +257,7 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
 
     node: str
     mechanism: Mechanism
+    is_own: bool
     distance_bytes: int
     distance_is_upper_bound: bool
     namespace: str | None
@@ -320,6 +327,7 @@ def kill_values(kill: Kill) -> KillValues:
         KillValues,
         kill,
         mechanism=diagnosis.mechanism,
+        is_own=by_text(kill) == OWN_LIMIT,
         confidence=diagnosis.confidence,
         oom_score=kill.score,
         evidence=tuple(
