@@ -130,7 +130,7 @@ def summary(report: Report) -> str:
     off = "".join(f"; {notes} are {rule}: --rule {rule}=off hides them" for rule, notes in most)
     counts = ", ".join(count(levels.count(level), level.value) for level in Level if level in levels)
     waived = f", {len(report.waived)} waived" if report.waived else ""
-    errors = f"; {len(report.errors)} could not be read" if report.errors else ""
+    errors = f"; {count(len(report.errors), 'error')} while reading" if report.errors else ""
     return f"{counts or 'nothing found'} in {count(len(report.subjects), 'object')}{waived}{errors}{off}"
 
 

@@ -489,7 +489,8 @@ def _choice(fixes: FixList, most: int | None) -> Iterator[str]:
     first, *others = numbered(fixes)[:most]
     death, is_refused = first.fix.death, first.number in dict(fixes.refusals)
     if first.fix.puts_off and first.fix.fits and not is_refused:
-        yield f"apply 1: it delays the first death{' that has a fix' if nearest_unfixed(fixes) else ''}"
+        aim = f"it delays the first death{' that has a fix' if nearest_unfixed(fixes) else ''}"
+        yield f"apply 1: {'another pod dies in its place' if death.killer.is_node_wide else aim}"
     uses: dict[str, list[str]] = {}
     for number, fix in others:
         use = "for a full node, where others then die before it"

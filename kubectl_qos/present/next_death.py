@@ -51,6 +51,8 @@ NO_STATS: Final = "no container is running, so the kubelet has no stats for the 
 def notes(deaths: Deaths) -> Iterator[str]:
     """Yield what is unknown, why, and what distances are based on; without rows the first note says why."""
     snapshot, states = deaths.snapshot, deaths.states
+    if deaths.rows and deaths.state is not None and not any(row.is_expected for row in deaths.rows):
+        yield f"everything is below {FAR_PERCENT} %, and growth is unknown: whatever grows first dies first"
     yield from list_notes.unmeasured_notes(snapshot, states)
     yield from capacity_notes(states)
     yield from deaths.problems
@@ -72,10 +74,6 @@ def notes(deaths: Deaths) -> Iterator[str]:
         if first:
             names = [full_name(pod.namespace, pod.name) for pod in first]
             yield f"the kubelet evicts {first_few(names)} before all others, which frees nothing: {NO_STATS}"
-        if deaths.state is not None and not any(row.is_expected for row in deaths.rows):
-            yield (
-                f"everything is below {FAR_PERCENT} %, and growth is unknown: whatever grows first dies first"
-            )
         yield from victim_notes(deaths.rows)
         yield from _late_kubelet(deaths)
         on_nodes = ((name, states[name]) for name in evicting)

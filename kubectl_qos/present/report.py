@@ -347,14 +347,22 @@ def state_sentence(death: Death) -> str:
 
 def prevention_sentence(death: Death) -> str:
     """Say what would have prevented such a death, or why no change is known; may be ""."""
-    kill, user, change = death.kill, of_kills.largest_user(death.kill), _change_sentence(death)
-    if user is None or user.is_in_pod:
+    user, change = of_kills.largest_user(death.kill), _change_sentence(death)
+    if user is None:
         return change
-    node = escape(f"node/{kill.node}" if kill.node else "node/NAME")
+    if user.is_in_pod:
+        report, row = death.kill.report, death.row
+        is_victim = report is not None and report.victim is not None and report.victim.pid == user.pid
+        if death.fix is not None or not is_victim or row is None or row.limit:
+            return change
+        return (
+            f"a memory limit: it had none, and held {in_mi(user.rss_bytes)}, more than any other process."
+            " With a limit it dies alone, before the node is full"
+        )
     text = (
         f"a memory limit for {escape(user.name)} ({user.pid}), which held {in_mi(user.rss_bytes)} outside"
         " pods, more than any process of a pod: MemoryMax= of its systemd unit, which systemctl status"
-        f" {user.pid} names, or memory reserved for it (kubectl qos fix {node} -o kubelet-config)"
+        f" {user.pid} names, or memory that systemReserved of the kubelet keeps for it"
     )
     if death.fix is None:
         return text

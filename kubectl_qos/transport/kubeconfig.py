@@ -183,7 +183,8 @@ def _no_server_error(
     if not files:
         listed = os.environ.get("KUBECONFIG", "") if not options.kubeconfig else ""
         return QosError(
-            f"no kubeconfig found {f'at {listed}' if listed else 'and this is not a pod'}", _NO_CLUSTER_HINT
+            f"no kubeconfig found {f'at {listed}' if listed else 'and not running in a pod'}",
+            _NO_CLUSTER_HINT,
         )
     if not cluster_name and not context_name:
         if contexts:

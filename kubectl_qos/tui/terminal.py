@@ -31,7 +31,7 @@ from kubectl_qos.present.format import ASCII, is_utf8
 Cell = tuple[str, str]
 """A text of one cell, and the codes of its style. The second cell of a wide text is empty."""
 
-BUSY: Final = " busy "
+BUSY: Final = "     busy "
 BUSY_SECONDS: Final = 0.1
 """After this time the UI shows that it works on a key."""
 _MAX_GAP: Final = 4

@@ -235,9 +235,21 @@ def test_a_large_process_outside_pods_is_limited_before_a_pod_is_changed() -> No
         [death] = incident_of([kill]).deaths
         text = prevention_sentence(death)
         assert text.startswith("a memory limit for hog (8), which held 2Mi outside pods") is is_outside
-        assert ("kubectl qos fix node/worker-1 -o kubelet-config" in text) is is_outside
+        assert ("systemReserved" in text) is is_outside
         held = "hog, outside pods, held the most memory: 2Mi." if is_outside else "web held the most memory: "
         assert any(held in sentence for sentence in summary(incident_of([kill])))
+
+
+def test_a_victim_that_held_the_memory_itself_needs_a_limit() -> None:
+    tasks, nodes = (OomTask(7, "web", rss=500, adj=1000),), {"worker-1": convert(node_object(), NodeObject)}
+    report = OomReport(
+        constraint=Constraint.NONE, tasks=tasks, victims=(Killed(7, "web"),), is_table_whole=True
+    )
+    kill = structs.replace(a_kill(9, "node"), node="worker-1", report=report)
+    for limit, is_said in (("", True), ("64Mi", False)):
+        pods = (convert(pod_object("web", limit=limit), Pod),)
+        [death] = incident_of([kill], snapshot=Snapshot(pods=pods, nodes=nodes)).deaths
+        assert prevention_sentence(death).startswith("a memory limit: it had none, and held 2Mi") is is_said
 
 
 def test_the_requests_that_an_eviction_names_are_not_contradicted() -> None:

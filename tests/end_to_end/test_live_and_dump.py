@@ -311,6 +311,6 @@ def test_the_versions_for_a_bug_report(run: Run, live: Live, may_list: bool) -> 
 def test_the_version_without_a_kubeconfig(run: Run) -> None:
     done = run("version")
     assert (done.code, len(done.lines)) == (1, 2)
-    assert done.err.splitlines()[0] == "error: no kubeconfig found and this is not a pod"
+    assert done.err.splitlines()[0] == "error: no kubeconfig found and not running in a pod"
     assert run("version", "--client", variables={"KUBECONFIG": "/none"}) == (0, done.out, "")
     assert json.loads(run("version", "-o", "json").out)["serverVersion"] is None

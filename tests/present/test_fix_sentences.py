@@ -252,7 +252,7 @@ def test_a_pod_that_is_evicted_whole_is_named_without_a_container(snapshot: Snap
 )
 def test_of_several_changes_it_says_which_to_take(key: PodKey, second: str, snapshot: Snapshot) -> None:
     of_pod = fixes_for_pods(snapshot, [key])
-    assert f"apply 1: it delays the first death that has a fix; 2: {second}" in notes(of_pod)
+    assert f"apply 1: another pod dies in its place; 2: {second}" in notes(of_pod)
     assert not any(note.startswith("take") for note in notes(replace(of_pod, fixes=of_pod.fixes[:1])))
 
 
@@ -268,7 +268,7 @@ def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> N
         *("kubepods limit",) * 2, "pod limit",
     ], "in the order of its deaths"  # fmt: skip
     others = "2, 4: instead of 1, for the same death; 3, 5: for a later death"
-    assert f"apply 1: it delays the first death; {others}" in notes(of_workload)
+    assert f"apply 1: another pod dies in its place; {others}" in notes(of_workload)
     refused = replace(of_workload, refusals=((1, Finding(Severity.REFUSAL, "q", FindingCode.QUOTA_REFUSES)),))
     assert others in notes(refused), "which to take is not said where the first one is refused"
     texts = [fix_requests(fix) for fix in of_workload.fixes]

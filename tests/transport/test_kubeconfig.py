@@ -230,7 +230,7 @@ def test_an_empty_file_defines_no_contexts(tmp_path: Path, text: str) -> None:
 
 
 def test_without_any_file() -> None:
-    assert str(refused()) == "no kubeconfig found and this is not a pod"
+    assert str(refused()) == "no kubeconfig found and not running in a pod"
 
 
 def test_broken_files_of_the_environment_are_all_named(

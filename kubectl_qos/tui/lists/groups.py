@@ -101,7 +101,7 @@ class _GroupList(ListDefinition[GroupRow[KeyT]]):
         pod = self.pod_of(row, view_model)
         words = f"{self.title(row)}: {count(row.pods, 'pod')}"
         if row.victims:
-            words += f", {row.victims} the kernel's next victim on a full node"
+            words += f", {count(row.victims, 'next victim')} of a full node"
         if row.at_risk:
             words += f", {row.at_risk} at risk"
         title = paragraphs((words, ""))
