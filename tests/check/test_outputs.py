@@ -102,7 +102,7 @@ def test_what_cannot_be_read_is_an_error_in_every_format(run: Run) -> None:
     for done in (*outputs.values(), run("check", "bad.yaml")):
         assert (done.code, done.err) == (
             2,
-            f"nothing found in 0 objects; 1 could not be read\nerror: {said}\n",
+            f"nothing found in 0 objects; 1 error while reading\nerror: {said}\n",
         )
     log = json.loads(outputs["sarif"].out)
     assert list(sarif_schema().iter_errors(log)) == []
