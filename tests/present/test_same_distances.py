@@ -112,3 +112,5 @@ def test_why_a_node_has_no_fix_is_suggested_in_place_of_one() -> None:
     assert suggested_line(demo(), NODE)[0] == "container c: memory limit 117.7Mi → 144Mi, now, in place"
     unmeasured = replace(demo(), usage={}, node_usage={})
     assert suggested_line(unmeasured, "control-1")[0] == "", "the headline says it"
+    named = "shop/promo-7c4b-l9dk2 container c: memory limit 64Mi → 128Mi, now, in place"
+    assert suggested_line(unmeasured, "worker-1")[0] == named, "the headline names no pod"

@@ -76,7 +76,9 @@ def suggested_line(snapshot: Snapshot, node: str) -> tuple[str, dict[ContainerKe
         for edit in fix.edits
         if edit.side is Side.LIMITS and edit.quantity is not None and fix.kind is FixKind.LIMIT
     }
-    return first_fix_text(fixes), offers
+    # Without usage no death is shown above that says whose container it is.
+    pod = f"{fix_object(fixes.fixes[0])} " if fixes.fixes and not snapshot.usage else ""
+    return f"{pod}{first_fix_text(fixes)}", offers
 
 
 def find_fixes(
