@@ -237,6 +237,10 @@ def _is_stop(evidence: Evidence) -> bool:
     return evidence.fact in stops or evidence.details.get("reason") == "Killing"
 
 
+_SHARED: Final = (
+    "is free once the last process that maps it ends, unless a file in such a place holds it: PostgreSQL's"
+    " buffers, for example, count in each of its processes"
+)
 _NOBODY: Final = "nothing was killed, as no process may be,"
 _BY_GUEST: Final = (
     "killed by the kernel of its pod's virtual machine (Kata), which ran out of memory: it has the sum of its"
@@ -522,9 +526,11 @@ def _swap_and_shares(report: OomReport) -> Iterator[str]:
             pages * page >> 10 for pages in (memory.shmem_pages or 0, memory.total_ram_pages or 0)
         )
     if shared_kb and shared_kb * _NOTABLE >= whole_kb:
+        mapped_kb = max((killed.shmem_rss_kb or 0 for killed in report.processes), default=0)
+        remains = _SHARED if mapped_kb * 2 >= shared_kb else "killing processes does not free"
         yield (
             f"{in_mi(shared_kb << 10)} are shared memory (tmpfs, /dev/shm, emptyDir of medium Memory), which"
-            " killing processes does not free"
+            f" {remains}"
         )
     if report.constraint is Constraint.MEMCG and pod_cgroup(report.oom_memcg) is not None:
         yield from _swap(report)

@@ -969,6 +969,29 @@ def test_a_kubelets_line_in_the_same_log_names_the_pod(event: str) -> None:
     assert "a line of the kubelet in the same log names the pod" in text_of(kill)
 
 
+def test_processes_that_share_memory_free_no_more_than_was_used() -> None:
+    """Each of them counts it: a pod of 1Gi was said to free 1.9Gi."""
+    tail = "file-rss:0kB, shmem-rss:900000kB, UID:999 pgtables:900kB oom_score_adj:900"
+    log = [
+        "memory: usage 1048576kB, limit 1048576kB, failcnt 7",
+        f"Memory cgroup stats for {SLICE}:",
+        "anon 102400000",
+        "file 930000000",
+        "shmem 921600000",
+        SUMMARY,
+        *(
+            f"Memory cgroup out of memory: Killed process {pid} (pg) total-vm:2kB, anon-rss:50000kB, {tail}"
+            for pid in (4711, 4712)
+        ),
+        f"Tasks in {SCOPE} are going to be killed due to memory.oom.group set",
+    ]
+    lines = [f"[  12.{number:06}] {line}" for number, line in enumerate([*log[:-2], log[-1], log[-2]])]
+    kill = kill_of(lines)
+    assert kill.report is not None
+    assert (len(kill.report.victims), kill.freed_bytes) == (2, 1 << 30)
+    assert "which is free once the last process that maps it ends" in " ".join(text_of(kill).split())
+
+
 def test_different_cgroup_drivers() -> None:
     path = f"/system.slice/kubepods-burstable-pod{UID.replace('-', '_')}.slice:cri-containerd:{ID}"
     assert pod_cgroup(path) is not None

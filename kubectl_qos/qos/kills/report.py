@@ -358,9 +358,13 @@ class OomReport:
 
     @property
     def freed_kb(self) -> int | None:
-        """Resident memory of the killed processes, None if no line has it."""
+        """Resident memory of the killed processes, None if no line has it.
+
+        Processes that share memory count it each, so it is at most what the cgroup used.
+        """
         sizes = [size for killed in self.processes if (size := killed.rss_kb) is not None]
-        return sum(sizes) if sizes else None
+        used = self.memory.usage_kb if self.constraint is Constraint.MEMCG else None
+        return min(sum(sizes), used or sum(sizes)) if sizes else None
 
     @property
     def cgroup(self) -> str:
