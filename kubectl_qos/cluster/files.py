@@ -203,6 +203,9 @@ class FileSource(Source):
         from kubectl_qos.edit.server_response import with_group
 
         hint = f"kubectl qos top lists what there is in {self.title}" if self._parsed.pods else ""
+        namesakes = sorted({pod.namespace for pod in self._parsed.pods if is_named(pod, kind, name)})
+        if namesakes:
+            hint = f"there is one in namespace {first_few(namesakes)}: -n {namesakes[0]}"
         raise ApiError.not_found(with_group(f"{kind.lower()}s", kind), name, hint=hint)
 
     def has(self, resource: str, name: str) -> bool:

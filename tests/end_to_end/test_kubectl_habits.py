@@ -153,6 +153,7 @@ TO_GROW = "to let it grow on its node: kubectl qos simulate node/NAME"
         ("kills worker-2", "did you mean node/worker-2?"),
         ("next pod/worker-2", "did you mean node/worker-2?"),
         ("next pod/none", "kubectl qos top lists what there is in demo"),
+        ("next pod/db-2 -n shop", "there is one in namespace data: -n data"),
         ("next api-7d9c5b6f8", "did you mean pod/api-7d9c5b6f8-x2mzq?"),
         ("explain api", "did you mean deployment/api?"),
         ("fix sts/notebok -n ml", "did you mean statefulset/notebook?"),
