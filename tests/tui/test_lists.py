@@ -473,13 +473,13 @@ def explained(listing: ListDefinition[Any], row: Any, view_model: ViewModel) -> 
     return " ".join(line.text for line in listing.panel(row, view_model)(200))
 
 
-def test_next_in_the_panel_is_of_a_node_that_is_not_the_headline_s_and_of_no_farther_limit() -> None:
+def test_only_the_headlines_death_is_next_in_the_panel() -> None:
     view_model = facts_for()
     view_model.compute_deaths()
     pods = list_definitions(Trends(), lambda: view_model)[ListKind.PODS]
     for name, words in (
         ("importer-", "data/importer-5f7b9c-2vtxk:c dies next: own limit 98%, +2Mi"),
-        ("promo-", "shop/promo-7c4b-l9dk2:c on worker-1 dies next: own limit 95%, +3Mi"),
+        ("promo-", "shop/promo-7c4b-l9dk2:c dies at +3Mi: own limit 95%"),
         ("db-2", "data/db-2:a dies at +706Mi: own limit 83%"),
     ):
         row = next(row for row in view_model.rows.rows if row.name.startswith(name))

@@ -326,10 +326,9 @@ class PodList(_RankedList):
         others = [answer, *([f"also at {', '.join(texts)}"] if texts else []), *others]
         # The fullest limit comes first, but what is nearer may be reached before it.
         is_nearest = first.distance_bytes == min(death.distance_bytes for death in deaths)
-        is_next = first is on_node[0] and is_nearest
         is_elsewhere = any(coming.node != row.node for coming in view_model.first_deaths[:1])
-        node = row.node if is_next and is_elsewhere else ""
-        dies = foretold(first, node, is_first=is_next, with_else=False)
+        is_next = first is on_node[0] and is_nearest and not is_elsewhere
+        dies = foretold(first, is_first=is_next, with_else=False)
         return paragraphs((dies, token), *((line, "") for line in others))
 
     def _recent_memory_line(self, row: PodRow) -> Iterator[str]:
