@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,18 @@ def test_the_process_that_died_is_named_where_its_pod_is_unknown(run: Run, dump:
     (run.home / "oom.log").write_text("Out of memory: Killed process 7 (leaky) total-vm:1kB, anon-rss:1kB")
     done = run("kills", "-f", dump, "--kernel-log", "oom.log")
     assert [columns(done.lines[row])[-1] for row in (0, -1)] == ["VICTIM", "leaky/7"]
+
+
+def test_a_pod_that_no_kill_is_of_has_a_note_on_kills_of_unknown_pods(run: Run, dump: Path) -> None:
+    text = "[1.0] Out of memory: Killed process 7 (web) total-vm:1kB, anon-rss:1kB, oom_score_adj:1000\n"
+    (run.home / "oom.log").write_text(text)
+    killed = run("kills", "-A", "-f", dump).out
+    pods = (item["metadata"] for item in json.loads(dump.read_text())["items"] if item["kind"] == "Pod")
+    pod = next(pod for pod in pods if pod["name"] not in killed)
+    words = ("-f", dump, "--kernel-log", "oom.log")
+    note = "1 kill in the kernel log of no known pod: see kubectl qos kills"
+    assert note in run("kills", f"pod/{pod['name']}", "-n", pod["namespace"], *words).err
+    assert note not in run("kills", *words).err
 
 
 def test_a_log_of_a_node_that_was_not_read_is_named_with_those_that_were() -> None:

@@ -229,6 +229,11 @@ def find_shown(
             left_out = missing_sentence(Missing("the list of older deaths", str(problem), problem.hint))
         facts = facts._replace(notes=(*facts.notes, *filter(None, [left_out])))
     kills = [kill for kill in kills if facts.scope.node is None or kill.node in {facts.scope.node, ""}]
+    if logs and references and not kills:
+        everything = find_kills(facts.snapshot, facts.event_list, logs)
+        unassigned = [kill for kill in everything if not (kill.pod or kill.pod_uid)]
+        of_log = f"{count(len(unassigned), 'kill')} in the kernel log of no known pod: see kubectl qos kills"
+        facts = facts._replace(notes=(*facts.notes, *([of_log] if unassigned else [])))
     since = facts.now - timedelta(seconds=since_seconds or 0)
     shown = [kill for kill in kills if since_seconds is None or is_since(kill, since)]
     return shown, facts if shown else facts._replace(last_before=next(iter(kills), None))
