@@ -212,7 +212,9 @@ def _read_yaml(text: str, location: DocumentLocation) -> YamlDocument | None:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line, mark.column) if mark is not None else (0, 0)
         place = location.at_line(location.line + line, f", column {column + 1}")
-        problem = InputError(f"{place}: {error.problem}", _RENDERED if "{{" in text else "")
+        is_tab = text.split("\n")[line][column : column + 1] == "\t"
+        hint = "YAML is indented with spaces, not with tabs" if is_tab else ""
+        problem = InputError(f"{place}: {error.problem}", _RENDERED if "{{" in text else hint)
         raise problem.at(location.name, location.line + line, column + 1) from None
     except yaml.YAMLError as error:
         raise location.error(f"not valid YAML: {' '.join(str(error).split())}") from None

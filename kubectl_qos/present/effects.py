@@ -501,7 +501,7 @@ def comparison_answer(
         stay = "stays as it is" if pods == 1 else "stay as they are"
         return f"{refused}{count(pods, 'pod')} {stay}: class, scores, rank and cgroup files{deaths}"
     ordered = sorted(kinds, key=lambda kind: ("." in kind, -kinds[kind], kind))
-    what = ", ".join(f"{kind} of {kinds[kind]}" for kind in ordered[:_KINDS])
+    what = ", ".join(f"{kind} ({kinds[kind]})" for kind in ordered[:_KINDS])
     more = f" and {len(ordered) - _KINDS} more" if len(ordered) > _KINDS else ""
     of = f"{refused}{changed} of {count(pods, 'pod')}"
     return f"{of} would change: {what}{more}{deaths}; compare pod/NAME has the values"

@@ -379,7 +379,7 @@ def no_rank_sentence(pod: Pod, basis: Basis) -> str:
     return "not ranked: Windows has no OOM killer" if basis is Basis.NO_KERNEL_ORDER else NO_PROCESS
 
 
-NOT_SCHEDULED: Final = "not ranked: on no node yet"
+NOT_SCHEDULED: Final = "not ranked: not on a node yet"
 NO_PROCESS: Final = "not ranked: no running process"
 
 

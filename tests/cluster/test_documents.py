@@ -274,3 +274,11 @@ def test_no_values_whatsoever_raise(value: Any) -> None:
     assert as_json.pods == as_yaml.pods
     assert len(as_json.problems) == len(as_yaml.problems)
     plain_objects(content)
+
+
+def test_a_tab_in_yaml_has_a_hint() -> None:
+    parsed = ParsedObjects(objects=None)
+    parsed.add_file(b"a:\n\tb: 1\n", "x.yaml")
+    (problem,) = parsed.problems
+    assert str(problem).startswith("x.yaml: line 2, column 1: found character that cannot start")
+    assert problem.hint == "YAML is indented with spaces, not with tabs"

@@ -296,8 +296,8 @@ def test_a_quota_of_cgroup_v1_is_followed_by_its_period() -> None:
 
 def test_a_pod_without_a_node_has_no_unknown_capacity() -> None:
     text = explained("huge-0")
-    assert "OOM        not ranked: on no node yet" in text
-    assert "Eviction   not ranked: on no node yet" in text
+    assert "OOM        not ranked: not on a node yet" in text
+    assert "Eviction   not ranked: not on a node yet" in text
     assert "capacity is unknown" not in text
 
 

@@ -60,7 +60,7 @@ def test_a_shared_rank_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("huge-0", ", not ranked: on no node yet"), ("etl-", ", not ranked: no running process")],
+    [("huge-0", ", not ranked: not on a node yet"), ("etl-", ", not ranked: no running process")],
 )
 def test_pods_without_a_rank_say_why(name: str, reason: str) -> None:
     assert why(name)[0].endswith(reason)

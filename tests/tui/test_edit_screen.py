@@ -175,7 +175,7 @@ async def test_fields(pilot: Run) -> None:
     await fill(pilot, "c", Side.REQUESTS, "memory", "1Gi")
     assert "oom_score_adj   <unknown>" in effects(screen)
     assert "kill rank       <unknown>" in effects(screen)
-    assert "not ranked: on no node yet" in effects(screen)
+    assert "not ranked: not on a node yet" in effects(screen)
 
 
 def test_a_pod_on_a_node_that_has_not_started_says_why_it_has_no_rank() -> None:
