@@ -277,3 +277,9 @@ def test_flags_without_effect(run: Run) -> None:
 def test_set_resources(run: Run) -> None:
     words = ("pod/db-0", "--demo", "-n", "data", "--limits", "memory=9Gi", "-o", "patch")
     assert run("set", "resources", *words) == run("set", *words)
+
+
+def test_growth_without_the_settings_of_a_kubelet_is_refused(run: Run) -> None:
+    done = run("fix", "node/worker-2", "--growth", "20Mi", "--demo")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines()[-1] == "hint: add -o kubelet-config or -o json"

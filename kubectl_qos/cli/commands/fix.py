@@ -174,8 +174,10 @@ def _check_flags(
     of_kubelet += [f"-o {KUBELET_CONFIG}"] if options.output == KUBELET_CONFIG else []
     if of_kubelet and (node is None or options.priorities or options.number is not None):
         raise UsageError(f"{of_kubelet[0]} needs a single node", hint=f"fix node/worker-1 {of_kubelet[0]} …")
-    if options.growth is not None and options.output != KUBELET_CONFIG:
-        raise UsageError(f"--growth is for -o {KUBELET_CONFIG}", hint=f"add -o {KUBELET_CONFIG}")
+    if options.growth is not None and options.output in {None, "wide", "patch", KUSTOMIZE}:
+        raise UsageError(
+            "--growth is for the settings of a kubelet", hint=f"add -o {KUBELET_CONFIG} or -o json"
+        )
 
 
 def _planned(
