@@ -226,9 +226,12 @@ def _is_json(content: bytes) -> bool:
 
 
 def _yaml_documents(
-    content: bytes, name: str, on_problem: Callable[[InputError], object]
+    content: bytes, name: str, on_problem: Callable[[InputError], object], *, strict: bool = False
 ) -> Iterator[FileDocument]:
-    """Yield the documents of a YAML stream, which is split first: an invalid one must not hide others."""
+    """Yield the documents of a YAML stream, which is split first: an invalid one must not hide others.
+
+    `strict`: what people write around a manifest is a problem too, as for kubectl.
+    """
     begin, line, number = len(BYTE_ORDER_MARK) if content.startswith(BYTE_ORDER_MARK) else 0, 1, 0
     starts = (match.start() for match in _DOCUMENT_START.finditer(content, begin))
     for end in chain(starts, [len(content)]):
@@ -251,7 +254,7 @@ def _yaml_documents(
                 for document in inner:
                     place = structs.replace(document.location, line=line + document.location.line - 1)
                     yield document._replace(location=place, begin=begin + document.begin)
-                if not inner:
+                if strict or not inner:
                     on_problem(error)
         line += part.count(b"\n")
         begin = end
@@ -387,7 +390,8 @@ class ParsedObjects:
             return
         if not described or _MANIFEST.search(content) is not None:
             before = len(self.problems)
-            for document in _yaml_documents(content, name, self.problems.append):
+            strict = self.objects is not None
+            for document in _yaml_documents(content, name, self.problems.append, strict=strict):
                 if document.value is not None:
                     self._add_document(document.value, document.location)
             is_manifest = _OF_OBJECT.search(content) is not None or name.endswith((".yaml", ".yml"))

@@ -282,3 +282,14 @@ def test_a_tab_in_yaml_has_a_hint() -> None:
     (problem,) = parsed.problems
     assert str(problem).startswith("x.yaml: line 2, column 1: found character that cannot start")
     assert problem.hint == "YAML is indented with spaces, not with tabs"
+
+
+def test_what_kubectl_refuses_around_a_manifest_is_an_error_only_for_check() -> None:
+    quoted = (
+        b"```yaml\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c}]}\n```\n"
+    )
+    for is_check in (False, True):
+        parsed = ParsedObjects(objects=[] if is_check else None)
+        parsed.add_file(quoted, "x.yaml")
+        assert [pod.name for pod in parsed.pods] == ["a"]
+        assert len(parsed.problems) == is_check
