@@ -166,9 +166,7 @@ def unmeasured_notes(snapshot: Snapshot, states: Mapping[str, NodeState]) -> Ite
 def oom_adj_order(state: NodeState) -> str:
     """Return the kill order under equal usage: pods by their highest oom_score_adj."""
     worst: dict[str, int] = {}
-    for container in sorted(
-        state.containers, key=lambda container: (-container.adj, state.pod_for(container).key)
-    ):
+    for container in sorted(state.containers, key=lambda container: -container.adj):
         pod = state.pod_for(container).pod
         worst.setdefault(full_name(pod.namespace, pod.title), container.adj)
     named = first_few([f"{name} ({adj})" for name, adj in worst.items()], 5)

@@ -314,3 +314,19 @@ def test_a_time_without_year_and_zone_is_not_shown_as_one_with_them() -> None:
     ((shown, _, _, how),) = table.rows
     assert shown == "2026-11-20T11:00:00"
     assert "the log has no year: 2026 is a guess" in how
+
+
+def test_each_killed_pod_has_its_own_limit() -> None:
+    pods = []
+    for name, limit in (("a", "64Mi"), ("b", "128Mi")):
+        raw = pod_object(name, limit=limit)
+        raw["status"] = {"containerStatuses": [{"name": "app", "lastState": ended(11, 137, "OOMKilled")}]}
+        pods.append(convert(raw, Pod))
+    kills = find_kills(Snapshot(pods=tuple(pods)), EventList())
+    limits = {
+        kill.pod: evidence.details["limit_bytes"] >> 20
+        for kill in kills
+        for evidence in kill.diagnosis.evidence
+        if evidence.fact is Fact.OWN_LIMIT
+    }
+    assert limits == {"a": 64, "b": 128}

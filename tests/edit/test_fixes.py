@@ -42,6 +42,7 @@ from kubectl_qos.k8s.objects import (
     CPU,
     MEMORY,
     ContainerStatus,
+    NodeObject,
     Pod,
     ResourceList,
     ResourceRequirements,
@@ -69,6 +70,8 @@ from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import own_deaths
 from kubectl_qos.qos.simulation.node_state import Growth, NodeProcess, NodeState, ranked_node_state
+from tests.cluster.cluster_objects import node as node_object
+from tests.cluster.cluster_objects import pod as pod_object
 from tests.edit.test_edit_laws import Cluster, clusters, edits_of
 from tests.edit.test_rank_goals import pod, using
 from tests.node_states import build_node_state
@@ -905,3 +908,20 @@ def test_a_pod_that_grows_is_offered_the_request_that_holds_at_its_size_by_then(
         if in_force.quantity is not None
     ]
     assert sizes == [140, 140 + 586], "it grows by what is left until the eviction"
+
+
+def test_a_container_that_is_killed_again_and_again_is_fixed_first() -> None:
+    raw = pod_object("web", limit="64Mi")
+    raw["spec"]["containers"].append({"name": "side", "resources": {"requests": {"memory": "1Mi"}}})
+    killed = {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-11-20T11:00:00Z"}}
+    loop = {"name": "app", "restartCount": 4, "lastState": killed}
+    loop["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
+    raw["status"] |= {"containerStatuses": [loop, {"name": "side", "state": {"running": {}}}]}
+    pods = (convert(raw, Pod), convert(pod_object("other"), Pod))
+    usage = {
+        pods[0].key: PodUsage.of_containers({"side": ContainerUsage(600 << 20)}),
+        pods[1].key: PodUsage.of_containers({"app": ContainerUsage(300 << 20)}),
+    }
+    nodes = {"worker-1": convert(node_object(memory="1Gi"), NodeObject)}
+    fixes = fixes_for_pods(Snapshot(pods=pods, nodes=nodes, usage=usage), [pods[0].key]).fixes
+    assert [fix.death.waits for fix in fixes][:2] == [True, False]

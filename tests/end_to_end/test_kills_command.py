@@ -175,7 +175,7 @@ def test_a_pod_that_no_kill_is_of_has_a_note_on_kills_of_unknown_pods(run: Run, 
     pods = (item["metadata"] for item in json.loads(dump.read_text())["items"] if item["kind"] == "Pod")
     pod = next(pod for pod in pods if pod["name"] not in killed)
     words = ("-f", dump, "--kernel-log", "oom.log")
-    note = "1 kill in the kernel log of no known pod: see kubectl qos kills"
+    note = "1 kill in the log without a known pod: see kubectl qos kills"
     assert note in run("kills", f"pod/{pod['name']}", "-n", pod["namespace"], *words).err
     assert note not in run("kills", *words).err
 

@@ -232,7 +232,7 @@ def find_shown(
     if logs and references and not kills:
         everything = find_kills(facts.snapshot, facts.event_list, logs)
         unassigned = [kill for kill in everything if not (kill.pod or kill.pod_uid)]
-        of_log = f"{count(len(unassigned), 'kill')} in the kernel log of no known pod: see kubectl qos kills"
+        of_log = f"{count(len(unassigned), 'kill')} in the log without a known pod: see kubectl qos kills"
         facts = facts._replace(notes=(*facts.notes, *([of_log] if unassigned else [])))
     since = facts.now - timedelta(seconds=since_seconds or 0)
     shown = [kill for kill in kills if since_seconds is None or is_since(kill, since)]
