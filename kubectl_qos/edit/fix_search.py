@@ -561,7 +561,8 @@ class _Search:
         fix = Fix(kind, pod, edits, minimal, claim, death, after, evidence, seen, strategy, workload, sooner)
         rooms = (fit.free - fit.needed for fit in seen.node_fit if fit.resource == MEMORY)
         free = next((max(room + fix.more_bytes, 0) for room in rooms), None)
-        return replace(fix, node_bytes=fix.more_bytes, free_bytes=free)
+        peak = self.model.pod_evidence(pod, None).peak_bytes
+        return replace(fix, node_bytes=fix.more_bytes, free_bytes=free, peak_bytes=peak)
 
 
 def _sooner(after: NextDeath | None, deaths: Iterable[NextDeath]) -> NextDeath | None:

@@ -159,6 +159,8 @@ class Fix:
     """How much more the `node_pods` of the workload request together on the node with the least room."""
     free_bytes: int | None = None
     """The bytes that this node has for further requests, None if unknown."""
+    peak_bytes: int = 0
+    """The most memory that `pod` was seen to need, all containers together; 0 if unknown."""
 
     @property
     def effects(self) -> Effects:
@@ -182,6 +184,18 @@ class Fix:
         predictions = self.preview.before, self.preview.after
         old, new = (pod_requests(predicted.pod, predicted.setup.release) for predicted in predictions)
         return new.get(MEMORY, ZERO).value() - old.get(MEMORY, ZERO).value()
+
+    @property
+    def times_peak(self) -> int:
+        """Return how many times its peak the pod would request, 0 if unknown or less than twice.
+
+        A limit's requests follow a need; others serve only to let other pods die first.
+        """
+        is_for_order = self.kind in {FixKind.REQUEST, FixKind.CLASS} and self.more_bytes > 0
+        after = self.preview.after
+        requested = pod_requests(after.pod, after.setup.release).get(MEMORY, ZERO).value()
+        times = requested // self.peak_bytes if is_for_order and self.peak_bytes else 0
+        return times if times > 1 else 0
 
     @property
     def left_bytes(self) -> float:
@@ -380,10 +394,13 @@ class NodeModel:
         return keep_burstable(pod, edits, self.setup.release)
 
 
-def order_of_fixes(fix: Fix) -> tuple[Urgency, bool, bool, bool, int, int]:
-    """Return a sort key: the next death first; then effective, fitting, class-keeping, early, small fixes."""
-    when, more = list(When).index(fix.when), max(fix.more_bytes, 0)
-    return fix.death.urgency, not fix.puts_off, not fix.fits, fix.kind is FixKind.CLASS, when, more
+def order_of_fixes(fix: Fix) -> tuple[Urgency, bool, bool, bool, bool, int, int]:
+    """Return a sort key: the next death first.
+
+    Then effective, fitting, not far above usage, class-keeping, early, small fixes.
+    """
+    when, more, is_far = list(When).index(fix.when), max(fix.more_bytes, 0), fix.times_peak > 0
+    return fix.death.urgency, not fix.puts_off, not fix.fits, is_far, fix.kind is FixKind.CLASS, when, more
 
 
 def strategy_for(pod: Pod, seen: Preview) -> StrategyKind:

@@ -295,7 +295,12 @@ def fix_evidence(fix: Fix | Unfixed) -> str:
 def fix_sentence(fix: Fix) -> str:
     """Return a fix in a line: `shop/api-0 c limits.memory 1Gi → 2Gi, now, in place`."""
     waits = f"{resize_sentence(fix.pod)}; " if is_resizing(fix.pod) else ""
-    return f"{waits}{fix_object(fix)} {fix_change(fix)}, {_takes_effect(fix, fix_how(fix))}"
+    return f"{waits}{fix_object(fix)} {fix_change(fix)}{_times_peak(fix)}, {_takes_effect(fix, fix_how(fix))}"
+
+
+def _times_peak(fix: Fix) -> str:
+    """Say what a request is for that is far above usage, or return ""."""
+    return f" ({fix.times_peak} times its usage, so that others die first)" if fix.times_peak else ""
 
 
 def _takes_effect(fix: Fix, how: str) -> str:
@@ -354,7 +359,7 @@ def fix_summary(fix: Fix) -> str:
     if fix.kind is FixKind.NEIGHBOUR:
         whose = f"{fix_object(fix)} would die instead: "
     room = "" if fix.fits else "no room for "
-    return f"{waits}{room}{whose}{'; '.join(changes)}, {_takes_effect(fix, how)}"
+    return f"{waits}{room}{whose}{'; '.join(changes)}{_times_peak(fix)}, {_takes_effect(fix, how)}"
 
 
 def first_fix_text(fixes: Fixes | FixList, shown: str = "") -> str:
@@ -471,6 +476,9 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
     yield from (f"{number}: {finding_line(finding)}" for number, finding in shown)
     if len({fix_object(fix) for fix in fixes.fixes}) == 1 and len(fixes.fixes[:most]) > 1:
         yield "; ".join(_choice(fixes, most))
+    far = [f"{number} ({fix.times_peak} times)" for number, fix in numbered(fixes)[:most] if fix.times_peak]
+    if far:
+        yield f"far above usage: {', '.join(far)}; such a request only makes others die first"
     yield from unfixed_lines(fixes)
     unknown = unmeasured(fixes) if fixes.fixes or fixes.unfixed else ""
     yield from filter(None, [unknown])

@@ -193,6 +193,27 @@ def test_a_raised_request_and_its_moment(found: FixList) -> None:
     assert fix_effect(replace(fix, after=None, sooner=None)) == "kubepods limit: +687Mi → never"
 
 
+def test_a_request_far_above_usage_says_what_it_is_for(snapshot: Snapshot) -> None:
+    found = fixes_for_pods(snapshot, [("data", "importer-5f7b9c-2vtxk")])
+    limit, near, *_, far = found.fixes
+    assert fix_summary(far).startswith(
+        "container c: memory request 95.4Mi → 1655Mi, memory limit 117.7Mi → 1655Mi"
+        " (14 times its usage, so that others die first), when c restarts"
+    )
+    assert "(14 times its usage, so that others die first)" in fix_sentence(far)
+    assert not any("times its usage" in fix_summary(fix) for fix in (limit, near))
+    text = (
+        "far above usage: 3 (2 times), 4 (14 times), 5 (14 times); such a request only makes others die first"
+    )
+    assert text in list(notes(found))
+
+
+def test_a_cheaper_fix_comes_before_a_request_far_above_usage(snapshot: Snapshot) -> None:
+    front = [pod.key for pod in snapshot.pods if pod.name.startswith("front-")]
+    first, second = fixes_for_pods(snapshot, front, ("Deployment", "front")).fixes
+    assert (first.more_bytes, first.times_peak, second.times_peak) == (0, 0, 6)
+
+
 def test_a_class_is_named_and_how_a_new_pod_gets_it(found: FixList) -> None:
     of_job, *_, guaranteed = (fix for fix in found.fixes if fix.kind is FixKind.CLASS)
     assert fix_effect(of_job).endswith("; BestEffort → Burstable")
