@@ -1,6 +1,6 @@
 """Fixes in words: the table, one fix in a sentence, and why a death has none."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from math import inf
 from typing import Final, NamedTuple
@@ -483,14 +483,19 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
     unknown = unmeasured(fixes) if fixes.fixes or fixes.unfixed else ""
     yield from filter(None, [unknown])
     yield from () if is_of_ended(fixes) else ended_notes(fixes)
-    for death in dict.fromkeys(fix.death for fix in fixes.fixes):
-        condition = death_condition(death)
-        if condition:
-            yield f"{killer_words(death)}: {victim(death)}{condition}"
+    yield from _conditions(dict.fromkeys(fix.death for fix in fixes.fixes[:most]))
     nothing = "" if fixes.fixes else nothing_sentence(fixes)
     yield from (note for note in basis_notes(fixes) if note != nothing)
     if fixes.kubelet is not None:
         yield f"{kubelet_sentence(fixes.kubelet)}: -o kubelet-config prints the settings"
+
+
+def _conditions(deaths: Iterable[NextDeath]) -> Iterator[str]:
+    depending = [(death, condition) for death in deaths if (condition := death_condition(death))]
+    for death, condition in depending[:MOST_ROWS]:
+        yield f"{killer_words(death)}: {victim(death)}{condition}"
+    if len(depending) > MOST_ROWS:
+        yield f"{count(len(depending) - MOST_ROWS, 'more death')} may take another pod: see -o json"
 
 
 def _choice(fixes: FixList, most: int | None) -> Iterator[str]:

@@ -361,6 +361,20 @@ def test_what_is_left_out_and_what_has_no_fix(found: FixList) -> None:
         assert unfixed_sentence(Unfixed("n", fix.death, reason))
 
 
+def test_conditions_are_those_of_shown_fixes_and_at_most_ten(found: FixList) -> None:
+    fix = found.fixes[0]
+    grown = [fix.death._replace(grown_bytes=size << 20) for size in range(200, 212)]
+    many = FixList((fix, *(replace(fix, death=death) for death in grown)), (), found.snapshot)
+
+    def conditions(most: int | None) -> list[str]:
+        return [note for note in notes(many, most) if "if it alone grows" in note or "another pod" in note]
+
+    assert conditions(2) == [f"own limit 98%: {IMPORTER}:c, if it alone grows to 200Mi"]
+    *_, last, more = conditions(None)
+    assert last.endswith("grows to 209Mi")
+    assert more == "2 more deaths may take another pod: see -o json"
+
+
 def test_a_limit_with_room_for_more_is_no_fix_and_comes_last(snapshot: Snapshot) -> None:
     own = fixes_for_pods(snapshot, [("sandboxed", "vm-runner-0")]).unfixed[0]
     room = "enough headroom above its known usage, unless it grows (usage seen: 24Mi)"
