@@ -228,7 +228,8 @@ def _delay(death: NextDeath, after: NextDeath | None) -> str:
     if after.before == death.before:
         return f": still {far}{turns}"
     was, becomes = (turn(moment).removeprefix(", ") or "first" for moment in (death, after))
-    return f" at {bounded(death)}: {was} {ARROW} {becomes}"
+    at = f" at {bounded(death)}" if death.distance_bytes > 0 else f", {distance(death)}"
+    return f"{at}: {was} {ARROW} {becomes}"
 
 
 def _whose(fix: Fix, sooner: NextDeath) -> str:

@@ -159,6 +159,9 @@ def test_a_gain_is_shown_in_the_value_that_changes(snapshot: Snapshot) -> None:
     )
     firsts = replace(fix, death=fix.death._replace(before=0), sooner=None)
     assert fix_effect(firsts) == "kubelet evicts at +10.0Gi: first → after 5 other deaths"
+    due = replace(firsts, death=firsts.death._replace(distance_bytes=0))
+    due = replace(due, after=due.death._replace(before=2))
+    assert fix_effect(due) == "kubelet evicts, due: first → after 2 other deaths"
     same = replace(fix, after=fix.death, kind=FixKind.RECOMMENDED, sooner=None)
     assert fix_effect(same) == "kubelet evicts: still +10.0Gi, after 4 other deaths"
 
