@@ -23,7 +23,13 @@ from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, Killer
 from kubectl_qos.qos.killers.killer import Choice, Contender
 from kubectl_qos.qos.qos_class import QosClass
-from kubectl_qos.qos.simulation.ceiling import Ceiling, CeilingScope, ContainerGrowth, Scenario
+from kubectl_qos.qos.simulation.ceiling import (
+    Ceiling,
+    CeilingScope,
+    ContainerGrowth,
+    MemoryTimeline,
+    Scenario,
+)
 from kubectl_qos.qos.simulation.engine import Run
 from kubectl_qos.qos.simulation.node_state import Growth, NodeProcess, NodeState, state_of_node
 
@@ -433,63 +439,72 @@ def _ended_by_own_limits(run: Run, growth_bytes: int) -> set[int]:
 
 def _death(run: Run, grown: Run, ceiling: Ceiling, choice: Choice) -> NextDeath:
     """Return the death of a victim of the node as it has `grown` until then; `run` is the node now."""
-    state, timeline, scope, victim = grown.timeline.state, grown.timeline, ceiling.scope, choice.victim
-    growth, killer = state.growth, BY_ID[ceiling.killer]
-    distance, latest = ceiling.distance_bytes, ceiling.latest_bytes
-    key, container, qos, frees_bytes = ("", ""), "", None, None
-    limit_bytes, grace, is_own, precedent = None, None, False, None
-    used_bytes = run.timeline.pod_working_set(ceiling.owner) if scope is CeilingScope.POD else None
-    if isinstance(victim, NodeProcess):
-        key, frees_bytes = ("", victim.name), victim.used_bytes
-    elif victim is not None and killer.ends_whole_pods:
-        pod, grace = state.pods[victim], ceiling.grace_seconds
-        key, qos = pod.key, pod.qos
-        if not state.lacks_usage(key):
-            level = timeline.usage_of(timeline.pod_containers[victim])
-            frees_bytes = level.available_bytes if killer.evicts else level.free_bytes
-    elif victim is not None:
-        dying = state.containers[victim]
-        pod = state.pods[dying.pod_index]
-        key, container, qos = pod.key, dying.name, pod.qos
-        if dying.has_usage:
-            (frees_bytes,) = timeline.usages((victim,))
-        if scope is CeilingScope.CONTAINER:
-            is_own, limit_bytes, used_bytes = True, dying.limit_bytes, dying.working_set_bytes
-        elif scope is CeilingScope.POD:
-            limit_bytes = pod.limit_bytes
-            # A pod with one container has the same limit.
-            is_own = [state.containers[index].limit_bytes for index in _bounded(run, ceiling)] == [
-                limit_bytes
-            ]
-        if not scope.is_wide and dying.was_killed:
-            precedent = Precedent.KILLED
-        elif is_own and growth.peaks and growth.peaks.get((key, container), 0) >= PEAK_SHARE * latest:
-            precedent = Precedent.PEAK
+    state, scope, victim, killer = grown.timeline.state, ceiling.scope, choice.victim, BY_ID[ceiling.killer]
+    is_measured = not state.use.unmeasured
     death = NextDeath(
         mechanism=ceiling.killer,
-        distance_bytes=distance,
-        key=key,
-        container=container,
-        qos=qos,
-        frees_bytes=frees_bytes,
+        distance_bytes=ceiling.distance_bytes,
+        key=("", ""),
+        container="",
+        qos=None,
+        frees_bytes=None,
+        used_bytes=run.timeline.pod_working_set(ceiling.owner) if scope is CeilingScope.POD else None,
+        tied=choice.tied,
+        is_upper_bound=scope.is_wide
+        and (ceiling.at_bytes is None or killer.is_upper_bound(state.own_bytes, is_measured=is_measured)),
+        # If samples show it already, the node's report adds nothing.
+        due=ceiling.due if ceiling.distance_bytes >= 0 else Due.NO,
+        rival=choice.rival,
+        ceiling_bytes=ceiling.latest_bytes,
+    )
+    if isinstance(victim, NodeProcess):
+        death = death._replace(key=("", victim.name), frees_bytes=victim.used_bytes)
+    elif victim is not None and killer.ends_whole_pods:
+        death = _of_pod(death, grown.timeline, victim, ceiling.grace_seconds)
+    elif victim is not None:
+        death = _of_container(death, run, grown.timeline, ceiling, victim)
+    seconds = seconds_until(death, state.growth)
+    return death if seconds is None else death._replace(seconds=seconds)
+
+
+def _of_pod(death: NextDeath, timeline: MemoryTimeline, victim: int, grace_seconds: int | None) -> NextDeath:
+    """Return the death as that of the whole pod with this index."""
+    pod, frees_bytes = timeline.state.pods[victim], None
+    if not timeline.state.lacks_usage(pod.key):
+        level = timeline.usage_of(timeline.pod_containers[victim])
+        frees_bytes = level.available_bytes if death.killer.evicts else level.free_bytes
+    return death._replace(key=pod.key, qos=pod.qos, frees_bytes=frees_bytes, grace_seconds=grace_seconds)
+
+
+def _of_container(
+    death: NextDeath, run: Run, timeline: MemoryTimeline, ceiling: Ceiling, victim: int
+) -> NextDeath:
+    """Return the death as that of the container with this index, with the limit that it reaches."""
+    state, scope = timeline.state, ceiling.scope
+    dying = state.containers[victim]
+    pod = state.pod_for(dying)
+    limit_bytes, used_bytes, is_own = None, death.used_bytes, scope is CeilingScope.CONTAINER
+    if is_own:
+        limit_bytes, used_bytes = dying.limit_bytes, dying.working_set_bytes
+    elif scope is CeilingScope.POD:
+        limit_bytes = pod.limit_bytes
+        # A pod with one container has the same limit.
+        is_own = [state.containers[index].limit_bytes for index in _bounded(run, ceiling)] == [limit_bytes]
+    precedent, peak_bytes = None, state.growth.peaks.get((pod.key, dying.name), 0)
+    if dying.was_killed and not scope.is_wide:
+        precedent = Precedent.KILLED
+    elif is_own and peak_bytes and peak_bytes >= PEAK_SHARE * ceiling.latest_bytes:
+        precedent = Precedent.PEAK
+    return death._replace(
+        key=pod.key,
+        container=dying.name,
+        qos=pod.qos,
+        frees_bytes=timeline.usages((victim,))[0] if dying.has_usage else None,
         limit_bytes=limit_bytes,
         used_bytes=used_bytes,
-        grace_seconds=grace,
-        tied=choice.tied,
         is_own=is_own,
-        is_upper_bound=scope.is_wide
-        and (
-            ceiling.at_bytes is None
-            or killer.is_upper_bound(state.own_bytes, is_measured=not state.use.unmeasured)
-        ),
-        # If samples show it already, the node's report adds nothing.
-        due=ceiling.due if distance >= 0 else Due.NO,
-        rival=choice.rival,
-        ceiling_bytes=latest,
         precedent=precedent,
     )
-    seconds = seconds_until(death, growth)
-    return death if seconds is None else death._replace(seconds=seconds)
 
 
 def _victim_instead(death: NextDeath, victim: Contender, frees_bytes: int) -> NextDeath:
