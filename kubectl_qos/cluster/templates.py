@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from os.path import normpath
@@ -181,15 +181,22 @@ def changes_in(
 def _edited(
     content: bytes, name: str, item: Any, target: Target, edit: Edit, *, add: bool
 ) -> Iterator[tuple[str, bytes | InputError]]:
-    is_any = nested(item, "target") and target.may_be_selected_by(item)
+    """Yield a file with the edit at one place, for each place that may set the value, and where that is.
+
+    `item` is the kustomization's entry that the content belongs to. A text in the content may be a patch.
+    """
+    is_selected = bool(nested(item, "target")) and target.may_be_selected_by(item)
     for document in plain_documents(content, name):
-        is_list = isinstance(document.value, list)
-        for numbers, raw in [((), document.value)] if is_list else document.objects():
-            if is_any or (not is_list and target.may_come_from(raw)):
-                keys = tuple(step for number in numbers for step in ("items", number))
-                for new in _values(raw, target, edit, add=add):
-                    wanted = with_value_at(document.value, keys, new)
-                    yield str(document.location.item(*numbers)), replaced(content, document, wanted)
+        if isinstance(document.value, list):
+            # A JSON patch names no object: only its entry's target does.
+            places: Iterable[tuple[tuple[int, ...], Any]] = [((), document.value)] if is_selected else []
+        else:
+            places = (place for place in document.objects() if is_selected or target.may_come_from(place[1]))
+        for numbers, raw in places:
+            keys = tuple(step for number in numbers for step in ("items", number))
+            for new in _values(raw, target, edit, add=add):
+                wanted = with_value_at(document.value, keys, new)
+                yield str(document.location.item(*numbers)), replaced(content, document, wanted)
         for keys, text in _texts(document.value, ()):
             entry = value_at(document.value, keys[:-1])
             below = f"{name}: {dotted(keys)}"
@@ -231,20 +238,21 @@ def _values(raw: Any, target: Target, edit: Edit, *, add: bool) -> Iterator[Any]
 
 
 def _operations(patch: list[Any], keys: Keys, edit: Edit) -> Iterator[Any]:
-    """Yield the operations with one changed: its path is that of the value, or of a parent."""
+    """Yield the operations with one changed, the last first: each sets the value, or a parent of it."""
     for number, operation in reversed(list(enumerate(patch))):
         pointer = str(nested(operation).get("path") or "").split("/")[1:]
-        steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer]
-        inner: Keys = (number, "value", *keys[len(steps) :])
-        if steps != [str(step) for step in keys[: len(steps)]] or not has_value_at(patch, inner):
+        path = [step.replace("~1", "/").replace("~0", "~") for step in pointer]
+        place: Keys = (number, "value", *keys[len(path) :])
+        if path != [str(step) for step in keys[: len(path)]] or not has_value_at(patch, place):
             continue
         if edit.quantity is not None:
-            yield with_value_at(patch, inner, _text(edit))
-        elif len(steps) == len(keys):
+            yield with_value_at(patch, place, _text(edit))
+        elif place == (number, "value"):
             yield with_value_at(patch, (number,), {"op": "remove", "path": operation["path"]})
         else:
-            remaining = {key: value for key, value in value_at(patch, inner[:-1]).items() if key != inner[-1]}
-            yield with_value_at(patch, inner[:-1], remaining)
+            parent, name = place[:-1], place[-1]
+            rest = {key: value for key, value in value_at(patch, parent).items() if key != name}
+            yield with_value_at(patch, parent, rest)
 
 
 def _value_keys(raw: Any, pod: Pod, edit: Edit) -> Keys | None:
