@@ -324,31 +324,28 @@ class ProfileCache:
 
 
 class _Scorer:
-    __slots__ = ("_has_adj", "_kernel", "_page", "_runtime_adj", "node", "total_pages")
+    __slots__ = ("_kernel", "_page", "_runtime_adj", "node", "total_pages")
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self._page = node.page_size_bytes
         self._runtime_adj = node.runtime_oom_score_adj
-        self._has_adj = not node.is_windows
         self._kernel = kernel_formula(node.kernel)
         self.total_pages = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // self._page
 
     def pod(self, pod: Pod, profile: Profile, usage: PodUsage | None) -> RankedPod:
-        scores = tuple([self._container(container, usage) for container in profile.containers])
         is_windows = pod.spec.is_windows
-        if is_windows:
-            no_score = {"adj": None, "points": None, "least_score": None}
-            scores = tuple([structs.replace(score, **no_score) for score in scores])
-        has_some = has_processes(pod) and (self.node.is_windows or not is_windows)
-        alive = _alive(pod, scores) if has_some else ()
+        has_adj = not (is_windows or self.node.is_windows)
+        scores = tuple([self._container(container, usage, has_adj) for container in profile.containers])
+        never_starts = is_windows and not self.node.is_windows
+        alive = _alive(pod, scores) if has_processes(pod) and not never_starts else ()
         worst = max(alive, key=_danger, default=None)
         return RankedPod(pod, profile.qos, None, False, worst, scores, alive, usage, profile)
 
-    def _container(self, container: ContainerProfile, usage: PodUsage | None) -> ContainerScore:
-        name, kind, adj = container.name, container.kind, container.adj
-        if not self._has_adj:
-            adj = None
+    def _container(
+        self, container: ContainerProfile, usage: PodUsage | None, has_adj: bool
+    ) -> ContainerScore:
+        name, kind, adj = container.name, container.kind, container.adj if has_adj else None
         if adj is not None and self._runtime_adj is not None:
             adj = restrict_adj(adj, self._runtime_adj)
         used = usage.of(name) if usage is not None else None
