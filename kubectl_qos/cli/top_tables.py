@@ -307,7 +307,10 @@ class NodeTable(_Table[NodeRow]):
         if origin is UsageOrigin.METRICS_API and not self._format.has_every_column:
             columns = node_columns.NODE_COLUMNS
             keys = [key for key in keys if key == self._sorted_by or columns[key].needs is not Needs.PSI]
-        assumed = {row.name: row.eviction for row in table.rows if not row.configured}
+        of_default = [row for row in table.rows if not row.configured] if self._has_eviction else []
+        assumed = {
+            row.name: row.eviction for row in of_default if snapshot.setup(row.name).kubelet.evicts_by_default
+        }
         return TableView(
             kind="NodeMemory",
             rows=rows,
@@ -321,7 +324,7 @@ class NodeTable(_Table[NodeRow]):
             ],
             notes=(
                 *node_table_notes(snapshot, table),
-                *(eviction_notes(assumed) if self._has_eviction else ()),
+                *eviction_notes(assumed),
                 *(() if self._format.has_every_column else psi_notes(keys, rows, origin)),
             ),
             key=lambda row: row.name,

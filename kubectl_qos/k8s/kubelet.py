@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -76,6 +76,8 @@ DEFAULT_EVICTION_HARD: Final[Mapping[str, str]] = {
 }
 MEMORY_AVAILABLE: Final = "memory.available"
 """The eviction signal of memory."""
+AN_EVICTION: Final = "an eviction"
+"""The basis of a threshold that the message of an evicted pod names."""
 _WINDOWS_EVICTION_HARD: Final = {
     MEMORY_AVAILABLE: "500Mi",
     "nodefs.available": "10%",
@@ -137,6 +139,12 @@ class Kubelet(_WithOrigins, frozen=True, kw_only=True):
             for amounts in (self.kube_reserved, self.system_reserved)
             if MEMORY in amounts
         )
+
+    @property
+    def evicts_by_default(self) -> bool:
+        """Return whether nothing states its hard thresholds: neither its configuration nor an eviction."""
+        is_assumed = self.origin("eviction_hard") is Origin.ASSUMED
+        return is_assumed and self.basis.get("eviction_hard") != AN_EVICTION
 
     @staticmethod
     @lru_cache(maxsize=256)
@@ -416,6 +424,21 @@ def threshold_bytes(text: str | None, capacity_bytes: int) -> int:
         return Quantity.parse(text).value() if text else 0
     percentage = _float32(_float32(float(text.rstrip("%"))) / 100)
     return from_float(float(capacity_bytes) * percentage)
+
+
+def threshold_of_evictions(messages: Iterable[str]) -> str:
+    """Return the smallest threshold that a kubelet's messages about its evictions for memory name, or "".
+
+    The smallest one, as a soft threshold is at least as large as the hard one. Since 1.26; source:
+    pkg/kubelet/eviction/helpers.go (evictionMessage).
+    """
+    stated = (match[1] for message in messages if (match := _THRESHOLD.search(message)) is not None)
+    return min(stated, key=lambda text: Quantity.parse(text).value(), default="")
+
+
+_THRESHOLD: Final = re.compile(
+    r"low on resource: memory\. Threshold quantity: (\d{1,19}(?:[KMGTPE]i?)?),", re.ASCII
+)
 
 
 def _float32(value: float) -> float:

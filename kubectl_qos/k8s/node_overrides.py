@@ -145,10 +145,11 @@ def _below(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 def distribution(node: Node) -> tuple[NodeOverride, ...]:
     """Return the profile of the distribution that a kubelet's version names: `v1.34.2+k3s1`.
 
-    It matters for kills: k3s, and RKE2 with the agent of k3s, set no threshold of memory.available.
+    It matters for kills: k3s, and RKE2 with the agent of k3s, set no threshold of memory.available. A node
+    that reports MemoryPressure has one.
     """
     is_k3s = any(name in node.kubelet_version for name in ("+k3s", "+rke2"))
-    return (NodeOverride(PROFILE, "k3s"),) if is_k3s else ()
+    return (NodeOverride(PROFILE, "k3s"),) if is_k3s and not node.reports_pressure else ()
 
 
 def _with_profile(setup: NodeSetup, name: str) -> NodeSetup:
@@ -168,7 +169,9 @@ def _with_profile(setup: NodeSetup, name: str) -> NodeSetup:
     for field, value in changes.items():
         if hasattr(node, field) and node.origin(field) is Origin.ASSUMED:
             node = with_origin(node, Origin.ASSUMED, basis, **{field: value})
-        elif hasattr(kubelet, field) and kubelet.origin(field) is Origin.ASSUMED:
+        elif (
+            hasattr(kubelet, field) and kubelet.origin(field) is Origin.ASSUMED and field not in kubelet.basis
+        ):
             kubelet = with_origin(kubelet, Origin.ASSUMED, basis, **{field: value})
     return NodeSetup(node, kubelet, setup.release)
 

@@ -14,7 +14,17 @@ from msgspec import structs
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.allocation import shows_resize
 from kubectl_qos.k8s.kinds import find_workload
-from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin, node_from_object, with_origin
+from kubectl_qos.k8s.kubelet import (
+    AN_EVICTION,
+    MEMORY_AVAILABLE,
+    Kubelet,
+    Node,
+    NodeSetup,
+    Origin,
+    node_from_object,
+    threshold_of_evictions,
+    with_origin,
+)
 from kubectl_qos.k8s.node_overrides import KUBELET_VERSION, NodeOverride, apply_overrides, distribution
 from kubectl_qos.k8s.objects import NO_NODE_INFO, NodeObject, Pod
 from kubectl_qos.k8s.releases import DEFAULT_RELEASE, NEWEST_MINOR, OLDEST_MINOR, Gate, Release
@@ -178,6 +188,11 @@ class Snapshot:
         if not (release.enabled(gate) or gate in gates) and any(map(shows_resize, pods)):
             kubelet = with_origin(kubelet, Origin.ASSUMED, "a pod", feature_gates={**gates, gate.value: True})
             release = release.with_gates(kubelet.feature_gates)
+        if kubelet.origin("eviction_hard") is Origin.ASSUMED:
+            messages = (pod.status.message for pod in pods if pod.status.reason == "Evicted")
+            if threshold := threshold_of_evictions(messages):
+                hard = {**kubelet.eviction_hard, MEMORY_AVAILABLE: threshold}
+                kubelet = with_origin(kubelet, Origin.ASSUMED, AN_EVICTION, eviction_hard=hard)
         if raw is not None:
             node = node_from_object(raw, kubelet)
         else:

@@ -5,7 +5,7 @@ from typing import Final
 
 from kubectl_qos.analysis.deaths import FAR_PERCENT, DeathRow, Deaths, NodeDeaths, deaths_of_named
 from kubectl_qos.errors import first_few
-from kubectl_qos.k8s.kubelet import Origin, hugepages_bytes
+from kubectl_qos.k8s.kubelet import hugepages_bytes
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present import list_notes
@@ -81,7 +81,7 @@ def notes(deaths: Deaths) -> Iterator[str]:
             {
                 name: state.thresholds.node_bytes
                 for name, state in on_nodes
-                if state.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
+                if state.setup.kubelet.evicts_by_default
             }
         )
         if snapshot.history.containers:

@@ -1,5 +1,6 @@
 """What a node states is not contradicted by assumptions, and what was stated or published counts."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from kubectl_qos.errors import UsageError
 from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin, kubelet_from_configz, node_from_object
 from kubectl_qos.k8s.node_overrides import PROFILES, NodeOverride, apply_overrides
-from kubectl_qos.k8s.objects import NodeObject, convert, resource_list
+from kubectl_qos.k8s.objects import NodeObject, Pod, PodSpec, PodStatus, convert, resource_list
 from kubectl_qos.k8s.releases import OciRuntime, Release, packaged_runtime
 from kubectl_qos.k8s.snapshot import NodeOverrides, Snapshot
 from kubectl_qos.qos.prediction import assumptions
@@ -237,6 +238,34 @@ def test_a_kubelets_version_names_its_distribution(
     configured = kubelet_from_configz({"evictionHard": {"memory.available": "2Gi"}}, Release.of("1.34"))
     known = setup(node, kubelet=configured)
     assert known.kubelet.eviction_hard["memory.available"] == "2Gi"
+
+
+@pytest.mark.parametrize("version", ["v1.34.2", "v1.34.2+k3s1"])
+def test_an_eviction_names_the_threshold(version: str) -> None:
+    said = "The node was low on resource: memory. Threshold quantity: {}, available: 1Gi. "
+    of_disk = "The node was low on resource: ephemeral-storage. Threshold quantity: 1Ki, available: 1. "
+    messages = [said.format("750Mi"), said.format("2Gi"), of_disk, "The node was low on resource: memory. "]
+    pods = [
+        Pod(spec=PodSpec(node_name="n"), status=PodStatus(reason="Evicted", message=message))
+        for message in messages
+    ]
+    found = replace(Snapshot(nodes={"n": raw(kubeletVersion=version)}), pods=pods).setup("n")
+    threshold, basis = assumed(found)["eviction_hard"]
+    assert (threshold["memory.available"], basis) == ("750Mi", "an eviction")  # type: ignore[index]
+    assert found.node.allocatable_memory_bytes == 15 * GI + (750 << 20), "the limit of kubepods follows"
+    assert not found.kubelet.evicts_by_default
+    given = NodeOverrides(settings=(NodeOverride.parse("evictionHard=memory.available=1Gi"),))
+    stated = Snapshot(nodes={"n": raw()}, pods=pods, overrides=given).setup("n")
+    assert stated.kubelet.eviction_hard["memory.available"] == "1Gi"
+
+
+def test_a_node_under_pressure_has_a_threshold() -> None:
+    status = {
+        "nodeInfo": {"kubeletVersion": "v1.34.2+k3s1"},
+        "conditions": [{"type": "MemoryPressure", "status": "True"}],
+    }
+    node = convert({"metadata": {"name": "n"}, "status": status}, NodeObject)
+    assert setup(node).kubelet.eviction_hard["memory.available"] == "100Mi"
 
 
 def test_the_features_that_a_kubelet_declares() -> None:
