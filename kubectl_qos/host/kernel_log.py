@@ -75,6 +75,12 @@ _OF_PLEG: Final = re.compile(
     re.ASCII,
 )
 """A kubelet's line about a container that it started or that ended: kubelet.go (syncLoopIteration)."""
+_OF_POD: Final = re.compile(
+    r'\bpod="(?P<namespace>[a-z0-9-]+)/(?P<name>[a-z0-9.-]+)" podUID="?(?P<uid>[\da-f-]{32,36})\b'
+    r"|\b(?P<old_name>[a-z0-9][a-z0-9.-]{0,252})_(?P<old_namespace>[a-z0-9-]+)\((?P<old_uid>[\da-f-]{32,36})\)",
+    re.ASCII,
+)
+"""How a kubelet names a pod in its other lines; before 1.19 as `NAME_NAMESPACE(UID)`."""
 _DATE: Final = re.compile(r"\b\d{4}-\d\d-\d\d(?=[T ]\d\d:\d\d)", re.ASCII)
 _NEW_LINE: Final = re.compile(r"\n|\\x0a")
 """Line breaks in a message, as journals and /dev/kmsg write them."""
@@ -172,9 +178,12 @@ def _noting_pods(lines: Iterable[str], pods: dict[str, tuple[str, str]]) -> Iter
     """Yield the lines, and note the pods that a kubelet names in between, by UID and container ID."""
     for line in lines:
         match = _OF_PLEG.search(line) if "(PLEG)" in line else None
-        if match is not None and len(pods) < MOST_REPORTS:
-            pod = match["namespace"] or match["old_namespace"], match["name"] or match["old_name"]
-            pods |= {match["id"]: pod, match["uid"]: pod}
+        other = _OF_POD.search(line) if match is None and ".go:" in line else None
+        of_pod = match or other
+        if of_pod is not None and len(pods) < MOST_REPORTS:
+            pod = of_pod["namespace"] or of_pod["old_namespace"], of_pod["name"] or of_pod["old_name"]
+            keys = (match["id"], match["uid"]) if match is not None else (of_pod["uid"] or of_pod["old_uid"],)
+            pods |= dict.fromkeys(keys, pod)
         yield line
 
 

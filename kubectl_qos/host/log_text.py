@@ -116,6 +116,7 @@ _REPLACED: Final = (
     ("<", re.compile(r"</?(?:pre|code|p|br|div|span|li)\b[^<>]{0,80}>"), ""),
     (">", _QUOTED, ""),
     ("|", _QUOTED, ""),
+    ("│", re.compile(r"^[ \t]*│[ \t]?|[ \t]*│$"), ""),
     ("[", re.compile(r"^\s*\[(?:\.{2,}|…)\] (?=\S)"), ""),
     ("OOMKilling", _OF_DETECTOR, r"\1\2 kernel: \3"),
     ("OOMKilling", _OF_EVENT, ""),

@@ -448,6 +448,7 @@ FORMS: dict[str, Callable[[list[str]], list[str]]] = {
     ],
     "copied from two screens that overlap": lambda lines: [*lines[:4], *lines[1:]],
     "comments": lambda lines: [f"# {line}" for line in lines],
+    "the frame of a terminal": lambda lines: [f"│ {line:<300} │" for line in lines],
     "a log store": lambda lines: [f"1790950446 n1 {line}" for line in lines],
     "dmesg -T in German": lambda lines: [
         re.sub(r"^\[.{12}\]", "[Do Okt  2 14:14:06 2026]", line) for line in lines
@@ -960,8 +961,10 @@ PLEG = '"SyncLoop (PLEG): event for pod" pod="shop/web-0"'
         f"{PLEG} event=&{{ID:{UID} Type:ContainerDied Data:{ID}}}",
         f'{PLEG} event={{"ID":"{UID}","Type":"ContainerStarted","Data":"{"0" * 64}"}}',
         f'SyncLoop (PLEG): "web-0_shop(u)", event: &pleg.P{{ID:"{UID}", Type:"ContainerDied", Data:"{ID}"}}',
+        f'"Error syncing pod, skipping" err="back-off" pod="shop/web-0" podUID="{UID}"',
+        f'Error syncing pod {UID} ("web-0_shop({UID})"), skipping: failed to "StartContainer" for "c"',
     ],
-    ids=["since 1.20", "another container of it", "before"],
+    ids=["since 1.20", "another container of it", "before", "restarting", "restarting, before 1.19"],
 )
 def test_a_kubelets_line_in_the_same_log_names_the_pod(event: str) -> None:
     kill = kill_of([*LINES, f"Oct 02 14:14:07 n1 kubelet[77]: I1002 14:14:07.1 77 kubelet.go:2136] {event}"])
@@ -1277,6 +1280,8 @@ def test_whether_the_container_went_on() -> None:
     assert "no line shows that the rest of its container was killed too (memory.oom.group)" in text_of(
         kill_of(LINES)
     )
+    monitored = [line.replace("0           990 main", "0         -1000 conmon") for line in LINES]
+    assert "which is older" not in text_of(kills_of([*monitored, AFTER])[0]), "of CRI-O, not of the container"
     filtered = [line for line in [*LINES, AFTER] if "emory" in line or "oom" in line]
     assert "only this process" not in text_of(kills_of(filtered)[0])
     of_node = [

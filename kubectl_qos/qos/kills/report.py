@@ -19,7 +19,7 @@ from msgspec import structs
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.qos.cgroup.names import CUT, PathLevel, container_of_unit, path_level, pod_cgroup
 from kubectl_qos.qos.killers import BY_RANK, KILLERS, Mechanism
-from kubectl_qos.qos.oom_score import SANDBOX_ADJ
+from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, SANDBOX_ADJ
 from kubectl_qos.qos.reason import Confidence
 
 DEFAULT_PAGE_BYTES: Final = 4096
@@ -375,8 +375,9 @@ class OomReport:
 
     @property
     def oldest(self) -> OomTask | None:
-        """First process of the table that is not the pause container's."""
-        return next((task for task in self.tasks if task.adj != SANDBOX_ADJ), None)
+        """First process of the table that is of a container: neither pause, nor CRI-O's conmon."""
+        outside = {SANDBOX_ADJ, OOM_SCORE_ADJ_MIN}
+        return next((task for task in self.tasks if task.adj not in outside), None)
 
     def row(self, killed: Killed) -> OomTask | None:
         """Return the row of a killed process; up to 5.2 a thread is found by its process's total_vm."""
