@@ -48,7 +48,8 @@ _TEXT: Final = re.compile(
     re.MULTILINE,
 )
 _LEFT_OUT: Final = re.compile(
-    r"^\*\*|\*\*$|</?(?:code|pre)\b[^<>\n]{0,40}>|^(?:[>#|] ?)+|^`{3}.*|^`(?=\w)|`$|\x1b\[[0-9;]*m"
+    r"^\*\*|\*\*$|</?(?:code|pre)\b[^<>\n]{0,40}>|^(?:[>#|│┃] ?)+|[ \t]*[│┃]$|^`{3}.*|^`(?=\w)|`$"
+    r"|\x1b\[[0-9;]*m"
     r"|^.*(?:\b(?:kubectl|oc)|[^\w\s] ?k\w{0,2}) (?:-\S+ (?:[\w.-]+ )?)*(?:describe|get|top) .*"
     r"|(?<=\S)[ \t]+(?:←|<-+|#)[ \t].*$",
     re.MULTILINE,
@@ -561,7 +562,7 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
         "priorityClassName": fields["Priority Class Name"].value,
     }
     containers = [container for group in groups.values() for container in group.values()]
-    if containers and all(map(_has_resources, containers)):
+    if groups["container"] and all(map(_has_resources, containers)):
         for kind, group in groups.items():
             spec[f"{kind}s"] = [
                 {
@@ -616,7 +617,7 @@ def _status(name: str, fields: _Fields) -> dict[str, Any]:
         code = UNKNOWN_EXIT if code is None and end["reason"] == "OOMKilled" else code
         if code is not None:
             end |= {"exitCode": code, "finishedAt": _time(details["Finished"].value)}
-        if fields[title].value == "Waiting" or code is not None:
+        if fields[title].value in {"Waiting", "Running"} or code is not None:
             status[state] = {fields[title].value.lower(): end}
     return status
 

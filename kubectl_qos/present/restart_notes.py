@@ -93,7 +93,9 @@ def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsag
         return f"was OOMKilled ({restarts}), and runs again with a limit of {binary(killed)}: kubectl qos fix"
     if not limit:
         peak = peak_text(pod, status, used, setup)
-        is_unlimited = status.was_oom_killed and not restart.stated_limit(pod, status.name)
+        # Without its containers, the limits of a pod are unknown.
+        has_no_limit = bool(pod.containers) and not restart.stated_limit(pod, status.name)
+        is_unlimited = status.was_oom_killed and has_no_limit
         unlimited = f"was OOMKilled ({restarts}) without a memory limit: {_UNLIMITED}" if is_unlimited else ""
         return f"used {peak}" if peak else unlimited
     now = f"waits in {escape(waiting.reason)}" if waiting else "has ended"

@@ -694,6 +694,17 @@ def test_what_a_person_wrote_next_to_the_lines() -> None:
     assert (kill.exit_code, kill.reason) == (137, "OOMKilled")
 
 
+def test_a_page_in_the_frame_of_a_terminal() -> None:
+    framed = "\n".join(f"│ {line:<120} │" for line in POD.splitlines())
+    assert kills(framed) == kills(POD)
+
+
+def test_a_page_that_ends_within_its_init_containers() -> None:
+    begin = POD[: POD.index("Containers:\n  app")].replace("Completed", "OOMKilled").replace(": sleep", "")
+    (kill,) = kills(f"{begin}    Limits:\n      memory: 20Mi\n    Requests:\n      memory: 20Mi\n")
+    assert (kill.pod, kill.container) == ("web-0", "init")
+
+
 def test_the_node_of_an_event_is_in_its_source() -> None:
     (kill,) = kills("  Warning  SystemOOM  12m (x4 over 25m)  kubelet, worker-2  System OOM encountered")
     assert kill.node == "worker-2"

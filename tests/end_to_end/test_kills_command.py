@@ -152,7 +152,8 @@ def test_a_cluster_and_its_events(run: Run, live: Live) -> None:
 
 
 def test_a_certain_kill_of_an_unknown_pod_is_no_doubt() -> None:
-    kills = find_kills(Snapshot(), EventList((convert(SYSTEM_OOM, Event),)))
+    snapshot = Snapshot(server_version="v1.34.1")
+    kills = find_kills(snapshot, EventList((convert(SYSTEM_OOM, Event),)))
     assert [kill.diagnosis.confidence for kill in kills] == [Confidence.CERTAIN]
     doubt = "not every victim's pod is known: add kernel logs of worker-1 (--kernel-log)"
     assert [*doubt_notes(kills)] == [doubt]

@@ -17,7 +17,7 @@ from kubectl_qos.present import next_death
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.fix_sentences import basis_notes
 from kubectl_qos.present.reasons import PAGE_CACHE, cache_text
-from kubectl_qos.present.restart_notes import HIDDEN_KILL_TEXT, hidden_note, volume_sentence
+from kubectl_qos.present.restart_notes import HIDDEN_KILL_TEXT, hidden_note, loop_notes, volume_sentence
 
 RUNNING: Mapping[str, Any] = {"running": {}}
 LOOP = {"waiting": {"reason": "CrashLoopBackOff"}}
@@ -79,6 +79,13 @@ def test_a_container_that_was_killed_without_a_limit() -> None:
         text = "was OOMKilled (4 restarts) without a memory limit: the node, or all pods together, ran out"
         assert sum(note.startswith(text) for note in said) == 1
     assert not any("OOMKilled" in note for note in notes(a_pod(RUNNING, 1, "Error", limit="")))
+
+
+def test_a_pod_whose_limits_are_unknown_is_not_without_one() -> None:
+    killed = a_pod(RUNNING, 137, "OOMKilled", limit="")
+    assert "without a memory limit" in " ".join(notes(killed))
+    unknown = msgspec.structs.replace(killed, spec=msgspec.structs.replace(killed.spec, containers=()))
+    assert [*loop_notes([unknown], {}, {"n1": snapshot().setup("n1")})] == []
 
 
 def test_the_working_set_near_a_limit_may_be_page_cache() -> None:

@@ -17,7 +17,16 @@ from msgspec import structs
 from kubectl_qos.cluster.documents import ParsedObjects
 from kubectl_qos.host.kernel_log import read_log
 from kubectl_qos.k8s.events import Event, EventList
-from kubectl_qos.k8s.objects import ContainerStateTerminated, EmptyDir, NodeObject, Pod, Volume, convert
+from kubectl_qos.k8s.objects import (
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStatus,
+    EmptyDir,
+    NodeObject,
+    Pod,
+    Volume,
+    convert,
+)
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.kills import detail_lines, mechanism_sentence, when
@@ -361,6 +370,15 @@ def test_an_oom_kill_that_did_not_end_the_container(code: int, end: str) -> None
 def test_an_init_container_with_an_oom_kill_runs_again(kind: str, code: int, *, is_said: bool) -> None:
     kill = only(pod(exit_code=code, reason="OOMKilled", kind=kind), OLD)
     assert (Fact.INIT_RUNS_AGAIN in facts(kill)) is is_said
+
+
+def test_a_kubelet_that_went_on_after_such_an_init_container() -> None:
+    """Before 1.23 it counts as completed: then the containers have started."""
+    ended = pod(exit_code=0, reason="OOMKilled", kind="initContainerStatuses", state="state")
+    running = ContainerStatus(name="app", state=ContainerState())
+    status = msgspec.structs.replace(ended.status, container_statuses=(running,))
+    assert Fact.INIT_RUNS_AGAIN in facts(only(ended, OLD))
+    assert Fact.INIT_RUNS_AGAIN not in facts(only(msgspec.structs.replace(ended, status=status), OLD))
 
 
 def test_the_kernels_own_words_count_more_than_a_kubelets() -> None:

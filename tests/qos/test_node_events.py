@@ -63,7 +63,8 @@ def test_the_event_of_node_problem_detector_alone() -> None:
 def test_a_system_oom_is_of_the_container_that_is_called_so() -> None:
     event = node_event("SystemOOM", SYSTEM_OOM)
     (alone,) = kills_of(event)
-    assert (alone.diagnosis.mechanism, alone.diagnosis.confidence) == ("node", Confidence.CERTAIN)
+    assert (alone.diagnosis.mechanism, alone.diagnosis.confidence) == ("node", Confidence.LIKELY)
+    assert "kubelet before 1.21, which this may be, also reports SystemOOM" in text_of(alone)
     for match in (pod("crunch"), pod("x", "crunch")):
         (kill,) = kills_of(event, pods=(match, pod("other")))
         assert (kill.pod, kill.container) == (match.name, match.containers[0].name)
@@ -109,7 +110,7 @@ def test_a_kubelet_that_takes_a_limit_for_the_node(version: str, kernel: str, me
     node = convert({"metadata": {"name": "n1"}, "status": {"nodeInfo": info}}, NodeObject)
     events = EventList((node_event("SystemOOM", SYSTEM_OOM),))
     (kill,) = find_kills(Snapshot(nodes={"n1": node}), events)
-    assert kill.diagnosis.mechanism == mechanism
+    assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (mechanism, Confidence.CERTAIN)
     doubt = "kubelet 1.20 also reports SystemOOM for kills at a limit, on kernels from 5.0 on"
     assert (doubt in text_of(kill)) == (mechanism is Mechanism.KERNEL)
 

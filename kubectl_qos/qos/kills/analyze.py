@@ -267,9 +267,14 @@ class _KillAnalyzer:
     def _event_kill(self, event: Event, report: OomReport) -> Kill:
         """Return a kill known only by a node event, which names no cgroup."""
         mechanism, evidence, victim = report.mechanism, [event_evidence(event)], report.victim
+        confidence = Confidence.CERTAIN
         if mechanism is Mechanism.KERNEL:
             release = self._snapshot.setup(report.node).release
             evidence.append(Evidence(Fact.SYSTEM_OOM_OF_LIMIT, {"release": str(release)}))
+        elif event.reason == "SystemOOM" and not self._has_release(report.node):
+            old = f"before 1.{Change.SYSTEM_OOM_IS_OF_NODE.since}, which this may be,"
+            evidence.append(Evidence(Fact.SYSTEM_OOM_OF_LIMIT, {"release": old}))
+            confidence = Confidence.LIKELY
         pods = self._snapshot.by_node().get(report.node, ())
         is_service = victim is not None and victim.comm in SERVICES and mechanism == BY_RANK.id
         pod_and_container = None
@@ -278,13 +283,19 @@ class _KillAnalyzer:
         if pod_and_container is None or not pod_uid(pod_and_container[0]):
             evidence += [Evidence(Fact.OF_NODE, {"command": report.processes[0].comm})] if is_service else []
             needs = None if is_service else Need.KERNEL_LOG
-            diagnosis = Diagnosis(mechanism, Confidence.CERTAIN, tuple(evidence), needs)
+            diagnosis = Diagnosis(mechanism, confidence, tuple(evidence), needs)
             return Kill(diagnosis=diagnosis, time=event.last, node=report.node, report=report)
         pod, container = pod_and_container
         evidence.append(Evidence(Fact.BY_NAME, {"command": report.processes[0].comm}))
         evidence += self._limits(pod, container).evidence()
         diagnosis = Diagnosis(mechanism, Confidence.POSSIBLE, tuple(evidence), Need.KERNEL_LOG)
         return _kill(pod, diagnosis, time=event.last, container=container, report=report)
+
+    def _has_release(self, node_name: str) -> bool:
+        """Return whether the release of a node's kubelet is known, or that of the server."""
+        node = self._snapshot.nodes.get(node_name)
+        stated = node.status.node_info.kubelet_version if node is not None else ""
+        return bool(stated or self._snapshot.server_version)
 
     def _event_reports(self) -> Iterator[tuple[Event, OomReport]]:
         """Yield node events about kills, without a constraint where an old kubelet meets a new kernel.
@@ -525,8 +536,12 @@ def _death_kill(death: _Death, diagnosis: Diagnosis, **fields: Any) -> Kill:
     exit_code = death.end.known_exit_code if death.state != WAITING else None
     stated = {"time": death.time, "exit_code": exit_code, "reason": death.end.reason}
     whose = {"container": death.container, "container_id": death.container_id}
-    # isInitContainerFailed in pkg/kubelet/kuberuntime/helpers.go, from 1.23 on
-    if death.runs_once and exit_code == 0 and death.end.reason == OOM_KILLED:
+    # isInitContainerFailed in pkg/kubelet/kuberuntime/helpers.go, from 1.23 on: an older kubelet went on
+    started = any(
+        status.state and not status.state.waiting for status in death.pod.status.container_statuses or ()
+    )
+    went_on = death.state == "state" and started
+    if death.runs_once and exit_code == 0 and death.end.reason == OOM_KILLED and not went_on:
         diagnosis = structs.replace(diagnosis, evidence=(*diagnosis.evidence, Evidence(Fact.INIT_RUNS_AGAIN)))
     return _kill(death.pod, diagnosis, **(whose | stated | fields))
 
