@@ -32,7 +32,7 @@ from tests.tui.sources import demo, one_cluster, renamed
 PODS = PodList(Trends())
 PSI_KEYS = keys_that_need(Needs.PSI)
 SHOWN = [key for key in WIDE_KEYS if key != "risk"]
-"""The risk is in the colours of a row."""
+"""The risk is in the colours of a row, and a column only if rows are sorted by it."""
 
 
 @cache
@@ -62,7 +62,7 @@ def test_the_more_important_a_column_the_longer_it_stays() -> None:
     for widths in (range(20, BARS_FROM), range(BARS_FROM, COMPACT_BELOW), range(COMPACT_BELOW, 260)):
         shown = [set(keys(View(), available)) for available in widths[::3]]
         assert all(narrower <= wider for narrower, wider in pairwise(shown))
-    assert set(IMPORTANCE.split()) == {*SHOWN, *PSI_KEYS, "trend", *keys_that_need(Needs.HISTORY)}
+    assert set(IMPORTANCE.split()) == {*SHOWN, "risk", *PSI_KEYS, "trend", *keys_that_need(Needs.HISTORY)}
     assert set(keys(View(), 260)) == {*SHOWN} - {"eviction", "node"}, "what nothing is known of takes no room"
 
 
@@ -70,6 +70,12 @@ def test_at_80_columns_rank_pod_class_score_and_memory_are_there() -> None:
     chosen = ["rank", "namespace", "pod", "qos", "oom_score", "memory", "flags"]
     assert keys(View(), 79) == keys(View(node="worker-2"), 79) == chosen
     assert keys(View(by_eviction=True), 79)[0] == "eviction"
+
+
+@pytest.mark.parametrize("width", [73, 79])
+def test_sorted_by_risk_a_row_says_what_the_risk_is_and_of_which_pod(width: int) -> None:
+    layout = PODS.layout(View(), None, rows(), DEMO_TIME, width, by="risk")
+    assert {"namespace", "pod", "node", "flags", "risk"} <= layout.by_key.keys()
 
 
 def test_in_one_namespace_what_a_death_frees_takes_the_place_of_its_name() -> None:

@@ -164,8 +164,7 @@ async def test_order_and_cursor_stay_through_a_refresh() -> None:
         app.table.sort_by("size")
         await pilot.pause()
         assert [row.name for row in app.table.rows] == ["b", "c", "a"]
-        assert app.table.row == Row("c", 2)
-        assert app.table.cursor == 1
+        assert app.table.cursor == 0, "another order begins at its top"
         app.table.sort_by("size", is_reversed=True)
         assert [row.name for row in app.table.rows] == ["a", "c", "b"]
         app.table.sort_by("name", is_reversed=True)
@@ -287,6 +286,25 @@ async def test_sideways_the_fixed_columns_stay_and_headers_are_clicked() -> None
         assert app.table.sorted_by == ("name", False)
 
 
+async def test_another_order_begins_at_its_top_with_its_column_in_sight() -> None:
+    columns: list[Column[Row]] = [
+        NAME,
+        *(structs.replace(SIZE, key=f"c{place}", header=f"{place}" * 8) for place in range(9)),
+    ]
+    app = TableApp(many(90), columns, fixed=1)
+    async with app.run_test(size=(36, 6)) as pilot:
+        await pilot.pause()
+        for key, first in (("c5", "4"), ("c2", "2"), ("c3", "2"), ("c8", "7"), ("c0", "0")):
+            await pilot.press("G")
+            app.table.sort_by(key)
+            await pilot.pause()
+            assert app.table.row is app.table.rows[0]
+            assert lines(app)[1].startswith("> ")
+            header = lines(app)[0]
+            assert f"{key[1]}▼" in header
+            assert next(sign for sign in header if sign.isdigit()) == first
+
+
 async def test_sideways_every_column_in_sight_is_whole_or_alone() -> None:
     columns: list[Column[Row]] = [
         column(f"c{place}", lambda _: "v" * 8, header=f"{place}" * 8) for place in range(9)
@@ -330,12 +348,14 @@ async def test_pinned_rows_stay_on_top_in_every_order() -> None:
             )
 
     app = PinnedApp([Row("all", 0), Row("a", 1), Row("b", 2)])
-    async with app.run_test(size=(30, 6)):
+    async with app.run_test(size=(30, 6)) as pilot:
+        await pilot.press("down")
         for is_reversed, order in ((False, ["all", "b", "a"]), (True, ["all", "a", "b"])):
             app.table.sort_by("size", is_reversed=is_reversed)
             assert [row.name for row in app.table.rows] == order
         app.table.sort_by("name", is_reversed=True)
         assert [row.name for row in app.table.rows] == ["all", "b", "a"]
+        assert app.table.row == Row("a", 1), "what is chosen stays chosen"
 
 
 @pytest.mark.parametrize(

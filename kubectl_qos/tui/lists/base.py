@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import structs
@@ -73,6 +74,8 @@ class ListDefinition(ABC, Generic[RowT]):
     """The least widths of columns that may be cut."""
     is_quick = False
     """Whether rows are built so fast that no thread is needed, however large the cluster."""
+    beside: Mapping[str, Sequence[str]] = MappingProxyType({})
+    """Columns that are as important as the one that rows are sorted by, by its key."""
     only_known: frozenset[str] = frozenset()
     """The keys of columns that are left out if no row has a value."""
     grouped = False
@@ -117,12 +120,16 @@ class ListDefinition(ABC, Generic[RowT]):
         """
         wanted = self.default_columns(view) if chosen is None else chosen
         without_name = [self.name] if self.name not in wanted else []
-        keys = [key for key in (*without_name, *wanted) if key in self.columns]
+        unshown = [by] if chosen is None and by not in wanted else []
+        keys = [key for key in (*without_name, *wanted, *unshown) if key in self.columns]
         columns = [_with_time(self.columns[key]) if view.times else self.columns[key] for key in keys]
         fitting: Layout[RowT] = Layout()
         if chosen is None:
             first = [column for column in columns if column.key != "node" or not has_headings]
-            fitting = self.fit(first, rows, now, available, moved(self.importance, by, self.name))
+            importance = self.importance
+            for key in (*reversed(self.beside.get(by, ())), by):
+                importance = moved(importance, key, self.name)
+            fitting = self.fit(first, rows, now, available, importance)
             if not view.wide:
                 return fitting
         others = [column for column in columns if column.key not in fitting.by_key]
@@ -320,6 +327,7 @@ class ListTable(LineTable[Any]):
         self.most_height = definition.most_height
         self.chosen: tuple[str, ...] | None = None
         self._title = ""
+        self._shown_order = self.sorted_by
 
     def _token_for(self, row: Any, key: str) -> Token:
         column = self.columns.column(key)
@@ -335,7 +343,7 @@ class ListTable(LineTable[Any]):
         starts: Sequence[int] | None = None,
     ) -> None:
         """Show the selected rows; groups begin at the indices `starts`, if they are known."""
-        key, _ = self.sorted_by
+        key, _ = order = self.sorted_by
         is_natural = key == self.definition.natural
         is_whole = not rows or not getattr(rows[0], "is_provisional", False)
         grouped = self.definition.grouped and view.node is None and view.pod is None
@@ -346,6 +354,9 @@ class ListTable(LineTable[Any]):
         by = "" if is_natural else key
         fitting = partial(self.definition.layout, view, self.chosen, by=by, has_headings=groups)
         self.load(rows, fitting, now, empty=empty, selector=selection, starts=starts)
+        if order != self._shown_order:
+            self._shown_order = order
+            self.call_after_refresh(self.scroll_to_sorted)
 
     def find_column(self, key: str) -> Column[Any] | None:
         """Return a column, shown or not."""

@@ -63,7 +63,7 @@ _FLAGS: Final = {
 """Two letters for each flag, which the panel spells out, and the token of its style."""
 _IMPORTANT: Final = (
     "rank eviction pod memory qos namespace oom_score flags eta pod peak frees oom_score_adj growth node p99"
-    " limit_percent dies trend flags psi60 request limit psi10 node namespace restarts age priority"
+    " limit_percent dies trend flags psi60 request limit psi10 node namespace restarts age priority risk"
 )
 """A key listed twice is shown cut first, whole later."""
 
@@ -145,6 +145,7 @@ class _RankedList(ListDefinition[PodRow]):
     squeezed = SQUEEZED
     order: Sequence[str]
     grouped = True
+    beside = MappingProxyType({"risk": ("flags", "namespace")})
     only_known = frozenset({"trend", "growth", "eta", "flags", *_PSI})
 
     def __init__(self, newest: Callable[[], ViewModel | None]) -> None:

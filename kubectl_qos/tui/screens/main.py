@@ -388,6 +388,7 @@ class MainScreen(BrowseScreen, group=BindingGroup.MAIN):
             return
         self.table.sort_naturally()
         self.change_view(replace(self.view, by_eviction=not self.view.by_eviction))
+        self.table.action_first()
 
     def action_at_risk(self) -> None:
         self.change_view(replace(self.view, at_risk=not self.view.at_risk))

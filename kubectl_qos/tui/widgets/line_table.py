@@ -63,11 +63,12 @@ class _PaintedRow(NamedTuple):
 
 
 class LineTable(ScrollView, Generic[RowT], can_focus=True):
-    """Rows in columns. The cursor stays on its row when rows are loaded or sorted again.
+    """Rows in columns. The cursor stays on its row when rows are loaded again.
 
-    Rows are loaded in the order of the column `natural`; the first `pinned` ones stay on top in every order.
-    `key` returns the identity of a row, which stays the same when its values change, `token` the style of a
-    cell or of its parts. Changes in the columns `unflashed` are not highlighted.
+    Rows are loaded in the order of the column `natural`. Another order begins at its top; the first `pinned`
+    rows stay on top in every order, and then the cursor stays on its row. `key` returns the identity of a
+    row, which stays the same when its values change, `token` the style of a cell or of its parts. Changes in
+    the columns `unflashed` are not highlighted.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(BindingGroup.TABLE)
@@ -182,7 +183,7 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
             self.refresh()
 
     def sort_by(self, key: str, *, is_reversed: bool = False) -> None:
-        """Order the rows by a column; the cursor stays on its row."""
+        """Order the rows by a column, and go to the first row unless some are pinned."""
         column = self.find_column(key)
         if column is None:
             return
@@ -190,7 +191,24 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         was = self.row
         self._order.sort_by(column, is_reversed=is_reversed)
         self._arrange(was, others=False)
+        if not self._order.pinned:
+            self.action_first()
         self.post_message(self.Sorted(self, self.row))
+        self.call_after_refresh(self.scroll_to_sorted)
+
+    def scroll_to_sorted(self) -> None:
+        """Bring the column that is sorted by in sight."""
+        at = next(
+            (at for at, column in enumerate(self.columns.columns) if column.key == self.sorted_by[0]), -1
+        )
+        if at < self.columns.fixed:
+            return
+        steps, x = self.columns.scroll_steps, self.scroll_offset.x
+        begin, room = steps[at - self.columns.fixed], self.scrollable_content_region.width - self._fixed_width
+        least = begin + self.columns.widths[at] - room
+        if not least <= x <= begin:
+            wanted = begin if x > begin else next((step for step in steps if step >= least), begin)
+            self.scroll_to(x=min(wanted, begin), animate=False)
 
     def find_column(self, key: str) -> Column[RowT] | None:
         return self.columns.column(key)

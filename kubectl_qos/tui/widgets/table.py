@@ -291,7 +291,7 @@ class RowOrder(Generic[RowT]):
 
     def __init__(self, natural: str, pinned: int) -> None:
         self.natural = natural
-        self._pinned = pinned
+        self.pinned = pinned
         self._loaded: Sequence[RowT] = ()
         self._selector: RowSelector | None = None
         self._column: Column[RowT] | None = None
@@ -342,7 +342,7 @@ class RowOrder(Generic[RowT]):
         is_natural = column is None or column.key == self.natural
         if is_natural and not is_reversed:
             return rows
-        top = len(self._selected(self._loaded[: self._pinned]))
+        top = len(self._selected(self._loaded[: self.pinned]))
         pinned, free = rows[:top], rows[top:]
         if column is None or is_natural:
             return (*pinned, *free[::-1])
