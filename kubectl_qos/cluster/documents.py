@@ -660,7 +660,8 @@ def _bad_quantities(raw: Any, path: str) -> Iterator[tuple[str, str, str]]:
                         Quantity.from_json(text)
                     except QuantityError as error:
                         shown = repr(text) if isinstance(text, str) else msgspec.json.encode(text).decode()
-                        yield f"{inner}.{name}", f"Invalid value: {shown}: {error}", quantity_hint(str(text))
+                        hint = quantity_hint(str(text), name)
+                        yield f"{inner}.{name}", f"Invalid value: {shown}: {error}", hint
             else:
                 yield from _bad_quantities(value, inner)
     elif isinstance(raw, list):

@@ -239,7 +239,7 @@ def _parse_amount(part: str, flag: str) -> Amount:
         is_more = text.startswith("+")
         return Amount(resource, parse_quantity(text, ZERO if is_more else None), is_more)
     except QuantityError as error:
-        raise UsageError(f"{flag} {part}: {error}", hint=quantity_hint(text)) from None
+        raise UsageError(f"{flag} {part}: {error}", hint=quantity_hint(text, resource)) from None
 
 
 _QUALIFIED: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")

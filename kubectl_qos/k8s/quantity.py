@@ -93,10 +93,14 @@ SUFFIX_WRONG: Final = "unable to parse quantity's suffix"
 _FOREIGN: Final = re.compile(r"(\d+(?:[.,]\d+)?)\s?([kmgt])i?b?", re.IGNORECASE)
 
 
-def quantity_hint(text: str) -> str:
-    """Return a hint how to write a quantity, with the probable meaning of other programs' units (`512MB`)."""
-    match = _FOREIGN.fullmatch(text)
-    meant = f"{match[1].replace(',', '.')}{match[2].upper()}i" if match else "250m, 1.5 or 512Mi"
+_EXAMPLES: Final = {"cpu": "250m or 1.5", "memory": "512Mi or 1.5Gi"}
+
+
+def quantity_hint(text: str, resource: str = "") -> str:
+    """Return a hint how to write a quantity of a resource, or what another unit (`512MB`) probably means."""
+    match = _FOREIGN.fullmatch(text) if resource != "cpu" else None
+    examples = _EXAMPLES.get(resource, "250m, 1.5 or 512Mi")
+    meant = f"{match[1].replace(',', '.')}{match[2].upper()}i" if match else examples
     return f"write a quantity such as {meant}"
 
 

@@ -508,7 +508,7 @@ def test_every_quantity_that_cannot_be_read_is_named_and_a_hint_follows_its_erro
     (tmp_path / "a.yaml").write_text(json.dumps(bad))
     (tmp_path / "b.yaml").write_text("kind: [1\nb: {")
     lines = FileSource([str(tmp_path)], keep_objects=True).notes
-    hints = [f"hint: write a quantity such as {text}" for text in ("1Mi", "250m, 1.5 or 512Mi")]
+    hints = [f"hint: write a quantity such as {text}" for text in ("1Mi", "512Mi or 1.5Gi")]
     assert lines[1::2] == (*hints,)
     assert [("[0]" in line, "[2]" in line, "b.yaml" in line).index(True) for line in lines[::2]] == [0, 1, 2]
 

@@ -128,3 +128,11 @@ def test_days_are_ours() -> None:
 )
 def test_the_units_of_other_programs_are_understood(text: str, meant: str) -> None:
     assert quantity_hint(text) == f"write a quantity such as {meant}"
+
+
+@pytest.mark.parametrize(
+    ("text", "resource", "meant"),
+    [("one", "memory", "512Mi or 1.5Gi"), ("one", "cpu", "250m or 1.5"), ("5g", "cpu", "250m or 1.5")],
+)
+def test_the_examples_are_quantities_of_the_resource(text: str, resource: str, meant: str) -> None:
+    assert quantity_hint(text, resource) == f"write a quantity such as {meant}"

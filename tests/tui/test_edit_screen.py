@@ -274,7 +274,7 @@ async def test_guaranteed_and_ranks(pilot: Run) -> None:
 async def test_what_is_unsaved_is_confirmed_before_it_is_left(pilot: Run) -> None:
     screen = await edit(pilot, API)
     for text, reason in (
-        ("1x", "this is not a quantity: write a quantity such as 250m, 1.5 or 512Mi"),
+        ("1x", "this is not a quantity: write a quantity such as 512Mi or 1.5Gi"),
         ("-1", "must be greater than or equal to 0: write a quantity such as"),
         ("1 Gi", "this is not a quantity: write a quantity such as"),
     ):

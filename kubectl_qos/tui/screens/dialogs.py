@@ -58,7 +58,7 @@ class LeaveDialog(_YesNoDialog):
         with Vertical(classes="dialog question"):
             yield Label(self._question, markup=False)
             with Horizontal():
-                yield Button("stay (n)", id="no", compact=True)
+                yield Button("stay (esc)", id="no", compact=True)
                 yield Button("leave (y)", id="yes", compact=True)
 
 

@@ -74,7 +74,7 @@ class QuantityField(Input):
         try:
             parse_quantity(self.value, self.stored)
         except QuantityError as error:
-            return f"{error}: {quantity_hint(self.value.strip())}"
+            return f"{error}: {quantity_hint(self.value.strip(), self.resource)}"
         return ""
 
     @property
