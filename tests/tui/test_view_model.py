@@ -227,6 +227,21 @@ def test_a_line_loses_its_last_clause_and_the_middle_of_a_name_first(line: str, 
 
 
 @pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (90, "shop/api…-x2mzq:c dies next: kubepods limit, +687Mi, if one process holds 1733Mi, else a/b"),
+        (78, "shop/api-7d9c5b6f8-x2mzq:c dies next: kubepods limit, +687Mi …  d explain"),
+        (57, "shop/api-7…f8-x2mzq:c dies next: kubepods limit, +687Mi …"),
+    ],
+)
+def test_a_condition_is_left_out_as_a_whole_with_the_key_that_shows_it(width: int, shown: str) -> None:
+    line = (
+        "shop/api-7d9c5b6f8-x2mzq:c dies next: kubepods limit, +687Mi, if one process holds 1733Mi, else a/b"
+    )
+    assert in_one_line(line, width, "d explain") == shown
+
+
+@pytest.mark.parametrize(
     ("percents", "seconds", "order"),
     [
         ((93, 45, 36), 5, "worker-2 worker-1 worker-3"),

@@ -276,29 +276,40 @@ class Timeline(TextView):
         return self.spans[place[0]][place[1]].victim if place is not None else None
 
 
-def in_one_line(text: str, width: int) -> str:
-    """Shorten a line to a width: leave out its last clauses, and the middle of its longest word, a name."""
+def in_one_line(text: str, width: int, rest: str = "") -> str:
+    """Shorten a line to a width: leave out its last clauses, and the middle of its longest word, a name.
+
+    If clauses are left out, `rest` says at its end where they are, if there is room.
+    """
     name = max((word for word in text.partition(", ")[0].split(" ") if "#" not in word), key=len, default="")
     least, more = min(len(name), _LEAST_NAME), ""
     while cell_len(text + more) - len(name) + least > width and ", " in text:
         text, more = text.rpartition(", ")[0], " …"
+    if more and rest and cell_len(f"{text}{more}  {rest}") <= width:
+        more += f"  {rest}"
     room = max(len(name) + width - cell_len(text + more), least)
     text = text.replace(name, shortened(name, room), 1) + more
     return text if cell_len(text) <= width else with_more(text, width)
 
 
 class OneLine(Static):
-    """One line of text, shortened to its width."""
+    """One line of text. If it is too long, a shorter text is shown, cut to the width; see in_one_line."""
+
+    _shorter = _rest = ""
 
     def __init__(self, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, markup=False)
 
-    def show(self, text: str) -> None:
-        if text != self.content:
+    def show(self, text: str, shorter: str = "", rest: str = "") -> None:
+        if (text, shorter, rest) != (self.content, self._shorter, self._rest):
+            self._shorter, self._rest = shorter, rest
             self.update(text, layout=False)
 
     def render(self) -> Content:
-        return Content(in_one_line(str(self.content), self.content_size.width))
+        text, width = str(self.content), self.content_size.width
+        if self._shorter and cell_len(text) > width:
+            text = self._shorter
+        return Content(in_one_line(text, width, self._rest))
 
 
 class NodePanel(Vertical):
@@ -309,7 +320,7 @@ class NodePanel(Vertical):
 
     def __init__(self) -> None:
         super().__init__()
-        self._shown: tuple[ViewModel, str] | None = None
+        self._shown: tuple[ViewModel, str, str] | None = None
         self._suggested: dict[str, tuple[NodeDeaths, str]] = {}
         self._is_suggesting = False
         self.border_title = "Next death"
@@ -321,10 +332,13 @@ class NodePanel(Vertical):
         yield OneLine("fix")
         yield OneLine("elsewhere")
 
-    def show(self, view_model: ViewModel | None, node: str, fix_key: str, elsewhere: str) -> None:
+    def show(
+        self, view_model: ViewModel | None, node: str, fix_key: str, elsewhere: str, explain: str = ""
+    ) -> None:
         """Show a node, or hide if there is none. `elsewhere` is the line about other nodes.
 
-        `fix_key` opens the fixes; "" if nothing can be changed.
+        `fix_key` opens the fixes; "" if nothing can be changed. `explain` has the key that explains the
+        pod of the next death, "" if none does.
         """
         self.query_one("#elsewhere", OneLine).show(elsewhere)
         self.set_class(view_model is None or not node, "-empty")
@@ -334,8 +348,8 @@ class NodePanel(Vertical):
             self._shown = None
             self.query_one(MemoryLine).show(None)
             self.query_one(Timeline).show_deaths(())
-        elif self._shown is None or self._shown[0] is not view_model or self._shown[1] != node:
-            self._shown = view_model, node
+        elif self._shown is None or self._shown[0] is not view_model or self._shown[1:] != (node, explain):
+            self._shown = view_model, node, explain
             self.query_one(MemoryLine).show(build_node_row(view_model.snapshot, node))
             node_deaths = view_model.deaths(node)
             growth = node_deaths.state.growth if node_deaths is not None else NO_GROWTH
@@ -348,12 +362,14 @@ class NodePanel(Vertical):
             headline.set_class(in_danger, "-danger")
             none = f"{escape(node)}: no next death is known"
             none = none if view_model.snapshot.usage else no_usage_reason(view_model.snapshot)
-            headline.show(foretold(deaths[0], node) if deaths else none)
+            # The next line begins with the node.
+            text, shorter = (foretold(deaths[0], node), foretold(deaths[0])) if deaths else (none, "")
+            headline.show(text, shorter, explain)
         self._show_suggestion(fix_key)
 
     def _show_suggestion(self, fix_key: str) -> None:
         """Show the fix for the node as it was computed last; a thread computes it again after a change."""
-        view_model, node = self._shown or (None, "")
+        view_model, node, _ = self._shown or (None, "", "")
         deaths = view_model.deaths(node) if view_model is not None else None
         line = self.query_one("#fix", OneLine)
         if view_model is None or deaths is None or not fix_key:

@@ -373,9 +373,17 @@ class BrowseScreen(QosScreen):
         node = "" if arriving else self.node_in_focus()
         key = self.qos.keys.first("main.fix") if self.qos.source.past is None else ""
         elsewhere = self._elsewhere(view_model, node) if view_model is not None else ""
-        self.query_one(NodePanel).show(view_model, node, key, elsewhere)
+        self.query_one(NodePanel).show(view_model, node, key, elsewhere, self._explain_words(node))
         died = view_model is not None and bool(view_model.kills_within(ANNOUNCED_SECONDS))
         self.query_one("#elsewhere").set_class(died, "-died")
+
+    def _explain_words(self, node: str) -> str:
+        """Return the key that explains the pod of a node's next death, if the cursor is on it."""
+        view_model, row = self.qos.view_model, self.table.row
+        deaths = view_model.known_deaths(node) if view_model is not None and node else ()
+        pod = self.definition.pod_of(row, view_model) if view_model is not None and row is not None else None
+        is_of_death = pod is not None and any(death.key == pod.pod.key for death in deaths[:1])
+        return f"{self.qos.keys.first('main.explain')} explain" if is_of_death else ""
 
     def _elsewhere(self, view_model: ViewModel, node: str) -> str:
         """Say who has just died, else who dies first on another node, with the key for that."""
