@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubectl_qos.cli import output
-from kubectl_qos.errors import ApiError, InputError, QosError, UsageError, did_you_mean, nearest
+from kubectl_qos.errors import ApiError, InputError, QosError, UsageError, did_you_mean, first_few, nearest
 
 if TYPE_CHECKING:
     import argparse
@@ -318,6 +318,39 @@ def with_limit_ranges(
                 text += f", with which the API server refuses it: {refusal}"
             names[pod.kind, pod.namespace, pod.name] = text
     return replace(snapshot, pods=tuple(pods)), names
+
+
+def note_injectors(resolved: ResolvedSource, snapshot: Snapshot, pods: Iterable[Pod]) -> None:
+    """Print which injectors would change the class of Guaranteed pods of manifests, as `check` does."""
+    from kubectl_qos.cluster.files import FileSource
+    from kubectl_qos.k8s.defaulting import default_pod
+    from kubectl_qos.qos.qos_class import QosClass, computed_class
+
+    def is_guaranteed(pod: Pod) -> bool:
+        release = snapshot.setup(pod.node_name).release
+        return computed_class(default_pod(pod, release), release) is QosClass.GUARANTEED
+
+    source = resolved.source
+    pods = [pod for pod in pods if not pod.metadata.uid and is_guaranteed(pod)]
+    if not isinstance(source, FileSource) or not pods:
+        return
+    from kubectl_qos.check.rule import Case, Context, Subject
+    from kubectl_qos.check.rules.classes import Injected, namespace_injectors
+    from kubectl_qos.cluster.documents import metadata_text
+    from kubectl_qos.k8s.kinds import object_name
+    from kubectl_qos.present.format import escape
+
+    objects, names, rule = [*source.raw_objects()], ("namespace", "name"), Injected()
+    context = Context(snapshot, injectors=namespace_injectors(objects))
+    raws = {(raw.get("kind"), *(metadata_text(raw, name) for name in names)): raw for raw in objects}
+    references: dict[str, list[str]] = {}
+    for pod in pods:
+        raw = raws.get((pod.kind, pod.namespace, object_name(pod)), {})
+        case = Case(Subject(pod, raw), context, snapshot.setup(pod.node_name))
+        for hit in rule.find(case) if raw else ():
+            text = rule.message.format(**hit.facts)
+            references.setdefault(text, []).append(case.subject.reference)
+    output.notes(escape(f"{first_few(places)}: {text}") for text, places in references.items())
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from kubectl_qos.analysis.group_table import (
 from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, row_risk
 from kubectl_qos.cli import output
 from kubectl_qos.cli.options import TableFormat, TableOptions
-from kubectl_qos.cli.resources import Reference, not_found, with_limit_ranges
+from kubectl_qos.cli.resources import Reference, not_found, note_injectors, with_limit_ranges
 from kubectl_qos.cli.sources import ResolvedSource
 from kubectl_qos.cli.tables import TableView
 from kubectl_qos.errors import ApiError, UsageError
@@ -60,7 +60,9 @@ class _Table(Generic[RowT]):
 
     def snapshot(self, resolved: ResolvedSource) -> Snapshot:
         """Read the source."""
-        return with_limit_ranges(resolved, self.scope(resolved))[0]
+        snapshot = with_limit_ranges(resolved, scope := self.scope(resolved))[0]
+        note_injectors(resolved, snapshot, filter(scope.matches, snapshot.pods))
+        return snapshot
 
     def _order(self, default: Callable[[RowT], Any]) -> Callable[[RowT], Any]:
         return self._sort_column.sort_key if self._sort_column is not None else default

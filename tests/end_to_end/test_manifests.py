@@ -278,3 +278,19 @@ def test_what_limit_ranges_of_the_files_add_counts_in_every_command(run: Run) ->
         assert "875" in run(*words, "-f", "x.yaml", "--node-memory", "2Gi").out, words
     done = run("simulate", "-f", "x.yaml", "--node-memory", "2Gi", "--all-at-limit")
     assert "nothing is killed: 1.5Gi is free then" in done.out
+
+
+def test_an_injector_that_changes_the_class_is_named_where_the_class_is(run: Run) -> None:
+    """Only check did: explain, top and next spoke of a Guaranteed pod."""
+    namespace = (
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {istio-injection: enabled}}\n---\n"
+    )
+    limits = "resources: {limits: {cpu: 1, memory: 64Mi}}"
+    pod = "kind: Pod\nmetadata: {name: a, namespace: shop}\nspec: {containers: [{name: c, %s}]}\n"
+    (run.home / "x.yaml").write_text(namespace + "apiVersion: v1\n" + pod % limits)
+    text = "shop/pod/a: Istio adds istio-proxy and istio-init to this Guaranteed pod, which becomes Burstable"
+    for command in ("explain", "top", "next"):
+        assert text in run(command, "-f", "x.yaml", "--node-memory", "2Gi").err, command
+    assert text in run("check", "x.yaml").out
+    (run.home / "x.yaml").write_text(namespace + "apiVersion: v1\n" + pod % "resources: {}")
+    assert "Istio" not in run("explain", "-f", "x.yaml", "--node-memory", "2Gi").err

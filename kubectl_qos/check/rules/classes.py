@@ -250,7 +250,9 @@ def _injection(case: Case) -> tuple[str, str, Json] | None:
     return (name, " and ".join(added), {key: annotations.get(key) for key in keys}) if added else None
 
 
-class _Injected(Rule):
+class Injected(Rule):
+    """Containers that an injector adds to a Guaranteed pod."""
+
     id, level = "QOS013", Level.WARNING
     title = "injected containers are about to cost the class"
     message = "{injector} adds {containers} to this Guaranteed pod, which becomes Burstable unless {unless}"
@@ -262,6 +264,7 @@ class _Injected(Rule):
     no_policy = "a policy sees the pod with what was added to it, and QOS010 and QOS012 judge that"
 
     def find(self, case: Case) -> Iterator[Hit]:
+        """Yield the pod unless its annotations keep it Guaranteed."""
         added = _injection(case) if case.qos is QosClass.GUARANTEED else None
         if added is None:
             return
@@ -278,6 +281,12 @@ class _Injected(Rule):
         if settings:
             unless = "the annotations {} and {} are equal, and {} and {} are equal".format(*settings)
         yield Hit(case, case.prefix, {"injector": name, "containers": containers, "unless": unless})
+
+
+def namespace_injectors(objects: Iterable[Json]) -> dict[str, str | None]:
+    """Return the injector that each Namespace among the objects asks for, by its name."""
+    namespaces = (nested(raw, "metadata") for raw in objects if raw.get("kind") == "Namespace")
+    return {str(metadata.get("name")): injector([metadata]) for metadata in namespaces}
 
 
 def injector(metadata: Iterable[Json]) -> str | None:

@@ -310,7 +310,7 @@ def _context(
 ) -> tuple[Context, list[str]]:
     """Return the context of the pods, from their files or their cluster, and sentences on what it lacks."""
     from kubectl_qos.check.rule import Context
-    from kubectl_qos.check.rules.classes import injector
+    from kubectl_qos.check.rules.classes import namespace_injectors
     from kubectl_qos.cluster.files import FileSource
     from kubectl_qos.edit.related import LIMIT_RANGES, QUOTAS, convert_all
     from kubectl_qos.k8s.node_overrides import apply_overrides
@@ -325,7 +325,6 @@ def _context(
     context = Context(snapshot, after=after)
     if isinstance(resolved.source, FileSource) and resolved.source.objects:
         objects = [{**manifest.raw, "kind": manifest.kind} for manifest in resolved.source.objects]
-        namespaces = [nested(raw, "metadata") for raw in objects if raw.get("kind") == "Namespace"]
         context = replace(
             context,
             limit_ranges=convert_all(objects, LIMIT_RANGES),
@@ -336,7 +335,7 @@ def _context(
                 if raw.get("kind") == "ConfigMap"
                 for metadata in [nested(raw, "metadata")]
             },
-            injectors={str(metadata.get("name")): injector([metadata]) for metadata in namespaces},
+            injectors=namespace_injectors(objects),
         )
         names = {pod.spec.priority_class_name for pod in snapshot.pods if pod.spec.priority is None}
         texts = (f"PriorityClass {name} is not in the files: 0 is assumed" for name in sorted(names - {""}))

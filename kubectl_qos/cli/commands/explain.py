@@ -105,6 +105,7 @@ def _explain(
     for pod in pods:
         if names := ranges.get((pod.kind, pod.namespace, pod.name)):
             output.note(f"{reference(pod)} has the defaults of LimitRange {names}")
+    resources.note_injectors(resolved, snapshot, pods)
     now = resolved.source.now()
     logs = resolved.source.kernel_logs()
     explanations, on_node = [], dict[str, PodFacts]()

@@ -154,6 +154,7 @@ class NextTable:
         """Return the deaths. Raises QosError."""
         snapshot, _ = resources.with_limit_ranges(self.resolved, self.scope(self.resolved))
         resources.require_places(self.resolved, snapshot)
+        resources.note_injectors(self.resolved, snapshot, filter(self._wanted.matches, snapshot.pods))
         return self._deaths(snapshot)
 
     def table(self) -> TableView[DeathRow]:
