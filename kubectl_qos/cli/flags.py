@@ -6,9 +6,12 @@ little.
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubectl_qos.errors import InputError, QosError, UsageError
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 TEMPLATES: Final = ("jsonpath", "custom-columns", "jsonpath-file", "custom-columns-file")
 """kubectl's formats of -o that take a template, or a file with a template."""
@@ -402,6 +405,20 @@ def parse_past_seconds(text: str) -> int:
     if seconds <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration: write 30m, 2h, 1d12h")
     return seconds
+
+
+def parse_since(text: str) -> "int | datetime":
+    """Return the seconds of a duration, or a time such as 2026-11-20T14:59:00Z. Raises ArgumentTypeError."""
+    from kubectl_qos.k8s.quantity import parse_time
+
+    moment = parse_time(text)
+    if moment is not None:
+        return moment
+    try:
+        return parse_past_seconds(text)
+    except argparse.ArgumentTypeError:
+        problem = f"{text!r} is neither a duration (30m, 1d12h) nor a time (RFC 3339)"
+        raise argparse.ArgumentTypeError(problem) from None
 
 
 def given_shared_flags(namespace: argparse.Namespace) -> tuple[str, ...]:

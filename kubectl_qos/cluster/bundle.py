@@ -281,7 +281,7 @@ class BundleSource(FileSource):
     Usage and configz that the options turn off are not reported as missing, as with a cluster.
     """
 
-    has_manifests = is_from_files = False
+    has_manifests = is_from_files = is_recording = False
     origin = ""
     _may_be_empty = True
 

@@ -77,6 +77,7 @@ class FileSource(Source):
     """Manifests and dumps, read once. Raises InputError if there is no object."""
 
     is_live = False
+    is_recording = True
     default_namespace: str | None = None
     has_manifests = True
     has_usage = True
@@ -513,7 +514,7 @@ class DemoSource(FileSource):
     """The first moment of the demo: four nodes and some sixty pods (tests/recordings/make_demo.py)."""
 
     title = "demo"
-    has_manifests = False
+    has_manifests = is_recording = False
 
     def __init__(self, overrides: NodeOverrides = NO_OVERRIDES, *, has_usage: bool = True) -> None:
         super().__init__([str(DEMO_FILE)], overrides=overrides)

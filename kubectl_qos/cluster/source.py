@@ -154,6 +154,11 @@ class Source(Protocol):
         """Return whether it is files, also by way of a bundle: then all that is there is known."""
         return not self.is_live
 
+    @property
+    def is_recording(self) -> bool:
+        """Return whether it was made at an unknown time, so that `now` is only the time of the command."""
+        return False
+
     def now(self) -> datetime:
         """Return the time that ages are counted from."""
 
@@ -309,6 +314,7 @@ class NoCluster(Source):
     """In place of a cluster that could not be read: nothing is known, and why."""
 
     is_live = False
+    is_recording = True
     title = "kernel logs alone"
     default_namespace: str | None = None
 

@@ -133,7 +133,8 @@ def read_kmsg(path: Path = KMSG, node: str = "") -> KernelLog:
     finally:
         os.close(handle)
     booted = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)
-    return structs.replace(log.with_boot_time(booted), node=node, title=str(path))
+    until = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")  # Whatever the time of its last line.
+    return structs.replace(log.with_boot_time(booted), last=until, node=node, title=str(path))
 
 
 def read_log(lines: Iterable[str], now: datetime | None = None) -> KernelLog:

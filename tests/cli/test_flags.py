@@ -75,7 +75,7 @@ def test_words_may_be_between_flags() -> None:
         ("top -n", "flag needs an argument: 'n' in -n", "see 'kubectl-qos top --help'"),
         (
             "kills --since -1h",
-            "argument --since: '-1h' is not a duration: write 30m, 2h, 1d12h",
+            "argument --since/--since-time: '-1h' is neither a duration (30m, 1d12h) nor a time (RFC 3339)",
             "see 'kubectl-qos kills --help'",
         ),
         ("--min-risk", "unknown flag: --min-risk", "--min-risk is a flag of top"),

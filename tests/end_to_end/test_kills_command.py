@@ -201,6 +201,21 @@ def test_the_last_kill_before_since_is_named_if_there_is_none_after_it() -> None
     assert note == f"the last before that: a process in an unknown cgroup on worker-1, {DIED}"
 
 
+def test_since_counts_from_the_newest_time_in_files_and_from_a_time(run: Run) -> None:
+    """It counted from the present, so that all of an older dump was too long ago."""
+    pod, node = pod_object("web"), node_object("worker-1")
+    end = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": DIED}
+    pod["status"]["containerStatuses"] = [{"name": "app", "lastState": {"terminated": end}}]
+    heartbeat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-11-20T14:00:00Z"}
+    node["status"]["conditions"] = [heartbeat]
+    (run.home / "dump.json").write_text(json.dumps({"kind": "List", "items": [pod, node]}))
+    for since, shown in (("1h", 0), ("3h", 1), ("2026-11-20T13:00:00Z", 0), ("2026-11-20T11:00:00Z", 1)):
+        assert len(run("kills", "-A", "-f", "dump.json", "--since-time", since).lines[1:]) == shown, since
+        assert ("## Each death" in run("report", "-f", "dump.json", "--since", since).out) == bool(shown)
+    done = run("kills", "-A", "-f", "dump.json", "--since", "2225-01-02T11:00:00Z")
+    assert (done.code, done.err) == (2, "error: --since 2225-01-02T11:00:00Z is in the future\n")
+
+
 def test_a_selector_also_chooses_the_deaths_of_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = {"web": {"app": "web"}, "db": {"app": "db"}}
     pods = [pod_object(name, node="worker-2") for name in labels]

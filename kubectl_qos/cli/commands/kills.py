@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -58,12 +59,12 @@ class Options(NamedTuple):
     target: tuple[str, ...]
     kernel_logs: tuple[str, ...]
     local: bool
-    since_seconds: int | None
+    since: int | datetime | None
     format: TableFormat
 
 
 class KillFacts(NamedTuple):
-    """The facts that deaths are diagnosed from, and the time that `--since` counts from."""
+    """The facts that deaths are diagnosed from, at the time `now`, and the time of `--since`."""
 
     resolved: sources.ResolvedSource
     snapshot: Snapshot
@@ -71,6 +72,7 @@ class KillFacts(NamedTuple):
     scope: Scope
     now: datetime
     notes: tuple[str, ...]
+    since: datetime | None = None
     last_before: Kill | None = None
     """The newest kill before `--since`, if there is none after it."""
 
@@ -78,7 +80,9 @@ class KillFacts(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `kills`."""
     flags.add_target(parser, "pod/search-0, deployment/api, node/worker-2; a name alone is a pod's")
-    add_death_flags(parser, "only deaths of the last 30m, 2h, 1d12h, and those of unknown time")
+    add_death_flags(
+        parser, "only deaths of the last 30m, 2h, 1d12h, or since a time, and those of unknown time"
+    )
     flags.add_output(
         parser,
         "table",
@@ -103,8 +107,13 @@ def add_death_flags(parser: argparse.ArgumentParser, since_help: str) -> None:
         " export of a log store; also gzip, xz, zstd; may repeat. NODE is needed if its lines do not name it",
     )
     flags.add_switch(parser, "--local", help="on a node: read its /dev/kmsg")
+    since_help += "; in files and logs, a duration counts back from their newest time"
     parser.add_argument(
-        "--since", dest="since_seconds", type=flags.parse_past_seconds, metavar="DURATION", help=since_help
+        *("--since", "--since-time"),
+        dest="since",
+        type=flags.parse_since,
+        metavar="DURATION|TIME",
+        help=since_help,
     )
 
 
@@ -176,7 +185,7 @@ def _read(options: Options) -> tuple[list[Kill], KillFacts, list[ApiError], list
     logs = read_logs(options.kernel_logs, source, local=options.local)
     facts = read_facts(source, references, has_logs=bool(logs))
     logs += facts.resolved.source.kernel_logs()
-    kills, facts = find_shown(facts, logs, references, source, options.since_seconds)
+    kills, facts = find_shown(facts, logs, references, source, options.since)
     missing = find_missing(references, facts, kills)
     return kills, facts, missing, logs
 
@@ -201,16 +210,23 @@ def find_shown(
     logs: Sequence[KernelLog],
     references: Sequence[resources.Reference],
     source: SourceOptions,
-    since_seconds: int | None,
+    since: int | datetime | None,
 ) -> tuple[list[Kill], KillFacts]:
     """Return the deaths of the named targets, from statuses and the store, and the facts with new notes.
 
-    With a selector, deaths in the store are only those of pods that are still there and match.
+    `since` is a time, or seconds before the present; for files and logs before they were made. With a
+    selector, deaths in the store are only those of pods that are still there and match. Raises UsageError
+    for a time in the future.
     """
     from kubectl_qos.k8s.snapshot import Missing
     from kubectl_qos.present.list_notes import missing_sentence
     from kubectl_qos.qos.kills.analyze import find_kills, is_since
 
+    if isinstance(since, int):
+        since = _made(facts, logs) - timedelta(seconds=since)
+    if since is not None and since > facts.now:
+        raise UsageError(f"--since {since:%Y-%m-%dT%H:%M:%SZ} is in the future")
+    facts = facts._replace(since=since)
     kills = find_kills(
         facts.snapshot,
         facts.event_list,
@@ -221,7 +237,7 @@ def find_shown(
     if source.prometheus is not None or source.at is not None:
         from kubectl_qos.metrics.past import with_older
 
-        seconds = since_seconds or source.over_seconds
+        seconds = source.over_seconds if since is None else round((facts.now - since).total_seconds())
         try:
             older, left_out = _stored_kills(facts, references, source, seconds)
             kills = with_older(kills, older, seconds)
@@ -234,9 +250,26 @@ def find_shown(
         unassigned = [kill for kill in everything if not (kill.pod or kill.pod_uid)]
         of_log = f"{count(len(unassigned), 'kill')} in the log without a known pod: see kubectl qos kills"
         facts = facts._replace(notes=(*facts.notes, *([of_log] if unassigned else [])))
-    since = facts.now - timedelta(seconds=since_seconds or 0)
-    shown = [kill for kill in kills if since_seconds is None or is_since(kill, since)]
+    shown = [kill for kill in kills if since is None or is_since(kill, since)]
     return shown, facts if shown else facts._replace(last_before=next(iter(kills), None))
+
+
+def _made(facts: KillFacts, logs: Sequence[KernelLog]) -> datetime:
+    """Return when the facts were made: for files and logs their newest time, unless it is in the future."""
+    if not facts.resolved.source.is_recording:
+        return facts.now
+    snapshot = facts.snapshot
+    texts: list[str | None] = [log.last for log in logs]
+    texts += [event.last for event in facts.event_list.events]
+    texts += [usage.timestamp for usage in snapshot.usage.values()]
+    texts += [pod.metadata.creation_timestamp for pod in snapshot.pods]
+    conditions = [pod.status.conditions or () for pod in snapshot.pods]
+    conditions += [node.status.conditions or () for node in snapshot.nodes.values()]
+    for condition in chain.from_iterable(conditions):
+        texts += [condition.last_transition_time, condition.last_heartbeat_time]
+    for status in chain.from_iterable(pod.status.every_container for pod in snapshot.pods):
+        texts += [end.finished_at for end in status.ends]
+    return min(max(filter(None, map(parse_time, texts)), default=facts.now), facts.now)
 
 
 def _stored_kills(

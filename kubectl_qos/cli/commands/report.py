@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -48,7 +48,7 @@ class Options(NamedTuple):
     target: tuple[str, ...]
     kernel_logs: tuple[str, ...]
     local: bool
-    since_seconds: int | None
+    since: int | datetime | None
     bundle: str | None
     anonymize: bool
     output: str | None
@@ -58,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `report`."""
     add_target(parser, "node/worker-2, pod/search-0 or deployment/api; without it the namespace")
     kills_command.add_death_flags(
-        parser, "how far back: 30m, 2h, 7d (default: 1d; for files and logs alone, all that they have)"
+        parser,
+        "how far back: 30m, 2h, 7d, or since a time (default: 1d; all of files, and of logs alone)",
     )
     help_ = "output format (default: markdown)"
     add_output(parser, "markdown", "html", "json", "yaml", help_=help_, has_names=False)
@@ -67,13 +68,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class _Request(NamedTuple):
-    """What a report is about; `reference` is None for everything in scope, `seconds` the --since window."""
+    """What a report is about; `reference` is None for everything in scope, `since` that of --since."""
 
     source: SourceOptions
     facts: kills_command.KillFacts
     logs: list[KernelLog]
     reference: resources.Reference | None
-    seconds: int | None
+    since: int | datetime | None
 
 
 def _read(options: Options) -> _Request:
@@ -104,20 +105,20 @@ def _read(options: Options) -> _Request:
         references = [reference] if reference is not None else []
         facts = kills_command.facts_of(resolved, references, has_logs=bool(logs))
     resources.require_places(resolved, facts.snapshot)
-    return _Request(source, facts, logs, reference, options.since_seconds or seconds)
+    return _Request(source, facts, logs, reference, options.since or seconds)
 
 
 def run(options: Options) -> int:
     """Print the report, also where nothing died; 1 if a document could not be read. Raises QosError."""
     if options.anonymize and options.bundle is None:
         raise UsageError("--anonymize needs --bundle FILE.tar.gz", hint="it replaces names in the page too")
-    source, facts, logs, reference, seconds = _read(options)
+    source, facts, logs, reference, since = _read(options)
     resolved = facts.resolved
     references = [reference] if reference is not None else []
     snapshot = resolved.source.with_autoscalers(facts.snapshot, facts.scope.namespace)
     facts = facts._replace(snapshot=snapshot)
     logs += resolved.source.kernel_logs()
-    kills, facts = kills_command.find_shown(facts, logs, references, source, seconds)
+    kills, facts = kills_command.find_shown(facts, logs, references, source, since)
     if reference is not None and reference.kind != "Pod":
         names = {pod.name for pod in facts.snapshot.pods if kills_command.is_referenced(pod, references)}
         facts = facts._replace(scope=facts.scope._replace(names=frozenset(names or {reference.name})))
@@ -129,7 +130,7 @@ def run(options: Options) -> int:
             about=_about(facts, source.node, reference),
             source=resolved.source.origin,
             now=facts.now,
-            since=facts.now - timedelta(seconds=seconds) if seconds is not None else None,
+            since=facts.since,
             scope=facts.scope,
             snapshot=facts.snapshot,
             event_list=facts.event_list,
@@ -151,7 +152,10 @@ def run(options: Options) -> int:
             if isinstance(whole, DemoSource):  # it has no workload objects; LivingDemo's in-memory API does
                 whole = LivingDemo(facts.snapshot.overrides, has_usage=whole.has_usage, now=whole.now)
             about = reference or ("Pod", "")
-            contents = collect(whole, resolved.scope, logs, about=about, since_seconds=seconds)
+            since_seconds = None
+            if facts.since is not None:
+                since_seconds = round((facts.now - facts.since).total_seconds())
+            contents = collect(whole, resolved.scope, logs, about=about, since_seconds=since_seconds)
             write_bundle(Path(options.bundle), contents, anonymize=options.anonymize)
             how = "with real names (--anonymize replaces them)"
             if options.anonymize:
