@@ -246,7 +246,7 @@ def _in_kill_order(nodes: Mapping[str, RankedNode]) -> tuple[PodRow, ...]:
 
 def kill_order(row: PodRow) -> tuple[object, ...]:
     """Return the default sort key: highest score first, within a node by rank, then by name."""
-    return (*_danger(row), row.node, row.rank or 0, *row.key)
+    return (*_danger(row), row.node, row.rank or 0, row.pod.key, *row.key)
 
 
 def _danger(row: PodRow) -> tuple[int, int, int, int]:

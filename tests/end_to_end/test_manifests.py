@@ -294,3 +294,14 @@ def test_an_injector_that_changes_the_class_is_named_where_the_class_is(run: Run
     assert text in run("check", "x.yaml").out
     (run.home / "x.yaml").write_text(namespace + "apiVersion: v1\n" + pod % "resources: {}")
     assert "Istio" not in run("explain", "-f", "x.yaml", "--node-memory", "2Gi").err
+
+
+def test_equal_objects_have_one_order_in_every_command(run: Run) -> None:
+    """Top put the pod c before deployment/b, next after it."""
+    spec = "{containers: [{name: c}]}"
+    deployment = f"kind: Deployment\nmetadata: {{name: b}}\nspec: {{template: {{spec: {spec}}}}}\n"
+    pod = f"kind: Pod\nmetadata: {{name: c}}\nspec: {spec}\n"
+    (run.home / "x.yaml").write_text(f"apiVersion: apps/v1\n{deployment}---\napiVersion: v1\n{pod}")
+    top, next_ = (run(word, "-f", "x.yaml", "--node-memory", "2Gi") for word in ("top", "next"))
+    assert [line.split()[2] for line in top.lines[1:]] == ["deployment/b", "c"]
+    assert "deployment/b (1000), c (1000)" in next_.out
