@@ -108,9 +108,14 @@ _LOW: Final = re.compile(
 )
 """A kubelet's message about a pod that it evicts: pkg/kubelet/eviction/helpers.go (evictionMessage)."""
 _LOGGED: Final = re.compile(
-    r'resourceName="([\w-]+)"(?:(?!resourceName=).)*? evicted successfully" pod="([^"/]*)/([^"]*)"'
+    r'(?:resourceName="(?P<resource>[\w-]+)"(?:(?!resourceName=).)*?)? evicted successfully"'
+    r' pod="(?P<namespace>[^"/]*)/(?P<name>[^"]*)"'
+    r"|(?:to reclaim (?P<old_resource>[\w-]+)(?:(?! to reclaim ).)*?)?"
+    r" pods? (?P<old_name>[a-z0-9.-]+)_(?P<old_namespace>[a-z0-9-]+)\([\w-]+\)"
+    r" (?:is evicted successfully|evicted, waiting)"
 )
-"""The lines of a kubelet's log about an eviction: eviction_manager.go (synchronize, waitForPodsCleanup)."""
+"""The lines of a kubelet's log about an eviction, and before 1.19: eviction_manager.go (synchronize,
+waitForPodsCleanup)."""
 _MESSAGES: Final = (
     ("Evicted", _LOW),
     ("Evicted", re.compile(r"The node had condition: \[\w+\]")),
@@ -284,8 +289,12 @@ def _pod_of_status(
 def _eviction_messages(text: str) -> Iterator[dict[str, Any]]:
     """Yield the pods of a text that has only a kubelet's messages about evicting them."""
     metadata = {"name": _UNKNOWN_NAME, **dict(_NAMED.findall(text)[::-1])}
-    for resource, namespace, name in _LOGGED.findall(text):
-        yield _evicted({"namespace": namespace, "name": name}, f"low on resource: {resource}")
+    for logged in _LOGGED.finditer(text):
+        resource, namespace, name = (
+            logged[field] or logged[f"old_{field}"] for field in ("resource", "namespace", "name")
+        )
+        message = f"low on resource: {resource}" if resource else ""
+        yield _evicted({"namespace": namespace, "name": name}, message)
     messages = dict.fromkeys((why, match[0]) for why, form in _MESSAGES for match in form.finditer(text))
     for reason, message in messages:
         yield _evicted(metadata, message, reason)
@@ -618,7 +627,8 @@ def _status(name: str, fields: _Fields) -> dict[str, Any]:
         if code is not None:
             end |= {"exitCode": code, "finishedAt": _time(details["Finished"].value)}
         if fields[title].value in {"Waiting", "Running"} or code is not None:
-            status[state] = {fields[title].value.lower(): end}
+            kind = fields[title].value.lower()
+            status[state] = {kind: {} if kind == "running" else end}
     return status
 
 

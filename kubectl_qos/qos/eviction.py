@@ -17,7 +17,7 @@ from kubectl_qos.k8s.kubelet import (
     hugepages_bytes,
     threshold_bytes,
 )
-from kubectl_qos.k8s.objects import DISRUPTION_TARGET, EMPTY_RESOURCES, MEMORY, Pod
+from kubectl_qos.k8s.objects import DISRUPTION_TARGET, EMPTY_RESOURCES, MEMORY, UNKNOWN_CONTAINER, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity, parse_duration, parse_time
 from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import admission_count, pod_limits, pod_requests
@@ -77,13 +77,13 @@ def lacks_stats(pod: Pod) -> bool:
     """Return whether the kubelet has no stats of the pod, because no container runs, and may evict it.
 
     Such a pod is evicted before all others, and frees nothing. Manifests, which have no phase, and running
-    pods without container statuses are not such pods.
+    pods without container statuses are not such pods, nor are pods of which only sums are known.
     Source: pkg/kubelet/eviction/helpers.go (exceedMemoryRequests), stats/cri_stats_provider.go (skips pods
     without a running container).
     """
     if not (pod.status.phase and pod.spec.node_name) or pod.is_terminal or is_critical(pod):
         return False
-    statuses = pod.status.every_container
+    statuses = [status for status in pod.status.every_container if status.name != UNKNOWN_CONTAINER]
     is_known = bool(statuses) or pod.status.phase == "Pending"
     return is_known and not any(status.has_processes for status in statuses)
 

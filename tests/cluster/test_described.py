@@ -18,6 +18,7 @@ from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.evidence import EVENT_MEANINGS
 from kubectl_qos.present.kills import detail_lines, other_causes
+from kubectl_qos.qos.eviction import lacks_stats
 from kubectl_qos.qos.killers import Mechanism
 from kubectl_qos.qos.kills.analyze import Kill, find_kills
 from kubectl_qos.qos.reason import Confidence
@@ -287,6 +288,7 @@ def test_the_pods_of_a_node_have_their_sums_and_those_of_kube_system_no_rank() -
     assert [str(api.containers[0].limits[name]) for name in ("cpu", "memory")] == ["500m", "256Mi"]
     assert {**proxy.containers[0].limits} == {}
     assert [pod.status.every_container[0].has_processes for pod in (api, proxy)] == [True, False]
+    assert not lacks_stats(proxy), "it may run, so it is not evicted before all others"
     assert (
         "pods of a described node count as one container each, and those of kube-system" in parsed.warnings[0]
     )
@@ -694,6 +696,14 @@ def test_what_a_person_wrote_next_to_the_lines() -> None:
     assert (kill.exit_code, kill.reason) == (137, "OOMKilled")
 
 
+def test_a_container_that_runs() -> None:
+    runs = "State:          Running\n      Started:      Tue, 10 Nov 2026 09:05:11 +0100\n"
+    waits = "State:          Waiting\n      Reason:       CrashLoopBackOff\n"
+    assert waits in POD
+    (kill,) = kills(POD.replace(waits, runs))
+    assert (kill.container, kill.reason) == ("app", "OOMKilled")
+
+
 def test_a_page_in_the_frame_of_a_terminal() -> None:
     framed = "\n".join(f"│ {line:<120} │" for line in POD.splitlines())
     assert kills(framed) == kills(POD)
@@ -731,6 +741,22 @@ def test_a_kubelet_logs_an_eviction() -> None:
     (kill,) = kills("\n".join(lines))
     assert (kill.namespace, kill.pod, kill.diagnosis.mechanism) == ("db", "pg-0", "kubelet eviction")
     assert "what it used is not said here" in " ".join(" ".join(detail_lines(kill)).split())
+    (alone,) = kills(lines[1])
+    assert (alone.pod, alone.diagnosis.mechanism) == ("pg-0", Mechanism.UNKNOWN_EVICTION)
+
+
+@pytest.mark.parametrize(
+    "end", ["pod {} is evicted successfully", "pods {} evicted, waiting for pod to be x"]
+)
+def test_a_kubelet_before_1_19_logs_an_eviction(end: str) -> None:
+    source, ranked = "I1120 12:00:07.1 9 eviction_manager.go", "api-n1_kube-system(12ab), pg-0_db(34cd)"
+    lines = (
+        f"{source}:357] eviction manager: must evict pod(s) to reclaim memory",
+        f"{source}:375] eviction manager: pods ranked for eviction: {ranked}",
+        f"{source}:578] eviction manager: {end.format('pg-0_db(34cd)')}",
+    )
+    (kill,) = kills("\n".join(lines))
+    assert (kill.namespace, kill.pod, kill.diagnosis.mechanism) == ("db", "pg-0", "kubelet eviction")
 
 
 def test_usage_whose_columns_are_one_space_apart() -> None:
