@@ -109,7 +109,9 @@ def _excess(details: Details) -> str:
     if above is None:
         return f"{order}; what it used is not said here (kubelets before 1.13 never say it)"
     if not above:
-        return f"none of its containers was above its request: {order}"
+        why = f"none of its containers was above its request: {order}"
+        is_memory = resource == MEMORY
+        return f"{why}. {_BELOW_REQUESTS}" if is_memory else why
     users = [(f"container {escape(name)}", *sizes, "") for name, sizes in above.items()]
     if details["is_all"]:
         users = [("it", *map(sum, zip(*above.values(), strict=True)), "s")]
@@ -126,6 +128,10 @@ def _excess(details: Details) -> str:
     )
 
 
+_BELOW_REQUESTS: Final = (
+    "So no such pod was left: usually memory outside pods has outgrown what kubeReserved and systemReserved"
+    " keep for it"
+)
 _OWN_STORAGE: Final = {
     "container": "container {name} wrote more than its ephemeral-storage limit of {limit}, logs included",
     "pod": "its containers and emptyDirs held more than its ephemeral-storage limits together, {limit}",

@@ -532,6 +532,11 @@ def _swap_and_shares(report: OomReport) -> Iterator[str]:
             f"{in_mi(shared_kb << 10)} are shared memory (tmpfs, /dev/shm, emptyDir of medium Memory), which"
             f" {remains}"
         )
+    if memory.dirty_kb and memory.dirty_kb * _NOTABLE >= whole_kb > 0:
+        yield (
+            f"{in_mi(memory.dirty_kb << 10)} of the files were not written to disk yet, so the kernel could"
+            " not drop them: write slower (dd oflag=direct, fsync), or raise the limit"
+        )
     if report.constraint is Constraint.MEMCG and pod_cgroup(report.oom_memcg) is not None:
         yield from _swap(report)
     elif report.constraint is Constraint.NONE:

@@ -395,7 +395,9 @@ def _change_sentence(death: Death) -> str:
     if not (death.kill.pod or death.kill.is_unlisted):
         return "no change can be tried without its pod: kubectl get pods,nodes -A -o json has it, for -f"
     if death.kill.diagnosis.killer is not None:
-        return "no change can be tried: the pod no longer runs, and its node's usage at that time is unknown"
+        gone = "the pod no longer runs, and its node's usage at that time is unknown"
+        why = gone if death.kill.node else "the pod's node is unknown"
+        return f"no change can be tried: {why}"
     return ""
 
 

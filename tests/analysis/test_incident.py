@@ -205,9 +205,13 @@ def test_why_nothing_would_have_helped(pods: list[str], nodes: set[str], mechani
     objects = tuple(a_pod("web", phase=phase) for phase in pods)
     sized = {name: convert(node_object(name), NodeObject) for name in nodes}
     snapshot = Snapshot(pods=objects, nodes=sized)
-    [death] = incident_of([a_kill(9, mechanism)], snapshot=snapshot).deaths
+    kill = structs.replace(a_kill(9, mechanism), node="worker-1")
+    [death] = incident_of([kill], snapshot=snapshot).deaths
     assert words in prevention_sentence(death)
     assert ("no longer runs" in prevention_sentence(death)) == (pods != ["Running"])
+    elsewhere = structs.replace(death.kill, node="")
+    if not pods:
+        assert prevention_sentence(replace(death, kill=elsewhere)).endswith("the pod's node is unknown")
     if pods == ["Running"]:
         usage = {("shop", "web"): PodUsage.of_containers({"app": ContainerUsage(1 << 20)})}
         measured = replace(snapshot, usage=usage)

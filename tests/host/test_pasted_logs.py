@@ -1412,6 +1412,9 @@ def test_kinds_of_memory_at_a_limit() -> None:
     text = text_of(kill_of(LINES))
     assert "memory at the limit: anonymous 57.2Mi, files 66.8Mi" in text
     assert "65.8Mi are shared memory (tmpfs, /dev/shm, emptyDir of medium Memory), which killing" in text
+    dirty = [line.replace("shmem 69000000", "file_dirty 69000000") for line in LINES]
+    assert "65.8Mi of the files were not written to disk yet" in text_of(kill_of(dirty))
+    assert "written to disk" not in text
 
 
 def test_swap() -> None:

@@ -443,7 +443,7 @@ BY = "by the working set, which includes page cache in use"
         ),
         (STORAGE_LIMIT, "", ("held more than its ephemeral-storage limits together, 1Gi", FULL)),
         (CONTAINER_LIMIT, "", ("container app wrote more than its ephemeral-storage limit of 2Gi", FULL)),
-        (EVICTED, "", (f"none of its containers was above its request: {ORDER}",)),
+        (EVICTED, "", (f"none of its containers was above its request: {ORDER}", "So no such pod was left")),
         (OLD_MEMORY, "", (f"{ORDER}; what it used is not said here (kubelets before 1.13 never say it)",)),
         (
             PIDS + USED.format("a", 900, 0),

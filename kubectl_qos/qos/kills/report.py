@@ -133,8 +133,9 @@ class MemoryState(msgspec.Struct, frozen=True):
     """Counters of the memory that ran out: of a cgroup in KiB, of the machine in pages, swap in KiB.
 
     `swap_*` is memory.swap of cgroup v2, `memsw_*` memory and swap together of v1, `swap_kb` the part in swap
-    by the statistics of v1. `total_swap_kb` and `ram_pages` are the machine's; `reserved_pages` of its RAM
-    cannot be allocated. `is_short`: one of its memory zones was short.
+    by the statistics of v1, `dirty_kb` the part of files that is not written to disk. `total_swap_kb` and
+    `ram_pages` are the machine's; `reserved_pages` of its RAM cannot be allocated. `is_short`: one of its
+    memory zones was short.
     """
 
     usage_kb: int | None = None
@@ -148,6 +149,7 @@ class MemoryState(msgspec.Struct, frozen=True):
     anon_kb: int | None = None
     file_kb: int | None = None
     shmem_kb: int | None = None
+    dirty_kb: int | None = None
     kernel_kb: int | None = None
     parts_of_kernel_kb: int | None = None
     ram_pages: int | None = None

@@ -144,6 +144,8 @@ _KINDS: Final = {
     "file": "file_kb",
     "cache": "file_kb",
     "shmem": "shmem_kb",
+    "dirty": "dirty_kb",
+    "file_dirty": "dirty_kb",
     "kernel": "kernel_kb",
     "swap": "swap_kb",
 }
