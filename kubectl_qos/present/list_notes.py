@@ -216,9 +216,12 @@ def usage_sentence(sampled: Sampled, now: datetime, history: History = NO_HISTOR
     return f"{counted}, from {source}; {estimate}"
 
 
-def old_usage_notes(snapshot: Snapshot, now: datetime) -> Iterator[str]:
-    """Say how old usage is if that is more than usual; a statistic over hours has no age."""
-    last = sampled(snapshot.usage) if not snapshot.history.stat else None
+def old_usage_notes(snapshot: Snapshot, now: datetime, of_usage: Sampled | None = None) -> Iterator[str]:
+    """Say how old usage is if that is more than usual; `of_usage` are its samples, if they are known.
+
+    A statistic over hours has no age.
+    """
+    last = (of_usage or sampled(snapshot.usage)) if not snapshot.history.stat else None
     oldest = parse_time(last.oldest) if last is not None else None
     if last is not None and oldest is not None and (now - oldest).total_seconds() > RECENT_SECONDS:
         yield f"memory usage is from {last.origin}{_ages(last, now)}: growth since then is not counted"

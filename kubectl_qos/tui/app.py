@@ -56,6 +56,7 @@ from kubectl_qos.tui.view import (
     freshness,
     past_words,
     title_words,
+    usage_age,
     view_from_values,
     view_values,
 )
@@ -231,11 +232,13 @@ class QosApp(Shell):
         state = freshness(self.view_model, self.status, self._follower.behind_seconds())
         if past is not None:
             title, state = past.context, f"-- {past_words(past)} --  {state}"
-        words = title_words(title, self.view_model, self.source.now(), readonly=self.readonly)
+        now, view_model = self.source.now(), self.view_model
+        words = title_words(title, view_model, now, readonly=self.readonly)
+        usage = usage_age(view_model, now) if view_model is not None else ""
         messages = [notification.message for notification in self._notifications]
         for screen in reversed(self.screen_stack):
             for line in screen.query(TitleLine):
-                line.show(words, state, messages)
+                line.show(words, state, messages, usage)
             if not screen.is_modal:  # it covers those below
                 break
 

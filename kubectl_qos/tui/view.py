@@ -257,7 +257,7 @@ def ended_pods(view: View, view_model: ViewModel, rows: Sequence[PodRow]) -> int
 def title_words(
     title: str, view_model: ViewModel | None, now: datetime, *, readonly: bool = False
 ) -> list[str]:
-    """Return the words of the title line; without room, the last ones are left out first."""
+    """Return the words of the title line; without room, the last ones but the usage are left out first."""
     words = ["kubectl qos", " ".join(shortened(word, _MAX_SOURCE_WIDTH) for word in escape(title).split(" "))]
     if readonly:
         words.append("read-only")
@@ -269,18 +269,25 @@ def title_words(
         ]
         if kills := len(view_model.kills_within(_RECENT_SECONDS)):
             words.insert(2, f"{count(kills, 'death')} in {duration(_RECENT_SECONDS)}")
-        sampled = oldest_usage(view_model)
-        if sampled is None:
-            words.append("no usage" if not snapshot.usage else "usage of unknown age")
-        elif not snapshot.at:
-            usage = view_model.rows.sampled
-            # The kubelets' summary has swap, which the kernel counts too.
-            by_kubelet = usage is not None and usage.origin is UsageOrigin.KUBELET_SUMMARY
-            old = duration(max(int((now - sampled).total_seconds()), 0))
-            words.append(f"{'memory and swap' if by_kubelet else 'usage'} {old} old")
+        if usage := usage_age(view_model, now):
+            words.append(usage)
         if version := server_version(snapshot):
             words.append(version)
     return words
+
+
+def usage_age(view_model: ViewModel, now: datetime) -> str:
+    """Return how old the oldest usage is: `usage 15s old`; "" in the past, where all is as of one time."""
+    snapshot, sampled = view_model.snapshot, oldest_usage(view_model)
+    if sampled is None:
+        return "no usage" if not snapshot.usage else "usage of unknown age"
+    if snapshot.at:
+        return ""
+    usage = view_model.rows.sampled
+    # The kubelets' summary has swap, which the kernel counts too.
+    by_kubelet = usage is not None and usage.origin is UsageOrigin.KUBELET_SUMMARY
+    old = duration(max(int((now - sampled).total_seconds()), 0))
+    return f"{'memory and swap' if by_kubelet else 'usage'} {old} old"
 
 
 def freshness(view_model: ViewModel | None, status: FollowStatus, behind_seconds: float = 0.0) -> str:

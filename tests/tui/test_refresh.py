@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from rich.color import ColorSystem
@@ -44,6 +45,16 @@ async def test_a_refresh_re_sorts_and_the_cursor_stays_on_its_pod() -> None:
         await pilot.refresh()
         assert len(pilot.names) == 59
         assert pods.cursor == place, "a pod that is gone leaves the cursor where it was"
+
+
+async def test_the_age_of_the_usage_is_the_last_word_that_the_title_gives_up() -> None:
+    source = ScriptedSource(demo())
+    source.title = "/tmp/a-rather-long-folder/recorded-yesterday-evening"
+    source.moment += timedelta(days=5)
+    async with running(source, size=(70, 24)) as pilot:
+        assert title(pilot).startswith("kubectl qos  /tmp/a-rather")
+        assert " usage 5d old " in title(pilot)
+        assert "note: memory usage is from the metrics API, 5d old: growth since" in pilot.text
 
 
 async def test_a_refresh_keeps_node_filter_order_and_marks() -> None:

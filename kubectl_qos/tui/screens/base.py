@@ -23,6 +23,7 @@ from textual.widgets._toast import ToastRack
 
 from kubectl_qos.cluster.background import run_in_background
 from kubectl_qos.errors import QosError
+from kubectl_qos.present.format import shortened
 from kubectl_qos.tui.actions import BY_NAME, BindingGroup, actions_in_group, bindings, footer_sections
 from kubectl_qos.tui.shell import Shell
 from kubectl_qos.tui.view_model import ViewModel
@@ -35,6 +36,8 @@ MIN_WIDTH: Final = 60
 MIN_HEIGHT: Final = 15
 _SEPARATOR: Final = "  "
 _PADDING: Final = 1
+_LEAST_SOURCE: Final = 12
+"""The cells that the name of the source keeps in the title line."""
 WIDE_GAP: Final = 2
 MINOR: Final = 3
 """Keys with this `footer` or more are left out before gaps become narrower."""
@@ -154,22 +157,24 @@ def fitting_keys(
 class TitleLine(Widget):
     """The first line: words to the left, then the state, which is never cut off, and toasts to the right.
 
+    Without room the last words are left out first, but that on usage last, for which the source is shortened.
+
     Its colour is another one if the state says that the past is shown: `-- 2h ago, 14:02:10 UTC --`.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._words: tuple[str, ...] = ("kubectl qos",)
-        self._state = ""
+        self._state = self._usage = ""
         self._toast_width = 0
 
-    def show(self, words: Sequence[str], state: str, messages: Sequence[str]) -> None:
+    def show(self, words: Sequence[str], state: str, messages: Sequence[str], usage: str) -> None:
         """Show other words, to the left of the toasts with these messages."""
         longest = max((cell_len(line) for message in messages for line in message.split("\n")), default=-2)
         toast_width = min(longest + 1 + _PADDING, self.app.size.width * MAX_TOAST_PERCENT // 100)
-        shown = tuple(words), state, toast_width
-        if shown != (self._words, self._state, self._toast_width):
-            self._words, self._state, self._toast_width = shown
+        shown = tuple(words), state, usage, toast_width
+        if shown != (self._words, self._state, self._usage, self._toast_width):
+            self._words, self._state, self._usage, self._toast_width = shown
             self.set_class(state.startswith("--"), "-past")
             self.refresh()
 
@@ -182,8 +187,13 @@ class TitleLine(Widget):
         width = self.content_size.width - self._toast_width
         words = list(self._words[1:])
         room = max(width - cell_len(self._words[0]) - cell_len(self._state) - 1, 0)
-        while len(words) > 1 and cell_len(_SEPARATOR + _SEPARATOR.join(words)) > room:
-            words.pop()
+        while len(words) > 1 and (more := cell_len(_SEPARATOR + _SEPARATOR.join(words)) - room) > 0:
+            is_usage = words[-1] == self._usage
+            if is_usage and len(words) == 2 and cell_len(words[0]) - more > _LEAST_SOURCE:
+                # Perhaps its middle has been left out: again, and more of it.
+                words[0] = shortened(words[0].replace("…", "__"), cell_len(words[0]) - more - 1)
+                break
+            words.pop(-2 if is_usage and len(words) > 2 else -1)
         rest = _SEPARATOR + _SEPARATOR.join(words)
         if cell_len(rest) > room:
             rest = set_cell_size(rest, max(room - 1, 0)) + "…"

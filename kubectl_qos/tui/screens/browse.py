@@ -23,6 +23,7 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.format import arrived_text, escape
 from kubectl_qos.present.kills import deaths_line
+from kubectl_qos.present.list_notes import old_usage_notes
 from kubectl_qos.present.next_death import foretold
 from kubectl_qos.tui.filters import filter_completions
 from kubectl_qos.tui.go_to import go_to_completions
@@ -400,7 +401,8 @@ class BrowseScreen(QosScreen):
         view_model, rows = self._view_model, self._rows
         if view_model is None or rows is None:
             return []
-        notes = [*self.qos.notes, *([view_model.notice] if view_model.notice else []), *rows.notes]
+        ages = old_usage_notes(view_model.snapshot, self.qos.source.now(), view_model.rows.sampled)
+        notes = [*self.qos.notes, *([view_model.notice] if view_model.notice else []), *ages, *rows.notes]
         nodes = len(view_model.node_names)
         is_of_nodes = self.view.node is None and self.view.kind not in {ListKind.CLUSTERS, ListKind.DEATHS}
         if nodes > FEW_NODES and is_of_nodes:
