@@ -411,6 +411,8 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
         far, when = "", "at any moment"
     elif first.seconds is not None:
         when = f"in {eta(first.seconds)}"
+    elif is_first and first.is_full:
+        when = "at any allocation"
     elif is_first and not (row := DeathRow(node, death)).is_expected:
         when = "next if it grows" if row.is_far else "next unless another pod grows first"
     elif not is_first:

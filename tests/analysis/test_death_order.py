@@ -26,6 +26,7 @@ from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, ContainerKey, ContainerUsage, History, PodKey, PodUsage
+from kubectl_qos.present.next_death import foretold
 from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.simulation.next_death import NextDeath, Precedent, next_deaths
 from kubectl_qos.qos.simulation.node_state import state_of_node
@@ -208,6 +209,16 @@ def test_fullness_comes_before_bytes_and_time_before_fullness() -> None:
     assert order(a_cluster(amounts, pods)) == ["large", "small", "grows"]
     assert order(a_cluster(amounts, pods, {"grows": MIB})) == ["grows", "large", "small"]
     assert order(a_cluster(amounts, pods, {"grows": MIB / 60})) == ["large", "small", "grows"], "in 5 hours"
+
+
+def test_at_a_full_limit_any_allocation_may_be_the_last_also_without_growth() -> None:
+    pods = [a_pod("full", "n", 1000 * MIB), a_pod("grows", "n", 400 * MIB)]
+    for used_mib, first in ((996, "full"), (994, "grows")):
+        snapshot = a_cluster({"full": used_mib * MIB, "grows": 300 * MIB}, pods, {"grows": 4 * MIB})
+        assert order(snapshot)[0] == first
+        death = deaths_on_node(snapshot, "n").deaths[0]
+        assert ("dies at any allocation: own limit 100%, +4Mi" in foretold(death)) is (first == "full")
+        assert_one_answer(snapshot)
 
 
 def test_what_is_due_comes_first_by_the_delay_of_its_killer() -> None:

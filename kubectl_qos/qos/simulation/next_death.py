@@ -58,6 +58,8 @@ PRECEDENT_POINTS: Final = 0.10
 """A ceiling with precedent counts as fuller by this share."""
 SAMPLE_ERROR: Final = 1 / 400
 """By what share of a node's memory deaths on recorded nodes came sooner or later than samples predicted."""
+FULL: Final = 0.995
+"""The share of an own limit, 100 % when rounded, from which on any allocation may reach it."""
 PEAK_SHARE: Final = 0.95
 """A sampled peak above this share of a ceiling has reached it."""
 
@@ -123,16 +125,24 @@ class NextDeath(NamedTuple):
         return 1 - self.distance_bytes / self.ceiling_bytes if self.ceiling_bytes > 0 else 1.0
 
     @property
+    def is_full(self) -> bool:
+        """Whether an own limit is so full that any allocation may reach it."""
+        return bool(self.limit_bytes) and self.fullness >= FULL
+
+    @property
     def urgency(self) -> Urgency:
         """Due and foreseeable deaths first, by the time until the killer has noticed; then by fullness.
 
-        Deaths that follow others, and deaths of containers that do not run yet, are last.
+        A full own limit counts as due. Deaths that follow others, and deaths of containers that do not run,
+        are last.
         """
         if self.waits:
             return Urgency(inf, 1.0, self.distance_bytes, 0)
         seconds = self.seconds if self.seconds is not None and self.seconds < HORIZON_SECONDS else inf
         if self.distance_bytes <= 0:
             seconds = self.grace_seconds or 0
+        elif self.is_full:
+            seconds = 0
         seconds += self.killer.delay_seconds
         points = PRECEDENT_POINTS if self.precedent else 0
         if self.before:
