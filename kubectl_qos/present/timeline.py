@@ -78,9 +78,10 @@ def timeline(
     """Draw the axis with distances and times, victims, and killers.
 
     `deaths` begin with the next one. If not all fit, the next death and the killers of the whole node are
-    drawn first, and the others are counted. Below LIST_BELOW cells of `width` it is a list of at most LISTED
-    deaths. The lines of `head` come before the axis and the lines below it. The deaths of `pod` are
-    highlighted, and on a node `in_danger` the next death has the colour of danger.
+    drawn first, and the others are counted; the next one is called so if others are nearer. Below LIST_BELOW
+    cells of `width` it is a list of at most LISTED deaths. The lines of `head` come before the axis and the
+    lines below it. The deaths of `pod` are highlighted, and on a node `in_danger` the next death has the
+    colour of danger.
     """
     nearest = deaths[0] if deaths else None
     styles = partial(_styles, nearest=nearest, pod=pod, in_danger=in_danger)
@@ -91,6 +92,8 @@ def timeline(
     room = width - len(heads[0]) - _length(now[0])
     deaths = sorted(deaths, key=lambda death: max(death.distance_bytes, 0))
     next_place = [place for place, death in enumerate(deaths) if death is nearest]
+    # The axis says how far, and the headline who dies next, which need not be the first on the axis.
+    label = "next " if next_place != [0] else ""
     of_node = [place for place, death in enumerate(deaths) if death.killer.is_node_wide]
     # Killers of the whole node come before the limit of all pods.
     of_node.sort(
@@ -102,7 +105,10 @@ def timeline(
     candidates = list(dict.fromkeys([*next_place, *of_node, *range(len(deaths))[:_MOST]]))
     shown: dict[int, _Cell] = {}
     for name in _NAMES:
-        cells = {place: _cell(deaths[place], styles(deaths[place]), name) for place in candidates}
+        cells = {
+            place: _cell(deaths[place], styles(deaths[place]), name, label * (deaths[place] is nearest))
+            for place in candidates
+        }
         fitting = _fitting(cells, room)
         if not shown or len(fitting.keys() & {*of_node}) > len(shown.keys() & {*of_node}):
             shown = fitting
@@ -175,12 +181,12 @@ def _now_cell(growth: Growth) -> _Cell:
     )
 
 
-def _cell(death: NextDeath, styles: _Styles, name: int) -> _Cell:
+def _cell(death: NextDeath, styles: _Styles, name: int, label: str) -> _Cell:
     pod = death.key
     return (
         (
             Span("◆ ", styles.mark, pod),
-            Span(distance(death), styles.far, pod),
+            Span(f"{label}{distance(death)}", styles.far, pod),
             Span(f" {eta(death.seconds)}".rstrip(), "warning", pod),
             Span(" ", "muted"),
         ),

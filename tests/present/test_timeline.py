@@ -52,6 +52,14 @@ def test_killers_of_the_node_stay_and_nearer_own_limits_are_counted() -> None:
     assert "kernel: node full" in killers
 
 
+def test_the_next_death_is_called_so_if_others_are_nearer() -> None:
+    deaths = [own(1), own(2), FULL]
+    assert "next" not in drawn(deaths, 90)[0]
+    axis, victims, _ = drawn([deaths[1], deaths[0], FULL], 90)
+    assert axis.index("◆ +1Mi") == victims.index("p1")
+    assert axis.index("◆ next +2Mi") == victims.index("p2")
+
+
 def test_deaths_that_are_due_keep_their_order() -> None:
     later = FULL._replace(mechanism="kubelet eviction", distance_bytes=-200 * MIB)
     _, _, killers = drawn([FULL._replace(distance_bytes=-MIB), later], 70)
