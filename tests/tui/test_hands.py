@@ -154,7 +154,7 @@ async def test_the_fix_under_the_cursor_is_that_of_the_headline_until_a_person_m
     async with running(source, size=(120, 40), at_first=False) as pilot:
         under_cursor = pilot.main.table.row
         await pilot.refresh()
-        await pilot.seen("shop/promo-7c4b-l9dk2:c on worker-1 dies next")
+        await pilot.seen("shop/promo-7c4b-l9dk2:c on worker-1 dies at any allocation")
         await pilot.seen("F fix container c: memory limit 64Mi")
         moved = pilot.main.table.row
         assert under_cursor is not None
@@ -208,6 +208,7 @@ async def test_cursor_headline_fixes_and_next_name_the_same_death(monkeypatch: p
             assert "data/importer-5f7b9c-2vtxk:c on worker-2 dies next: own limit 98%" in pilot.words
         await pilot.keys("!")
         await pilot.until(lambda: under_cursor() == first.death.key)
+        assert "then data/importer" in pilot.words, "what is sooner than this one is not among the fullest"
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (200, 50)])

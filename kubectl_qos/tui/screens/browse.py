@@ -393,7 +393,8 @@ class BrowseScreen(QosScreen):
         coming = view_model.first_death_elsewhere(node)
         if coming is None:
             return ""
-        is_first = coming is view_model.first_deaths[0]
+        here = view_model.deaths(node)
+        is_first = here is None or not here.deaths or coming.death.urgency < here.deaths[0].urgency
         key = f"{self.qos.keys.first('main.nearest')} sooner" if is_first else "then"
         return f"{key}  {foretold(coming.death, coming.node, is_first=is_first)}"
 
