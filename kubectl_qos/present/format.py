@@ -123,10 +123,20 @@ def escape(text: str) -> str:
     )
 
 
+_WITH_DOMAIN: Final = re.compile(r"([a-z][-a-z0-9]{3,})(?:\.[-a-z0-9]+)+")
+
+
 def shortened(name: str, width: int) -> str:
-    """Cut a name in its middle to `width` cells: names in a cluster differ at either end."""
+    """Cut a name in its middle to `width` cells: names in a cluster differ at either end.
+
+    Of a name with a domain, which nodes have in common, the host's name is kept first.
+    """
     if len(name) <= width or width < 1 or " " in name or not name.isascii():
         return name
+    if with_domain := _WITH_DOMAIN.fullmatch(name):
+        name = with_domain[1]
+        if len(name) < width:
+            return f"{name}…"
     head = width // 2
     return f"{name[:head]}…{name[len(name) - (width - 1 - head) :]}"
 

@@ -184,6 +184,9 @@ def test_a_long_name_leaves_the_score_its_room_at_80_columns() -> None:
     [
         ("worker-1", 8, "worker-1"),
         ("gke-prod-pool-3f2a-x8k2", 11, "gke-p…-x8k2"),
+        ("ip-10-1-140-17.eu-central-1.compute.internal", 15, "ip-10-1-140-17…"),
+        ("ip-10-1-140-17.eu-central-1.compute.internal", 11, "ip-10…40-17"),
+        ("10.1.140.17", 9, "10.1…0.17"),
         ("gke-prod-pool-3f2a-x8k2", 2, "g…"),
         ("gke-prod-pool-3f2a-x8k2", 1, "…"),
         ("NEAR-LIMIT OVER-REQUEST", 12, "NEAR-LIMIT O…"[:11] + "…"),

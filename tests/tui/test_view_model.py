@@ -217,6 +217,10 @@ def test_what_is_cut_is_no_half_word_or_parenthesis(line: str, shown: str) -> No
             "K  12:00:41 data/im…2vtxk:m killed by the kernel at the memory limit of all …",
         ),
         (
+            "then  team-16/svc-129-69071aeb-47433821:main on ip-10-8-95-17.eu.internal dies at +142Mi: own",
+            "then  team-16/svc-129-6…eb-47433821:main on ip-10-8-95-17… dies at +142Mi: own",
+        ),
+        (
             "F fix  none: the memory limit of the whole pod is still 60Mi (kubernetes#138760): any resize, …",
             "F fix  none: the memory limit of the whole pod is still 60Mi …",
         ),

@@ -89,7 +89,7 @@ NAMESPACE_COLUMNS: Final[tuple[PaneColumn, ...]] = (
         lambda group: group.used or -1,
         type=NUMBER,
         width=6,
-        cell=lambda group: "?" if group.used is None else rounded(group.used),
+        cell=lambda group: rounded(group.used) if group.used is not None else "?" if group.pods else "-",
     ),
 )
 
@@ -217,7 +217,7 @@ class MemoryLine(Widget):
         row = self._row
         if row is None:
             return Content("")
-        before = Content.styled(escape(row.name), "bold")
+        before = Content.styled(shortened(escape(row.name), self.content_size.width // 3), "bold")
         words = [Content.styled(f"  !{word}", "bold $error") for word in row.bad_conditions or ()]
         if row.capacity is None:
             unknown = Content.styled("  memory capacity unknown", "$secondary")
@@ -277,18 +277,22 @@ class Timeline(TextView):
 
 
 def in_one_line(text: str, width: int, rest: str = "") -> str:
-    """Shorten a line to a width: leave out its last clauses, and the middle of its longest word, a name.
+    """Shorten a line to a width: leave out its last clauses, and the middle of its longest words, two names.
 
     If clauses are left out, `rest` says at its end where they are, if there is room.
     """
-    name = max((word for word in text.partition(", ")[0].split(" ") if "#" not in word), key=len, default="")
-    least, more = min(len(name), _LEAST_NAME), ""
-    while cell_len(text + more) - len(name) + least > width and ", " in text:
+    words = (word for word in text.partition(", ")[0].split(" ") if "#" not in word)
+    # A domain goes first.
+    names = sorted(sorted(words, key=len, reverse=True)[:2], key=lambda name: "." not in name)
+    spare, more = sum(max(len(name) - _LEAST_NAME, 0) for name in names), ""
+    while cell_len(text + more) - spare > width and ", " in text:
         text, more = text.rpartition(", ")[0], " …"
     if more and rest and cell_len(f"{text}{more}  {rest}") <= width:
         more += f"  {rest}"
-    room = max(len(name) + width - cell_len(text + more), least)
-    text = text.replace(name, shortened(name, room), 1) + more
+    for name in names:
+        room = max(len(name) + width - cell_len(text + more), min(len(name), _LEAST_NAME))
+        text = text.replace(name, shortened(name, room), 1)
+    text += more
     return text if cell_len(text) <= width else with_more(text, width)
 
 

@@ -95,6 +95,7 @@ _CHIPS_WIDTH: Final = 5
 _MEMORY_WIDTH: Final = _BAR_WIDTH + 1 + _NUMBER_WIDTH
 _MIN_VICTIM_WIDTH: Final = 12
 """The cells that a heading keeps of a victim's name."""
+_MIN_NODE_WIDTH: Final = 12
 
 
 def memory_cell(row: PodRow, now: datetime) -> str:
@@ -210,16 +211,18 @@ class _RankedList(ListDefinition[PodRow]):
             return (("── ", "faint"), (group_name(row.node, "node"), "muted"))
         percent = f" {view.group.percent_text}" if view.group.percent is not None else ""
         in_danger = view_model.is_in_danger(row.node)
-        spans = [("── ", "faint"), (group_name(row.node, "node"), "error" if in_danger else "accent")]
-        spans.append((f"{percent} ", "error" if in_danger else "muted"))
+        of_death = list[tuple[str, str]]()
+        node = group_name(row.node, "node")
+        room = width - len(f"── {percent} ")
         if deaths := view_model.known_deaths(row.node):
             death = racing(deaths[0])[0]
             far, by = f"─ next {distance(death)} ", f"{killer_words(death)} "
-            room = width - sum(cell_len(text) for text, _ in spans) - len(far) - len(by) - 1
-            spans.append((far, "muted"))
-            name = shortened(victim(death), max(room, _MIN_VICTIM_WIDTH))
-            spans.append((f"{name} ", "victim" if in_danger else ""))
-            spans.append((by, "muted"))
+            room -= len(f"{far} {by}")
+            node = shortened(node, max(room - min(len(victim(death)), _MIN_VICTIM_WIDTH), _MIN_NODE_WIDTH))
+            name = shortened(victim(death), max(room - cell_len(node), _MIN_VICTIM_WIDTH))
+            of_death = [(far, "muted"), (f"{name} ", "victim" if in_danger else ""), (by, "muted")]
+        spans = [("── ", "faint"), (node, "error" if in_danger else "accent")]
+        spans += [(f"{percent} ", "error" if in_danger else "muted"), *of_death]
         while (rest := width - sum(cell_len(text) for text, _ in spans)) < 0:
             spans.pop()
         return (*spans, ("─" * max(rest - 1, 0), "faint"))
