@@ -17,7 +17,7 @@ from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.resources import declared_limits, pod_limits, pod_requests
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import NO_PSI, PodKey, PodUsage, PsiData, Sampled, memory_psi, sampled
-from kubectl_qos.qos.eviction import node_eviction_ranks
+from kubectl_qos.qos.eviction import evicts_for_memory, node_eviction_ranks
 from kubectl_qos.qos.oom_score import GUARANTEED_ADJ
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import (
@@ -96,7 +96,9 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     """Containers that last ended as OOMKilled."""
     flags: tuple[Flag, ...]
     eviction_rank: int | None = None
-    """None also for critical pods."""
+    """None also for pods that are never evicted."""
+    is_evictable: bool = True
+    """Its node's kubelet evicts for memory."""
     desired: tuple[int | None, int | None] = (None, None)
     """Request and limit of the spec during a resize."""
     worst: str = ""
@@ -268,7 +270,7 @@ def _rank_node(
 ) -> RankedNode:
     running = [running_pod(pod, setup.release) for pod in pods]
     ranking = rank_node(running, setup.node, setup.release, usage, profiles)
-    evicted = node_eviction_ranks(ranking)
+    evicted, evicts = node_eviction_ranks(ranking, setup), evicts_for_memory(setup)
     container_ranks = _container_ranks(ranking) if containers else {}
     rows: list[PodRow] = []
     percents = list(map(_limit_percent, ranking.pods))
@@ -279,6 +281,8 @@ def _rank_node(
             eviction_rank = evicted.get(row.pod.key)
             is_nearest = 0 < fullest == percent[0]
             pod_row = _pod_row(row, setup, after, eviction_rank, percent, nearest=is_nearest)
+            if not evicts:
+                pod_row = msgspec.structs.replace(pod_row, is_evictable=False)
             if containers:
                 rows += [_container_row(pod_row, row, score, container_ranks) for score in row.containers]
             else:

@@ -34,6 +34,7 @@ from kubectl_qos.present import node_columns, pod_columns
 from kubectl_qos.present.format import NONE, escape
 from kubectl_qos.present.list_notes import (
     eviction_notes,
+    never_evicted_notes,
     node_table_notes,
     pod_table_notes,
     usage_sentence,
@@ -130,6 +131,7 @@ class PodTable(_Table[PodRow]):
         usage = None
         if sampled is not None:
             usage = {"origin": sampled.origin, "oldestTime": sampled.oldest, "newestTime": sampled.newest}
+        setups = {name: node.setup for name, node in table.nodes.items()}
         keys = [] if self._format.has_every_column else self._keys(table, scope)
         columns = [pod_columns.BY_KEY[key] for key in keys] or pod_columns.VALUE_COLUMNS
         hidden = self._hidden_first(pod_columns.HIDDEN_FIRST)
@@ -145,6 +147,7 @@ class PodTable(_Table[PodRow]):
             notes=(
                 *pod_table_notes(snapshot, table),
                 *rank_notes(deaths),
+                *(never_evicted_notes(setups) if "eviction" in keys else ()),
                 *psi_notes(keys, rows, origin_of(snapshot.usage)),
             ),
             key=lambda row: row.key,

@@ -151,7 +151,8 @@ class Effects:
     @property
     def eviction_ranks(self) -> tuple[int | None, int | None]:
         """Return the places in the kubelet's eviction order before and after, None without one."""
-        before, after = node_eviction_ranks(self.ranking_before), node_eviction_ranks(self.ranking_after)
+        before = node_eviction_ranks(self.ranking_before, self.before.setup)
+        after = node_eviction_ranks(self.ranking_after, self.after.setup)
         return before.get(self.before.pod.key), after.get(self.before.pod.key)
 
     @property

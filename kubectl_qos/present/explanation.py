@@ -392,8 +392,6 @@ def _eviction(facts: PodFacts) -> Section:
     is_of_daemon_set = find_workload(pod).kind == "DaemonSet" and not prediction.critical
     like_others = "; belonging to a DaemonSet does not protect it" if is_of_daemon_set else ""
     lines = []
-    if not (prediction.critical or evicts_for_memory(prediction.setup)):
-        lines.append(Line("the kubelet evicts no pod for memory: it has no memory.available threshold"))
     lines.append(Line(f"request counted for eviction: {text}, priority {priority}{like_others}"))
     if row is not None and row.memory is not None:
         over = row.memory - request
@@ -402,6 +400,8 @@ def _eviction(facts: PodFacts) -> Section:
         answer = "never: critical pods are not evicted"
         if any((container.oom_score_adj or 0) > GUARANTEED_ADJ for container in prediction.containers):
             lines.append(Line("the kernel ignores that: only system-node-critical lowers oom_score_adj"))
+    elif not evicts_for_memory(prediction.setup):
+        answer = "never: the kubelet has no memory.available threshold"
     elif pod_rows:
         answer = f"{_ranks(pod_rows, rows, lambda row: row.eviction_rank)} under memory pressure"
     elif row is None or (not row.node and row.rank is None):

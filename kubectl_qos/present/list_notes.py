@@ -17,6 +17,7 @@ from kubectl_qos.k8s.usage import NO_HISTORY, History, PodKey, PodUsage, Sampled
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, duration, escape, full_name
 from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.present.output import cell_table
+from kubectl_qos.qos.eviction import evicts_for_memory
 from kubectl_qos.qos.ranking import Basis
 from kubectl_qos.qos.simulation.node_state import NodeState
 
@@ -121,6 +122,20 @@ def eviction_notes(assumed: Mapping[str, int | None]) -> Iterator[str]:
             f"the eviction threshold of {of} is assumed to be the default, {least}:"
             " no kubelet configuration states one"
         )
+
+
+def never_evicted_notes(setups: Mapping[str, NodeSetup]) -> Iterator[str]:
+    """Yield on which of these nodes the kubelet evicts no pod for memory, and why."""
+    never = [
+        escape(name) or "the node"
+        for name, setup in setups.items()
+        if not evicts_for_memory(setup) and not setup.node.is_windows
+    ]
+    if never:
+        bases = {setup.kubelet.basis.get("eviction_hard", "") for setup in setups.values()} - {""}
+        basis = f" (assumed from {escape(*sorted(bases))})" if len(bases) == 1 else ""
+        nodes = first_few(never)
+        yield f"no kubelet evicts for memory on {nodes}: there is no memory.available threshold{basis}"
 
 
 def _ranking_notes(

@@ -294,16 +294,7 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
         if pages and evictable_capacity(state.setup) == capacity and evicts_for_memory(state.setup):
             counted = f"its hugepages, {binary(pages)}, as available memory"
             yield f"the kubelet of {node} counts {counted}: before 1.37 it evicts that much too late"
-    never = [
-        escape(name) or "the node"
-        for name, state in states.items()
-        if not evicts_for_memory(state.setup) and not state.setup.node.is_windows
-    ]
-    if never:
-        bases = {state.setup.kubelet.basis.get("eviction_hard", "") for state in states.values()} - {""}
-        basis = f" (assumed from {escape(*sorted(bases))})" if len(bases) == 1 else ""
-        nodes = first_few(never)
-        yield f"no kubelet evicts for memory on {nodes}: there is no memory.available threshold{basis}"
+    yield from list_notes.never_evicted_notes({name: state.setup for name, state in states.items()})
     own = {name: state.own_bytes for name, state in states.items() if state.capacity_bytes}
     yield from list_notes.own_memory_notes(own, usage)
 

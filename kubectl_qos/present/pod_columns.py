@@ -189,7 +189,7 @@ ALL_COLUMNS: Final[tuple[PodColumn, ...]] = (
         "the kubelet's eviction order under memory pressure on the node; it differs from RANK",
         NUMBER,
         field="evictionRank",
-        empty=lambda row: "never" if is_critical(row.pod) else UNKNOWN,
+        empty=lambda row: UNKNOWN if row.is_evictable and not is_critical(row.pod) else "never",
         ascending=True,
         wide=5,
     ),

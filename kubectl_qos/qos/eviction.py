@@ -53,8 +53,13 @@ def eviction_ranks(
     return [places[key] for key in keys]
 
 
-def node_eviction_ranks(ranking: Ranking) -> dict[PodKey, int]:
-    """Return the eviction rank of each evictable pod: first those without stats, then by usage."""
+def node_eviction_ranks(ranking: Ranking, setup: NodeSetup) -> dict[PodKey, int]:
+    """Return the eviction rank of each evictable pod: first those without stats, then by usage.
+
+    There is none where the kubelet evicts no pod for memory.
+    """
+    if not evicts_for_memory(setup):
+        return {}
     rows = [
         row
         for row in ranking.pods

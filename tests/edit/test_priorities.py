@@ -51,7 +51,10 @@ def found_by_ranking(model: NodeModel, edits: Edits) -> set[Inversion]:
     pods = [model.recreated(one, edits.get(one.key, ())) for one in model.pods]
     ranking = rank_node(pods, setup.node, setup.release, model.usage)
     kernel = {row.pod.key: row.rank for row in ranking.pods if row.rank is not None}
-    orders: dict[Killer, dict[PodKey, int]] = {FULL_NODE: kernel, EVICTION: node_eviction_ranks(ranking)}
+    orders: dict[Killer, dict[PodKey, int]] = {
+        FULL_NODE: kernel,
+        EVICTION: node_eviction_ranks(ranking, setup),
+    }
     priority = {one.key: one.spec.priority or 0 for one in pods}
     return {
         Inversion(killer, first, second, (priority[first], priority[second]))

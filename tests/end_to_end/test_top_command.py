@@ -144,3 +144,14 @@ def test_sizes_have_the_unit_of_the_table_also_in_notes(run: Run, words: str) ->
     # A part of a command to run is no quantity.
     found = re.findall(r"(?<![=\w])\d[\d.,]*([KMGT]i)\b", done.out + done.err)
     assert {*found} == {"Mi"}, done
+
+
+def test_a_kubelet_that_never_evicts_has_no_eviction_order(run: Run) -> None:
+    """The column ranked its pods as if it did."""
+    done = run(
+        "top", "--demo", "--node", "worker-2", "--sort-by", "eviction", "--assume", "evictionHard=none"
+    )
+    assert {line.split()[0] for line in done.lines[1:]} == {"never"}
+    assert "no kubelet evicts for memory on worker-2: there is no memory.available threshold" in done.err
+    items = json.loads(run("top", "--demo", "--assume", "evictionHard=none", "-o", "json").out)["items"]
+    assert {item["evictionRank"] for item in items} == {None}
