@@ -92,6 +92,9 @@ _OF_END: Final = re.compile(rb"xitCode|OOMKilled")
 _OF_OBJECTS: Final = b"apiVersion", b"kind", b"nodeName", b"kubeletconfig"
 """A file of a folder is read only if it has one of these words; the last two are of kubelets' answers."""
 
+_OF_PARTS: Final = b"containers", b"resources"
+"""A named file is read if it has one of these words too, because it may be a part of a manifest."""
+_TEXT: Final = "manifests are UTF-8 YAML or JSON"
 _PARTS: Final = (("Pod", "v1", ("spec",)), ("Deployment", "apps/v1", ("spec", "template", "spec")))
 """Objects that people quote without apiVersion and kind, and where their containers are."""
 _Json = memoryview | msgspec.Raw
@@ -247,7 +250,7 @@ def _yaml_documents(
                     yield FileDocument(structs.replace(location, yaml=yaml), begin, text, yaml.value)
             except UnicodeDecodeError as error:
                 problem = f"{name}: not a text file (byte {begin + error.start})"
-                on_problem(InputError(problem, "manifests are UTF-8 YAML or JSON").at(name))
+                on_problem(InputError(problem, _TEXT).at(name))
             except InputError as error:
                 unquoted = _unquoted(part)
                 inner = [*_yaml_documents(unquoted, name, lambda _: None)] if unquoted != part else []
@@ -352,20 +355,29 @@ class ParsedObjects:
     interner: Interner = field(default_factory=Interner)
     objects: list[ReadObject] | None = None
     is_of_folder: bool = False  # files of a folder that are no manifests are skipped
+    is_named: bool = False  # such a file, but named: a binary one is a mistake
     skipped: int = 0
+    parts: dict[str, None] = field(default_factory=dict)
+    """Named files with parts of manifests, which are skipped."""
 
     def add_file(self, content: bytes, name: str) -> None:
         """Add every object of a file; problems of documents are collected."""
         is_known = PurePath(name).name in KUSTOMIZATIONS
         if not self.is_of_folder and not content.removeprefix(BYTE_ORDER_MARK).strip():
             self.problems.append(InputError(f"{name}: empty", _NO_OBJECTS).at(name))
-        elif self.is_of_folder and not (is_known or any(word in content for word in _OF_OBJECTS)):
+        elif self.is_named and b"\0" in content:
+            problem = f"{name}: not a text file (byte {content.index(0)})"
+            self.problems.append(InputError(problem, _TEXT).at(name))
+        elif self.is_of_folder and not (is_known or any(word in content for word in self._words(name))):
             self.skipped += 1
         elif _is_json(content) and not (_OF_END.search(content) and b'"kind"' not in content):
             for location, part in _split_json(content.removeprefix(BYTE_ORDER_MARK), name):
                 self._add_json_document(part, location)
         else:
             self._add_text(content, name)
+
+    def _words(self, name: str) -> tuple[bytes, ...]:
+        return _OF_OBJECTS + (_OF_PARTS if self.is_named and name.endswith((".yaml", ".yml")) else ())
 
     def _add_text(self, content: bytes, name: str) -> None:
         described = [] if self.is_of_folder else _described_objects(content)
@@ -447,7 +459,7 @@ class ParsedObjects:
         of_kubelet = of_kubelet if self.objects is None else ""
         looks_like_object = bool(of_kubelet) or (not words.isdisjoint(needed) and "$patch" not in words)
         if self.is_of_folder and not (default_kind or location.path or looks_like_object):
-            self.skipped += 1
+            self._skip(raw, location)
             return
         if not isinstance(raw, Mapping):
             actual = {list: "a list", str: "a text", type(None): "null"}.get(type(raw), repr(raw))
@@ -478,6 +490,12 @@ class ParsedObjects:
             for mistake in chain.from_iterable(manifest_mistakes(raw, pod) for pod in pods):
                 texts = self.refused if mistake.is_refused else self.warnings
                 texts.append(f"{location.field(mistake.path)}: {subject}: {mistake.message}")
+
+    def _skip(self, raw: Any, location: DocumentLocation) -> None:
+        if self.is_named and completed(raw) is not raw:
+            self.parts[location.name] = None
+        else:
+            self.skipped += 1
 
     def _whole(self, raw: Any, location: DocumentLocation, default_kind: str) -> Any:
         """Return the object of which a file has only a part, with a warning; anything else unchanged."""

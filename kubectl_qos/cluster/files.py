@@ -69,6 +69,7 @@ _MOST_NAMES: Final = 3
 _WANTED: Final = "give manifests of pods or workloads, or the output of kubectl get pods,nodes -A -o json"
 _THEIR_PODS: Final = "a controller creates their pods: add the output of kubectl get pods -A -o json"
 _PACKED: Final = "packed files of a folder are skipped, each needs its own -f"
+_PARTS: Final = "parts of manifests are skipped (kubectl qos check -f FILE checks them)"
 _PATCHES: Final = "patches of kustomizations are skipped (kubectl qos check -k DIR checks them)"
 T = TypeVar("T", Pod, NodeObject)
 
@@ -378,6 +379,7 @@ class FileSource(Source):
         names = []
         for name, content in self._contents(parsed.problems if self._keeps else None):
             parsed.is_of_folder = Path(name) in self._in_folders
+            parsed.is_named = name in self._any_files
             names.append(name)
             if self._keeps:
                 self.texts[name] = content
@@ -388,6 +390,8 @@ class FileSource(Source):
         if parsed.skipped:
             what = "documents without apiVersion and kind, so no objects, are skipped"
             self.skipped[f"{what}: {parsed.skipped}"] = None
+        if parsed.parts:
+            self.skipped[f"{_PARTS}: {first_few([*parsed.parts])}"] = None
         objects = parsed.pods or parsed.nodes or parsed.events or parsed.partial_pods
         if self._keeps or objects or (self._may_be_empty and not parsed.problems):
             return parsed

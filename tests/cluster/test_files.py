@@ -316,6 +316,18 @@ def test_packed_files_of_a_folder_are_named_and_not_read(tmp_path: Path) -> None
     assert names(FileSource([packed], keep_objects=True, any_files=[packed]).snapshot(Scope())) == ["good"]
 
 
+def test_a_named_file_that_is_binary_or_a_part_of_a_manifest(tmp_path: Path) -> None:
+    """The binary one passed, and explain reads the part."""
+    for name, content in (("a.bin", b"\x7fELF\0\0"), ("b.yaml", b"resources: {limits: {memory: 1Gi}}")):
+        (tmp_path / name).write_bytes(content)
+    paths = [f"{tmp_path}/a.bin", f"{tmp_path}/b.yaml"]
+    source = FileSource(paths, keep_objects=True, any_files=paths)
+    (problem,) = source.problems
+    assert str(problem) == f"{paths[0]}: not a text file (byte 4)"
+    part = f"parts of manifests are skipped (kubectl qos check -f FILE checks them): {paths[1]}"
+    assert [*source.skipped] == [part]
+
+
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(GOOD)
