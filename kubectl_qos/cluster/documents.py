@@ -215,7 +215,8 @@ def _read_yaml(text: str, location: DocumentLocation) -> YamlDocument | None:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line, mark.column) if mark is not None else (0, 0)
         place = location.at_line(location.line + line, f", column {column + 1}")
-        is_tab = text.split("\n")[line][column : column + 1] == "\t"
+        # The place may be behind the last line.
+        is_tab = any(there.startswith("\t", column) for there in text.split("\n")[line : line + 1])
         hint = "YAML is indented with spaces, not with tabs" if is_tab else ""
         problem = InputError(f"{place}: {error.problem}", _RENDERED if "{{" in text else hint)
         raise problem.at(location.name, location.line + line, column + 1) from None

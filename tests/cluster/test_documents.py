@@ -192,6 +192,7 @@ def test_the_line_is_that_of_the_file() -> None:
         ('{"kind": "List", "items": [', "x.yaml: not valid JSON: Input data was truncated"),
         (b'{"kind": "\xff"}', "x.yaml: not valid JSON: 'utf-8' codec can't decode byte 0xff"),
         (b"\xff\xfekind: Pod", "x.yaml: not a text file (byte 0)"),
+        ("[", "x.yaml: line 2, column 1: did not find expected node content"),
         ("", "x.yaml: empty"),
         (" \n\t\n", "x.yaml: empty"),
     ],
