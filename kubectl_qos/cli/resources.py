@@ -101,19 +101,23 @@ _NO_NAME: Final = "resource(s) were provided, but no name was specified"
 
 def _parse_reference(word: str, name: str, *, any_kind: bool, nodes: bool) -> Reference:
     kind = parse_kind(word) or (word.lower() if any_kind else None)
-    if kind is None or (kind == "Node" and not nodes):
-        hint = "use pod, deployment, statefulset, daemonset, replicaset, job or cronjob"
-        if word.lower() in {"namespace", "namespaces", "ns"} and name:
-            hint = f"for all pods of a namespace: -n {name}"
-        elif name:
-            hint += f"; a pod of namespace {word} is pod/{name} -n {word}"
-        if kind == "Node":
-            hint = f"who dies there: kubectl qos next node/{name}; fix, tree and report take nodes too"
-            raise UsageError(f"a pod or workload is needed, not a node: node/{name}", hint)
-        raise UsageError(f'the server doesn\'t have a resource type "{word}" with pods', hint)
+    if kind == "Node" and not nodes:
+        hint = f"who dies there: kubectl qos next node/{name}; fix, tree and report take nodes too"
+        raise UsageError(f"a pod or workload is needed, not a node: node/{name}", hint)
+    if kind is None:
+        raise _unknown_kind(word, name)
     if not name:
         raise UsageError(_NO_NAME)
     return Reference(kind, name)
+
+
+def _unknown_kind(word: str, name: str) -> UsageError:
+    hint = "use pod, deployment, statefulset, daemonset, replicaset, job or cronjob"
+    if word.lower() in {"namespace", "namespaces", "ns"} and name:
+        hint = f"for all pods of a namespace: -n {name}"
+    elif name:
+        hint += f"; a pod of namespace {word} is pod/{name} -n {word}"
+    return UsageError(f'the server doesn\'t have a resource type "{word}" with pods', hint)
 
 
 def parse_references_or_names(words: Sequence[str]) -> list[Reference]:
@@ -176,7 +180,7 @@ def parse_node_or_reference(
 
 def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource) -> Pod:
     """Return the pod of a reference, or the template of a workload. Raises InputError or ApiError."""
-    from kubectl_qos.k8s.kinds import is_named
+    from kubectl_qos.k8s.kinds import is_named, kind_names
 
     namespace = resolved.scope.namespace
     for pod in snapshot.pods:
@@ -187,6 +191,9 @@ def find_pod(reference: Reference, snapshot: Snapshot, resolved: ResolvedSource)
         return resolved.source.find(reference.kind, namespace, reference.name)
     except ApiError as error:
         if error.reason == "NotFound":
+            own = {pod.kind.lower() for pod in snapshot.pods}
+            if parse_kind(reference.kind) is None and own.isdisjoint(kind_names(reference.kind)):
+                raise _unknown_kind(*reference) from None
             elsewhere = error.hint or f"kubectl qos top lists what there is in {resolved.source.title}"
             error.hint = _near_hint(reference, snapshot, namespace) or elsewhere
         raise

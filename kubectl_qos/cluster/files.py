@@ -208,7 +208,7 @@ class FileSource(Source):
         namesakes = sorted({pod.namespace for pod in self._parsed.pods if is_named(pod, kind, name)})
         if namesakes:
             hint = f"there is one in namespace {first_few(namesakes)}: -n {namesakes[0]}"
-        raise ApiError.not_found(with_group(f"{kind.lower()}s", kind), name, hint=hint)
+        raise ApiError.not_found(with_group(f"{kind.lower().removesuffix('s')}s", kind), name, hint=hint)
 
     def has(self, resource: str, name: str) -> bool:
         """Return whether the files have a node, or pods in a namespace; pods without one fit any."""

@@ -174,7 +174,12 @@ def object_name(pod: Pod) -> str:
 
 def is_named(pod: Pod, kind: str, name: str) -> bool:
     """Return whether a pod has this name and kind; foreign kinds may be in the plural."""
-    return pod.name == name and (pod.kind == kind or pod.kind.lower() in {kind, kind.removesuffix("s")})
+    return pod.name == name and (pod.kind == kind or pod.kind.lower() in kind_names(kind))
+
+
+def kind_names(kind: str) -> tuple[str, str]:
+    """Return a foreign kind that was given in lower case as it is, and without a plural's s."""
+    return kind, kind.removesuffix("s")
 
 
 def dotted(path: Iterable[str | int]) -> str:

@@ -296,6 +296,15 @@ def test_an_injector_that_changes_the_class_is_named_where_the_class_is(run: Run
     assert "Istio" not in run("explain", "-f", "x.yaml", "--node-memory", "2Gi").err
 
 
+def test_a_kind_that_nobody_knows_is_refused_in_the_words_of_kubectl(run: Run) -> None:
+    """With files it was a name that was not found, of a kind in an invented plural."""
+    pod = "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c}]}\n"
+    (run.home / "x.yaml").write_text(f"apiVersion: v1\n{pod}")
+    for words in (["explain"], ["set", "--limits", "memory=1Gi"]):
+        done = run(*words, "dploy/a", "-f", "x.yaml")
+        assert done.err.startswith('error: the server doesn\'t have a resource type "dploy" with pods\n')
+
+
 def test_equal_objects_have_one_order_in_every_command(run: Run) -> None:
     """Top put the pod c before deployment/b, next after it."""
     spec = "{containers: [{name: c}]}"
