@@ -283,6 +283,26 @@ class Injected(Rule):
         yield Hit(case, case.prefix, {"injector": name, "containers": containers, "unless": unless})
 
 
+class _EmptyPodResources(Rule):
+    id, level = "QOS022", Level.WARNING
+    title = "an empty spec.resources costs the class"
+    message = "spec.resources is empty, but makes the pod {class}: by its containers it would be {other}"
+    why = """From 1.34 to 1.36 spec.resources alone decides the class if it is there, even without any request
+    or limit (kubernetes#135082). The API server accepts it. The pod is BestEffort, with oom_score_adj 1000,
+    and first in line for eviction, whatever its containers request."""
+    remedy = "Remove spec.resources, or give it the requests and limits of the pod."
+    no_policy = "it depends on the release of the nodes, which a policy does not know"
+
+    def find(self, case: Case) -> Iterator[Hit]:
+        resources = case.pod.spec.resources
+        if resources is None or resources.requests or resources.limits:
+            return
+        spec = msgspec.structs.replace(case.defaulted.spec, resources=None)
+        other = computed_class(msgspec.structs.replace(case.defaulted, spec=spec), case.release)
+        if other is not case.qos:
+            yield Hit(case, f"{case.prefix}.resources", {"class": case.qos, "other": other})
+
+
 def namespace_injectors(objects: Iterable[Json]) -> dict[str, str | None]:
     """Return the injector that each Namespace among the objects asks for, by its name."""
     namespaces = (nested(raw, "metadata") for raw in objects if raw.get("kind") == "Namespace")
