@@ -45,13 +45,15 @@ def _pod_text(kill: Kill) -> str:
     if kill.pod:
         return escape(kill.pod)
     if kill.pod_uid:
-        return f"uid:{escape(kill.pod_uid)}"
+        return f"uid:{escape(kill.pod_uid[:8])}…"  # Enough to find it; the evidence has all of it.
     return NONE if is_outside_pods(kill) else UNKNOWN
 
 
 def _container_text(kill: Kill) -> str:
     if kill.container:
         return escape(kill.container)
+    if kill.container_id and kill.pod_uid and not kill.pod:
+        return f"{escape(kill.container_id[:12])}…"
     is_whole_pod = kill.report is None or (kill.report.daemon is not None and bool(kill.pod_uid))
     return NONE if not kill.container_id and (is_whole_pod or is_outside_pods(kill)) else UNKNOWN
 
