@@ -374,6 +374,8 @@ def memory_ticks(row: NodeRow, cells: int) -> str:
     ends = {"allocatable": row.allocatable}
     if row.eviction is not None:
         ends["eviction"] = row.capacity - row.eviction
+        if row.memory.used_bytes is not None and row.to_eviction is not None:
+            ends["eviction"] = max(row.memory.used_bytes + row.to_eviction, 0)
     ticks = sorted(
         (min(cells * end // row.capacity, cells - 1), f"{name} {binary(end)}")
         for name, end in ends.items()

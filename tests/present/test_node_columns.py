@@ -12,7 +12,15 @@ from rich.cells import cell_len
 from kubectl_qos.analysis.group_table import NodeRow, build_node_rows
 from kubectl_qos.cluster.files import DEMO_TIME, DemoSource
 from kubectl_qos.k8s.snapshot import Scope
-from kubectl_qos.present.node_columns import FILLS, FREE, NODE_COLUMNS, RESERVED, BarSegment, memory_bar
+from kubectl_qos.present.node_columns import (
+    FILLS,
+    FREE,
+    NODE_COLUMNS,
+    RESERVED,
+    BarSegment,
+    memory_bar,
+    memory_ticks,
+)
 from kubectl_qos.qos.qos_class import QosClass
 
 GI = 1 << 30
@@ -163,3 +171,11 @@ def test_the_next_death_has_its_time() -> None:
     timed = replace(row, death=row.death._replace(seconds=40.0))
     texts = [NODE_COLUMNS["next_death"].cell(node, DEMO_TIME) for node in (row, timed)]
     assert texts == [f"+2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%{when}" for when in ("", ", ~40 s")]
+
+
+def test_the_kubelet_evicts_where_the_pods_have_grown_by_the_distance() -> None:
+    """The node has 100Mi of its own more, but the limit of kubepods is nearer."""
+    row = demo()["worker-2"]
+    assert (row.memory.used_bytes, row.to_eviction) == (15185 << 20, 587 << 20)
+    assert "eviction 15.4Gi" in memory_ticks(row, 80)
+    assert "eviction 15.9Gi" in memory_ticks(replace(row, to_eviction=None), 80)
