@@ -75,7 +75,9 @@ DEFAULT_EVICTION_HARD: Final[Mapping[str, str]] = {
     "imagefs.inodesFree": "5%",
 }
 MEMORY_AVAILABLE: Final = "memory.available"
-"""The eviction signal of memory."""
+"""The eviction signal of a node's memory."""
+ALLOCATABLE_MEMORY_AVAILABLE: Final = "allocatableMemory.available"
+"""The eviction signal of the memory that kubepods may use."""
 AN_EVICTION: Final = "an eviction"
 """The basis of a threshold that the message of an evicted pod names."""
 _WINDOWS_EVICTION_HARD: Final = {

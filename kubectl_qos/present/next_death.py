@@ -373,10 +373,13 @@ def killer_label(death: NextDeath, *, with_fullness: bool = True) -> str:
     by = killer_name(death.mechanism, is_own=death.is_own)
     swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
     full = f" {percent(death.fullness, 1)}" if death.limit_bytes and with_fullness else ""
-    # The kubelet requires a period, but only its configuration has it.
-    period = duration(death.grace_seconds) if death.grace_seconds else "its grace period"
-    grace = f" after {period}" if death.grace_seconds is not None else ""
+    grace = f" after {grace_period(death.grace_seconds)}" if death.grace_seconds is not None else ""
     return f"{by}{swap}{full}{grace}"
+
+
+def grace_period(seconds: int) -> str:
+    """Return the period of a soft threshold, which only a configuration of the kubelet has: 0 is unknown."""
+    return duration(seconds) if seconds else "its grace period"
 
 
 def _precedent(death: NextDeath) -> str:

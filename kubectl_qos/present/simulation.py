@@ -6,7 +6,7 @@ from typing import Final
 
 from kubectl_qos.analysis.deaths import VictimRow, identity, reach_rows, victim_rows
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
-from kubectl_qos.k8s.kubelet import Origin
+from kubectl_qos.k8s.kubelet import ALLOCATABLE_MEMORY_AVAILABLE, Origin
 from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, mebibytes
 from kubectl_qos.present.killers import WORDS, killer_name
 from kubectl_qos.present.list_notes import killer_notes, own_memory_phrase, setting_notes
@@ -14,6 +14,7 @@ from kubectl_qos.present.next_death import (
     AT_MOST,
     KUBELET_CHECKS,
     distance,
+    grace_period,
     killer_words,
     rival_condition,
     victim,
@@ -124,9 +125,11 @@ def _outcome(simulation: Simulation) -> str:
     if scenario.until_oom:
         return _first_kill(simulation)
     left = _shown_bytes(simulation.after, evicts=scenario.eviction)
-    free = "the node is full"
+    is_of_pods = scenario.eviction and simulation.after.signal == ALLOCATABLE_MEMORY_AVAILABLE
+    free = "the kubepods limit is exceeded" if is_of_pods else "the node is full"
     if left >= 0:
-        free = f"{_at_most(simulation)}{binary(left)} is {'available' if scenario.eviction else 'free'}"
+        of = " of the kubepods limit" if is_of_pods else ""
+        free = f"{_at_most(simulation)}{binary(left)}{of} is {'available' if scenario.eviction else 'free'}"
     if steps and simulation.after != steps[-1].level:
         free += " in the end"
     if not steps:
@@ -220,15 +223,21 @@ def _node_notes(node_state: NodeState, scenario: Scenario) -> Iterator[str]:
 
 
 def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
-    threshold = node_state.thresholds.node_bytes
+    thresholds, soft = node_state.thresholds, ""
+    if thresholds.soft_bytes is not None:
+        period = grace_period(thresholds.soft_grace_seconds)
+        soft = f"less than {binary(thresholds.soft_bytes)} of the node is available for {period}"
+        yield f"the kubelet evicts when {soft}; the simulation skips that time, in which more may die"
+    threshold = thresholds.node_bytes
     if threshold is None:
-        yield "the kubelet has no hard memory.available threshold: it never evicts"
+        hard = "the kubelet has no hard memory.available threshold: it"
+        yield f"{hard} evicts only by the soft one" if soft else f"{hard} never evicts"
     else:
-        reclaim = node_state.thresholds.reclaim_bytes
+        reclaim = thresholds.reclaim_bytes
         more = f", until {binary(reclaim)} more is" if reclaim else ""
         is_assumed = node_state.setup.kubelet.origin("eviction_hard") is Origin.ASSUMED
         assumed = " (assumed)" if is_assumed else ""
-        kubepods = node_state.thresholds.kubepods_bytes
+        kubepods = thresholds.kubepods_bytes
         other = f"{binary(kubepods)} " if kubepods not in {None, threshold} else ""
         where = f" of the node or {other}of the kubepods limit" if kubepods is not None else ""
         yield f"the kubelet evicts when less than {binary(threshold)}{where} is available{more}{assumed}"

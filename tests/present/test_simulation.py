@@ -47,7 +47,11 @@ def test_the_last_sentence() -> None:
         said(node_state([("a", container(-1000, 1))]), Scenario(free_bytes=1)) == "there is nothing to kill"
     )
     assert said(at, Scenario(all_at_limit=True)) == "nothing is killed: 474Mi is free then"
-    assert said(at, Scenario(eviction=True)) == "nothing is killed or evicted: 524Mi is available"
+    assert said(at, Scenario(eviction=True)) == (
+        "nothing is killed or evicted: 460Mi of the kubepods limit is available"
+    )
+    of_node = replace(at, own_bytes=65 * MIB)
+    assert said(of_node, Scenario(eviction=True)) == "nothing is killed or evicted: 459Mi is available"
     empty = said(node_state([("a", container(0, 0))]), Scenario(until_oom=True))
     assert empty == "nothing is killed, however much all containers grow"
     full = said(node_state([("a", container(-1000, 300))]), Scenario(growth=(ContainerGrowth(0, 2 * GIB),)))
@@ -173,6 +177,9 @@ def test_notes_say_what_is_not_known() -> None:
     stays = node_state([("a", container(1000, 300, restarts=False))])
     assert "--restarts" not in noted(stays, free)
     assert "never evicts" in noted(replace(at, thresholds=Thresholds(None, None, 0)), Scenario(eviction=True))
+    soft = noted(replace(at, thresholds=Thresholds(None, None, 0, 0, 2 * MIB, 90)), Scenario(eviction=True))
+    assert "evicts when less than 2Mi of the node is available for 90s" in soft
+    assert "evicts only by the soft one" in soft
     greedy = replace(at, thresholds=Thresholds(MIB, None, 2 * MIB))
     assert "less than 1Mi is available, until 2Mi more is (assumed)" in noted(greedy, Scenario(eviction=True))
     for kubepods, words in (

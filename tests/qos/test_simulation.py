@@ -424,10 +424,26 @@ def test_a_threshold_that_is_reached_to_the_byte_is_no_eviction() -> None:
 
 def test_what_is_available_to_pods_counts_too() -> None:
     at = node_state([("a", container(0, 870))])
-    assert names(simulate(at, Scenario(eviction=True))) == ["a"], "154Mi of the node, but 90Mi of kubepods"
+    found = simulate(at, Scenario(eviction=True))
+    assert names(found) == ["a"], "154Mi of the node, but 90Mi of kubepods"
+    assert found.before == MemoryLevel(154 * MIB, 90 * MIB, "allocatableMemory.available")
+    own = simulate(replace(at, own_bytes=64 * MIB + 1), Scenario(eviction=True))
+    assert own.before == MemoryLevel(90 * MIB - 1, 90 * MIB - 1)
     assert (
         simulate(replace(at, thresholds=Thresholds(100 * MIB, None, 0)), Scenario(eviction=True)).steps == ()
     )
+
+
+def test_a_soft_threshold_evicts_too() -> None:
+    """Its grace period passes if nothing grows (helpers.go, thresholdsMetGracePeriod)."""
+    at = node_state([("a", container(1000, 300)), ("b", container(1000, 400))])
+    soft = replace(at, thresholds=Thresholds(100 * MIB, 100 * MIB, 0, soft_bytes=700 * MIB))
+    found = simulate(soft, Scenario(eviction=True))
+    assert names(found) == ["b"], "324Mi of the node are available, 724Mi without it"
+    assert found.before == MemoryLevel(324 * MIB, 324 * MIB), "260Mi of kubepods are above its threshold"
+    alone = replace(at, thresholds=Thresholds(None, None, 400 * MIB, soft_bytes=700 * MIB))
+    assert names(simulate(alone, Scenario(eviction=True))) == ["b", "a"], "the minimum reclaim counts"
+    assert names(simulate(soft, Scenario(growth=(ContainerGrowth(0, 301 * MIB),)))) == []
 
 
 def test_the_order_of_eviction_follows_what_has_died() -> None:

@@ -74,7 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_switch(
         parser,
         "--eviction",
-        help="the kubelet evicts below evictionHard memory.available, before the kernel kills",
+        help="the kubelet evicts below its memory.available thresholds, hard and soft, before the kernel"
+        " kills",
     )
     add_switch(
         parser,

@@ -102,7 +102,8 @@ class Eviction(Killer):
             return
         evictable = state.capacity_bytes - thresholds.hugepages_bytes
         due = Due.NO if thresholds.soft_bytes is not None else state.due
-        hard = partial(ceiling, is_polled=True, reclaim_bytes=thresholds.reclaim_bytes, due=due)
+        ceiling = partial(ceiling, is_polled=True, reclaim_bytes=thresholds.reclaim_bytes)
+        hard = partial(ceiling, due=due)
         if thresholds.node_bytes is not None:
             yield hard(CeilingScope.NODE, used_bytes=node, at_bytes=evictable - thresholds.node_bytes)
         if thresholds.kubepods_bytes is not None and state.kubepods_bytes is not None:

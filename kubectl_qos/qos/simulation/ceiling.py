@@ -7,11 +7,12 @@ All growth is linear and reaches its target at the same moment: usage is `used +
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from kubectl_qos.errors import InputError
+from kubectl_qos.k8s.kubelet import ALLOCATABLE_MEMORY_AVAILABLE, MEMORY_AVAILABLE
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState
 
@@ -62,7 +63,8 @@ class Ceiling(NamedTuple):
 
     `owner` is the index of a container or pod, -1 for all pods and for the node. `at_bytes` is None if
     unknown: the killer then acts at `bound_bytes` at the latest. `by_working_set`: the kubelet's count
-    decides, not the kernel's. A soft ceiling must be exceeded for `grace_seconds`.
+    decides, not the kernel's. A soft ceiling must be exceeded for `grace_seconds`; a simulation has no clock,
+    so there that time always passes.
 
     `is_polled`: the killer checks periodically, so it also acts without growth, and kills until
     `reclaim_bytes` more are free. `due`: the node reports that the ceiling is reached.
@@ -94,10 +96,11 @@ class Ceiling(NamedTuple):
 
 
 class MemoryLevel(msgspec.Struct, frozen=True, rename="camel"):
-    """Memory that is free for the kernel, and memory.available of the kubelet."""
+    """Memory that is free for the kernel, and that is left by the kubelet's signal nearest its threshold."""
 
     free_bytes: int
     available_bytes: int
+    signal: Literal["memory.available", "allocatableMemory.available"] = MEMORY_AVAILABLE
 
 
 class LimitHit(NamedTuple):
@@ -162,8 +165,6 @@ class MemoryTimeline:
                 rate = self._pod_rate[ceiling.owner]
                 if rate and (ceiling.latest_bytes - ceiling.used_bytes) / rate < self._end:
                     self._pod_ceilings.append(ceiling)
-            elif ceiling.is_soft:
-                continue  # Grace periods are not simulated.
             elif ceiling.is_polled:
                 self._polled.setdefault(ceiling.killer, []).append(ceiling)
             else:
@@ -196,9 +197,14 @@ class MemoryTimeline:
     def level(self) -> MemoryLevel:
         """Return the node's free memory now."""
         grown = self._own_used + int((self._total_rate + self._own_rate) * self.now)
-        return MemoryLevel(
-            self._most - self._total_used - grown, self._evictable - self._total_working_set - grown
-        )
+        free, thresholds = self._most - self._total_used - grown, self.state.thresholds
+        available = self._evictable - self._total_working_set - grown
+        if thresholds.kubepods_bytes is not None and self.state.kubepods_bytes is not None:
+            pods = self.state.kubepods_bytes - self._total_working_set - int(self._total_rate * self.now)
+            most = max(thresholds.node_bytes or 0, thresholds.soft_bytes or 0)
+            if pods - thresholds.kubepods_bytes < available - most:
+                return MemoryLevel(free, pods, ALLOCATABLE_MEMORY_AVAILABLE)
+        return MemoryLevel(free, available)
 
     def usages(self, containers: Iterable[int]) -> list[int]:
         """Return the bytes in use by each of these containers, by the kernel's count."""
