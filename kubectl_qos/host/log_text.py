@@ -94,7 +94,9 @@ _ITEM: Final = re.compile(r"^[\s`]*(?:(?:[-*+]|\d{1,5}[.):])\s+(?=\S)|(?:#+|//) 
 _MOST_OF_LIST: Final = 0.8
 _FIRST_LINES: Final = 1_000
 _MARKUP: Final = re.compile(r"<[^<>]{1,40}>$")
-_COMMENT: Final = re.compile(r"^\s*(?:#+ (?=\[)|// (?!.*(?:\.\.|…)).*)")
+_COMMENT: Final = re.compile(
+    rf"^\s*(?:#+ (?=\[|(?:{MONTH}) [ \d]\d \d\d:|\d{{4}}-\d\d-\d\d[T ]\d\d:)|// (?!.*(?:\.\.|…)).*)"
+)
 """Comment signs before a line, or a user's remark that does not say that lines are left out."""
 _FOREIGN: Final = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\dT[\d:.]{8,18}Z )?[^\[<]{4,100}?(?=(?:<\d>)?\[ *\+?\d{1,12}\.\d{6}\] )", re.ASCII
@@ -111,11 +113,15 @@ _OF_DETECTOR: Final = re.compile(
 )
 """A line of node-problem-detector, which repeats one of the kernel."""
 _QUOTED: Final = re.compile(r"^(?:[ \t]*(?:>|\|(?!__GFP))[ \t]?){1,8}")
+_REMARK: Final = re.compile(r"(?<=\S)[ \t]+(?:←|<-+|#)[ \t]\S.{0,200}$")
 _REPLACED: Final = (
     ("\x1b", re.compile(r"\x1b\[[0-9;]{0,32}[A-Za-z]"), ""),
     ("<", re.compile(r"</?(?:pre|code|p|br|div|span|li)\b[^<>]{0,80}>"), ""),
     (">", _QUOTED, ""),
     ("|", _QUOTED, ""),
+    (" # ", _REMARK, ""),
+    ("<-", _REMARK, ""),
+    ("←", _REMARK, ""),
     ("│", re.compile(r"^[ \t]*│[ \t]?|[ \t]*│$"), ""),
     ("[", re.compile(r"^\s*\[(?:\.{2,}|…)\] (?=\S)"), ""),
     ("OOMKilling", _OF_DETECTOR, r"\1\2 kernel: \3"),

@@ -448,7 +448,10 @@ FORMS: dict[str, Callable[[list[str]], list[str]]] = {
     ],
     "copied from two screens that overlap": lambda lines: [*lines[:4], *lines[1:]],
     "comments": lambda lines: [f"# {line}" for line in lines],
-    "the frame of a terminal": lambda lines: [f"│ {line:<300} │" for line in lines],
+    "remarks behind": lambda lines: [f"{line}  # {number}: see" for number, line in enumerate(lines)],
+    "a broken number": lambda lines: [
+        piece for line in lines for piece in ([line[:-5], f"  {line[-5:]}"] if "anon 600" in line else [line])
+    ],
     "a log store": lambda lines: [f"1790950446 n1 {line}" for line in lines],
     "dmesg -T in German": lambda lines: [
         re.sub(r"^\[.{12}\]", "[Do Okt  2 14:14:06 2026]", line) for line in lines
@@ -465,6 +468,16 @@ def test_every_form_of_a_paste_says_the_same(form: str) -> None:
     if form != "words":
         assert report.tasks == whole.tasks
     assert choice_of(report).chosen.task.pid == 4711
+
+
+def test_comments_of_another_host_are_no_part_of_a_report() -> None:
+    commented = f"# Oct  1 01:02:03 n9 kernel: {OLD_KILLED}  # of yesterday"
+    killed = "Oct  2 14:14:06 n1 kernel: Killed process 7 (a) total-vm:9kB, anon-rss:8kB, file-rss:0kB"
+    reports = read_log([commented, killed, "what follows is prose"], NOW).reports
+    assert [(report.node, report.victim and report.victim.pid) for report in reports] == [
+        ("n9", 4711),
+        ("n1", 7),
+    ]
 
 
 def test_a_log_without_prefixes_whose_lines_are_broken() -> None:

@@ -134,9 +134,11 @@ def gap_before_rest(before: str, rest: str, *, is_full: bool) -> str | None:
                 return space
     if begins(rest):
         return None
-    is_more = _FURTHER_FIELD.match(rest) is not None or (rest.isdigit() and before[-1:].isdigit())
+    is_of_number = rest.isdigit() and before[-1:].isdigit()
+    is_more = _FURTHER_FIELD.match(rest) is not None or is_of_number
     if end is None or (end.search(before) is not None and not is_more):
-        return "" if is_full else None
+        is_of_statistic = is_of_number and STATISTIC.match(before) is not None
+        return "" if is_full or is_of_statistic else None
     is_of_path = before.startswith("Task in ") and "result of limit of" in before
     if is_of_path and _PATH.fullmatch(rest.strip()) is None:
         return None
