@@ -289,7 +289,8 @@ def _rows(columns: list[str], numbered: Iterator[Numbered]) -> Iterator[Numbered
         except StopIteration:
             return
         except csv.Error as error:
-            raise InputError(f"line {begin} is no row of its table: {error}") from None
+            hint = "export the log as JSON or as text, or remove that line"
+            raise InputError(f"line {begin} is no row of its table: {error}", hint) from None
         yield begin, msgspec.json.encode(dict(zip(columns, cells, strict=False))).decode()
         begin = reader.line_num + 2
 
