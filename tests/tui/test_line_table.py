@@ -210,6 +210,9 @@ async def test_an_empty_table_says_why_and_bears_every_key() -> None:
         await pilot.press("up", "down", "g", "G", "pageup", "pagedown", "left", "right", "enter")
         await pilot.pause()
         assert lines(app)[2] == "  nothing here"
+        app.show([], empty="nothing here, and a key that leads to something elsewhere")
+        await pilot.pause()
+        assert lines(app)[2:4] == ["  nothing here, and a key that leads to", "  something elsewhere"]
         assert app.table.row is None
         assert not [event for event in app.events if event[0] == "Selected"]
 

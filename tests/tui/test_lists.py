@@ -40,6 +40,7 @@ from tests.tui.sources import (
     demo,
     node_after_node,
     one_cluster,
+    renamed,
     running,
     with_usage,
     without,
@@ -557,6 +558,20 @@ def test_a_narrow_next_death_keeps_its_killer_and_its_time() -> None:
     assert cell.startswith("+2Mi data/")
     assert cell.endswith(":c, own limit 98%, ~7 s")
     assert len(cell) <= layout.widths[-1]
+    soon = replace(soon, name="ip-10-1-140-17.eu-central-1.compute.internal")
+    layout = nodes.layout(View(ListKind.NODES), None, [soon, *rows[1:]], DEMO_TIME, 118)
+    assert (
+        layout.columns[-1].cell(soon, DEMO_TIME).endswith("data/importer-5f7b9c-2vtxk:c, own limit 98%, ~7 s")
+    )
+
+
+def test_a_very_long_name_leaves_the_panel_room_for_the_answer() -> None:
+    pod = "n" * 200
+    view_model = facts_for(snapshot=renamed(demo(), "importer", pod))
+    listing, rows = listed(ListKind.PODS, view_model)
+    text = explained(listing, next(row for row in rows if row.name.startswith("n" * 100)), view_model)
+    assert "n…n" in text
+    assert "n" * 100 not in text
 
 
 def further(nodes: NodeList, row: NodeRow, height: int, width: int) -> list[str]:

@@ -225,7 +225,7 @@ class NodeList(ListDefinition[NodeRow]):
     columns = {"node": _COLUMNS["node"], "memory": _bar_column(_MIN_BAR)} | _COLUMNS
     fields = Fields(NODE_COLUMNS, None)
     importance = (
-        "node memory used_percent next_death node next_death pressure psi60 psi10 pods worst_percent"
+        "node memory used_percent next_death next_death node pressure psi60 psi10 pods worst_percent"
         " requests_percent limits_percent guaranteed burstable best_effort capacity used to_eviction"
     )
     squeezed: Mapping[str, int] = MappingProxyType({"node": 20, "next_death": 26})

@@ -18,7 +18,7 @@ from kubectl_qos.analysis.pod_table import PodRow, PodRows, build_rows, is_at_ri
 from kubectl_qos.analysis.trends import MOST, STEADY, Trends
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present import next_death
-from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, eta, rounded, shortened
+from kubectl_qos.present.format import NONE, UNKNOWN, count, escape, eta, full_name, rounded, shortened
 from kubectl_qos.present.list_notes import pod_table_notes
 from kubectl_qos.present.next_death import (
     bounded,
@@ -48,7 +48,7 @@ from kubectl_qos.tui.view import ListKind, View, group_name
 from kubectl_qos.tui.view_model import ViewModel
 from kubectl_qos.tui.widgets.graph import fullness_token, sparkline
 from kubectl_qos.tui.widgets.line_table import Spans
-from kubectl_qos.tui.widgets.table import Layout, Token, moved
+from kubectl_qos.tui.widgets.table import MAX_WIDTH, Layout, Token, moved
 from kubectl_qos.tui.widgets.text_view import TextLayout, paragraphs, stacked
 
 _FLAGS: Final = {
@@ -317,7 +317,9 @@ class PodList(_RankedList):
         on_node = view_model.known_deaths(row.node)
         deaths = [death for death in on_node if death.key == row.key[:2]]
         lines = why_lines(prediction, row, view_model.rows, is_named=bool(deaths))
-        answer, *others = *lines, *self._recent_memory_line(row)
+        full = full_name(*row.key[:2])
+        answer, *others = (line.replace(full, shortened(full, MAX_WIDTH)) for line in lines)
+        others += self._recent_memory_line(row)
         if not deaths:
             return paragraphs((answer, "answer"), *((line, "") for line in others))
         first, *later = deaths
@@ -332,7 +334,7 @@ class PodList(_RankedList):
         is_nearest = first.distance_bytes == min(death.distance_bytes for death in deaths)
         is_elsewhere = any(coming.node != row.node for coming in view_model.first_deaths[:1])
         is_next = first is on_node[0] and is_nearest and not is_elsewhere
-        dies = foretold(first, is_first=is_next, with_else=False)
+        dies = foretold(first, is_first=is_next, with_else=False).replace(full, shortened(full, MAX_WIDTH))
         return paragraphs((dies, token), *((line, "") for line in others))
 
     def _recent_memory_line(self, row: PodRow) -> Iterator[str]:

@@ -6,6 +6,7 @@ each cell; table.py has widths and order.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -427,10 +428,11 @@ class LineTable(ScrollView, Generic[RowT], can_focus=True):
         return Strip(segments).adjust_cell_length(width, base)
 
     def _below(self, y: int, width: int) -> Strip:
-        """Return a line below the last row; in an empty table the second line says why it is empty."""
-        if self.rows or y != HEADER + 1:
+        """Return a line below the last row; the second one of an empty table says why it is empty."""
+        lines = ["", *textwrap.wrap(self._empty, max(width - table.GUTTER, 1))] if not self.rows else []
+        if y - HEADER >= len(lines):
             return Strip.blank(width, self.rich_style)
-        text = set_cell_size(f"  {self._empty}", width)
+        text = set_cell_size(" " * table.GUTTER + lines[y - HEADER], width)
         return Strip([Segment(text, self._style("empty"))], width)
 
     def _style(self, name: str) -> Style:
