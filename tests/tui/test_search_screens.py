@@ -235,3 +235,11 @@ async def test_the_choice_stays_through_a_refresh_and_is_of_one_list(listing: Ru
         assert choices(listing) == rows
     await listing.keys("space")
     assert choices(listing) == [(rows[0][0], False), *rows[1:]]
+
+
+async def test_a_narrow_dialog_leaves_keys_out_as_a_whole_and_keeps_the_one_that_closes_it() -> None:
+    async with running(None, "C", size=(60, 15)) as pilot:
+        assert "enter take space show or hide J down esc cancel" in pilot.words
+        await pilot.resize_terminal(80, 24)
+        await pilot.settled()
+        assert "J down K up d default esc cancel" in pilot.words

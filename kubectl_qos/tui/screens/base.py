@@ -36,6 +36,8 @@ MIN_WIDTH: Final = 60
 MIN_HEIGHT: Final = 15
 _SEPARATOR: Final = "  "
 _PADDING: Final = 1
+_BORDER_CELLS: Final = 4
+"""The corners of a dialog, and the gaps around its keys."""
 _LEAST_SOURCE: Final = 12
 """The cells that the name of the source keeps in the title line."""
 WIDE_GAP: Final = 2
@@ -261,7 +263,7 @@ class SingleDismissScreen(Screen[ResultT]):
 
 
 class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
-    """A dialog over a screen, with its keys on the border."""
+    """A dialog over a screen, with its keys on the border; a narrow one has the first keys and the last."""
 
     enter_does: ClassVar[str] = ""
     """What enter does, if no action of the dialog does it."""
@@ -269,9 +271,16 @@ class Dialog(ModalScreen[ResultT], SingleDismissScreen[ResultT]):
     def on_mount(self) -> None:
         self.show_keys()
 
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.show_keys)
+
     def show_keys(self) -> None:
         keys = [Content.assemble(Content.styled(key, "bold"), f" {does}") for key, does in self.border_keys()]
-        self.query_one(Vertical).border_subtitle = Content("  ").join(keys)
+        dialog = self.query_one(Vertical)
+        room = dialog.outer_size.width - _BORDER_CELLS
+        while len(keys) > 2 and 0 < room < sum(key.cell_length + len(_SEPARATOR) for key in keys):
+            del keys[-2]
+        dialog.border_subtitle = Content(_SEPARATOR).join(keys)
 
     def border_keys(self) -> list[tuple[str, str]]:
         actions = [action for action in actions_in_group(self.group) if action.footer] if self.group else []
