@@ -62,12 +62,12 @@ _FLAGS: Final = {
 }
 """Two letters for each flag, which the panel spells out, and the token of its style."""
 _IMPORTANT: Final = (
-    "rank eviction pod memory qos namespace oom_score flags eta pod peak frees oom_score_adj growth node p99"
+    "rank eviction pod memory qos namespace flags oom_score eta pod peak frees oom_score_adj growth node p99"
     " limit_percent dies trend flags psi60 request limit psi10 node namespace restarts age priority risk"
 )
 """A key listed twice is shown cut first, whole later."""
 
-SQUEEZED: Final = {"container": 16, "pod": 20, "node": 12, "namespace": 11, "flags": 8}
+SQUEEZED: Final = {"container": 16, "pod": 18, "node": 12, "namespace": 11, "flags": 8}
 
 COMPACT_BELOW: Final = 120
 """Narrower tables have shorter texts."""
