@@ -97,7 +97,7 @@ class Deaths(NamedTuple):
 class NamedDeaths(NamedTuple):
     """The deaths of several named pods of a node.
 
-    `others` has the nearest death of each other pod, and its death at its own limit if that comes before
+    `others` has the first death of each other pod, and its death at its own limit if that comes before
     `first` when the pod grows alone. `on_full_node` is the kernel's kill on a full node, if `first` is not of
     that pod.
     """
@@ -159,11 +159,16 @@ def deaths_of_named(deaths: Deaths) -> Iterator[NamedDeaths]:
     on_nodes, by_distance = Counter(pod.node_name for pod in deaths.pods), attrgetter("distance_bytes")
     for node in [name for name, pods in on_nodes.items() if pods > 1]:
         on_node = [row.death for row in deaths.rows if row.node == node]
-        certain = [death for death in on_node if death.unless is None and death.grown_bytes is None]
+        named = {death.key for death in on_node}
+        certain = [
+            death
+            for death in on_node
+            if death.grown_bytes is None and (death.unless is None or death.unless.key not in named)
+        ]
         if not certain:
             continue
         first, nearest, alone = certain[0], dict[PodKey, NextDeath](), dict[PodKey, NextDeath]()
-        for death in sorted(certain, key=by_distance):
+        for death in certain:
             if death.key != first.key:
                 nearest.setdefault(death.key, death)
         for death in sorted(on_node, key=by_distance) if first.killer.is_node_wide else ():

@@ -463,9 +463,22 @@ def test_of_several_named_pods_one_dies_first_and_its_line_says_what_would_chang
     third = first_of("importer-5f7b9c-2vtxk", "crunch-x2k9f", "notebook-0")
     assert third.index("then batch/crunch-x2k9f (") < third.index("then ml/notebook-0:c (")
     assert (first_of("db-0", "db-1"), first_of("db-0")) == ("", "")
+    pair = [pod for pod in snapshot.pods if pod.name in {"notebook-0", "cart-6c7fd9b5d-9qj4t"}]
+    row, *_ = deaths_of_pods(snapshot, pair).rows
+    assert first_of(*(pod.name for pod in pair)).startswith(
+        f"first on worker-2: {'/'.join(row.death.key)}:a ("
+    )
 
     both = deaths_of_pods(snapshot, [pod for pod in snapshot.pods if pod.name in {"db-0", "db-1"}])
     assert list(next_death.apart_notes(both)) == ["pods on different nodes do not compete for memory"]
+
+
+def test_of_one_pod_killers_of_the_node_are_in_the_order_of_their_distances(snapshot: Snapshot) -> None:
+    """The kubelet's threshold was after the kernel's, which is farther."""
+    pods = [pod for pod in snapshot.pods if pod.name == "api-7d9c5b6f8-k8vwl"]
+    distances = [row.death.distance_bytes for row in deaths_of_pods(snapshot, pods).rows if row.death.before]
+    assert len(distances) == 3
+    assert distances == sorted(distances)
 
 
 def test_the_help_explains_the_columns_as_the_library_does() -> None:

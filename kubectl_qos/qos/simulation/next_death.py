@@ -133,8 +133,8 @@ class NextDeath(NamedTuple):
     def urgency(self) -> Urgency:
         """Due and foreseeable deaths first, by the time until the killer has noticed; then by fullness.
 
-        A full own limit counts as due. Deaths that follow others, and deaths of containers that do not run,
-        are last.
+        A full own limit counts as due. Deaths that follow others or need the pod to grow alone, and deaths of
+        containers that do not run, are last.
         """
         if self.waits:
             return Urgency(inf, 1.0, self.distance_bytes, 0)
@@ -145,10 +145,16 @@ class NextDeath(NamedTuple):
             seconds = 0
         seconds += self.killer.delay_seconds
         points = PRECEDENT_POINTS if self.precedent else 0
-        if self.before:
-            return Urgency(inf, 1 - self.fullness - points, self.distance_bytes, self.before)
-        turn = 2 * PRECEDENCE[self.mechanism] + (self.grown_bytes is not None or self.unless is not None)
-        return Urgency(seconds, -max(self.fullness, self.beyond) - points, self.distance_bytes, turn)
+        emptiness = -max(self.fullness, self.beyond) - points
+        if self.is_later:
+            return Urgency(inf, 1 + emptiness, self.distance_bytes, self.before)
+        turn = 2 * PRECEDENCE[self.mechanism] + (self.unless is not None)
+        return Urgency(seconds, emptiness, self.distance_bytes, turn)
+
+    @property
+    def is_later(self) -> bool:
+        """Return whether other pods die before, unless this one grows alone."""
+        return bool(self.before) or self.grown_bytes is not None
 
     @property
     def killer(self) -> Killer:
@@ -216,6 +222,8 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
             used_bytes, size_bytes = first.frees_bytes or 0, rival.size_bytes
             other = Contender(*first.key, first.container, first.qos, used_bytes, size_bytes)
             deaths.append(_victim_instead(first, rival, rival.used_bytes)._replace(unless=other))
+    later = [death for death in deaths if death.is_later]
+    deaths = [death for death in deaths if not death.is_later] + _by_distance(later)
     return sorted(deaths, key=attrgetter("urgency"))
 
 
@@ -303,14 +311,20 @@ def _most_urgent(
         death = _death_at(run, ceiling, grown if len(alone) == 1 else run, contests=contests)
         if death is not None:
             (wide if ceiling.scope.is_wide else own).append(death)
-    for index, death in enumerate(wide):
-        # Memory of pods fills the node too, so what is nearer is reached first.
-        farther = (other.fullness for other in wide if other.distance_bytes >= death.distance_bytes)
-        wide[index] = death._replace(beyond=max(farther))
-    wide.sort(key=by_urgency)
+    wide = sorted(_by_distance(wide), key=by_urgency)
     pairs = ((death, _earlier(death, wide)) for death in wide)
     wide = [death if earlier is None else death._replace(earlier=earlier) for death, earlier in pairs]
     return sorted([*own, *wide], key=by_urgency)
+
+
+def _by_distance(wide: Sequence[NextDeath]) -> list[NextDeath]:
+    """Return deaths by killers of the node, as full as all that are farther, so that the nearer is first."""
+
+    # Memory of pods fills the node too, so what is nearer is reached first.
+    def beyond(death: NextDeath) -> float:
+        return max(other.fullness for other in wide if other.distance_bytes >= death.distance_bytes)
+
+    return [death._replace(beyond=beyond(death)) for death in wide]
 
 
 def _earlier(death: NextDeath, deaths: Sequence[NextDeath]) -> NextDeath | None:
