@@ -62,7 +62,7 @@ _OTHER_WORDS: Final[tuple[tuple[re.Pattern[str], Any], ...]] = (
     (re.compile("Last Termination State:"), "Last State:"),
     (re.compile("OOM Killed"), "OOMKilled"),
     (re.compile(r"Failed to admit pod ([a-z0-9.-]+)_([a-z0-9-]+)\("), r"name: \1 namespace: \2 ("),
-    (re.compile("- node has conditions: "), "The node had condition: "),
+    (re.compile(r"- node has conditions\s*: "), "The node had condition: "),
     (re.compile(r"\bcontainer_(?=(?:reason|message)\b)"), ""),
     (re.compile(r"\bcontainer[_ ]name(?=:)"), "io.kubernetes.container.name"),
     (re.compile(r'\bcontainer="(?=[a-z0-9.-]+")'), 'io.kubernetes.container.name="'),

@@ -22,6 +22,8 @@ NODE_MEMORY_REASONS: Final = OOM_KILLING | frozenset(
 controller and node-problem-detector (config/kernel-monitor.json).
 """
 
+COMBINED: Final = "(combined from similar events): "
+"""The prefix of a message with which a client sends similar events as one (client-go events_cache.go)."""
 NODE_EVENTS_NAMESPACE: Final = "default"
 """The namespace of events about objects without one (client-go/tools/record makeEvent)."""
 
@@ -69,7 +71,7 @@ class Event(ApiStruct, frozen=True):
     @property
     def own_message(self) -> str:
         """Return the message, without the prefix of a client that sends similar events as one."""
-        return self.message.removeprefix("(combined from similar events): ")
+        return self.message.removeprefix(COMBINED)
 
     @property
     def times(self) -> int:

@@ -21,7 +21,7 @@ from kubectl_qos.analysis.incident import (
     Rollout,
 )
 from kubectl_qos.errors import first_few
-from kubectl_qos.k8s.events import Event
+from kubectl_qos.k8s.events import COMBINED, Event
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.usage import sampled
@@ -115,6 +115,11 @@ def summary(incident: Incident) -> Iterator[str]:
         by = ", ".join(f"{number} {mechanism}" for mechanism, number in counted)
         by = f", {counted[0][0]}" if len(counted) == 1 else f": {by}"
         yield f"{count(len(kills), 'OOM kill or eviction', 'OOM kills or evictions')}{by}."
+        evidence = (evidence.details for kill in kills for evidence in kill.diagnosis.evidence)
+        times = [item["times"] for item in evidence if str(item.get("message")).startswith(COMBINED)]
+        if times:
+            stand = "one event stands" if len(times) == 1 else f"{len(times)} events stand"
+            yield f"There were more: {stand} for {sum(times)} of them."
         names = Counter(map(_victim, kills))
         hits = [f"{name} {number} times" if number > 1 else name for name, number in names.most_common()]
         yield f"Victims: {first_few(hits, _MOST)}."

@@ -191,6 +191,14 @@ def test_the_past_is_read_of_the_newest_deaths_a_minute_before_each(monkeypatch:
     assert [f"{one:%H:%M}" for one in read] == ["11:08", "11:07"]
 
 
+@pytest.mark.parametrize(("prefix", "is_said"), [("", False), ("(combined from similar events): ", True)])
+def test_kills_that_an_event_combines_are_counted(prefix: str, *, is_said: bool) -> None:
+    message = f"{prefix}System OOM encountered, victim process: a, pid: 7"
+    kills = find_kills(Snapshot(), EventList((an_event("Node", "worker-1", "SystemOOM", message, 5, 16),)))
+    said = "There were more: one event stands for 16 of them."
+    assert (said in [*summary(incident_of(kills))]) == is_said
+
+
 @pytest.mark.parametrize(
     ("pods", "nodes", "mechanism", "words"),
     [

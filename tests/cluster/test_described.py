@@ -831,8 +831,9 @@ def test_a_pod_that_was_removed_for_another_reason_is_named_with_it() -> None:
 
 def test_a_refusal_in_a_kubelets_log_names_its_pod() -> None:
     line = "W0317 12:44:53 eviction_manager.go:159] Failed to admit pod web-0_shop(d228d315-f1c8) - node"
-    (kill,) = kills(f"Mar 17 12:44:53 n1 kubelet[2278]: {line} has conditions: [DiskPressure]\n")
-    assert (kill.namespace, kill.pod, kill.diagnosis.mechanism) == ("shop", "web-0", Mechanism.REJECTION)
+    for rest in (" has conditions: [DiskPressure]", " has conditions\n: [DiskPressure]"):
+        (kill,) = kills(f"Mar 17 12:44:53 n1 kubelet[2278]: {line}{rest}\n")
+        assert (kill.namespace, kill.pod, kill.diagnosis.mechanism) == ("shop", "web-0", Mechanism.REJECTION)
 
 
 def test_several_pods_and_one_that_was_evicted() -> None:
