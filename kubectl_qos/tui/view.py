@@ -230,8 +230,8 @@ def empty_sentence(view: View, view_model: ViewModel, title: str, total: int, ke
     if view.filter and view.at_risk:
         return f"No {kind} at risk matches {view.filter.text}. {back} clears the filter."
     if view.filter:
-        return f"No {kind} matches {view.filter.text}. {back} shows all {total:,} again."
-    return f"No {kind} here is at risk. {keys.first('main.at_risk')} shows all {total:,}."
+        return f"No {kind} matches {view.filter.text}. {back} shows all {view.kind} again."
+    return f"No {kind} here is at risk. {keys.first('main.at_risk')} shows all {view.kind}."
 
 
 def _none(what: str, title: str) -> str:

@@ -296,12 +296,12 @@ def test_the_title_names_only_what_is_narrowed_down_where_little_fits() -> None:
 @pytest.mark.parametrize(
     ("view", "sentence"),
     [
-        (View(filter=RowFilter.parse("zzz")), "No pod matches zzz. esc shows all 60 again."),
+        (View(filter=RowFilter.parse("zzz")), "No pod matches zzz. esc shows all pods again."),
         (
             View(node="worker-3", namespace="nope"),
             "There are no pods in namespace nope on worker-3. tab goes to other panes.",
         ),
-        (View(node="", at_risk=True), "No pod here is at risk. z shows all 1."),
+        (View(node="", at_risk=True), "No pod here is at risk. z shows all pods."),
     ],
 )
 def test_an_empty_table_says_what_shows_more(view_model: ViewModel, view: View, sentence: str) -> None:
