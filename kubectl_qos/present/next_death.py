@@ -143,7 +143,12 @@ def _late_kubelet(deaths: Deaths) -> Iterator[str]:
 
 def nothing(deaths: Deaths) -> str:
     """Say why there is no row."""
+    alive = [pod for pod in deaths.pods if not pod.is_terminal]
     foreseen = "no death is foreseen: no limit, threshold or killer reaches these pods"
+    if deaths.pods and not alive:
+        foreseen = "no death is foreseen: these pods have ended"
+    elif any(not pod.containers for pod in alive):
+        foreseen = "who dies next is unknown: what was read does not show the limits of these pods"
     why = foreseen if deaths.states else list_notes.NO_PODS_ON_NODES
     return next(notes(deaths), others_first_text(deaths.others_first) or why)
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.analysis.deaths import deaths_of_pods, deaths_on_nodes
+from kubectl_qos.analysis.deaths import Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.fix_list import fixes_for_pods
 from kubectl_qos.k8s.objects import NodeObject, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
@@ -18,6 +18,7 @@ from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.fix_sentences import basis_notes
 from kubectl_qos.present.reasons import PAGE_CACHE, cache_text
 from kubectl_qos.present.restart_notes import HIDDEN_KILL_TEXT, hidden_note, loop_notes, volume_sentence
+from kubectl_qos.qos.simulation.node_state import state_of_node
 
 RUNNING: Mapping[str, Any] = {"running": {}}
 LOOP = {"waiting": {"reason": "CrashLoopBackOff"}}
@@ -86,6 +87,16 @@ def test_a_pod_whose_limits_are_unknown_is_not_without_one() -> None:
     assert "without a memory limit" in " ".join(notes(killed))
     unknown = msgspec.structs.replace(killed, spec=msgspec.structs.replace(killed.spec, containers=()))
     assert [*loop_notes([unknown], {}, {"n1": snapshot().setup("n1")})] == []
+
+
+def test_no_death_is_foreseen_only_where_limits_are_known() -> None:
+    running = a_pod(RUNNING, 0, "Completed", 0)
+    unknown = msgspec.structs.replace(running, spec=msgspec.structs.replace(running.spec, containers=()))
+    ended = msgspec.structs.replace(running, status=msgspec.structs.replace(running.status, phase="Failed"))
+    cases = {"does not show the limits of these pods": unknown, "these pods have ended": ended}
+    for said, pod in cases.items():
+        state = state_of_node(snapshot(pod), "n1")
+        assert next_death.nothing(Deaths((), snapshot(pod), [pod], {"n1": state})).endswith(said)
 
 
 def test_the_working_set_near_a_limit_may_be_page_cache() -> None:
