@@ -90,6 +90,9 @@ def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
         )
 
 
+_FORCE = "choose other {}, or add --force to apply it anyway"
+
+
 class ApplyShell(Driver):
     """Drive one change from the flags of a command.
 
@@ -197,17 +200,7 @@ class ApplyShell(Driver):
         request = state.request
         assert request is not None
         assert state.strategy is not None
-        is_unconfirmed = options.yes and not options.force and options.dry_run == "none"
-        is_put_off = is_unconfirmed and present.is_put_off(state.preview, state.strategy)
-        for finding in state.findings if is_put_off or options.dry_run == "client" else ():
-            if finding.severity is Severity.REFUSAL:
-                name = f"{state.pod.kind.lower()}/{state.pod.name}"
-                raise InputError(f"{name}: a server would refuse this: {finding_line(finding)}")
-        if is_put_off:
-            raise QosError(
-                f"{request.reference} is not changed: the kubelet {answer_sentence(state.preview.outcome)}",
-                hint="choose other values or another node, or add --force to apply it anyway",
-            )
+        self._check_expected(state, request.reference)
         if options.dry_run == "client":
             self._print([f"{_done_words(request)} (dry run)"])
             return
@@ -230,6 +223,24 @@ class ApplyShell(Driver):
                 self.tried = present.trial_entry(self.state, int(self.elapsed))
                 self.history.put(self.tried)
         self._conclude()
+
+    def _check_expected(self, state: Apply, name: str) -> None:
+        """Raise QosError for what is expected to fail, if nobody is asked or nothing is sent."""
+        options, strategy = self.options, state.strategy
+        assert strategy is not None
+        is_unconfirmed = options.yes and not options.force and options.dry_run == "none"
+        is_put_off = is_unconfirmed and present.is_put_off(state.preview, strategy)
+        for finding in (finding for finding in state.findings if finding.stops):
+            line, is_refusal = finding_line(finding), finding.severity is Severity.REFUSAL
+            if is_refusal and (is_put_off or options.dry_run == "client"):
+                pod = f"{state.pod.kind.lower()}/{state.pod.name}"
+                raise InputError(f"{pod}: a server would refuse this: {line}")
+            if is_unconfirmed and not is_refusal:
+                raise QosError(f"{name} is not changed: {line}", hint=_FORCE.format("values"))
+        if is_put_off:
+            answer = answer_sentence(state.preview.outcome)
+            hint = _FORCE.format("values or another node")
+            raise QosError(f"{name} is not changed: the kubelet {answer}", hint=hint)
 
     def _conclude(self) -> None:
         """Print how the trial ended. Raises QosError unless the change is done and passed its trial."""

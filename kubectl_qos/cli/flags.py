@@ -311,7 +311,10 @@ def add_apply_flags(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     add_switch(
         group,
         "--force",
-        help="with --yes: apply even if the kubelet is expected to answer Infeasible, Deferred or Error",
+        help=(
+            "with --yes: apply even if the kubelet is expected to answer Infeasible, Deferred or Error, or if"
+            " the rollout is expected to stall"
+        ),
     )
     add_readonly(group, "refuse to change the cluster")
     add_switch(group, "--wait", help="watch the change until it has settled (default)", default=None)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from kubectl_qos.cli.sources import ResolvedSource
     from kubectl_qos.k8s.objects import Pod
+    from kubectl_qos.k8s.quota import LimitRange
     from kubectl_qos.k8s.snapshot import Scope, Snapshot
 
 
@@ -289,6 +290,17 @@ def require_requests(snapshot: Snapshot) -> None:
         raise InputError("no pods whose requests are known", hint)
 
 
+def limit_ranges_of(resolved: ResolvedSource) -> Sequence[LimitRange]:
+    """Return the LimitRanges of files; those of a server have completed its pods already."""
+    from kubectl_qos.cluster.files import FileSource
+
+    if not isinstance(resolved.source, FileSource):
+        return ()
+    from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
+
+    return convert_all([*resolved.source.raw_objects("LimitRange")], LIMIT_RANGES)
+
+
 def with_limit_ranges(
     resolved: ResolvedSource, scope: Scope
 ) -> tuple[Snapshot, dict[tuple[str, str, str], str]]:
@@ -296,21 +308,16 @@ def with_limit_ranges(
 
     Return also the names of the LimitRanges that changed a pod, by its kind, namespace and name.
     """
-    from kubectl_qos.cluster.files import FileSource
-
-    source, snapshot = resolved.source, resolved.source.snapshot(scope)
-    if not isinstance(source, FileSource) or all(pod.metadata.uid for pod in snapshot.pods):
-        return snapshot, {}
-    objects = [*source.raw_objects("LimitRange")]
-    if all(raw.get("kind") != "LimitRange" for raw in objects):
+    snapshot = resolved.source.snapshot(scope)
+    ranges = () if all(pod.metadata.uid for pod in snapshot.pods) else limit_ranges_of(resolved)
+    if not ranges:
         return snapshot, {}
     from dataclasses import replace
 
-    from kubectl_qos.edit.related import LIMIT_RANGES, convert_all
     from kubectl_qos.edit.server_response import as_created
     from kubectl_qos.k8s.validation import pod_refusals
 
-    ranges, pods, names = convert_all(objects, LIMIT_RANGES), [*snapshot.pods], {}
+    pods, names = [*snapshot.pods], {}
     for index, pod in enumerate(pods):
         if pod.metadata.uid:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,14 +29,16 @@ from kubectl_qos.edit.edits import (
     parse_amounts,
     select_containers,
 )
-from kubectl_qos.edit.findings import FindingCode, Severity, find_findings
+from kubectl_qos.edit.findings import Finding, FindingCode, Severity, find_findings
 from kubectl_qos.edit.goals import Goal, RankGoal, outlive, rank_at_least, reach_class
 from kubectl_qos.edit.preview import Preview, StrategyKind
+from kubectl_qos.edit.server_response import as_created
 from kubectl_qos.edit.strategy import topmost_workload
 from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
 from kubectl_qos.k8s.managers import ManagedValue, find_managers
 from kubectl_qos.k8s.objects import Json, Pod
-from kubectl_qos.k8s.releases import Gate
+from kubectl_qos.k8s.quota import LimitRange
+from kubectl_qos.k8s.releases import Gate, Release
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
@@ -53,7 +55,7 @@ from kubectl_qos.present.list_notes import capacity_sentence, missing_sentence
 from kubectl_qos.present.output import Section, marked_lines, to_yaml
 from kubectl_qos.present.preview import deaths_section, goal_limits, replicas_section, rollout_section
 from kubectl_qos.present.reasons import pod_subject, step_sentence
-from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass
+from kubectl_qos.qos.qos_class import SPEC_RESOURCES, QosClass, computed_class
 from kubectl_qos.qos.resize import ResizeStatus
 from kubectl_qos.qos.simulation.node_state import growth_on
 
@@ -89,6 +91,8 @@ class PlannedEdits(NamedTuple):
     snapshot: Snapshot
     resolved: ResolvedSource
     request: EditRequest
+    ranges: Sequence[LimitRange] = ()
+    """LimitRanges of files that complete the pod when it is created."""
 
 
 def parse_edit_request(options: SetOptions) -> EditRequest:
@@ -142,7 +146,9 @@ def parse_edit_request(options: SetOptions) -> EditRequest:
     return EditRequest(amounts, options.containers, options.pod_level, target, kill_rank)
 
 
-def build_edits(request: EditRequest, pod: Pod, snapshot: Snapshot) -> list[Edit]:
+def build_edits(
+    request: EditRequest, pod: Pod, snapshot: Snapshot, ranges: Sequence[LimitRange] = ()
+) -> list[Edit]:
     """Return the edits of the flags, and those towards the goal. Raises InputError."""
     setup = snapshot.setup(pod.node_name)
     owners: list[str] = []
@@ -159,10 +165,27 @@ def build_edits(request: EditRequest, pod: Pod, snapshot: Snapshot) -> list[Edit
     if not request.has_goal:
         return given
     if request.target is not None:
-        goal = reach_class(apply_edits(pod, given), request.target, setup.release)
-        return [*given, *_check_goal(goal, request.target.value, given, pod)]
+        return [*given, *_edits_of_class(request.target, pod, given, setup.release, ranges)]
     assert request.kill_rank is not None, "there is a goal"
     return [*given, *_edits_of_rank(request.kill_rank, pod, given, snapshot)]
+
+
+def _edits_of_class(
+    target: QosClass, pod: Pod, given: Sequence[Edit], release: Release, ranges: Sequence[LimitRange]
+) -> Sequence[Edit]:
+    """Return the edits with which a pod, as it will be created, gets the class."""
+
+    def created(edits: Sequence[Edit]) -> Pod:
+        edited = apply_edits(pod, edits)
+        return as_created(edited, ranges, release) if ranges else edited
+
+    edits = _check_goal(reach_class(created(given), target, release), target.value, given, pod)
+    if ranges and (qos := computed_class(created([*given, *edits]), release)) is not target:
+        names = ", ".join(limits.metadata.name for limits in ranges)
+        raise InputError(
+            f"{reference(pod)}: it stays {qos.value} by what LimitRange {names} adds to its pods"
+        )
+    return edits
 
 
 def _edits_of_rank(goal: RankGoal, pod: Pod, given: Sequence[Edit], snapshot: Snapshot) -> Sequence[Edit]:
@@ -268,10 +291,14 @@ def _check_goal(goal: Goal, name: str, given: Sequence[Edit], pod: Pod) -> Seque
 
 
 def print_preview(
-    change: Apply, planned_edits: PlannedEdits, options: SetOptions, replicas: Sequence[NodeReplicas]
+    change: Apply,
+    planned_edits: PlannedEdits,
+    options: SetOptions,
+    replicas: Sequence[NodeReplicas],
+    findings: Sequence[Finding],
 ) -> None:
     """Print the preview, or with -o the patch, the manifest or a document with all of them."""
-    effects, (pod, _, snapshot, resolved, request) = change.preview, planned_edits
+    effects, (pod, _, snapshot, resolved, request, _) = change.preview, planned_edits
     goal = list[Section]()
     if request.kill_rank is not None and effects.edits:
         goal = [goal_section(effects, _goal_limits(request.kill_rank, effects, snapshot, replicas))]
@@ -291,7 +318,7 @@ def print_preview(
         sections = [changes, *goal]
         if effects.edits:
             workload = resolved.source.raw(pod) if pod.kind != "Pod" else {}
-            sections += effect_sections(change, snapshot, replicas, workload)
+            sections += effect_sections(change, snapshot, replicas, workload, findings)
         lines = [pod_subject(effects.before), *marked_lines(sections)]
         # Stdout has only a commit message or a diff.
         if options.tree is not None or options.is_dry_write:
@@ -337,7 +364,11 @@ def _goal_limits(
 
 
 def effect_sections(
-    change: Apply, snapshot: Snapshot, replicas: Sequence[NodeReplicas], workload: Json
+    change: Apply,
+    snapshot: Snapshot,
+    replicas: Sequence[NodeReplicas],
+    workload: Json,
+    findings: Sequence[Finding] = (),
 ) -> Iterator[Section]:
     """Return what a change does to its pod, or to the pods of a workload; `workload` is empty for a pod."""
     effects, pod = change.preview, change.pod
@@ -347,7 +378,7 @@ def effect_sections(
     elif snapshot.usage_of(pod) is not None:
         own, growth = snapshot.own_bytes(pod.node_name), growth_on(snapshot, pod.node_name)
         yield from filter(None, [deaths_section(effects.effects, own, growth)])
-    yield from preview_sections(effects, replicas[0].first if replicas else None, workload)
+    yield from preview_sections(effects, replicas[0].first if replicas else None, workload, findings)
 
 
 def _print_patch(effects: Preview, pod: Pod, resolved: ResolvedSource, options: SetOptions) -> None:
@@ -369,7 +400,7 @@ def _preview_values(
     """Return the preview with findings and strategies, as far as the objects around the pod can be read."""
     from kubectl_qos.present.values.changes import preview_values
 
-    effects, (pod, _, snapshot, resolved, request) = change.preview, planned_edits
+    effects, (pod, _, snapshot, resolved, request, _) = change.preview, planned_edits
     notes = [*preview_notes(effects, snapshot, replicas)]
     if effects.edits:
         try:
@@ -414,20 +445,30 @@ def preview_notes(
         yield capacity_sentence(unknown)
 
 
-def refusals_in_files(effects: Preview, resolved: ResolvedSource, snapshot: Snapshot) -> list[str]:
-    """Print what sets these values too, and return other refusals, such as by a LimitRange in the files.
+def findings_around(change: Apply, resolved: ResolvedSource) -> tuple[Finding, ...]:
+    """Return what the objects around the pod add to the preview; print which of them cannot be read."""
+    if not change.edits:
+        return ()
+    effects, related = change.preview, resolved.source.related(change.pod)
+    output.notes(map(missing_sentence, related.missing))
+    return find_findings(effects, related, effects.strategy_kind, change.usage, change.history)
 
-    A server reports its own.
+
+def refusals(
+    effects: Preview, findings: Iterable[Finding], resolved: ResolvedSource, snapshot: Snapshot
+) -> Iterator[str]:
+    """Yield the refusals of a server that the preview does not show.
+
+    A change of files that would stop all new pods is refused too: no server answers before it is rolled out.
     """
-    if (resolved.source.is_live and resolved.changes_persist) or not effects.edits:
-        return []
-    pod = effects.before.pod
-    findings = find_findings(effects, resolved.source.related(pod), effects.strategy_kind, None)
-    others = {FindingCode.MANAGER, FindingCode.UTILIZATION}
-    output.notes(finding_line(finding) for finding in findings if finding.code in others)
-    refusals = (finding for finding in findings if finding.severity is Severity.REFUSAL)
-    lines = [finding_line(finding) for finding in refusals if not finding.in_preview]
-    return [*lines, *_beyond_every_node(effects, snapshot)]
+    for finding in findings:
+        is_refusal = finding.severity is Severity.REFUSAL
+        if not resolved.source.is_live and finding.code is FindingCode.NEW_PODS_REFUSED:
+            is_refusal = True
+        if is_refusal and not finding.in_preview:
+            yield finding_line(finding)
+    if not (resolved.source.is_live and resolved.changes_persist) and effects.edits:
+        yield from _beyond_every_node(effects, snapshot)
 
 
 def _beyond_every_node(effects: Preview, snapshot: Snapshot) -> Iterator[str]:
@@ -477,7 +518,7 @@ def check_possible(effects: Preview, others: Sequence[str], options: SetOptions,
 
 def write_to_tree(planned_edits: PlannedEdits, options: SetOptions) -> None:
     """Write edits to the source of the object, or of the workload that owns the pod. Raises QosError."""
-    pod, edits, _, resolved, request = planned_edits
+    pod, edits, _, resolved, request, _ = planned_edits
     raw, template = declared(pod, resolved)
     managers = find_managers(raw, [ManagedValue(*edit.target) for edit in edits])
     assert options.tree is not None

@@ -6,21 +6,25 @@ one request that changes anything. Not here: the loop (cluster/driver.py), words
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Final
 
+from msgspec import structs
+
 from kubectl_qos.edit.compare import node_of, usage_of, with_admitted_values
-from kubectl_qos.edit.edits import Edit, PatchRequest
+from kubectl_qos.edit.edits import Edit, PatchRequest, effective_edits
 from kubectl_qos.edit.findings import Finding, find_findings
 from kubectl_qos.edit.history import Entry, ValueConflict, find_conflicts
 from kubectl_qos.edit.preview import Preview, StrategyKind, preview
 from kubectl_qos.edit.related import RelatedObjects
+from kubectl_qos.edit.server_response import created_change
 from kubectl_qos.edit.status import NO_TRIAL, Progress, Stage, Trial, TrialPlan
 from kubectl_qos.edit.strategy import Strategy, find_strategies
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import Json, Pod
+from kubectl_qos.k8s.quota import LimitRange
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, PodUsage
 
@@ -202,11 +206,21 @@ class Apply:
     error: QosError | None = None
 
     @classmethod
-    def of(cls, pod: Pod, edits: Iterable[Edit], snapshot: Snapshot) -> Apply:
-        """Return the change of a pod or workload, previewed on its node."""
+    def of(
+        cls, pod: Pod, edits: Iterable[Edit], snapshot: Snapshot, ranges: Sequence[LimitRange] = ()
+    ) -> Apply:
+        """Return the change of a pod or workload, previewed on its node.
+
+        `ranges` are the LimitRanges that complete a manifest's pod when it is created.
+        """
         node = node_of(pod, snapshot.pods)
         setup, neighbours = snapshot.setup(node), snapshot.by_node().get(node, ())
-        effects = preview(with_admitted_values(pod, snapshot.pods), edits, setup, neighbours, snapshot.usage)
+        edits, created = effective_edits(pod, edits), with_admitted_values(pod, snapshot.pods)
+        created, changes = (
+            created_change(created, edits, ranges, setup.release) if ranges else (created, edits)
+        )
+        effects = preview(created, changes, setup, neighbours, snapshot.usage)
+        effects = structs.replace(effects, edits=edits)
         usage, history = usage_of(pod, snapshot), snapshot.seen_of(pod)
         return cls(pod, effects.edits, effects, usage=usage, history=history)
 

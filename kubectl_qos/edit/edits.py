@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -111,6 +111,23 @@ def effective_edits(pod: Pod, edits: Iterable[Edit]) -> tuple[Edit, ...]:
     """Return the edits that change a value or its spelling; the last edit of a target counts."""
     last = {edit.target: edit for edit in edits}.values()
     return tuple(edit for edit in last if str(current_value(pod, *edit.target)) != str(edit.quantity))
+
+
+def edits_between(before: Pod, after: Pod) -> Iterator[Edit]:
+    """Yield the edits that turn the requests and limits of a pod into those of its changed self."""
+    resources = [(POD_LEVEL, before.spec.resources, after.spec.resources)]
+    pairs = zip(
+        (*before.init_containers, *before.containers),
+        (*after.init_containers, *after.containers),
+        strict=True,
+    )
+    resources += [(old.name, old.resources, new.resources) for old, new in pairs]
+    for owner, old, new in resources:
+        for side in Side:
+            had, has = ((getattr(each, side.value, None) or EMPTY_RESOURCES) for each in (old, new))
+            for resource in dict.fromkeys((*had, *has)):
+                if had.get(resource) != has.get(resource):
+                    yield Edit(owner, side, resource, has.get(resource))
 
 
 def own_edits(pod: Pod, edits: Iterable[Edit]) -> list[Edit]:

@@ -93,6 +93,14 @@ class Finding:
     in_preview: bool = False
     """The preview already shows this."""
 
+    @property
+    def stops(self) -> bool:
+        """Return whether the server refuses the change, or some of the pods of its rollout."""
+        return self.severity is Severity.REFUSAL or self.code in _ROLLOUT_STOPS
+
+
+_ROLLOUT_STOPS: Final = frozenset({FindingCode.NEW_PODS_REFUSED, FindingCode.ROLLOUT_STALLS})
+
 
 def _warning(subject: str, code: FindingCode, **facts: Any) -> Finding:
     return Finding(Severity.WARNING, subject, code, facts=facts)
@@ -160,7 +168,7 @@ def _change_pod(
     for refused in checks.quotas:
         subject = f"ResourceQuota {refused.quota}"
         yield Finding(Severity.REFUSAL, subject, FindingCode.QUOTA_REFUSES, refused.message)
-    yield from _limit_range_values(target, checks.pod, related, setup.release, in_place=in_place)
+    yield from _limit_range_values(preview, target, checks.pod, related, in_place=in_place)
     touched = tuple({edit.resource for edit in target.edits})
     for charge in checks.charges:
         if not charge.exceeds and charge.resource.endswith(touched):
@@ -175,7 +183,7 @@ def _change_template(preview: Preview, related: RelatedObjects, target: ChangedO
     if not refusals:
         checks = server_checks(target, related, setup, in_place=False)
         yield from _rollout(related, target, checks, setup.release)
-        yield from _limit_range_values(target, checks.pod, related, setup.release, in_place=False)
+        yield from _limit_range_values(preview, target, checks.pod, related, in_place=False)
 
 
 def _invalid(preview: Preview, refusals: Iterable[Refusal], of_pod: Iterable[Refusal]) -> Iterator[Finding]:
@@ -194,12 +202,13 @@ def _range_sentences(checks: ServerChecks) -> Iterator[tuple[str, str]]:
 
 
 def _limit_range_values(
-    target: ChangedObject, new: Pod, related: RelatedObjects, release: Release, *, in_place: bool
+    preview: Preview, target: ChangedObject, new: Pod, related: RelatedObjects, *, in_place: bool
 ) -> Iterator[Finding]:
     """Yield what LimitRanges add to the edited resources of new pods, and to all containers in place."""
     removed = {edit.target for edit in target.edits if edit.quantity is None}
     touched = {(edit.owner, edit.resource) for edit in target.edits}
-    requested = pod = default_pod(target.new, release)
+    release = preview.before.setup.release
+    pod = default_pod(target.new, release)
     for limit_range in related.limit_ranges:
         filled = with_limit_ranges(pod, [limit_range])
         added = (
@@ -219,7 +228,7 @@ def _limit_range_values(
             subject = f"LimitRange {limit_range.metadata.name}"
             yield Finding(severity, subject, FindingCode.LIMIT_RANGE_ADDS, facts=facts)
         pod = filled
-    becomes, expected = computed_class(new, release), computed_class(requested, release)
+    becomes, expected = computed_class(new, release), preview.after.computed_class
     if becomes is not expected and not in_place:
         classes = {"becomes": becomes.value, "expected": expected.value}
         yield _warning("LimitRange", FindingCode.LIMIT_RANGE_CHANGES_CLASS, **classes)

@@ -5,7 +5,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubectl_qos.edit.edits import Edit, PatchRequest, apply_edits, effective_edits, own_edits
+from kubectl_qos.edit.edits import (
+    Edit,
+    PatchRequest,
+    apply_edits,
+    edits_between,
+    effective_edits,
+    own_edits,
+)
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.related import RelatedObjects
 from kubectl_qos.k8s.allocation import desired_pod
@@ -85,6 +92,17 @@ def as_created(pod: Pod, ranges: Sequence[LimitRange], release: Release) -> Pod:
     """Return the pod as a server stores it when it is created, with what LimitRanges add."""
     without_status = msgspec.structs.replace(pod, status=PodStatus())
     return with_limit_ranges(default_pod(without_status, release), ranges)
+
+
+def created_change(
+    pod: Pod, edits: Iterable[Edit], ranges: Sequence[LimitRange], release: Release
+) -> tuple[Pod, list[Edit]]:
+    """Return a manifest's pod as created, and the edits that make it the pod of the edited manifest.
+
+    A value that a LimitRange gave may be another one, or none, after the edits.
+    """
+    before, after = (as_created(each, ranges, release) for each in (pod, apply_edits(pod, edits)))
+    return before, [*edits_between(before, after)]
 
 
 def quota_pod(pod: Pod, target: ChangedObject, release: Release) -> QuotaPod:

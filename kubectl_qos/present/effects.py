@@ -8,6 +8,7 @@ from msgspec import structs
 
 from kubectl_qos.edit.compare import Comparison
 from kubectl_qos.edit.edits import Edit, Side, as_flags, current_value
+from kubectl_qos.edit.findings import Finding, FindingCode
 from kubectl_qos.edit.preview import Effects, FileChange, NumberChange, Preview, StrategyKind, When
 from kubectl_qos.edit.status import unchanged_pods_note
 from kubectl_qos.edit.strategy import loop_obstacles, replaced_pods
@@ -18,6 +19,7 @@ from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU, Json, Pod
 from kubectl_qos.k8s.releases import Change, Gate
+from kubectl_qos.present.findings import finding_line
 from kubectl_qos.present.format import (
     NONE,
     UNKNOWN,
@@ -73,20 +75,39 @@ def edits_text(pod: Pod, edits: Sequence[Edit], minimal: Sequence[Edit] = ()) ->
     return ", ".join(f"{' and '.join(changed)} {values}" for values, changed in names.items())
 
 
+_STOPS: Final = {
+    FindingCode.NEW_PODS_REFUSED: "would accept this, and refuse its pods",
+    FindingCode.ROLLOUT_STALLS: "would accept this, and the rollout would stall",
+}
+
+
 def preview_sections(
-    preview: Preview, effects: Effects | None = None, workload: Json | None = None
+    preview: Preview,
+    effects: Effects | None = None,
+    workload: Json | None = None,
+    findings: Iterable[Finding] = (),
 ) -> tuple[Section, ...]:
     """Return class, OOM, rank, cgroup files, room on the node, the server's answer and how to apply.
 
     If the preview is of a workload, `effects` are those on one of its pods, `workload` is its object.
+    `findings` are those of related objects, none if these were not read.
     """
-    return (*_effect_sections(effects or preview.effects), *apply_sections(preview, workload))
+    sections = _effect_sections(effects or preview.effects)
+    return (*sections, *apply_sections(preview, workload, findings))
 
 
-def apply_sections(preview: Preview, workload: Json | None = None) -> tuple[Section, ...]:
+def apply_sections(
+    preview: Preview, workload: Json | None = None, findings: Iterable[Finding] = ()
+) -> tuple[Section, ...]:
     """Return room on the node, the server's answer and how to apply the change."""
     refusals = sentences(*(escape(str(refusal)) for refusal in preview.refusals))
-    answer = "would refuse these values" if refusals else "valid; a dry run also checks the quota"
+    stops = [finding for finding in findings if finding.stops and not finding.in_preview]
+    answer = "valid; a dry run also checks the quota"
+    if refusals:
+        answer = "would refuse these values"
+    elif stops:
+        answer = _STOPS.get(stops[0].code, "would refuse this")
+        refusals = sentences(*map(finding_line, stops))
     server = Section("Server", answer, refusals, warns=bool(refusals))
     return (*_room(preview), server, _how_to_apply(preview, workload or {}))
 

@@ -68,6 +68,44 @@ def test_what_sets_the_values_of_files_again_is_named(run: Run) -> None:
     assert "\nHorizontalPodAutoscaler hpa: once the pods are replaced: its target" in done.err
 
 
+LIMITED = """\
+kind: LimitRange
+metadata: {name: defaults, namespace: t}
+spec: {limits: [{type: Container, default: {memory: 256Mi, cpu: 500m}, max: {memory: 1Gi}}]}
+---
+kind: Deployment
+metadata: {name: d, namespace: t}
+spec: {template: {spec: {containers: [{name: c, resources: {}}]}}}
+"""
+
+
+def test_a_limit_range_of_the_files_completes_the_pod_before_and_after(run: Run) -> None:
+    manifest = run.home / "limited.yaml"
+    manifest.write_text(LIMITED)
+    given = ("set", "-f", manifest, "--node-memory", "8Gi")
+    done = run(*given, "--requests", "memory=128Mi")
+    assert "* Class: Guaranteed → Burstable when recreated" in done.lines
+    assert "    c oom_score_adj  -997 → 985  (+1982)" in done.lines
+    assert "  Class: Guaranteed, stays" in run(*given, "--limits", "memory=128Mi").lines
+    stays = run(*given, "--class", "besteffort")
+    assert "it stays Guaranteed by what LimitRange defaults adds to its pods" in stays.err
+    refused = run(*given, "--limits", "memory=3Gi", "--write")
+    assert "! Server: would accept this, and refuse its pods" in refused.lines
+    assert (refused.code, manifest.read_text()) == (1, LIMITED)
+
+
+def test_a_rollout_that_would_stall_is_shown_and_needs_force(run: Run) -> None:
+    words = "set --demo statefulset/db -n data -c a --limits memory=6Gi --requests memory=6Gi"
+    given = words.split()
+    shown = run(*given)
+    assert "! Server: would accept this, and the rollout would stall" in shown.lines
+    assert shown.err.endswith("nothing is changed: --yes --force applies it to the demo\n")
+    refused = run(*given, "--yes")
+    assert refused.code == 1
+    assert "statefulset/db is not changed: ResourceQuota memory: the rollout would stall" in refused.err
+    assert run(*given, "--yes", "--force", "--wait=false").code == 0
+
+
 def test_a_recorded_deployment(run: Run, live: Live) -> None:
     replay = Replay()
 
@@ -111,7 +149,7 @@ def test_a_preview_has_the_hint_of_the_refusal(run: Run, about: str, hint: str) 
     shown, refused = (run("set", "--demo", *about.split(), *yes) for yes in ([], ["--yes"]))
     assert (shown.code, refused.code) == (0, 1)
     assert "\n  How to apply: the pod must be recreated\n" in shown.out
-    assert shown.err == f"nothing is changed: --yes cannot apply it: {hint}\n"
+    assert shown.err.endswith(f"nothing is changed: --yes cannot apply it: {hint}\n")
     assert refused.err.endswith(f"\nhint: {hint}\n")
     assert "impossible" not in refused.out
 

@@ -169,10 +169,13 @@ def _set(options: Options) -> tuple[bool, bool]:
                 )
             raise
     pod = _find_object(references, snapshot, resolved)
-    edits = set_edits.build_edits(request, pod, snapshot)
+    ranges = () if pod.metadata.uid else resources.limit_ranges_of(resolved)
+    ranges = [limits for limits in ranges if limits.metadata.namespace == pod.namespace]
+    edits = set_edits.build_edits(request, pod, snapshot, ranges)
     if shell is None and options.by == "template":
         _, pod = set_edits.declared(pod, resolved)
-    changes = change(set_edits.PlannedEdits(pod, edits, snapshot, resolved, request), shell, options)
+    planned = set_edits.PlannedEdits(pod, edits, snapshot, resolved, request, ranges)
+    changes = change(planned, shell, options)
     return changes, bool(resolved.unread)
 
 
@@ -182,18 +185,24 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
     from kubectl_qos.edit.apply_state import Apply
     from kubectl_qos.edit.compare import recreate_all
     from kubectl_qos.edit.preview import StrategyKind
+    from kubectl_qos.present.findings import finding_line
 
-    pod, edits, snapshot, resolved, request = planned_edits
+    pod, edits, snapshot, resolved, request, ranges = planned_edits
     # In place unless --by says otherwise: a template has other pods too.
-    planned = replace(Apply.of(pod, edits, snapshot), wanted=options.strategy or StrategyKind.IN_PLACE)
+    planned = replace(
+        Apply.of(pod, edits, snapshot, ranges), wanted=options.strategy or StrategyKind.IN_PLACE
+    )
     effects = planned.preview
     replicas = recreate_all(pod, effects.edits, snapshot) if pod.kind != "Pod" else ()
+    # The shell reads the related objects and prints its findings itself.
+    findings = set_edits.findings_around(planned, resolved) if shell is None else ()
     if shell is None or options.output is None:
-        set_edits.print_preview(planned, planned_edits, options, replicas)
+        set_edits.print_preview(planned, planned_edits, options, replicas, findings)
     output.notes(set_edits.preview_notes(effects, snapshot, replicas))
+    output.notes(finding_line(item) for item in findings if not (item.stops or item.in_preview))
     resolved.print_notes()
     if effects.edits:
-        others = set_edits.refusals_in_files(effects, resolved, snapshot) if shell is None else ()
+        others = [*set_edits.refusals(effects, findings, resolved, snapshot)] if shell is None else ()
         set_edits.check_possible(effects, others, options, is_set=request.is_of_set)
         if shell is not None:
             _apply(shell, planned, options)
@@ -222,7 +231,7 @@ def _refusal(planned: Apply, resolved: sources.ResolvedSource, options: Options)
     except InputError as error:
         return f"--yes cannot apply it{f': {error.hint}' if error.hint else ''}"
     assert state.strategy is not None
-    is_forced = is_put_off(state.preview, state.strategy)
+    is_forced = is_put_off(state.preview, state.strategy) or any(item.stops for item in state.findings)
     return f"--yes{' --force' if is_forced else ''} applies it to the demo"
 
 
@@ -319,7 +328,7 @@ def _write(effects: Preview, planned_edits: PlannedEdits, options: Options) -> N
     from kubectl_qos.cluster.files import manifests_of
     from kubectl_qos.present.changes import diff_lines
 
-    pod, _, _, resolved, request = planned_edits
+    pod, _, _, resolved, request, _ = planned_edits
     name = resources.reference(pod)
     if not effects.edits:
         where = f" in {resolved.source.title}"
