@@ -165,7 +165,8 @@ def claims_of_json(values: Mapping[str, Any]) -> Iterator[Claim]:
     yield Claim(about, "class", values["qosClass"], said)
     yield Claim(about, "node", values["node"] or "<none>", said)
     for key, what in (("rank", "rank"), ("oomScore", "score"), ("evictionRank", "eviction")):
-        if values[key] is not None or not values["critical"]:
+        # A null eviction rank is unknown, or that of a pod that is never evicted.
+        if values[key] is not None or not (values["critical"] or what == "eviction"):
             yield Claim(about, what, None if values[key] is None else str(values[key]), said)
     if values["critical"]:
         yield Claim(about, "eviction", "never", said)
