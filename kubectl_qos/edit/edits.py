@@ -115,16 +115,17 @@ def effective_edits(pod: Pod, edits: Iterable[Edit]) -> tuple[Edit, ...]:
 
 def edits_between(before: Pod, after: Pod) -> Iterator[Edit]:
     """Yield the edits that turn the requests and limits of a pod into those of its changed self."""
-    resources = [(POD_LEVEL, before.spec.resources, after.spec.resources)]
+    changed = [(POD_LEVEL, before.spec.resources, after.spec.resources)]
     pairs = zip(
         (*before.init_containers, *before.containers),
         (*after.init_containers, *after.containers),
         strict=True,
     )
-    resources += [(old.name, old.resources, new.resources) for old, new in pairs]
-    for owner, old, new in resources:
+    changed += [(old.name, old.resources, new.resources) for old, new in pairs]
+    for owner, old, new in changed:
         for side in Side:
-            had, has = ((getattr(each, side.value, None) or EMPTY_RESOURCES) for each in (old, new))
+            had = getattr(old, side.value, None) or EMPTY_RESOURCES
+            has = getattr(new, side.value, None) or EMPTY_RESOURCES
             for resource in dict.fromkeys((*had, *has)):
                 if had.get(resource) != has.get(resource):
                     yield Edit(owner, side, resource, has.get(resource))

@@ -101,8 +101,8 @@ def created_change(
 
     A value that a LimitRange gave may be another one, or none, after the edits.
     """
-    before, after = (as_created(each, ranges, release) for each in (pod, apply_edits(pod, edits)))
-    return before, [*edits_between(before, after)]
+    before = as_created(pod, ranges, release)
+    return before, [*edits_between(before, as_created(apply_edits(pod, edits), ranges, release))]
 
 
 def quota_pod(pod: Pod, target: ChangedObject, release: Release) -> QuotaPod:
