@@ -164,6 +164,7 @@ class Life:
     chance: random.Random
     started: int = 0
     killed_at: int | None = None
+    kills: int = 0
     began: int = 0
     used: float = 0.0
     values: dict[str, float] = field(default_factory=dict)
@@ -222,7 +223,7 @@ class Machine:
         for life in self.lives:
             life.used = life.at(second)
             if life.limit and life.used >= life.limit and not life.reclaimable:
-                life.killed_at, life.began = second, life.started
+                life.killed_at, life.began, life.kills = second, life.started, life.kills + 1
                 life.start(second)
                 died.append(life.key)
         return next(iter(died), None)
@@ -260,7 +261,7 @@ def _pod(life: Life, node: str) -> Pod:
         ended = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": _stamp(life.killed_at)}
         ended["startedAt"] = _stamp(life.began)
         status["lastState"] = {"terminated": ended}
-        status["restartCount"] = 1
+        status["restartCount"] = life.kills
     raw = {
         "kind": "Pod",
         "metadata": {

@@ -21,6 +21,7 @@ from kubectl_qos.qos.killers import BY_RANK
 from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
 from kubectl_qos.qos.simulation.next_death import (
+    FAR_PERCENT,
     NextDeath,
     deaths_of,
     first_deaths,
@@ -32,8 +33,6 @@ from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
 EVERYWHERE: Final = Scope()
 FEW_NODES: Final = 40
 """With more nodes than this, next deaths are computed only for the nodes on the screen."""
-FAR_PERCENT: Final = 80
-"""A limit with a lower percentage in use is far, unless there is evidence that it is reached."""
 
 
 class DeathRow(NamedTuple):
@@ -140,8 +139,9 @@ def deaths_on_nodes(
                 raise
             problems.append(str(error))
             continue
-        of_scope = {pod.key for pod in state.pods if scope.matches(pod.pod)}
-        is_whole = len(of_scope) == len(state.pods)
+        running = [pod.pod for pod in state.pods] + [killed.pod for killed in state.killed]
+        of_scope = {pod.key for pod in running if scope.matches(pod)}
+        is_whole = all(pod.key in of_scope for pod in running)
         find_deaths = first_deaths if only_next and is_whole else next_deaths
         waiting = find_deaths(state, contests=True)
         # A copy drops the cached values, which take memory.
@@ -149,9 +149,9 @@ def deaths_on_nodes(
         deaths = [death for death in waiting if is_whole or death.key in of_scope or not death.has_victim]
         rows += death_rows(snapshot, name, deaths[:1] if only_next else deaths)
         others_first += [name] if waiting and not deaths else []
-    pods = [pod for name in states for pod in snapshot.by_node().get(name, ()) if scope.matches(pod)]
+    examined = [pod for name in states for pod in snapshot.by_node().get(name, ()) if scope.matches(pod)]
     alone = states[nodes[0]] if len(nodes) == 1 else None
-    return Deaths(_in_order(rows), snapshot, pods, states, tuple(problems), alone, tuple(others_first))
+    return Deaths(_in_order(rows), snapshot, examined, states, tuple(problems), alone, tuple(others_first))
 
 
 def deaths_of_named(deaths: Deaths) -> Iterator[NamedDeaths]:

@@ -265,6 +265,11 @@ def recreate_all(workload: Pod, edits: Sequence[Edit], snapshot: Snapshot) -> tu
     return tuple(nodes)
 
 
+def without_repeated(deaths: Iterable[NextDeath]) -> tuple[NextDeath, ...]:
+    """Drop deaths at a limit that killed before: how much is enough after an edit is unknown."""
+    return tuple(death for death in deaths if not death.waits)
+
+
 def scope_of_pods(workload: Pod, scope: Scope) -> Scope:
     """Return the scope of a workload's pods: those with the labels of its template."""
     labels = ",".join(f"{key}={value}" for key, value in (workload.metadata.labels or {}).items())
@@ -299,7 +304,7 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
         except InputError:
             return (), ()
         state = replace(state, growth=growth_on(snapshot, name))
-        return tuple(next_deaths(state)), tuple(deaths_of(state, keys))
+        return without_repeated(next_deaths(state)), without_repeated(deaths_of(state, keys))
 
     (deaths_before, own_deaths_before), (deaths_after, own_deaths_after) = deaths(before), deaths(after)
     return NodeReplicas(
@@ -436,9 +441,10 @@ def deaths_at_moments(
         for when, ranking in steps:
             state = ranked_node_state(ranking, setup, own_bytes=own_bytes).require_capacity()
             state = replace(state, growth=growth)
-            shown = [death for death in next_deaths(state) if death.killer.is_node_wide or death.key == key]
+            coming = without_repeated(next_deaths(state))
+            shown = [death for death in coming if death.killer.is_node_wide or death.key == key]
             shown.sort(key=attrgetter("distance_bytes"))
-            step = DeathsAt(when, state, tuple(shown), tuple(deaths_of(state, {key})))
+            step = DeathsAt(when, state, tuple(shown), without_repeated(deaths_of(state, {key})))
             if not deaths or (step.deaths, step.of_pod) != (deaths[-1].deaths, deaths[-1].of_pod):
                 deaths.append(step)
     except InputError:

@@ -45,10 +45,16 @@ from kubectl_qos.qos.killers import KILLERS, Killer
 from kubectl_qos.qos.oom_score import is_critical, is_mirror, is_static, most_adj
 from kubectl_qos.qos.qos_class import QosClass, computed_class, is_decided_at_pod_level
 from kubectl_qos.qos.resize import ResizeStatus
-from kubectl_qos.qos.restart import oom_loops, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import CeilingScope, ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import Ended, Run, simulate
-from kubectl_qos.qos.simulation.next_death import NextDeath, Urgency, deaths_of, next_deaths, own_deaths
+from kubectl_qos.qos.simulation.next_death import (
+    NextDeath,
+    Urgency,
+    deaths_of,
+    next_deaths,
+    own_deaths,
+    repeated_deaths,
+)
 from kubectl_qos.qos.simulation.node_state import NodeState, SimulatedContainer
 
 MOST_GUARANTEED_EDITS: Final = 2
@@ -77,10 +83,9 @@ def next_urgency(model: NodeModel, keys: Collection[PodKey] | None) -> Urgency |
 
 def _deaths_of_node(search: _Search, keys: Collection[PodKey] | None) -> Iterator[tuple[_Search, NextDeath]]:
     """Yield the deaths to search for, most urgent first, each with its search."""
-    for death in search.deaths():
-        if keys is None or death.key in keys:
-            yield search, death
-    yield from _loops([search.model], search.pods.keys() if keys is None else keys)
+    now = ((search, death) for death in search.deaths() if keys is None or death.key in keys)
+    again = _loops([search.model], search.pods.keys() if keys is None else keys)
+    yield from sorted(chain(now, again), key=lambda pair: pair[1].urgency)
 
 
 def fixes_of_pods(
@@ -107,39 +112,35 @@ def fixes_of_pods(
         deaths = list(worst.values())
     collected = _collect(deaths, searches)
 
-    def order(fix: Fix) -> tuple[bool, bool]:
-        return not fix.death.waits, fix.death.killer.is_node_wide and not fix.fits
-
-    # First fixes against kills that repeat, last those without room; a stable sort keeps the order otherwise.
-    fixes = sorted(collected.fixes, key=order)
+    # Last those without room; a stable sort keeps the order otherwise.
+    fixes = sorted(collected.fixes, key=lambda fix: fix.death.killer.is_node_wide and not fix.fits)
     return replace(collected, fixes=tuple(fixes))
 
 
 def _loops(
     models: Iterable[NodeModel], keys: Collection[PodKey], workload: tuple[str, str] | None = None
 ) -> Iterator[tuple[_Search, NextDeath]]:
-    """Yield the deaths of OOMKilled containers that will reach the same limit again.
+    """Yield the deaths of OOMKilled containers that reach the same limit again.
 
-    A stopped container does so after its next start, a running one of unknown usage when it uses as much as
-    before.
+    The search is on the node as if they ran and used as much as before.
     """
     for model in models:
-        loops = dict[PodKey, set[str]]()
-        for pod in model.pods:
-            names = {loop.container for loop in oom_loops(pod)}
-            usage = model.usage.get(pod.key)
-            for status in () if pod.is_terminal else pod.status.every_container:
-                if status.has_processes and (usage is None or usage.of(status.name) is None):
-                    names.add(status.name)
-            killed = {name for name in names if was_killed_since_resize(pod, name, model.setup.node.full_at)}
-            if killed and pod.key in keys:
-                loops[pod.key] = killed
-        if loops:
-            search = _Search(as_started(model, loops), keys, workload, real=model)
-            for key, names in loops.items():
-                for death in own_deaths(search.state, key):
-                    if death.container in names or death.killer.scope is CeilingScope.POD:
-                        yield search, death._replace(waits=True)
+        killed = (death for death in repeated_deaths(model.state()) if death.key in keys)
+        again = {(death.key, death.container): death for death in killed}
+        names = dict[PodKey, set[str]]()
+        for key, container in again:
+            names.setdefault(key, set()).add(container)
+        if not names:
+            continue
+        search = _Search(as_started(model, names), keys, workload, real=model)
+        for key in names:
+            of_pod = next(death for death in again.values() if death.key == key)
+            for death in own_deaths(search.state, key):
+                before = again.get((key, death.container))
+                if before is None and death.killer.scope is CeilingScope.POD:
+                    before = of_pod
+                if before is not None:
+                    yield search, death._replace(waits=True, starts=before.starts, precedent=before.precedent)
 
 
 def _collect(
@@ -202,13 +203,13 @@ class _Search:
 
     @cached_property
     def _next_deaths(self) -> list[NextDeath]:
-        return next_deaths(self.state)
+        return [death for death in next_deaths(self.state) if not death.waits]
 
     def deaths(self, keys: Collection[PodKey] | None = None) -> list[NextDeath]:
         """Return the next deaths on the node, or of some pods; without capacity only at own limits."""
         deaths = self._next_deaths if keys is None else deaths_of(self.state, keys)
         is_sized = self.state.capacity_bytes > 0
-        return [death for death in deaths if is_sized or not death.killer.is_node_wide]
+        return [death for death in deaths if not death.waits and (is_sized or not death.killer.is_node_wide)]
 
     def on_node(self, fix: Fix) -> Fix | None:
         """Return the fix with the requests of all pods of its workload on this node; None without pods."""
@@ -516,7 +517,7 @@ class _Search:
     def _outcome(self, death: NextDeath, key: PodKey, state: NodeState) -> _Outcome:
         """Return a death after edits of a pod or the group, and all deaths of the edited pods."""
         keys = self._group & self.pods.keys() or {key}
-        deaths = deaths_of(state, keys)
+        deaths = [death for death in deaths_of(state, keys) if not death.waits]
         after = same_of_pod(deaths, death) if keys == {death.key} else same_death(state, death)
         return after, deaths
 

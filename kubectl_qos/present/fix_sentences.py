@@ -60,7 +60,6 @@ from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
 from kubectl_qos.qos.oom_score import burstable_adj
-from kubectl_qos.qos.restart import oom_loops
 from kubectl_qos.qos.simulation.next_death import HORIZON_SECONDS, NextDeath, Urgency
 
 MOST_ROWS: Final = 10
@@ -205,9 +204,6 @@ def fix_effect(fix: Fix) -> str:
     """Say what happens to the death, what else kills before it, and how the class changes."""
     death, after = fix.death, fix.after
     words = killer_words(death)
-    if death.waits:
-        is_looping = any(loop.container == death.container for loop in oom_loops(fix.pod))
-        words += " at its next start" if is_looping else " when it was killed"
     if fix.kind is FixKind.NEIGHBOUR:
         assert after is not None, "a limit that was set can be hit"
         return f"{words}: {victim(death)} survives; {victim(after)} dies instead after {in_time(after)}"
@@ -220,7 +216,7 @@ def fix_effect(fix: Fix) -> str:
 
 def _delay(death: NextDeath, after: NextDeath | None) -> str:
     """Return a death's distance before and after; if both read the same, its turn among other deaths."""
-    far, turns = in_time(death), turn(death)
+    far, turns = "due" if death.waits else in_time(death), turn(death)
     if after is None:
         return f": {far}{turns} {ARROW} never"
     if distance(after) != distance(death):
@@ -341,7 +337,7 @@ def unfixed_sentence(unfixed: Unfixed) -> str:
     """Return a death without a fix, and why it has none."""
     death = unfixed.death
     who = f"{victim(death)}: " if death.has_victim else ""
-    far = " when it was killed" if death.waits else f", {distance(death)}"
+    far = "" if death.waits else f", {distance(death)}"
     return f"{who}{killer_words(death)}{far}: {no_fix_sentence(unfixed)}"
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from kubectl_qos.analysis.deaths import FAR_PERCENT, DeathRow, Deaths, NodeDeaths, deaths_of_named
+from kubectl_qos.analysis.deaths import DeathRow, Deaths, NodeDeaths, deaths_of_named
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kubelet import hugepages_bytes
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey, PodUsage
 from kubectl_qos.present import list_notes
 from kubectl_qos.present.format import (
+    UNKNOWN,
     binary,
     count,
     duration,
@@ -29,7 +30,7 @@ from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.killers.killer import Contender
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.ceiling import CeilingScope
-from kubectl_qos.qos.simulation.next_death import NextDeath
+from kubectl_qos.qos.simulation.next_death import FAR_PERCENT, NextDeath
 from kubectl_qos.qos.simulation.node_state import NodeState
 
 AT_MOST: Final = "at most "
@@ -305,8 +306,10 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
 
 
 def distance(death: NextDeath) -> str:
-    """Return how far away a death is: `+361Mi`, `+0.4Mi`, `at most +361Mi`, or `due`."""
+    """Return how far away a death is: `+361Mi`, `+0.4Mi`, `at most +361Mi`, `due`, or `<unknown>`."""
     size = death.distance_bytes
+    if death.waits and not death.starts:
+        return UNKNOWN
     if size <= 0:
         return "due"
     far = rounded(size) if size >= 1 << 20 else f"{max(size / (1 << 20), 0.1):.1f}Mi"
@@ -370,14 +373,16 @@ def rival_condition(rival: Contender, *, names_other: bool = True) -> str:
 
 def killer_words(death: NextDeath) -> str:
     """Return the killer and its reason: `own limit 98%`, `kubelet evicts`, `kernel: node full`."""
-    return f"{killer_label(death)}{_DUE[death.due]}"
+    start = " at its next start" if death.starts else " if it uses as much as before" if death.waits else ""
+    return f"{killer_label(death)}{start}{_DUE[death.due]}"
 
 
 def killer_label(death: NextDeath, *, with_fullness: bool = True) -> str:
     """Return the killer in few words: without the remark on a due eviction."""
     by = killer_name(death.mechanism, is_own=death.is_own)
     swap = " and swap" if death.limit_bytes and death.ceiling_bytes > death.limit_bytes else ""
-    full = f" {percent(death.fullness, 1)}" if death.limit_bytes and with_fullness else ""
+    is_known = death.limit_bytes and with_fullness and not death.waits
+    full = f" {percent(death.fullness, 1)}" if is_known else ""
     grace = f" after {grace_period(death.grace_seconds)}" if death.grace_seconds is not None else ""
     return f"{by}{swap}{full}{grace}"
 
@@ -442,6 +447,12 @@ def turn(death: NextDeath) -> str:
     return f", after {count(death.before, 'other death')}" if death.before else ""
 
 
+def _fullness(death: NextDeath) -> str:
+    if death.waits:
+        return UNKNOWN
+    return f"{percent(death.fullness, 1)}{'+' if death.is_upper_bound else ''}"
+
+
 COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
     column("node", lambda row: row.node, "the node's name", width=12),
     column(
@@ -469,7 +480,7 @@ COLUMNS: Final[tuple[Column[DeathRow], ...]] = (
         "how full the limit or threshold is at which the killer acts",
         NUMBER,
         field="fullnessPercent",
-        cell=lambda row: f"{percent(row.death.fullness, 1)}{'+' if row.death.is_upper_bound else ''}",
+        cell=lambda row: _fullness(row.death),
     ),
     column("by", lambda row: f"{killed_by(row.death)}{_precedent(row.death)}", "which limit or which killer"),
     column("frees", lambda row: row.death.frees_bytes, "what the node gets back", BYTES),

@@ -35,6 +35,8 @@ _NEAR: Final = 0.5
 """A container that uses less than this share of its limit was rarely killed there before."""
 _MISSED: Final = 0.9
 """If a container was killed at a limit but samples stay below this share of it, they missed the peak."""
+LOOP_RESTARTS: Final = 3
+"""A container that was OOMKilled and restarted this often is killed again and again."""
 _SAME_KILL: Final = timedelta(seconds=10)
 """A SystemOOM event and the end of its victim's container are at most this far apart."""
 

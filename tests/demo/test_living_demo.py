@@ -177,7 +177,7 @@ def test_while_a_container_restarts_the_fix_is_against_a_death_of_the_axis() -> 
     demo.until_it_waits()
     snapshot = demo.later(0)
     axis = deaths_on_node(snapshot, "worker-2").deaths
-    assert not {death.key[1] for death in axis[:1]} & {IMPORTER}
+    assert axis[0].key[1] == IMPORTER, "it will be killed at the same limit again"
     fix, *_ = suggestion(snapshot, "worker-2").fixes
     assert (fix.death.key, fix.death.mechanism) == (axis[0].key, axis[0].mechanism)
 

@@ -323,9 +323,8 @@ def test_a_preview_says_ranks_and_distances_of_each_node() -> None:
     assert section.heading == "Pods: 2 pods on 1 node, once all are recreated"
     assert [(one.label, one.before, one.after) for one in section.changes] == [
         ("worker-2: kill ranks of 17", "1, 5", "2, 11"),
-        ("worker-2: next death of these", "+687Mi kubepods limit", "+118Mi own limit 94%"),
+        ("worker-2: next death of these", "+118Mi own limit 94%", "+118Mi own limit 94%"),
         ("worker-2: of these, kubepods limit", "+687Mi", "+1.9Gi, after 1 other death"),
-        ("worker-2: of these, own limit of c", "+118Mi", "+118Mi"),
         ("worker-2: of these, kernel: node full", "+1.2Gi", "+2.4Gi, after 1 other death"),
         *[("worker-2: of these, kubelet evicts", *["+3.5Gi, after 8 other deaths"] * 2)],
         *[("worker-2: next death", *["+2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%"] * 2)],

@@ -694,9 +694,11 @@ def test_a_container_that_runs_again_and_has_no_sample_gets_twice_the_limit_that
     (fix,) = fixes_of_pods([node(mine)], [KEY]).fixes
     assert as_flags(fix.edits) == [f"{'--pod-level' if of_pod else '-c a'} --limits memory=2Gi"]
     limit = "pod limit" if of_pod else "own limit"
-    assert fix_effect(fix) == f"{limit} 100% when it was killed: due → +1.0Gi"
+    assert fix_effect(fix) == f"{limit} if it uses as much as before: due → +1.0Gi"
     sentence = unfixed_sentence(Unfixed("n1", fix.death, NoFixReason.NO_USAGE))
-    assert sentence.startswith(f"n/mine:a: {limit} 100% when it was killed: "), "nobody knows that it is due"
+    assert sentence.startswith(f"n/mine:a: {limit} if it uses as much as before: "), (
+        "nobody knows that it is due"
+    )
 
 
 def test_a_container_that_was_killed_at_the_limit_of_its_pod_raises_that() -> None:
@@ -736,7 +738,7 @@ def test_a_resize_that_left_the_pod_at_its_old_limit_has_a_remedy_and_no_edit() 
 def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> None:
     model = node(looping(), setup=structs.replace(SETUP, release=Release.of("1.36.4")))
     (fix,) = fixes_of_pods([model], [KEY]).fixes
-    assert fix_effect(fix) == "own limit 100% at its next start: due → +1.0Gi"
+    assert fix_effect(fix) == "own limit at its next start: due → +1.0Gi"
     section = deaths_section(fix.effects, 0)
     assert section is not None
     assert [line.text for line in section.lines] == [

@@ -250,7 +250,7 @@ def test_a_patch_for_kustomize_is_built_by_kubectl(run: Run, tree: Path) -> None
 def test_a_fix_is_written_where_its_object_comes_from(run: Run, tree: Path) -> None:
     """What is printed is what the page shows, from the refusal of a shared base on."""
     page = PAGE.read_text(encoding="utf-8")
-    words = ("fix", "deploy/api", "-n", "shop", "--demo", "--apply", "3", "--write", "gitops")
+    words = ("fix", "deploy/api", "-n", "shop", "--demo", "--apply", "1", "--write", "gitops")
     refused = run(*words)
     assert refused.code == 1
     assert "".join(refused.err.splitlines(keepends=True)[-2:]) in page

@@ -289,15 +289,15 @@ def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> N
         assert fix_how(fix) == "through deployment/api"
         assert fix.strategy is StrategyKind.TEMPLATE
     assert [fix.death.killer.id for fix in of_workload.fixes if fix.fits] == [
-        *("kubepods limit",) * 2, "pod limit",
+        "pod limit", *("kubepods limit",) * 2,
     ], "in the order of its deaths"  # fmt: skip
-    others = "2, 4: instead of 1, for the same death; 3, 5: for a later death"
-    assert f"apply 1: another pod dies in its place; {others}" in notes(of_workload)
+    others = "2, 3, 4, 5: for a full node, where others then die before it"
+    assert f"apply 1: it delays the first death; {others}" in notes(of_workload)
     refused = replace(of_workload, refusals=((1, Finding(Severity.REFUSAL, "q", FindingCode.QUOTA_REFUSES)),))
     assert others in notes(refused), "which to take is not said where the first one is refused"
     texts = [fix_requests(fix) for fix in of_workload.fixes]
-    assert texts[0] == "+418Mi for 2 pods of 1.6Gi free", "both are on one node"
-    assert "unchanged" in texts, "a limit"
+    assert texts[1] == "+418Mi for 2 pods of 1.6Gi free", "both are on one node"
+    assert texts[0] == "unchanged", "a limit"
     assert [fix.fits for fix in of_workload.fixes] == [": no room" not in text for text in texts]
     assert not all(fix.fits for fix in of_workload.fixes)
 

@@ -95,8 +95,7 @@ def test_the_next_deaths_before_and_after() -> None:
 def test_a_preview_says_what_becomes_of_the_next_death() -> None:
     section = deaths_section(effects(limits="3Gi"), 0)
     assert section is not None
-    own = "+118Mi own limit 94% → +1.1Gi own limit 63%"
-    assert section.answer == f"of this pod +687Mi kubepods limit, stays; {own}"
+    assert section.answer == "of this pod +118Mi own limit 94% → +687Mi kubepods limit"
     before, later, after = (line.text for line in section.lines)
     assert later == "of this pod before: +3.5Gi kubelet evicts, after 8 other deaths"
     assert before.startswith("before: +118Mi shop/api-7d9c5b6f8-x2mzq:c, own limit 94%; ")

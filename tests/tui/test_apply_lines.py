@@ -65,13 +65,13 @@ def test_the_next_death_is_said_as_it_was_and_as_it_is_now(facts: ViewModel) -> 
     then = pod_named(demo(), API)
     target = EditTarget(then, facts, DemoSource())
     (line,) = running_change.death_lines(target, facts)
-    assert line.text == "  next death of it +687Mi kubepods limit, as before"
+    assert line.text == "  next death of it +118Mi own limit 94%, as before"
     lowered = apply_edits(then, [structs.replace(memory("1940Mi"), side=Side.LIMITS)])
     pods = tuple(lowered if one.metadata.uid == then.metadata.uid else one for one in demo().pods)
     (line,) = running_change.death_lines(
         target, build_view_model(replace(demo(), pods=pods), Scope(), DEMO_TIME)
     )
-    assert line.text == "  next death of it +687Mi kubepods limit → +10Mi own limit 99%"
+    assert line.text == "  next death of it +118Mi own limit 94% → +10Mi own limit 99%"
     gone = tuple(one for one in demo().pods if one.metadata.uid != then.metadata.uid)
     assert not list(
         running_change.death_lines(target, build_view_model(replace(demo(), pods=gone), Scope(), DEMO_TIME))

@@ -554,7 +554,7 @@ async def test_a_change_on_trial_that_holds_stays() -> None:
         assert isinstance(screen, ApplyScreen)
         screen.change.advance((replace(screen.change.state, plan=TrialPlan(0.0)), None))
         await confirmed(pilot)
-        await pilot.seen("next death of it +687Mi kubepods limit, as before")
+        await pilot.seen("next death of it +118Mi own limit 94%, as before")
         await pilot.seen("it held for 0s")
         await pilot.seen("U reverts it")
         assert len(writer_of(pilot).heard_of("write")) == 1

@@ -565,7 +565,7 @@ async def test_trend(screen_text: Look) -> None:
         await pilot.keys("g")
         await screen_text(pilot, "trend")
         await pilot.keys("d")
-        await pilot.seen("worker-2: █ Guaranteed, ▓ Burstable, ░ BestEffort")
+        await pilot.seen("the last 8 samples, 386Mi to 1.9Gi")
 
 
 def event(reason: str, message: str, minute: int, kind: str = "Warning") -> Event:

@@ -27,8 +27,10 @@ MOST_ROWS: Final = 10
 DESCRIPTION: Final = (
     "Show the next deaths from every cause: the limits of containers, of pods and of all pods, eviction by"
     " the kubelet, and the kernel on a full node. Deaths that are due come first, then those expected"
-    " within half an hour (ETA), then the others by FULL, the fullest limit or threshold first. Killers of"
-    " a whole node are ordered by distance. Without a name, show the next death of each node."
+    " within half an hour (ETA), then the others by FULL, the fullest limit or threshold first. A container"
+    " that is killed at a limit again and again counts as expected within a minute. Killers of a whole node,"
+    " and a limit of their victim that is nearly full, are ordered by distance. Without a name, show the next"
+    " death of each node."
 )
 EXAMPLES: Final = """\
 examples:
@@ -199,7 +201,8 @@ class NextTable:
 
     def near(self, deaths: Deaths) -> tuple[Deaths, list[str]]:
         """Return the deaths without far limits of a single node, and a note that counts those."""
-        from kubectl_qos.analysis.deaths import FAR_PERCENT, without_far
+        from kubectl_qos.analysis.deaths import without_far
+        from kubectl_qos.qos.simulation.next_death import FAR_PERCENT
 
         is_whole = self._options.all or deaths.state is None
         near = deaths if is_whole else deaths._replace(rows=without_far(deaths.rows))

@@ -20,7 +20,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import PodKey
 from kubectl_qos.qos.eviction import Due
-from kubectl_qos.qos.killers import BY_ID, PRECEDENCE, Killer
+from kubectl_qos.qos.killers import BY_ID, OWN_LIMITS, PRECEDENCE, Killer
 from kubectl_qos.qos.killers.killer import Choice, Contender
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.ceiling import (
@@ -37,6 +37,7 @@ from kubectl_qos.qos.simulation.node_state import Growth, NodeProcess, NodeState
 class Precedent(StrEnum):
     """Evidence that a container reaches its limit."""
 
+    LOOP = "killed there again and again"
     KILLED = "killed there before"
     PEAK = "its peak reached it"
 
@@ -56,6 +57,10 @@ HORIZON_SECONDS: Final = 1800
 """How far ahead growth counts: later deaths are ranked by fullness."""
 PRECEDENT_POINTS: Final = 0.10
 """A ceiling with precedent counts as fuller by this share."""
+LOOP_SECONDS: Final = 60
+"""What is killed again and again comes after deaths that are foreseen within this time."""
+FAR_PERCENT: Final = 80
+"""A limit with a lower percentage in use is far, unless there is evidence that it is reached."""
 SAMPLE_ERROR: Final = 1 / 400
 """By what share of a node's memory deaths on recorded nodes came sooner or later than samples predicted."""
 FULL: Final = 0.995
@@ -110,9 +115,11 @@ class NextDeath(NamedTuple):
     """Time until then if growth goes on linearly; None without known growth."""
     precedent: Precedent | None = None
     waits: bool = False
-    """The container has to restart before that."""
+    """It was killed at this limit, and is again when it uses as much as before: nothing else is known."""
+    starts: bool = False
+    """It `waits` for its next start."""
     beyond: float = 0.0
-    """For killers of the whole node: the highest fullness of those that come later."""
+    """Highest fullness of later killers of the node; for one of them, or for a limit of their victim."""
 
     @property
     def has_victim(self) -> bool:
@@ -133,17 +140,20 @@ class NextDeath(NamedTuple):
     def urgency(self) -> Urgency:
         """Due and foreseeable deaths first, by the time until the killer has noticed; then by fullness.
 
-        A full own limit counts as due. Deaths that follow others or need the pod to grow alone, and deaths of
-        containers that do not run, are last.
+        A full own limit counts as due, and what is killed again and again as foreseen. Deaths that follow
+        others or need the pod to grow alone are last.
         """
         if self.waits:
-            return Urgency(inf, 1.0, self.distance_bytes, 0)
+            is_loop = self.precedent is Precedent.LOOP
+            return Urgency(LOOP_SECONDS if is_loop else inf, -1.0 if is_loop else 1.0, self.distance_bytes, 0)
         seconds = self.seconds if self.seconds is not None and self.seconds < HORIZON_SECONDS else inf
         if self.distance_bytes <= 0:
             seconds = self.grace_seconds or 0
         elif self.is_full:
             seconds = 0
         seconds += self.killer.delay_seconds
+        if self.precedent is Precedent.LOOP:
+            seconds = min(seconds, LOOP_SECONDS)
         points = PRECEDENT_POINTS if self.precedent else 0
         emptiness = -max(self.fullness, self.beyond) - points
         if self.is_later:
@@ -169,7 +179,7 @@ def next_deaths(state: NodeState, *, contests: bool = False) -> list[NextDeath]:
     others or the node grow. With `contests`, deaths also name who becomes the victim by growing alone.
     """
     run = Run(state, Scenario())
-    return _most_urgent(run, _reached(run), contests=contests)
+    return _in_order(loops(state), _most_urgent(run, _reached(run), contests=contests))
 
 
 def first_deaths(state: NodeState, by: Collection[Killer] = (), *, contests: bool = False) -> list[NextDeath]:
@@ -181,7 +191,42 @@ def first_deaths(state: NodeState, by: Collection[Killer] = (), *, contests: boo
     reached = list(_reached(run))
     if not (state.growth.containers or state.growth.node):
         reached = _full_enough(run, reached, by)
-    return _most_urgent(run, reached, contests=contests)
+    return _in_order(loops(state), _most_urgent(run, reached, contests=contests))
+
+
+def loops(state: NodeState) -> list[NextDeath]:
+    """Return the deaths of containers that are killed again and again; without usage only of stopped ones."""
+    return [
+        death
+        for death in repeated_deaths(state)
+        if death.starts or (death.precedent is Precedent.LOOP and not state.is_unmeasured)
+    ]
+
+
+def repeated_deaths(state: NodeState) -> list[NextDeath]:
+    """Return the deaths of killed containers at the same limits."""
+    at = {killer.scope: killer.id for killer in OWN_LIMITS}
+    return [
+        NextDeath(
+            mechanism=at[CeilingScope.POD if killed.is_of_pod else CeilingScope.CONTAINER],
+            distance_bytes=0,
+            key=killed.pod.key,
+            container=killed.name,
+            qos=killed.qos,
+            frees_bytes=0 if killed.starts else None,
+            limit_bytes=killed.limit_bytes,
+            is_own=killed.is_own,
+            ceiling_bytes=killed.limit_bytes,
+            precedent=Precedent.LOOP if killed.is_looping else Precedent.KILLED,
+            waits=True,
+            starts=killed.starts,
+        )
+        for killed in state.killed
+    ]
+
+
+def _in_order(*deaths: Iterable[NextDeath]) -> list[NextDeath]:
+    return sorted(chain.from_iterable(deaths), key=attrgetter("urgency"))
 
 
 def deaths_by(state: NodeState, killer: Killer) -> list[NextDeath]:
@@ -224,7 +269,8 @@ def deaths_of(state: NodeState, keys: Collection[PodKey], *, contests: bool = Fa
             deaths.append(_victim_instead(first, rival, rival.used_bytes)._replace(unless=other))
     later = [death for death in deaths if death.is_later]
     deaths = [death for death in deaths if not death.is_later] + _by_distance(later)
-    return sorted(deaths, key=attrgetter("urgency"))
+    again = (death for death in loops(state) if death.key in keys)
+    return _in_order(again, _nearest_of_pod(deaths))
 
 
 def in_turn(state: NodeState, first: NextDeath, keys: Collection[PodKey]) -> Iterator[NextDeath]:
@@ -314,7 +360,21 @@ def _most_urgent(
     wide = sorted(_by_distance(wide), key=by_urgency)
     pairs = ((death, _earlier(death, wide)) for death in wide)
     wide = [death if earlier is None else death._replace(earlier=earlier) for death, earlier in pairs]
-    return sorted([*own, *wide], key=by_urgency)
+    return _in_order(_nearest_of_pod([*own, *wide]))
+
+
+def _nearest_of_pod(deaths: Sequence[NextDeath]) -> Iterator[NextDeath]:
+    """Yield the deaths; limits that are not far come before farther killers of the node with that victim."""
+    of_nodes = dict[PodKey, list[NextDeath]]()
+    for death in deaths:
+        if death.killer.is_node_wide and not death.is_later:
+            of_nodes.setdefault(death.key, []).append(death)
+    for death in deaths:
+        is_near = not death.killer.is_node_wide and death.fullness * 100 >= FAR_PERCENT
+        of_node = of_nodes.get(death.key, ()) if is_near else ()
+        farther = (other.fullness for other in of_node if other.distance_bytes >= death.distance_bytes)
+        beyond = max(farther, default=0.0)
+        yield death._replace(beyond=beyond) if beyond > death.fullness else death
 
 
 def _by_distance(wide: Sequence[NextDeath]) -> list[NextDeath]:
@@ -401,11 +461,16 @@ def _full_enough(
             fullest[ceiling.killer] = max(fullness, fullest.get(ceiling.killer, 0.0))
     needed = dict.fromkeys(PRECEDENCE, max(fullest.values(), default=0.0))
     needed |= {killer.id: fullest.get(killer.id, 0.0) for killer in by}
+
+    def least(killer: str) -> float:
+        return min(needed[killer] - PRECEDENT_POINTS, FAR_PERCENT / 100)
+
     enough = {
         ceiling
         for ceiling, _ in reached
         if ceiling.distance_bytes <= 0
-        or ceiling.used_bytes >= (needed[ceiling.killer] - PRECEDENT_POINTS) * ceiling.latest_bytes
+        or any(run.timeline.state.containers[index].is_looping for index in _bounded(run, ceiling))
+        or ceiling.used_bytes >= least(ceiling.killer) * ceiling.latest_bytes
     }
     # The order of the node's own ceilings depends on all of them (NextDeath.beyond).
     has_wide = any(ceiling.scope.is_wide for ceiling in enough)
@@ -516,7 +581,7 @@ def _of_container(
         is_own = [state.containers[index].limit_bytes for index in _bounded(run, ceiling)] == [limit_bytes]
     precedent, peak_bytes = None, state.growth.peaks.get((pod.key, dying.name), 0)
     if dying.was_killed and not scope.is_wide:
-        precedent = Precedent.KILLED
+        precedent = Precedent.LOOP if dying.is_looping else Precedent.KILLED
     elif is_own and peak_bytes and peak_bytes >= PEAK_SHARE * ceiling.latest_bytes:
         precedent = Precedent.PEAK
     return death._replace(

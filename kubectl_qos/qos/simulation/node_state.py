@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
@@ -17,7 +18,7 @@ import msgspec
 from msgspec import structs
 
 from kubectl_qos.errors import InputError
-from kubectl_qos.k8s.allocation import running_pod
+from kubectl_qos.k8s.allocation import limit_in_force, running_pod
 from kubectl_qos.k8s.kubelet import ENFORCE_PODS, NodeSetup, hugepages_bytes
 from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.quantity import Quantity, parse_time
@@ -38,10 +39,13 @@ from kubectl_qos.qos.oom_score import OOM_SCORE_ADJ_MIN, Kernel, is_critical, ke
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import ContainerScore, ProfileCache, RankedPod, Ranking, rank_node
 from kubectl_qos.qos.restart import (
+    LOOP_RESTARTS,
     Restart,
     is_of_earlier_run,
     may_be_killed_again,
+    oom_loops,
     restart_after_kill,
+    stated_limit,
     stopped_statuses,
     was_killed_since_resize,
 )
@@ -121,6 +125,8 @@ class SimulatedContainer(msgspec.Struct, frozen=True):
     """Known memory outside its largest process."""
     was_killed: bool = False
     """OOMKilled at this limit, and may be again."""
+    is_looping: bool = False
+    """`was_killed`, not for the first time."""
 
     def least_bytes(self, used_bytes: int) -> int:
         """Return the least memory of its largest process if it uses `used_bytes`."""
@@ -130,6 +136,22 @@ class SimulatedContainer(msgspec.Struct, frozen=True):
     def most_bytes(self) -> int:
         """RAM and swap that it may use, 0 if unlimited."""
         return self.limit_bytes + self.swap_bytes if self.limit_bytes else 0
+
+
+class KilledContainer(NamedTuple):
+    """A container that was OOMKilled at its limit and waits to restart, or runs again with unknown usage."""
+
+    pod: Pod
+    qos: QosClass
+    name: str
+    limit_bytes: int
+    is_of_pod: bool
+    """Whether the limit is that of the pod's cgroup."""
+    is_own: bool
+    """Whether no other container uses memory below the limit."""
+    is_looping: bool
+    starts: bool
+    """Whether it waits to restart."""
 
 
 class NodeProcess(NamedTuple):
@@ -300,6 +322,7 @@ class NodeState:
     growth: Growth = NO_GROWTH
     without_stats: tuple[SimulatedPod, ...] = ()
     """Other pods, which the kubelet evicts first; that frees nothing."""
+    killed: tuple[KilledContainer, ...] = ()
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -473,6 +496,7 @@ def ranked_node_state(
             for budget in rules.budgets
         ),
         without_stats=_without_stats(ranking, setup, rules),
+        killed=tuple(chain.from_iterable(_killed(row, setup) for row in ranking.pods)),
     )
 
 
@@ -491,6 +515,26 @@ def with_ranking(state: NodeState, ranking: Ranking, built: BuiltPods) -> NodeSt
 def _without_stats(ranking: Ranking, setup: NodeSetup, rules: ImportanceRules) -> tuple[SimulatedPod, ...]:
     pods = [_build_pod(row, setup, rules) for row in ranking.pods if is_without_stats(row)]
     return tuple(sorted(pods, key=lambda pod: pod.pod.spec.priority or 0))
+
+
+def _killed(row: RankedPod, setup: NodeSetup) -> Iterator[KilledContainer]:
+    """Yield the containers that reach the limit that killed them when they use as much as before."""
+    pod, measured = row.pod, {score.name for score in row.alive if score.usage is not None}
+    stopped = () if pod.is_terminal else stopped_statuses(pod)
+    if not stopped:
+        return
+    waiting = {loop.container for loop in oom_loops(pod)}
+    for status in stopped:
+        name = status.name
+        is_again = name in waiting or (status.has_processes and name not in measured)
+        limit = limit_in_force(pod, name, setup.release) if is_again else 0
+        if limit and was_killed_since_resize(pod, name, setup.node.full_at):
+            of_pod = row.profile.limit_bytes if setup.kubelet.cgroups_per_qos else 0
+            is_of_pod = 0 < of_pod <= limit
+            is_own = not is_of_pod or (len(row.profile.containers) == 1 and of_pod == stated_limit(pod, name))
+            is_looping = name in waiting or status.restart_count >= LOOP_RESTARTS
+            starts = name in waiting
+            yield KilledContainer(pod, row.qos, name, limit, is_of_pod, is_own, is_looping, starts)
 
 
 def _build_parts(
@@ -518,7 +562,7 @@ def _build_parts(
 
 def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[SimulatedContainer]:
     profiles = {profile.name: profile for profile in row.profile.containers}
-    stopped = {status.name for status in stopped_statuses(row.pod)}
+    stopped = {status.name: status for status in stopped_statuses(row.pod)}
     sampled_at = row.usage.timestamp if row.usage is not None else ""
     containers = []
     for score in row.alive:
@@ -530,6 +574,11 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
         processes = max(processes - len(row.alive) + 1, 1) if processes else 0
         if usage is None or usage.largest_bytes is not None:
             processes = 1
+        was_killed = (
+            row.usage is not None
+            and name in stopped
+            and may_be_killed_again(row.pod, name, sampled_at, setup.node.full_at)
+        )
         containers.append(
             SimulatedContainer(
                 pod_index=pod_index,
@@ -543,9 +592,8 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
                 has_usage=usage is not None,
                 processes=processes,
                 others_bytes=usage.kernel_bytes - usage.scored_bytes if usage is not None else 0,
-                was_killed=row.usage is not None
-                and name in stopped
-                and may_be_killed_again(row.pod, name, sampled_at, setup.node.full_at),
+                was_killed=was_killed,
+                is_looping=was_killed and stopped[name].restart_count >= LOOP_RESTARTS,
             )
         )
     return containers
