@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from textual.widgets import Input
 
 from kubectl_qos.analysis.pod_table import build_rows
@@ -12,7 +14,7 @@ from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.present.explanation import Explanation, explain_pod
 from kubectl_qos.tui.lists.panes import ExplanationPanel
 from kubectl_qos.tui.screens import browse
-from tests.tui.sources import API, Run, demo, node_after_node, running
+from tests.tui.sources import API, Run, ScriptedSource, demo, node_after_node, running
 
 ALL = [row.name for row in node_after_node(build_rows(demo(), Scope()).rows)]
 
@@ -122,3 +124,15 @@ async def test_resizing_changes_the_layout_and_keeps_the_cursor() -> None:
             assert ("60 columns and 15 lines are needed" in pilot.words) is is_small
             assert not (is_small and API[:17] in pilot.text)
         assert len(pilot.names) == 60
+
+
+async def test_long_names_of_nodes_get_more_of_a_huge_screen() -> None:
+    snapshot, name = demo(), "ip-10-1-140-17.eu-central-1.compute.internal"
+    node = snapshot.nodes["worker-1"]
+    other = structs.replace(node, metadata=structs.replace(node.metadata, name=name))
+    source = ScriptedSource(replace(snapshot, nodes={**snapshot.nodes, name: other}))
+    async with running(source, size=(120, 40)) as pilot:
+        assert "ip-10-1-140-17…" not in pilot.words
+        await pilot.resize_terminal(200, 50)
+        await pilot.settled()
+        await pilot.seen("ip-10-1-140-17…")

@@ -44,6 +44,7 @@ PaneColumn = Column[PodGroup]
 _IMPORTANCE: Final = "name used pressure pods name classes"
 _MIN_NAME: Final = 10
 _MIN_WIDTH: Final = 45
+_HUGE_WIDTH: Final = 37
 SCROLLBAR: Final = 1
 
 
@@ -139,11 +140,17 @@ class Sidebar(Vertical):
         _load(self.namespaces, NAMESPACE_COLUMNS, namespaces, view.namespace, now)
 
     def fit(self, view_model: ViewModel | None, now: datetime) -> None:
-        """Limit the width to what the nodes need; without a view model there is no limit."""
+        """Limit the width to what the nodes need, and give long names more of a huge screen.
+
+        Without a view model there is no limit.
+        """
         if view_model is None:
-            self.styles.max_width = None
+            self.styles.max_width = self.styles.min_width = None
             return
         whole = Layout(NODE_COLUMNS, measured(NODE_COLUMNS, view_model.nodes, now))
+        with_name = whole.line_width - whole.by_key["classes"] - GAP
+        is_huge = self.screen.has_class("-huge")
+        self.styles.min_width = min(with_name + SCROLLBAR, _HUGE_WIDTH) if is_huge else None
         self.styles.max_width = max(whole.line_width + SCROLLBAR, _MIN_WIDTH)
 
 
