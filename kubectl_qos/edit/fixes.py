@@ -30,13 +30,14 @@ from kubectl_qos.k8s.quantity import ZERO, in_bytes
 from kubectl_qos.k8s.releases import Gate
 from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
-from kubectl_qos.qos.eviction import Due, memory_threshold, schedulable_bytes
+from kubectl_qos.qos.eviction import Due, evictable_capacity, memory_threshold, schedulable_bytes
 from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Profiles, rank_node, with_pods
 from kubectl_qos.qos.resize import ResizeStatus, node_fit
 from kubectl_qos.qos.restart import is_refused, may_be_killed_again, was_killed_since_resize
-from kubectl_qos.qos.simulation.ceiling import CeilingScope
+from kubectl_qos.qos.simulation.ceiling import CeilingScope, MemoryLevel, Scenario
+from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import (
     NextDeath,
     Urgency,
@@ -483,7 +484,10 @@ class KubeletFix:
     """Fields of a KubeletConfiguration, and the node with them.
 
     `least_bytes` is the smallest hard threshold that evicts first. `cost_bytes` is the memory that pods can
-    no longer request, `missing_bytes` the part of the present requests that no longer fits.
+    no longer request, `missing_bytes` the part of the present requests that no longer fits. `evicted_now` are
+    the pods that the kubelet evicts as soon as it has the settings, because less than the threshold is
+    `available`. `soft_bytes` is the soft threshold for the growth, which is left out if pods that use what
+    they use now, or request, leave less: `soft_room_bytes`.
     """
 
     before: NodeSetup
@@ -496,6 +500,10 @@ class KubeletFix:
     least_bytes: int
     cost_bytes: int
     missing_bytes: int
+    evicted_now: tuple[PodKey, ...]
+    available: MemoryLevel
+    soft_bytes: int
+    soft_room_bytes: int
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -553,6 +561,10 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
         text = ",".join(f"{signal}<{amount}" for signal, amount in thresholds(size_bytes).items())
         return replace(model, setup=apply_overrides(with_reserved, [NodeOverride("evictionHard", text)]))
 
+    living = (model.recreated(pod) for pod in model.pods if not pod.is_terminal)
+    requested = sum(pod_requests(pod, setup.release).get(MEMORY, ZERO).value() for pod in living)
+    in_use = max(model.state().use.working_set, requested)
+    soft, room = 0, max((evictable_capacity(setup) or 0) - own_bytes - in_use, 0)
     now = memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity) or 0
     after, least = replace(model, setup=with_reserved), now
     if not evicts_first(after, growth_bytes):
@@ -567,16 +579,19 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
         hard = max(friendly(least), default)
         after = with_threshold(hard)
         fields["evictionHard"] = thresholds(hard)
-        soft = friendly(hard + growth_bytes * (SOFT_GRACE_SECONDS + EVICTING.delay_seconds))
-        if growth_bytes and soft < capacity - reserved:
+        grown_bytes = growth_bytes * (SOFT_GRACE_SECONDS + EVICTING.delay_seconds)
+        soft = friendly(hard + grown_bytes) if growth_bytes else 0
+        if 0 < soft <= room:
             fields["evictionSoft"] = {**kubelet.eviction_soft, MEMORY_AVAILABLE: str(in_bytes(soft))}
             grace = {MEMORY_AVAILABLE: f"{SOFT_GRACE_SECONDS}s"}
             fields["evictionSoftGracePeriod"] = {**kubelet.eviction_soft_grace_period, **grace}
     if not fields or not evicts_first(after, growth_bytes):
         return None
     left = schedulable_bytes(after.setup.node) or 0
-    living = (model.recreated(pod) for pod in model.pods if not pod.is_terminal)
-    requested = sum(pod_requests(pod, setup.release).get(MEMORY, ZERO).value() for pod in living)
+    state = replace(model, setup=after.setup).state()
+    # A soft threshold that the kubelet has already is not of these settings.
+    state = replace(state, thresholds=state.thresholds._replace(soft_bytes=None))
+    at_once = simulate(state, Scenario(eviction=True))
     return KubeletFix(
         before=setup,
         setup=after.setup,
@@ -588,4 +603,8 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
         least_bytes=least,
         cost_bytes=max((schedulable_bytes(setup.node) or 0) - left, 0),
         missing_bytes=max(requested - left, 0) if left else 0,
+        evicted_now=tuple(step.key for step in at_once.steps),
+        available=at_once.before,
+        soft_bytes=soft,
+        soft_room_bytes=room,
     )

@@ -34,7 +34,7 @@ from kubectl_qos.present.changes import STRATEGY_NAMES
 from kubectl_qos.present.effects import edits_text, effect_moment
 from kubectl_qos.present.evidence import evidence_sentence
 from kubectl_qos.present.findings import finding_line, manager_line
-from kubectl_qos.present.format import NONE, binary, count, escape, eta, full_name, quantity_text
+from kubectl_qos.present.format import NONE, binary, count, escape, eta, full_name, mebibytes, quantity_text
 from kubectl_qos.present.killers import WORDS
 from kubectl_qos.present.kills import subject, when
 from kubectl_qos.present.list_notes import unmeasured_notes
@@ -56,6 +56,7 @@ from kubectl_qos.present.next_death import (
 from kubectl_qos.present.output import ARROW, NUMBER, Column, column, fitted_table
 from kubectl_qos.present.reasons import resize_sentence
 from kubectl_qos.present.restart_notes import volume_sentence
+from kubectl_qos.present.simulation import of_limit
 from kubectl_qos.qos.killers import EVICTING
 from kubectl_qos.qos.kills.analyze import Kill
 from kubectl_qos.qos.kills.evidence import Fact, kubelet_kill
@@ -485,6 +486,7 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
     yield from (note for note in basis_notes(fixes) if note != nothing)
     if fixes.kubelet is not None:
         yield f"{kubelet_sentence(fixes.kubelet)}: -o kubelet-config prints the settings"
+        yield from kubelet_warnings(fixes.kubelet)
 
 
 def _conditions(deaths: Iterable[NextDeath]) -> Iterator[str]:
@@ -555,9 +557,34 @@ def kubelet_sentence(fix: KubeletFix) -> str:
     return f"{' and '.join(aims)}, the kubelet of {name} needs {', '.join(changes)}; {costs}"
 
 
+def kubelet_warnings(fix: KubeletFix) -> Iterator[str]:
+    """Yield whom the kubelet evicts as soon as it has the settings, what to do before, and what they lack."""
+    if fix.evicted_now:
+        name, left = escape(fix.setup.node.name), max(fix.available.available_bytes, 0)
+        pods, victims = count(len(fix.evicted_now), "pod"), [full_name(*key) for key in fix.evicted_now]
+        yield (
+            f"applied now, these settings make the kubelet evict {pods} at once ({first_few(victims)}):"
+            f" {binary(left)}{of_limit(fix.available)} is available, less than {binary(fix.threshold_bytes)}"
+        )
+        missing = mebibytes(fix.threshold_bytes - fix.available.available_bytes + (1 << 20) - 1)
+        smaller = ""
+        if left and "evictionHard" in fix.fields:
+            growth = binary(left // EVICTING.delay_seconds)
+            smaller = f"; a threshold of {binary(left)} evicts nobody now, but only growth below {growth} per"
+            smaller += " second is slow enough for it"
+        yield f"first drain {name}, or free {missing} there{smaller}"
+    if fix.soft_bytes and "evictionSoft" not in fix.fields:
+        soft, room = binary(fix.soft_bytes), binary(fix.soft_room_bytes)
+        yield (
+            f"evictionSoft is left out: for this growth it would be {soft}, but what pods use or request"
+            f" leaves only {room}"
+        )
+
+
 def kubelet_notes(fix: KubeletFix) -> Iterator[str]:
     """Yield what the settings are based on."""
     yield kubelet_sentence(fix)
+    yield from kubelet_warnings(fix)
     if fix.growth_bytes:
         grown = binary(fix.growth_bytes * EVICTING.delay_seconds)
         yield f"{KUBELET_CHECKS}; in that time memory grows by {grown} (--growth)"
@@ -569,6 +596,8 @@ def kubelet_notes(fix: KubeletFix) -> Iterator[str]:
         used = binary(fix.own_bytes)
         sample = f"the node itself uses {used} in one sample, the pause containers of its pods included"
         yield f"{sample}; {RESERVE_PERCENT} percent of that are reserved, rounded up"
+    if "evictionSoft" in fix.fields:
+        yield "at the soft threshold pods get evictionMaxPodGracePeriod seconds to end: 0 unless it is set"
     if "evictionHard" in fix.fields:
         name, value = escape(fix.setup.node.name), fix.setup.kubelet.eviction_hard[MEMORY_AVAILABLE]
         assumed = f"--assume 'evictionHard={MEMORY_AVAILABLE}<{value}'"

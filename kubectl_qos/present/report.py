@@ -436,7 +436,9 @@ def _next(incident: Incident) -> Iterator[Block]:
     for line in [] if fixes.fixes else list(fix_sentences.unfixed_lines(fixes))[:1]:
         yield Paragraph(f"{line}.", "No change:")
     if fixes.kubelet is not None:
-        yield Paragraph(f"{fix_sentences.kubelet_sentence(fixes.kubelet)}.", "The kubelet:")
+        warnings = fix_sentences.kubelet_warnings(fixes.kubelet)
+        text = "; ".join((fix_sentences.kubelet_sentence(fixes.kubelet), *warnings))
+        yield Paragraph(f"{text}.", "The kubelet:")
 
 
 def _facts(incident: Incident) -> Iterator[str]:

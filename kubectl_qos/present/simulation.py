@@ -125,10 +125,9 @@ def _outcome(simulation: Simulation) -> str:
     if scenario.until_oom:
         return _first_kill(simulation)
     left = _shown_bytes(simulation.after, evicts=scenario.eviction)
-    is_of_pods = scenario.eviction and simulation.after.signal == ALLOCATABLE_MEMORY_AVAILABLE
-    free = "the kubepods limit is exceeded" if is_of_pods else "the node is full"
+    of = of_limit(simulation.after) if scenario.eviction else ""
+    free = f"nothing{of} is available" if of else "the node is full"
     if left >= 0:
-        of = " of the kubepods limit" if is_of_pods else ""
         free = f"{_at_most(simulation)}{binary(left)}{of} is {'available' if scenario.eviction else 'free'}"
     if steps and simulation.after != steps[-1].level:
         free += " in the end"
@@ -150,6 +149,11 @@ def _outcome(simulation: Simulation) -> str:
             return f"{after}, and what grows is killed before it reaches its size"
         return f"{after}, and some growing pods are killed before they reach their size"
     return after
+
+
+def of_limit(level: MemoryLevel) -> str:
+    """Return ` of the kubepods limit` if that is what decides whether the kubelet evicts, or ""."""
+    return " of the kubepods limit" if level.signal == ALLOCATABLE_MEMORY_AVAILABLE else ""
 
 
 def _at_most(simulation: Simulation) -> str:

@@ -13,7 +13,7 @@ from kubectl_qos.k8s.kubelet import Kubelet, Node, NodeSetup, Origin, with_origi
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import MEMORY, ResourceList
 from kubectl_qos.k8s.quantity import in_bytes
-from kubectl_qos.present.fix_sentences import kubelet_notes
+from kubectl_qos.present.fix_sentences import kubelet_notes, kubelet_warnings
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
 from tests.edit.test_edit_laws import Cluster, clusters
@@ -46,6 +46,7 @@ def test_the_kubelet_evicts_first_with_the_least_threshold(
     assert evicts_first(after, growth)
     grows = Scenario(growth=(ContainerGrowth(None, (state.own_bytes or 0) + 100 * GIB),), eviction=True)
     assert simulate(state, grows).steps[0].mechanism == "kubelet eviction"
+    assert not fix.evicted_now or fix.available.available_bytes < fix.threshold_bytes
     assert fix.reserved_bytes >= own * MIB or "systemReserved" not in fix.fields
     if "evictionHard" in fix.fields:
         assert fix.threshold_bytes >= fix.least_bytes
@@ -86,10 +87,36 @@ def test_growth_within_a_poll_is_missing_from_the_threshold() -> None:
     )
 
 
-def test_a_soft_threshold_beyond_the_memory_for_pods_is_left_out() -> None:
+def test_a_soft_threshold_that_is_crossed_now_is_left_out() -> None:
     fix = fix_kubelet(small_node(), 80 * MIB)
     assert fix is not None
     assert list(fix.fields) == ["evictionHard"]
+    assert (fix.soft_bytes, fix.soft_room_bytes) == (4 * GIB, 2 * GIB), "pods that use their requests"
+    fix = fix_kubelet(replace(small_node(), usage=using(web=3.25)), 30 * MIB)
+    assert fix is not None
+    assert list(kubelet_warnings(fix))[-1] == (
+        "evictionSoft is left out: for this growth it would be 1.5Gi, but what pods use or request"
+        " leaves only 768Mi"
+    )
+
+
+def test_settings_that_evict_pods_at_once_say_so() -> None:
+    fix = fix_kubelet(small_node(), 30 * MIB)
+    assert fix is not None
+    assert list(kubelet_warnings(fix)) == []
+    fix = fix_kubelet(replace(small_node(), usage=using(web=3.25)), 30 * MIB)
+    assert fix is not None
+    # kubepods has 3584 Mi.
+    assert fix.evicted_now == (("n", "web"),)
+    evicts, first, _ = kubelet_warnings(fix)
+    assert evicts == (
+        "applied now, these settings make the kubelet evict 1 pod at once (n/web): 256Mi of the kubepods"
+        " limit is available, less than 320Mi"
+    )
+    assert first == (
+        "first drain n1, or free 64Mi there; a threshold of 256Mi evicts nobody now, but only growth"
+        " below 25.6Mi per second is slow enough for it"
+    )
 
 
 def test_without_a_threshold_it_gets_one() -> None:

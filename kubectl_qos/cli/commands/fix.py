@@ -355,8 +355,12 @@ def _print(answer: FixList | PriorityPlans, snapshot: Snapshot, options: Options
     elif options.output == KUBELET_CONFIG:
         notes = list(map(missing_sentence, snapshot.missing))
         if answer.kubelet is not None:
+            warnings = list(present.kubelet_warnings(answer.kubelet))
+            output.print_text("".join(f"# {warning}\n" for warning in warnings))
             output.print_yaml(answer.kubelet.configuration)
-            notes += present.kubelet_notes(answer.kubelet)
+            # A terminal shows the comments too.
+            shown = [] if output.terminal_width() is None else warnings
+            notes += (note for note in present.kubelet_notes(answer.kubelet) if note not in shown)
         output.notes(notes)
         return
     else:

@@ -91,7 +91,8 @@ class KubeletValues(Values, frozen=True, kw_only=True):
 
     `growthBytes` is by how much memory grows a second, `leastBytes` the least threshold with the effect;
     `costBytes` is how much less pods can request afterwards, `missingBytes` how far today's requests exceed
-    what remains.
+    what remains. `evictedNow` are the pods that the kubelet evicts as soon as it has the settings, because
+    only `availableBytes` are available.
     """
 
     configuration: dict[str, Any]
@@ -102,6 +103,8 @@ class KubeletValues(Values, frozen=True, kw_only=True):
     least_bytes: int
     cost_bytes: int
     missing_bytes: int
+    available_bytes: int
+    evicted_now: tuple[str, ...]
     assumptions: tuple[str, ...]
 
 
@@ -131,7 +134,13 @@ def fix_list_values(fixes: FixList) -> FixListValues:
         ),
         kubelet=None
         if kubelet is None
-        else copied(KubeletValues, kubelet, assumptions=tuple(fix_sentences.kubelet_notes(kubelet))),
+        else copied(
+            KubeletValues,
+            kubelet,
+            available_bytes=kubelet.available.available_bytes,
+            evicted_now=tuple("/".join(key) for key in kubelet.evicted_now),
+            assumptions=tuple(fix_sentences.kubelet_notes(kubelet)),
+        ),
     )
 
 
