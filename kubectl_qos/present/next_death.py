@@ -352,7 +352,7 @@ def death_condition(death: NextDeath | None, *, names_other: bool = True) -> str
         return ""
     parts = []
     if death.grown_bytes is not None:
-        parts.append(f"if it alone grows to {_up(death.grown_bytes)}")
+        parts.append(f"if it alone grows (the victim from {_up(death.grown_bytes)} on)")
     if death.unless is not None:
         parts.append(f"unless a process of {_name(death.unless)} holds {_up(death.unless.size_bytes)}")
     if death.earlier is not None:  # before the rival: narrow lines are cut at their end

@@ -372,9 +372,9 @@ def test_conditions_are_those_of_shown_fixes_and_at_most_ten(found: FixList) -> 
     def conditions(most: int | None) -> list[str]:
         return [note for note in notes(many, most) if "if it alone grows" in note or "another pod" in note]
 
-    assert conditions(2) == [f"own limit 98%: {IMPORTER}:c, if it alone grows to 200Mi"]
+    assert conditions(2) == [f"own limit 98%: {IMPORTER}:c, if it alone grows (the victim from 200Mi on)"]
     *_, last, more = conditions(None)
-    assert last.endswith("grows to 209Mi")
+    assert last.endswith("the victim from 209Mi on)")
     assert more == "2 more deaths may take another pod: see -o json"
 
 

@@ -151,7 +151,7 @@ def test_what_decides_about_the_victim_is_said_in_each_line_and_whom_else_below(
         "shop/api:c dies in ~5 s: kernel: node full, +100Mi, unless the kubelet evicts x/a first"
     )
     assert killed_by(DEATH._replace(grown_bytes=7 * MIB + 1)) == (
-        "kernel: node full, if it alone grows to 8Mi"
+        "kernel: node full, if it alone grows (the victim from 8Mi on)"
     )
     assert killed_by(DEATH._replace(unless=others[1])) == (
         "kernel: node full, unless a process of x/b:c holds 8Mi"
@@ -183,7 +183,7 @@ def test_what_kills_a_pod_of_several_containers_names_the_one_that_dies(snapshot
     assert section is not None
     assert [section.answer, *(line.text for line in section.lines)] == [
         "c: pod limit 75%, +100Mi",
-        "b: pod limit 75%, +100Mi, if it alone grows to 41Mi",
+        "b: pod limit 75%, +100Mi, if it alone grows (the victim from 41Mi on)",
         how(evicted),
     ]
     alone = dies_next(NodeDeaths(state, (at_limit, evicted)))
@@ -209,7 +209,7 @@ def test_a_pod_that_grows_alone_dies_before_those_that_the_kernel_names(snapshot
     assert [(one.before, one.grown_bytes is not None) for one in of_node] == [(0, True), (2, False)]
     assert of_node[0].frees_bytes == of_node[0].distance_bytes + 1105 * MIB
     explained = list(text_lines(explain_pod(pod, snapshot, DEMO_TIME)))
-    assert "  kernel: node full, +1.2Gi, 93% full, if it alone grows to 1439Mi" in explained
+    assert "  kernel: node full, +1.2Gi, 93% full, if it alone grows (the victim from 1439Mi on)" in explained
     items = as_document(death_list_values(found))["items"]
     values = next(one for one in items if one["mechanism"] == "node")
     assert (values["grownBytes"], values["rival"], values["growing"]) == (of_node[0].grown_bytes, None, [])

@@ -139,7 +139,7 @@ def test_on_a_full_node_the_pod_that_grows_becomes_the_victim() -> None:
     grown = [one for one in deaths_of(found, {grow}, contests=True) if one.grown_bytes]
     itself = next(one for one in grown if one.mechanism == "node")
     assert itself.distance_bytes == death.distance_bytes
-    assert killed_by(itself).startswith("kernel: node full, if it alone grows to 1")
+    assert killed_by(itself).startswith("kernel: node full, if it alone grows (the victim from 1")
     growth = Growth(1.0, {grow: 1.0}, {(grow, "c"): 1.0})
     then = next(one for one in next_deaths(replace(found, growth=growth)) if one.mechanism == "node")
     assert (then.key, then.distance_bytes) == (grow, death.distance_bytes)
@@ -182,7 +182,7 @@ def test_the_kubelet_evicts_the_pod_that_grows_once_it_is_furthest_above_its_req
     assert not sizes.keys() & {"pr-hi", "gu-x"}, "of higher priority; not above its request"
     (itself, *_) = [one for one in deaths_of(evict, {grow}, contests=True) if one.killer.evicts]
     assert (itself.grown_bytes, itself.distance_bytes) == (sizes["grow"], first.distance_bytes)
-    assert killed_by(itself) == "kubelet evicts, if it alone grows to 1072Mi"
+    assert killed_by(itself) == "kubelet evicts, if it alone grows (the victim from 1072Mi on)"
     (note,) = victim_notes([DeathRow("node1", first)])
     assert note.startswith("if one pod alone grows, it may die instead: oom/be-b from 172Mi (kubelet evicts)")
     d9 = next_deaths(state_d("evict", 600, {"be-a": 250, "bu-over": 401}, "100Mi"), contests=True)

@@ -250,9 +250,9 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     how many others this mechanism ends first. `fullnessPercent` is the used part of the memory at which the
     killer acts. `etaSeconds` is known if the metrics history shows steady growth. `rival` dies instead unless
     one process of the victim holds `sizeBytes`; a victim that is a rival dies `unless` a process of the other
-    does. Each of `growing` dies instead if it alone grows to `sizeBytes`; a victim that has to grow alone
-    dies at `grownBytes`. `earlier` is a mechanism that may act before. Without a pod and a process the victim
-    is unknown.
+    does. Each of `growing` is the victim instead if it alone grows, from `sizeBytes` on; a victim that has to
+    grow alone is one from `grownBytes` on. `earlier` is a mechanism that may act before. Without a pod and a
+    process the victim is unknown.
     """
 
     node: str

@@ -104,9 +104,9 @@ class NextDeath(NamedTuple):
     unless: Contender | None = None
     """The victim is the rival of this one."""
     growing: tuple[Contender, ...] = ()
-    """Each becomes the victim by growing alone."""
+    """Each becomes the victim by growing alone, before the killer acts."""
     grown_bytes: int | None = None
-    """The size to which the victim has to grow alone."""
+    """The size from which on it is the victim, if it grows alone."""
     earlier: "NextDeath | None" = None
     """A death that may come before: its victim is unknown, or the kubelet notices a full node too late."""
     ceiling_bytes: int = 0
