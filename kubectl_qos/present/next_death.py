@@ -175,14 +175,8 @@ def victim_notes(rows: Sequence[DeathRow]) -> Iterator[str]:
     """Yield who else may die in place of the victims, once for each node."""
     nodes: dict[str, list[NextDeath]] = {}
     kernels = (row.death for row in rows if row.death.killer.is_kernel)
-    # A Guaranteed pod has -997: even the smallest process with 0 has more points.
     full = [death for death in kernels if death.killer.scope is CeilingScope.NODE]
-    survivors = [victim(death) for death in full if death.qos is QosClass.GUARANTEED]
-    if survivors:
-        yield (
-            f"{first_few(survivors)}: on a full node the kernel kills processes outside pods before a"
-            " Guaranteed pod, unless their oom_score_adj is as low: kubectl qos host shows it"
-        )
+    yield from outside_notes([victim(death) for death in full if death.qos is QosClass.GUARANTEED])
     for row in rows:
         if row.death.rival is not None or row.death.growing:
             nodes.setdefault(row.node, []).append(row.death)
@@ -192,6 +186,18 @@ def victim_notes(rows: Sequence[DeathRow]) -> Iterator[str]:
         yield from (f"{where}{note}" for note in (*_rival_note(deaths), *_growing_note(deaths)))
     if len(nodes) > _MOST:
         yield f"on {count(len(nodes) - _MOST, 'more node')} another pod may die instead: see -o json"
+
+
+def outside_notes(guaranteed: Sequence[str]) -> Iterator[str]:
+    """Say who dies before these victims on a full node, which are of Guaranteed pods.
+
+    They have -997: even the smallest process with 0 has more points.
+    """
+    if guaranteed:
+        yield (
+            f"{first_few(guaranteed)}: on a full node the kernel kills processes outside pods before a"
+            " Guaranteed pod, unless their oom_score_adj is as low: kubectl qos host shows it"
+        )
 
 
 def _rival_note(deaths: Iterable[NextDeath]) -> Iterator[str]:

@@ -16,11 +16,14 @@ from kubectl_qos.present.next_death import (
     distance,
     grace_period,
     killer_words,
+    outside_notes,
     rival_condition,
     victim,
 )
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, fitted_table
 from kubectl_qos.qos.eviction import Due
+from kubectl_qos.qos.killers.kernel import FULL_NODE
+from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, MemoryLevel, Scenario
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep, eviction_left_out
@@ -190,7 +193,7 @@ def simulation_notes(
         yield f"memory is {counted}: the kernel counts mapped memory and swap, which may be less"
     if node_state.without_usage:
         yield f"{count(node_state.without_usage, 'pod')} without usage: free memory is an upper bound"
-    yield from _node_notes(node_state, scenario)
+    yield from _node_notes(node_state, simulation)
     yield from setting_notes(node_state.setup, escape(node_state.setup.node.name) or "the node")
     if node_state.kubepods_bytes is None:
         yield "the kubepods limit is unknown: only the node's memory bounds all pods together"
@@ -216,13 +219,18 @@ def _still(simulation: Simulation) -> Iterator[str]:
         yield "nothing grows here: add --grow, --all-at-limit or --until-oom to see who dies from growth"
 
 
-def _node_notes(node_state: NodeState, scenario: Scenario) -> Iterator[str]:
-    if any(growth.container is None for growth in scenario.growth):
+def _node_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
+    if any(growth.container is None for growth in simulation.scenario.growth):
         yield "the growth of the node itself counts as one process with oom_score_adj 0"
     if node_state.own_bytes is None:
-        yield (
-            "the memory of the node's own processes is unknown, so the node runs out earlier; those"
-            " with oom_score_adj 0 are killed before Guaranteed pods"
+        yield "the memory of the node's own processes is unknown, so the node runs out earlier"
+    if not node_state.own_processes:
+        yield from outside_notes(
+            [
+                full_name(*step.key, step.container)
+                for step in simulation.steps
+                if step.mechanism == FULL_NODE.id and step.qos is QosClass.GUARANTEED
+            ]
         )
 
 

@@ -18,6 +18,7 @@ from kubectl_qos.present.simulation import (
 from kubectl_qos.present.values import as_document
 from kubectl_qos.present.values.incidents import simulation_values
 from kubectl_qos.qos.eviction import Thresholds
+from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import first_deaths, next_deaths
@@ -160,6 +161,11 @@ def test_notes_say_what_is_not_known() -> None:
     free = Scenario(free_bytes=1)
     assert "node's own processes" in noted(at, free)
     assert "node's own processes" not in noted(replace(at, own_bytes=1), free)
+    important = replace(at, pods=(structs.replace(at.pods[0], qos=QosClass.GUARANTEED), *at.pods[1:]))
+    before = f"x/{at.pods[0].pod.name}:c: on a full node the kernel kills processes outside pods before"
+    for own in (None, 1):
+        assert before in noted(replace(important, own_bytes=own), Scenario(free_bytes=GIB))
+        assert "outside pods" not in noted(replace(at, own_bytes=own), Scenario(free_bytes=GIB))
     assert "memory is swap and the larger of RSS and working set: the kernel counts" in noted(at, free)
     assert "memory is the working set: the kernel counts" in noted(replace(at, by_working_set=True), free)
     unmeasured = node_state([("a", structs.replace(container(0, 0), has_usage=False))])

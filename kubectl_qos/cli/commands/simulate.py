@@ -170,7 +170,8 @@ def run(options: Options) -> int:
         from kubectl_qos.present.simulation import BUDGETS_NOT_READ, simulation_notes
 
         ages = old_usage_notes(snapshot, resolved.source.now())
-        notes = [*map(missing_sentence, snapshot.missing), *ages, *simulation_notes(*now)]
+        of_each = (note for outcome in (now, then) if outcome for note in simulation_notes(*outcome))
+        notes = [*map(missing_sentence, snapshot.missing), *ages, *of_each]
         output.notes(notes if resolved.source.is_from_files else [*notes, BUDGETS_NOT_READ])
     output.notes(problems)
     return resolved.print_notes()
