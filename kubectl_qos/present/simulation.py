@@ -125,15 +125,9 @@ def simulation_summary(node_state: NodeState, simulation: Simulation, eviction_b
 
 def _outcome(simulation: Simulation) -> str:
     scenario, steps = simulation.scenario, simulation.steps
-    if scenario.until_oom:
+    if scenario.until_oom and not simulation.is_over:
         return _first_kill(simulation)
-    left = _shown_bytes(simulation.after, evicts=scenario.eviction)
-    of = of_limit(simulation.after) if scenario.eviction else ""
-    free = f"nothing{of} is available" if of else "the node is full"
-    if left >= 0:
-        free = f"{_at_most(simulation)}{binary(left)}{of} is {'available' if scenario.eviction else 'free'}"
-    if steps and simulation.after != steps[-1].level:
-        free += " in the end"
+    free = _free(simulation)
     if not steps:
         if scenario.free_bytes:
             return "there is nothing to kill"
@@ -142,6 +136,8 @@ def _outcome(simulation: Simulation) -> str:
     evictions = sum(step.evicts for step in steps)
     counts = [(evictions, "eviction"), (len(steps) - evictions, "kill")]
     after = f"after {' and '.join(count(number, noun) for number, noun in counts if number)} {free}"
+    if scenario.until_oom:
+        return f"{after}, without any growth"
     if scenario.free_bytes is not None and not simulation.is_reached:
         size = binary(scenario.free_bytes)
         if all(step.is_measured for step in steps):
@@ -152,6 +148,16 @@ def _outcome(simulation: Simulation) -> str:
             return f"{after}, and what grows is killed before it reaches its size"
         return f"{after}, and some growing pods are killed before they reach their size"
     return after
+
+
+def _free(simulation: Simulation) -> str:
+    """Say what is free in the end, or available to the kubelet."""
+    evicts, after, steps = simulation.scenario.eviction, simulation.after, simulation.steps
+    left, of = _shown_bytes(after, evicts=evicts), of_limit(after) if evicts else ""
+    free = f"nothing{of} is available" if of else "the node is full"
+    if left >= 0:
+        free = f"{_at_most(simulation)}{binary(left)}{of} is {'available' if evicts else 'free'}"
+    return f"{free} in the end" if steps and after != steps[-1].level else free
 
 
 def of_limit(level: MemoryLevel) -> str:

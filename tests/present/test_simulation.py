@@ -59,6 +59,8 @@ def test_the_last_sentence() -> None:
     assert full.endswith("; otherwise nothing is killed: the node is full then")
     until = said(node_state([("a", container(1000, 300))]), Scenario(until_oom=True, eviction=True))
     assert "a, by eviction; no important" in until
+    over = said(node_state([("a", container(1000, 900)), ("b", container(0, 300))]), Scenario(until_oom=True))
+    assert "; otherwise after 1 kill 724Mi is free, without any growth; no important" in over
     # b dies at its limit, and a grows on.
     grows_on = simulate(at, Scenario(growth=(ContainerGrowth(0, 500 * MIB), ContainerGrowth(1, 300 * MIB))))
     assert grows_on.steps[-1].level != grows_on.after

@@ -434,6 +434,20 @@ def test_what_is_available_to_pods_counts_too() -> None:
     )
 
 
+def test_a_node_with_less_memory_than_is_in_use_kills_until_the_rest_fits() -> None:
+    sizes = {"a": 700, "b": 500, "c": 400, "d": 100}
+    at = node_state([(name, container(0, size)) for name, size in sizes.items()])
+    found = simulate(at, Scenario(until_oom=True))
+    assert acts(found) == [("kubepods limit", "a"), ("kubepods limit", "b")], "960Mi are for pods"
+    assert found.is_over
+    evicting = simulate(at, Scenario(until_oom=True, eviction=True))
+    assert names(evicting) == ["a", "b"], "860Mi"
+    fits = simulate(
+        node_state([("a", container(0, 700)), ("b", container(0, 200))]), Scenario(until_oom=True)
+    )
+    assert (names(fits), fits.is_over) == (["a"], False)
+
+
 def test_a_soft_threshold_evicts_too() -> None:
     """Its grace period passes if nothing grows (helpers.go, thresholdsMetGracePeriod)."""
     at = node_state([("a", container(1000, 300)), ("b", container(1000, 400))])

@@ -125,6 +125,12 @@ class Simulation(msgspec.Struct, frozen=True):
     unforeseen: Unforeseen | None = None
 
     @property
+    def is_over(self) -> bool:
+        """Whether a killer of the whole node acts without growth."""
+        first = next(iter(self.steps), None)
+        return first is not None and first.grown <= 0 and BY_ID[first.mechanism].is_node_wide
+
+    @property
     def first_important(self) -> int | None:
         """Number of the first step that hits an important pod, counted from 1."""
         return next((number for number, step in enumerate(self.steps, start=1) if step.important), None)
@@ -137,7 +143,7 @@ def simulate(node_state: NodeState, scenario: Scenario) -> Simulation:
         return run.result(is_reached=run.free(scenario.free_bytes))
     if scenario.until_oom:
         distances = sorted(run.distances(), key=lambda item: (item.factor, PRECEDENCE[item.mechanism]))
-        run.grow(most_steps=1)
+        run.grow(to_first=True)
         return run.result(is_reached=bool(run.steps), distances=tuple(distances))
     return run.result(is_reached=run.grow())
 
@@ -201,17 +207,23 @@ class Run:
                 freed += step.freed.available_bytes if evicts else step.freed.free_bytes
         return True
 
-    def grow(self, most_steps: int | None = None) -> bool:
-        """Grow to the end, or for `most_steps` steps; return whether everything that grows survives."""
+    def grow(self, *, to_first: bool = False) -> bool:
+        """Grow to the end; return whether everything that grows survives.
+
+        `to_first`: grow to the first step. If limits of the node are exceeded now, more steps follow until
+        none is.
+        """
         timeline, growing = self.timeline, self.timeline.growing
-        while most_steps is None or len(self.steps) < most_steps:
-            hit = min(self._next_hits(), key=_precedence, default=None)
+        while True:
+            hits, is_over = self._next_hits(), to_first and bool(self.steps)
+            due = (hit for hit in hits if not is_over or (hit.is_wide and hit.time <= 0))
+            hit = min(due, key=_precedence, default=None)
             if hit is None:
                 break
             timeline.now = max(timeline.now, hit.time)
             if self.act(hit) is None:
                 self._exhausted.add(hit[1:])
-        if most_steps is None:
+        if not to_first:
             timeline.finish()
         own_is_killed = any(step.key == ("", GROWN_PROCESS) for step in self.steps)
         return set(growing) <= set(timeline.living) and not own_is_killed
