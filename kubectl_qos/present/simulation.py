@@ -5,9 +5,11 @@ from itertools import zip_longest
 from typing import Final
 
 from kubectl_qos.analysis.deaths import VictimRow, identity, reach_rows, victim_rows
+from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.defaulting import SYSTEM_PRIORITIES
 from kubectl_qos.k8s.kubelet import ALLOCATABLE_MEMORY_AVAILABLE, Origin
-from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name, mebibytes
+from kubectl_qos.k8s.objects import CPU
+from kubectl_qos.present.format import UNKNOWN, binary, count, cpu, escape, full_name, mebibytes
 from kubectl_qos.present.killers import WORDS, killer_name
 from kubectl_qos.present.list_notes import killer_notes, own_memory_phrase, setting_notes
 from kubectl_qos.present.next_death import (
@@ -24,6 +26,7 @@ from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table,
 from kubectl_qos.qos.eviction import Due
 from kubectl_qos.qos.killers.kernel import FULL_NODE
 from kubectl_qos.qos.qos_class import QosClass
+from kubectl_qos.qos.resize import node_fit
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, MemoryLevel, Scenario
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep, eviction_left_out
@@ -200,6 +203,7 @@ def simulation_notes(
     if node_state.without_usage:
         yield f"{count(node_state.without_usage, 'pod')} without usage: free memory is an upper bound"
     yield from _node_notes(node_state, simulation)
+    yield from _admission_notes(node_state)
     yield from setting_notes(node_state.setup, escape(node_state.setup.node.name) or "the node")
     if node_state.kubepods_bytes is None:
         yield "the kubepods limit is unknown: only the node's memory bounds all pods together"
@@ -238,6 +242,24 @@ def _node_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
                 if step.mechanism == FULL_NODE.id and step.qos is QosClass.GUARANTEED
             ]
         )
+
+
+def _admission_notes(node_state: NodeState) -> Iterator[str]:
+    """Name pods of manifests that the kubelet would not admit beside the others."""
+    pods, setup = [simulated.pod for simulated in node_state.pods], node_state.setup
+    waiting = [simulated.pod for simulated in node_state.without_stats]
+    new = [item.pod for item in node_state.pods if not (item.pod.status.phase or item.critical)]
+    if not new:
+        return
+    names = first_few(sorted(full_name(*pod.key) for pod in new))
+    for fit in node_fit(new[0], [pod for pod in (*pods, *waiting) if pod is not new[0]], setup):
+        amount = cpu if fit.resource == CPU else binary
+        if not fit.fits:
+            yield (
+                f"the kubelet would not admit {'all of ' if len(new) > 1 else ''}{names}: with"
+                f" {'them' if len(new) > 1 else 'it'} {amount(fit.used + fit.needed)} of {fit.resource} is"
+                f" requested, and {amount(fit.capacity)} is allocatable"
+            )
 
 
 def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:

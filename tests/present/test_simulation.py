@@ -5,6 +5,9 @@ from dataclasses import replace
 from msgspec import structs
 
 from kubectl_qos.analysis.deaths import victim_rows
+from kubectl_qos.k8s.kubelet import Node, NodeSetup
+from kubectl_qos.k8s.objects import MEMORY, Pod, ResourceList
+from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.present.output import table
 from kubectl_qos.present.simulation import (
     STEP_COLUMNS,
@@ -23,6 +26,8 @@ from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
 from kubectl_qos.qos.simulation.next_death import first_deaths, next_deaths
 from kubectl_qos.qos.simulation.node_state import NodeProcess, NodeState, SimulatedContainer
+from tests.edit.test_rank_goals import pod as manifest
+from tests.node_states import build_node_state
 from tests.qos.test_simulation import GIB, MIB, container, node_state
 
 TWO: list[tuple[str, SimulatedContainer]] = [("a", container(1000, 300)), ("b", container(900, 200, 250))]
@@ -196,6 +201,29 @@ def test_notes_say_what_is_not_known() -> None:
     ):
         evicts = replace(at, thresholds=Thresholds(MIB, kubepods, 0))
         assert f"less than 1Mi {words}" in noted(evicts, Scenario(eviction=True))
+
+
+def test_a_pod_that_the_kubelet_would_not_admit_is_named() -> None:
+    """Source: pkg/kubelet/lifecycle/predicate.go (OutOfmemory)."""
+
+    def spec(name: str, request: str, phase: str = "") -> Pod:
+        pod = manifest(name, f"requests: {{memory: {request}}}")
+        return structs.replace(pod, status=structs.replace(pod.status, phase=phase))
+
+    def admitted(*pods: Pod) -> list[str]:
+        allocatable = ResourceList({MEMORY: Quantity.parse("2Gi")})
+        setup = NodeSetup.of(Node(name="n", memory_capacity_bytes=4 * GIB, status_allocatable=allocatable))
+        at = build_node_state(pods, setup, {})
+        return [note for note in noted(at, Scenario(all_at_limit=True)).split("\n") if "admit" in note]
+
+    runs, added = spec("a", "1Gi", "Running"), spec("b", "1Gi")
+    assert admitted(runs, added) == []
+    assert admitted(runs, spec("d", "1536Mi", "Running")) == [], "it was admitted"
+    with_it = "2.5Gi of memory is requested, and 2Gi is allocatable"
+    assert admitted(runs, spec("b", "1536Mi")) == [f"the kubelet would not admit n/b: with it {with_it}"]
+    assert admitted(runs, added, spec("d", "512Mi")) == [
+        f"the kubelet would not admit all of n/b, n/d: with them {with_it}"
+    ]
 
 
 def test_values_name_what_grows() -> None:

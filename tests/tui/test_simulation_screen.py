@@ -323,7 +323,7 @@ async def test_who_grows_stays_the_same_and_says_so_when_it_is_gone() -> None:
         await pilot.until(lambda: "grows by 1Gi to 1Gi" in requested(pilot))
         assert requested(pilot).startswith(API)
         await pilot.keys("r")
-        await pilot.until(lambda: "c of pod api-7d9c5b6f8-x2mzq has no processes" in outcome(pilot))
+        await pilot.until(lambda: "pod api-7d9c5b6f8-x2mzq has no processes" in outcome(pilot))
         assert not victims(pilot)
         await pilot.keys("tab")
         assert victims(pilot)

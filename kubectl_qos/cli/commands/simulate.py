@@ -157,9 +157,12 @@ def run(options: Options) -> int:
     if changes is not None:
         changed = with_manifests(pods, changes)
         if len(changed.unused) == len(changes):
+            dump = "-f dump.json (kubectl get pods,nodes,podmetrics,nodemetrics -A -o json) and "
+            adding = "" if resolved.source.is_from_files else dump
             raise InputError(
                 f"none of {', '.join(map(resources.reference, changes))} is on {name}",
-                hint="change pods of this node, by their names or those of their workloads",
+                hint="change pods of this node, by their names or those of their workloads; to add a pod,"
+                f" give {adding}-f FILE with spec.nodeName: {name}, and --grow pod/NAME=SIZE",
             )
         then = simulated(changed.pods)
         problems += tuple(f"{resources.reference(pod)} has no pod on {name}" for pod in changed.unused)

@@ -392,17 +392,22 @@ class NodeState:
 
     def find_container(self, pod: str, container: str = "", namespace: str | None = None) -> int:
         """Return the index of a container. Raises InputError if none or several match."""
-        matches = []
+        of_pod = []
         for index, other in enumerate(self.containers):
             own_namespace, owner = self.pod_for(other).key
-            if owner == pod and namespace in {None, own_namespace} and container in {"", other.name}:
-                matches.append(index)
+            if owner == pod and namespace in {None, own_namespace}:
+                of_pod.append(index)
+        matches = [index for index in of_pod if container in {"", self.containers[index].name}]
         if len(matches) == 1:
             return matches[0]
-        if not matches:
-            what = f"container {container} of pod {pod}" if container else f"pod {pod}"
+        if not matches and of_pod:
+            running = dict.fromkeys(self.containers[index].name for index in of_pod)
             raise InputError(
-                f"{what} has no processes on {self.setup.node.name or 'the node'}",
+                f"pod {pod} has no running container {container}", hint=f"it has {', '.join(running)}"
+            )
+        if not matches:
+            raise InputError(
+                f"pod {pod} has no processes on {self.setup.node.name or 'the node'}",
                 hint="kubectl qos top --containers --node lists what runs there",
             )
         namespaces = sorted({self.pod_for(self.containers[index]).key[0] for index in matches})
