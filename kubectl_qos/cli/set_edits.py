@@ -25,6 +25,7 @@ from kubectl_qos.edit.edits import (
     has_more,
     kubectl_command,
     kustomize_patch,
+    lowers_cpu_limit,
     own_edits,
     parse_amounts,
     select_containers,
@@ -34,7 +35,7 @@ from kubectl_qos.edit.goals import Goal, RankGoal, outlive, rank_at_least, reach
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.server_response import as_created
 from kubectl_qos.edit.strategy import topmost_workload
-from kubectl_qos.errors import ApiError, InputError, QosError, UsageError
+from kubectl_qos.errors import ApiError, InputError, QosError, UsageError, first_few
 from kubectl_qos.k8s.managers import ManagedValue, find_managers
 from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.k8s.quota import LimitRange
@@ -51,6 +52,7 @@ from kubectl_qos.present.changes import (
 )
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
 from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
+from kubectl_qos.present.fix_sentences import THROTTLES
 from kubectl_qos.present.list_notes import capacity_sentence, missing_sentence
 from kubectl_qos.present.output import Section, marked_lines, to_yaml
 from kubectl_qos.present.preview import deaths_section, goal_limits, replicas_section, rollout_section
@@ -428,6 +430,14 @@ def _how_to_apply(effects: Preview, pod: Pod) -> Iterator[str]:
         return
     if kind not in {StrategyKind.RECREATE, StrategyKind.NEVER}:
         yield kubectl_command(pod, in_place=kind is StrategyKind.IN_PLACE)
+
+
+def throttling_note(effects: Preview, request: EditRequest) -> Iterator[str]:
+    """Say which containers get a CPU limit, or a lower one, that nobody asked for."""
+    pod = effects.before.pod
+    names = [edit.owner or SPEC_RESOURCES for edit in effects.edits if lowers_cpu_limit(pod, edit)]
+    if names and not request.amounts:
+        yield f"a CPU limit for {first_few(names)}: {THROTTLES}"
 
 
 def preview_notes(

@@ -13,6 +13,7 @@ from kubectl_qos.k8s.defaulting import with_containers
 from kubectl_qos.k8s.kinds import KINDS, CustomWorkload, api_path, spec_path, template_path
 from kubectl_qos.k8s.managers import Manager
 from kubectl_qos.k8s.objects import (
+    CPU,
     EMPTY_RESOURCES,
     MEMORY,
     Container,
@@ -98,6 +99,14 @@ def has_more(pod: Pod, edit: Edit) -> bool:
     """Return whether an edit would lower a value."""
     now = value_now(pod, edit)
     return now is not None and edit.quantity is not None and now > edit.quantity
+
+
+def lowers_cpu_limit(pod: Pod, edit: Edit) -> bool:
+    """Return whether an edit sets a CPU limit where there was none, or a lower one."""
+    if (edit.side, edit.resource) != (Side.LIMITS, CPU) or edit.quantity is None:
+        return False
+    now = value_now(pod, edit)
+    return now is None or edit.quantity < now
 
 
 def apply_edits(pod: Pod, edits: Iterable[Edit]) -> Pod:

@@ -15,7 +15,15 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import structs
 
-from kubectl_qos.edit.edits import POD_LEVEL, Edit, Side, apply_edits, memory_value, own_edits
+from kubectl_qos.edit.edits import (
+    POD_LEVEL,
+    Edit,
+    Side,
+    apply_edits,
+    lowers_cpu_limit,
+    memory_value,
+    own_edits,
+)
 from kubectl_qos.edit.goals import UNIT_BYTES, keep_burstable, least_units, raise_request
 from kubectl_qos.edit.preview import Effects, Preview, RankedPods, StrategyKind, When, as_recreated, preview
 from kubectl_qos.edit.related import recommended_edits
@@ -32,6 +40,7 @@ from kubectl_qos.k8s.resources import pod_requests
 from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
 from kubectl_qos.qos.eviction import Due, evictable_capacity, memory_threshold, schedulable_bytes
 from kubectl_qos.qos.killers import EVICTING
+from kubectl_qos.qos.prediction import Prediction
 from kubectl_qos.qos.qos_class import QosClass, computed_class
 from kubectl_qos.qos.ranking import Profiles, rank_node, with_pods
 from kubectl_qos.qos.resize import ResizeStatus, node_fit
@@ -187,16 +196,18 @@ class Fix:
         return new.get(MEMORY, ZERO).value() - old.get(MEMORY, ZERO).value()
 
     @property
+    def lowers_cpu_limit(self) -> bool:
+        """Return whether a container gets a CPU limit, or a lower one."""
+        return any(lowers_cpu_limit(self.pod, edit) for edit in self.edits)
+
+    @property
     def times_peak(self) -> int:
         """Return how many times its peak the pod would request, 0 if unknown or less than twice.
 
         A limit's requests follow a need; others serve only to let other pods die first.
         """
         is_for_order = self.kind in {FixKind.REQUEST, FixKind.CLASS} and self.more_bytes > 0
-        after = self.preview.after
-        requested = pod_requests(after.pod, after.setup.release).get(MEMORY, ZERO).value()
-        times = requested // self.peak_bytes if is_for_order and self.peak_bytes else 0
-        return times if times > 1 else 0
+        return times_requested(self.preview.after, self.peak_bytes) if is_for_order else 0
 
     @property
     def left_bytes(self) -> float:
@@ -402,6 +413,13 @@ def order_of_fixes(fix: Fix) -> tuple[Urgency, bool, bool, bool, bool, int, int]
     """
     when, more, is_far = list(When).index(fix.when), max(fix.more_bytes, 0), fix.times_peak > 0
     return fix.death.urgency, not fix.puts_off, not fix.fits, is_far, fix.kind is FixKind.CLASS, when, more
+
+
+def times_requested(after: Prediction, used_bytes: int) -> int:
+    """Return how many times its usage a pod requests; 0 if that is unknown, or less than twice."""
+    requested = pod_requests(after.pod, after.setup.release).get(MEMORY, ZERO).value()
+    times = requested // used_bytes if used_bytes else 0
+    return times if times > 1 else 0
 
 
 def strategy_for(pod: Pod, seen: Preview) -> StrategyKind:

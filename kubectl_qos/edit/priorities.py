@@ -28,7 +28,7 @@ from kubectl_qos.edit.edits import (
     memory_value,
     own_edits,
 )
-from kubectl_qos.edit.fixes import NodeModel, strategy_for
+from kubectl_qos.edit.fixes import NodeModel, strategy_for, times_requested
 from kubectl_qos.edit.goals import (
     UNIT_BYTES,
     Obstacle,
@@ -97,6 +97,12 @@ class Move:
         """Return when the last of the inversions ends."""
         is_eviction = all(inversion.killer.evicts for inversion in self.solves)
         return self.effects.when if is_eviction else self.effects.scores_when
+
+    @property
+    def times_usage(self) -> int:
+        """Return how many times its usage the pod would request, 0 if unknown or less than twice."""
+        usage = self.effects.row_before.usage
+        return times_requested(self.preview.after, usage.working_set_bytes if usage is not None else 0)
 
 
 class Unsolved(NamedTuple):

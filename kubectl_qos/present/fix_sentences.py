@@ -64,6 +64,7 @@ from kubectl_qos.qos.oom_score import burstable_adj
 from kubectl_qos.qos.simulation.next_death import HORIZON_SECONDS, NextDeath, Urgency
 
 MOST_ROWS: Final = 10
+THROTTLES: Final = "above it the kernel throttles the container, even on an idle node"
 """Rows of the table; further ones are for more distant deaths."""
 DOUBLED: Final = (
     "it was OOMKilled at this limit, so its need is unknown and the limit is doubled. Double it again"
@@ -296,6 +297,13 @@ def fix_sentence(fix: Fix) -> str:
     return f"{waits}{fix_object(fix)} {fix_change(fix)}{_times_peak(fix)}, {_takes_effect(fix, fix_how(fix))}"
 
 
+def far_above_usage(times_by_number: Iterable[tuple[int, int]]) -> Iterator[str]:
+    """Name the changes whose requests are many times the usage, none for 0 times."""
+    far = [f"{number} ({times} times)" for number, times in times_by_number if times]
+    if far:
+        yield f"far above usage: {', '.join(far)}; such a request only makes others die first"
+
+
 def _times_peak(fix: Fix) -> str:
     """Say what a request is for that is far above usage, or return ""."""
     return f" ({fix.times_peak} times its usage, so that others die first)" if fix.times_peak else ""
@@ -474,9 +482,10 @@ def notes(fixes: FixList, most: int | None = None) -> Iterator[str]:
     yield from (f"{number}: {finding_line(finding)}" for number, finding in shown)
     if len({fix_object(fix) for fix in fixes.fixes}) == 1 and len(fixes.fixes[:most]) > 1:
         yield "; ".join(_choice(fixes, most))
-    far = [f"{number} ({fix.times_peak} times)" for number, fix in numbered(fixes)[:most] if fix.times_peak]
-    if far:
-        yield f"far above usage: {', '.join(far)}; such a request only makes others die first"
+    yield from far_above_usage((number, fix.times_peak) for number, fix in numbered(fixes)[:most])
+    limited = [str(number) for number, fix in numbered(fixes)[:most] if fix.lowers_cpu_limit]
+    if limited:
+        yield f"with a CPU limit: {first_few(limited)}; {THROTTLES}"
     yield from unfixed_lines(fixes)
     unknown = unmeasured(fixes) if fixes.fixes or fixes.unfixed else ""
     yield from filter(None, [unknown])

@@ -14,7 +14,7 @@ from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.present.effects import edits_text, effect_moment
 from kubectl_qos.present.findings import finding_line, obstacle_remedy, obstacle_sentence
-from kubectl_qos.present.fix_sentences import how_to_apply, requests_text
+from kubectl_qos.present.fix_sentences import far_above_usage, how_to_apply, requests_text
 from kubectl_qos.present.format import count, escape, full_name
 from kubectl_qos.present.killers import actor
 from kubectl_qos.present.list_notes import NO_PODS_ON_NODES, no_usage_reason, unmeasured_notes
@@ -132,6 +132,7 @@ def notes(plans: PriorityPlans) -> Iterator[str]:
         fixed = "all" if solved == cases else str(solved)
         change = f"these changes fix {fixed} of them" if solved else "no change fixes any"
         yield f"in {count(cases, 'case')} a pod dies before one of lower priority; {change}"
+    yield from far_above_usage((row.number, row.move.times_usage) for row in plans.rows)
     yield from (f"{number}: {finding_line(finding)}" for number, finding in plans.refusals)
     unsolved = [text for plan in plans.plans for text in unsolved_sentences(plan)]
     yield from unsolved[:MOST_UNSOLVED]

@@ -84,6 +84,13 @@ def test_how_much_is_solved(found: PriorityPlans, snapshot: Snapshot) -> None:
     assert list(notes(plans_of_nodes(snapshot, ["control-1"], EVERYWHERE))) == []
 
 
+def test_a_request_far_above_usage_is_named(snapshot: Snapshot) -> None:
+    """CoreDNS uses 38Mi; 1606Mi let it die after a pod of lower priority."""
+    assert "far above usage: 1 (42 times); such a request only makes others die first" in notes(
+        plans_of_nodes(snapshot, ["worker-1"], EVERYWHERE)
+    )
+
+
 def test_a_row_that_a_quota_refuses_says_so(found: PriorityPlans) -> None:
     """Its two pods of 340Mi more each; the quota of the namespace has room for one."""
     amounts = {"requests.memory": "1400Mi"}

@@ -199,6 +199,7 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
     if shell is None or options.output is None:
         set_edits.print_preview(planned, planned_edits, options, replicas, findings)
     output.notes(set_edits.preview_notes(effects, snapshot, replicas))
+    output.notes(set_edits.throttling_note(effects, request))
     output.notes(finding_line(item) for item in findings if not (item.stops or item.in_preview))
     resolved.print_notes()
     if effects.edits:
