@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.edit import compare
+from kubectl_qos.edit.fixes import same_of_pod
 from kubectl_qos.edit.preview import Effects, When
 from kubectl_qos.edit.strategy import replaced_pods, rollout_plan
 from kubectl_qos.k8s.objects import Json, Pod
@@ -77,18 +78,18 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
     at_moments = compare.deaths_at_moments(effects, own_bytes, growth)
     if not at_moments:
         return None
+    before, last = at_moments[0], at_moments[-1]
+    nothing = _nothing(before.state, effects.before.pod)
     steps: dict[str, str] = {}
     for at in at_moments:
-        steps.setdefault(first_death(at.state, effects.before.pod), heading(effects, at.when))
-    answer, last = f"of this pod {f' {ARROW} '.join(steps)}", [*steps.values()][-1]
+        steps.setdefault(_same_first(before.of_pod, at.of_pod, nothing), heading(effects, at.when))
+    whose = _whose(before.of_pod[0], before.of_pod) if before.of_pod else ""
+    answer, since = f"of this pod {whose}{f' {ARROW} '.join(steps)}", [*steps.values()][-1]
     if len(steps) == 1:
         answer += ", stays"
-    elif last != _AFTER:
-        answer += f" {last}"
-    own = [next((death for death in at.of_pod if not death.killer.is_node_wide), None) for at in at_moments]
-    limits = list(dict.fromkeys(_first([death] if death else []) for death in own))
-    if len(limits) > 1 and not set(limits) & set(steps):
-        answer += f"; {f' {ARROW} '.join(limits)}"
+    elif since != _AFTER:
+        answer += f" {since}"
+    answer += _then_first(before.of_pod, last.of_pod)
     lines = []
     for loop in oom_loops(effects.before.pod):
         end = "could not start within its limit" if loop.never_ran else "was OOMKilled, and may be again"
@@ -138,22 +139,64 @@ def goal_limits(effects: Effects, own_bytes: int | None, growth: Growth = NO_GRO
         yield f"its margin changes with usage: {margin} of oom_score, {own} against {higher} of {other}"
 
 
-def first_death(state: NodeState, pod: Pod) -> str:
-    """Return the first death of a pod: `+118Mi own limit 94%`, `none` or `unknown`."""
-    key = pod.key
-    return _first(deaths_of(state, {key}), "unknown" if state.lacks_usage(key) else "none")
+def death_change(before: NodeState, after: NodeState, pod: Pod) -> tuple[str, str]:
+    """Return the first death of a pod, `+118Mi own limit 94%` or `unknown`, and what becomes of it."""
+    old, new = (compare.without_repeated(deaths_of(state, {pod.key})) for state in (before, after))
+    return _change(old, new, _nothing(before, pod))
+
+
+def _nothing(state: NodeState, pod: Pod) -> str:
+    return "unknown" if state.lacks_usage(pod.key) else "none"
+
+
+def _change(
+    before: Sequence[NextDeath], after: Sequence[NextDeath], nothing: str = "none"
+) -> tuple[str, str]:
+    """Return the first death before a change; the same one after it, and which one is then the first."""
+    old, then = _same_first(before, before, nothing), _same_first(before, after, nothing)
+    named = f"{_whose(before[0], before) if before else ''}{old}"
+    return named, f"{named if then == old else then}{_then_first(before, after)}"
+
+
+def _same_first(before: Sequence[NextDeath], after: Sequence[NextDeath], nothing: str) -> str:
+    """Return the first death of `before` as it is in `after`."""
+    if not before or not after:
+        return _of_pod(after[0]) if after else nothing
+    same = _same(before[0], after)
+    return _of_pod(same) if same is not None else "never"
+
+
+def _then_first(before: Sequence[NextDeath], after: Sequence[NextDeath]) -> str:
+    """Say which death is the first after a change, if another one was before, and what it was then."""
+    if not before or not after or after[0] == _same(before[0], after):
+        return ""
+    old = _same(after[0], before)
+    text, was = _of_pod(after[0]), _of_pod(old) if old is not None else ""
+    becomes = f"{text}, as before" if was == text else f"{was} {ARROW} {text}" if was else text
+    return f"; first is then {_whose(after[0], after)}{becomes}"
+
+
+def _same(death: NextDeath, deaths: Sequence[NextDeath]) -> NextDeath | None:
+    """Return a death after a change, or before it; a killer of the node may have another victim there."""
+    of_node = death.killer.is_node_wide
+    return same_of_pod([other for other in deaths if of_node or other.key == death.key], death)
+
+
+def _of_pod(death: NextDeath) -> str:
+    """Return a death without its pod: `+118Mi own limit 94%`."""
+    after = f" (after {count(death.before, 'other death')})" if death.before else ""
+    return f"{distance(death)} {killer_words(death)}{after}"
+
+
+def _whose(death: NextDeath, deaths: Sequence[NextDeath]) -> str:
+    """Return the container of a death if limits of several containers of its pod are reached: `a: `."""
+    limits = [other for other in deaths if other.key == death.key and not other.killer.is_node_wide]
+    is_clear = death.killer.is_node_wide or len({other.container for other in limits}) < 2
+    return "" if is_clear else f"{escape(death.container)}: "
 
 
 def _death(death: NextDeath) -> str:
     return f"{distance(death)} {victim(death)}, {killer_words(death)}"
-
-
-def _first(deaths: Sequence[NextDeath], nothing: str = "none") -> str:
-    """Return the first of these deaths: `+118Mi own limit 94%`, or `nothing`."""
-    if not deaths:
-        return nothing
-    after = f" (after {count(deaths[0].before, 'other death')})" if deaths[0].before else ""
-    return f"{distance(deaths[0])} {killer_words(deaths[0])}{after}"
 
 
 def _turns(deaths: Sequence[NextDeath]) -> dict[str, str]:
@@ -200,7 +243,7 @@ def _node_changes(node: compare.NodeReplicas, *, is_first: bool) -> Iterator[Val
     deaths = node.deaths_before, node.deaths_after
     own_deaths = node.own_deaths_before, node.own_deaths_after
     if any(own_deaths):
-        yield ValueChange(f"{name}: next death of these", *map(_first, own_deaths))
+        yield ValueChange(f"{name}: next death of these", *_change(*own_deaths))
         old_turns, new_turns = map(_turns, own_deaths)
         first_killers = {*list(old_turns)[:1], *list(new_turns)[:1]}
         for killer, turn_before in old_turns.items():
@@ -209,7 +252,9 @@ def _node_changes(node: compare.NodeReplicas, *, is_first: bool) -> Iterator[Val
             if not is_in_first_line and (is_first or turn_before != turn_after):
                 yield ValueChange(f"{name}: of these, {killer}", turn_before, turn_after)
     if all(deaths):
-        yield ValueChange(f"{name}: next death", *(_death(first) for first, *_ in deaths))
+        first = deaths[0][0]
+        then = _same(first, deaths[1])
+        yield ValueChange(f"{name}: next death", _death(first), "never" if then is None else _death(then))
 
 
 def rollout_section(nodes: Sequence[compare.NodeReplicas], workload: Json) -> Section | None:

@@ -34,7 +34,7 @@ from kubectl_qos.present import changes as words
 from kubectl_qos.present.changes import alternative, progress_line, trial_entry, unreverted
 from kubectl_qos.present.format import duration, escape
 from kubectl_qos.present.output import ARROW, Section
-from kubectl_qos.present.preview import first_death
+from kubectl_qos.present.preview import death_change
 from kubectl_qos.tui.actions import Keys
 from kubectl_qos.tui.edit_target import REFUSED, EditTarget, finding_sections
 from kubectl_qos.tui.view_model import ViewModel, pod_named
@@ -449,7 +449,7 @@ def death_lines(target: EditTarget, view_model: ViewModel) -> Iterator[TextLine]
     node = target.pod.node_name
     then, later = target.view_model.deaths(node), view_model.deaths(node)
     if _pod_now(target.pod, view_model) is not None and then is not None and later is not None:
-        before, now = first_death(then.state, target.pod), first_death(later.state, target.pod)
+        before, now = death_change(then.state, later.state, target.pod)
         yield TextLine(f"  next death of it {before}{', as before' if before == now else f' {ARROW} {now}'}")
 
 

@@ -11,10 +11,12 @@ from tests.tui.sources import API, demo, pod_named
 DEMO = demo()
 
 
-def effects(name: str = API, kind: StrategyKind = StrategyKind.IN_PLACE, **values: str) -> Effects:
+def effects(
+    name: str = API, kind: StrategyKind = StrategyKind.IN_PLACE, container: str = "c", **values: str
+) -> Effects:
     """Of a change of memory in place, or as if the pod were recreated."""
     pod = pod_named(DEMO, name)
-    edits = [Edit("c", Side(side), "memory", parse_quantity(text)) for side, text in values.items()]
+    edits = [Edit(container, Side(side), "memory", parse_quantity(text)) for side, text in values.items()]
     neighbours = [one for one in DEMO.pods if one.node_name == pod.node_name]
     return preview(pod, edits, DEMO.setup(pod.node_name), neighbours, DEMO.usage).effects_of(kind)
 
@@ -92,10 +94,21 @@ def test_the_next_deaths_before_and_after() -> None:
     assert len(deaths_at_moments(effects(), 0)) == 1
 
 
+def test_a_death_that_was_there_before_is_no_consequence_of_a_change() -> None:
+    """The limit of b was nearer in bytes already, and after the raise of a it is the fullest."""
+    section = deaths_section(effects("db-0", container="a", limits="5Gi", requests="5Gi"), 0)
+    assert section is not None
+    assert section.answer == (
+        "of this pod a: +556Mi own limit 86% → +1.5Gi own limit 69%;"
+        " first is then b: +32Mi own limit 75%, as before"
+    )
+
+
 def test_a_preview_says_what_becomes_of_the_next_death() -> None:
     section = deaths_section(effects(limits="3Gi"), 0)
     assert section is not None
-    assert section.answer == "of this pod +118Mi own limit 94% → +687Mi kubepods limit"
+    first = "first is then +687Mi kubepods limit, as before"
+    assert section.answer == f"of this pod +118Mi own limit 94% → +1.1Gi own limit 63%; {first}"
     before, later, after = (line.text for line in section.lines)
     assert later == "of this pod before: +3.5Gi kubelet evicts, after 8 other deaths"
     assert before.startswith("before: +118Mi shop/api-7d9c5b6f8-x2mzq:c, own limit 94%; ")
