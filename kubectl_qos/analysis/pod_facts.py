@@ -17,7 +17,7 @@ from kubectl_qos.errors import InputError
 from kubectl_qos.k8s.allocation import is_resizing
 from kubectl_qos.k8s.objects import Pod
 from kubectl_qos.k8s.snapshot import PodsByNode, Scope, Snapshot
-from kubectl_qos.k8s.usage import PodUsage, Pressure, Sampled
+from kubectl_qos.k8s.usage import PodUsage, Pressure, Sampled, usage_of_runs
 from kubectl_qos.qos.oom_score import Kernel, kernel_formula
 from kubectl_qos.qos.prediction import Prediction, predict_running
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
@@ -75,7 +75,7 @@ def pod_facts(
         with suppress(InputError):
             state = state_of_node(snapshot, pod.node_name)
     keys = {other.key for other in pods if other is not pod}
-    usage = snapshot.usage.get(pod.key)
+    usage = usage_of_runs(pod, snapshot.usage.get(pod.key))
     waits = {"pod": usage.details.pressure if usage else None, "node": snapshot.pressure.get(pod.node_name)}
     volumes = dict(usage.details.volumes) if usage is not None else {}
     row = next((row for row in rows.rows if row.pod.metadata == pod.metadata), None)

@@ -21,7 +21,6 @@ from kubectl_qos.qos.eviction import evicts_for_memory, node_eviction_ranks
 from kubectl_qos.qos.oom_score import GUARANTEED_ADJ
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import (
-    NEAR_LIMIT_PERCENT,
     RISKS,
     UNKNOWN_BURSTABLE_ADJ,
     Basis,
@@ -39,7 +38,6 @@ from kubectl_qos.qos.ranking import (
     rank_node,
     risk,
 )
-from kubectl_qos.qos.restart import is_of_earlier_run
 
 T = TypeVar("T")
 
@@ -273,7 +271,7 @@ def _rank_node(
     evicted, evicts = node_eviction_ranks(ranking, setup), evicts_for_memory(setup)
     container_ranks = _container_ranks(ranking) if containers else {}
     rows: list[PodRow] = []
-    percents = list(map(_limit_percent, ranking.pods))
+    percents = list(map(limit_percent, ranking.pods))
     fullest = max((percent or 0 for percent, _ in percents), default=0)
     lowest = lowest_priorities_after(ranking.pods)
     for row, after, percent in zip(ranking.pods, lowest, percents, strict=True):
@@ -290,15 +288,6 @@ def _rank_node(
     rows.sort(key=kill_order)
     ranked = sum(1 for row in ranking.pods if row.rank is not None)
     return RankedNode(setup, ranking.basis, ranked, ranking.without_usage, tuple(rows))
-
-
-def _limit_percent(row: RankedPod) -> tuple[float | None, str]:
-    """Return `limit_percent`, or None if a container near its limit has ended since it was sampled."""
-    percent, container = limit_percent(row)
-    if row.usage is None or (percent or 0) < NEAR_LIMIT_PERCENT:
-        return percent, container
-    ended = (is_of_earlier_run(row.pod, score.name, row.usage.timestamp) for score in row.containers)
-    return (None, "") if any(ended) else (percent, container)
 
 
 def to_own_limit(row: RankedPod) -> int | None:

@@ -32,7 +32,7 @@ from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Change
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.k8s.usage import PodKey, PodUsage, usage_of_runs
 from kubectl_qos.k8s.validation import kubelet_config_errors
 from kubectl_qos.qos.cgroup.tree import CgroupLevel, CgroupTree, Directory, cgroup_tree
 from kubectl_qos.qos.prediction import predict, predict_running
@@ -278,7 +278,8 @@ def scope_of_pods(workload: Pod, scope: Scope) -> Scope:
 
 def usage_of(pod: Pod, snapshot: Snapshot) -> PodUsage | None:
     """Return the usage of a pod, or of the pod of a workload that uses most; None if unknown."""
-    usages = (snapshot.usage_now(pod) for pod in (pod, *replicas_of(pod, snapshot.pods)))
+    pods = (pod, *replicas_of(pod, snapshot.pods))
+    usages = (usage_of_runs(pod, snapshot.usage_now(pod)) for pod in pods)
     return max(filter(None, usages), key=lambda usage: usage.working_set_bytes, default=None)
 
 

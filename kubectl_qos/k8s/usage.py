@@ -172,6 +172,32 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
         return _sum([None if isinstance(amount, int) else amount.swap_bytes for amount in self.amounts])
 
 
+def ended_since(pod: Pod, usage: PodUsage | None) -> list[str]:
+    """Return the containers that have ended since they were sampled: their usage is of an earlier run."""
+    sampled = parse_time(usage.timestamp) if usage is not None and usage.timestamp else None
+    if sampled is None:
+        return []
+    statuses = [
+        status
+        for status in pod.status.every_container
+        if status.last_state is not None or not status.has_processes
+    ]
+    ends = [(status.name, parse_time(end.finished_at)) for status in statuses for end in status.ends[:1]]
+    return [name for name, end in ends if end is not None and end > sampled]
+
+
+def usage_of_runs(pod: Pod, usage: PodUsage | None) -> PodUsage | None:
+    """Return the usage of a pod without containers that have ended since; None if nothing is left."""
+    ended = ended_since(pod, usage)
+    if usage is None or not ended:
+        return usage
+    kept = [pair for pair in zip(usage.names, usage.amounts, strict=True) if pair[0] not in ended]
+    if not kept:
+        return None
+    names, amounts = zip(*kept, strict=True)
+    return replace(usage, names=names, amounts=amounts)
+
+
 class Sampled(NamedTuple):
     """The source of usage, and the times of the oldest and newest sample (RFC 3339, empty if unknown).
 

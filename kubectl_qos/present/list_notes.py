@@ -13,7 +13,16 @@ from kubectl_qos.k8s.objects import MEMORY
 from kubectl_qos.k8s.quantity import parse_time
 from kubectl_qos.k8s.rbac import TIERS, AccessLevel, AccessReview, Permission, PermissionScope, Tier
 from kubectl_qos.k8s.snapshot import Missing, Snapshot
-from kubectl_qos.k8s.usage import NO_HISTORY, History, PodKey, PodUsage, Sampled, UsageOrigin, sampled
+from kubectl_qos.k8s.usage import (
+    NO_HISTORY,
+    History,
+    PodKey,
+    PodUsage,
+    Sampled,
+    UsageOrigin,
+    ended_since,
+    sampled,
+)
 from kubectl_qos.present.format import NONE, UNKNOWN, binary, count, duration, escape, full_name
 from kubectl_qos.present.killers import killer_sentence
 from kubectl_qos.present.output import cell_table
@@ -153,6 +162,7 @@ def _ranking_notes(
     unknown = sum(node.without_usage for node in nodes.values() if node.basis is Basis.USAGE)
     if unknown:
         yield f"{count(unknown, 'pod')} {WITHOUT_USAGE}"
+        yield from ended_notes(snapshot)
     without_capacity = [name for name, node in named.items() if node.basis is Basis.NOTHING]
     if without_capacity:
         yield capacity_sentence(without_capacity)
@@ -240,6 +250,21 @@ def old_usage_notes(snapshot: Snapshot, now: datetime, of_usage: Sampled | None 
     oldest = parse_time(last.oldest) if last is not None else None
     if last is not None and oldest is not None and (now - oldest).total_seconds() > RECENT_SECONDS:
         yield f"memory usage is from {last.origin}{_ages(last, now)}: growth since then is not counted"
+    yield from ended_notes(snapshot) if of_usage is None else ()
+
+
+def ended_notes(snapshot: Snapshot) -> Iterator[str]:
+    """Say which running containers have only a sample of an earlier run."""
+    names = [
+        full_name(*pod.key, status.name)
+        for pod in snapshot.pods
+        if (ended := ended_since(pod, snapshot.usage_of(pod)))
+        for status in pod.status.every_container
+        if status.name in ended and status.has_processes
+    ]
+    if names:
+        have = "has" if len(names) == 1 else "have"
+        yield f"{first_few(names)} {have} restarted since the last sample: memory in use is unknown"
 
 
 def history_note(history: History) -> str:

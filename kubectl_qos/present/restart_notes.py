@@ -9,7 +9,7 @@ from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import PodKey, PodUsage
+from kubectl_qos.k8s.usage import PodKey, PodUsage, usage_of_runs
 from kubectl_qos.present.format import binary, count, escape, full_name
 from kubectl_qos.qos import restart
 
@@ -88,7 +88,8 @@ def loop_texts(pod: Pod, usage: Mapping[PodKey, PodUsage], setup: NodeSetup) -> 
 def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsage], setup: NodeSetup) -> str:
     limit = restart.limit_in_loop(pod, status, setup.release)
     waiting = status.state and status.state.waiting
-    restarts, used = count(status.restart_count, "restart"), usage.get(pod.key)
+    restarts = count(status.restart_count, "restart")
+    used = usage_of_runs(pod, usage.get(pod.key))
     if killed := restart.limit_that_killed(pod, status, used, setup):
         return f"was OOMKilled ({restarts}), and runs again with a limit of {binary(killed)}: kubectl qos fix"
     if not limit:

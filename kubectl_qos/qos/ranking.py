@@ -24,7 +24,7 @@ from kubectl_qos.k8s.kubelet import Node, NodeSetup
 from kubectl_qos.k8s.objects import MEMORY, Container, Pod
 from kubectl_qos.k8s.quantity import ZERO, Quantity
 from kubectl_qos.k8s.releases import Release
-from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage
+from kubectl_qos.k8s.usage import ContainerUsage, PodKey, PodUsage, usage_of_runs
 from kubectl_qos.qos.oom_score import (
     LOWEST_BURSTABLE_ADJ,
     PodAdj,
@@ -334,6 +334,7 @@ class _Scorer:
         self.total_pages = ((node.memory_capacity_bytes or 0) + node.swap_capacity_bytes) // self._page
 
     def pod(self, pod: Pod, profile: Profile, usage: PodUsage | None) -> RankedPod:
+        usage = usage_of_runs(pod, usage)
         is_windows = pod.spec.is_windows
         has_adj = not (is_windows or self.node.is_windows)
         scores = tuple([self._container(container, usage, has_adj) for container in profile.containers])

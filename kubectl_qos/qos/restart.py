@@ -191,15 +191,6 @@ def may_be_killed_again(pod: Pod, container: str, sampled_at: str, full_at: Coll
     )
 
 
-def is_of_earlier_run(pod: Pod, container: str, sampled_at: str) -> bool:
-    """Return whether the container has ended since it was sampled."""
-    sampled = parse_time(sampled_at)
-    ends = (
-        parse_time(status.ends[0].finished_at) for status in stopped_statuses(pod, container) if status.ends
-    )
-    return sampled is not None and any(end is not None and end > sampled for end in ends)
-
-
 def _has_outlived(status: ContainerStatus, sampled_at: str) -> bool:
     end, sampled = status.ends[0], parse_time(sampled_at)
     started, finished = parse_time(end.started_at), parse_time(end.finished_at)

@@ -19,14 +19,18 @@ from kubectl_qos.analysis.deaths import (
 from kubectl_qos.analysis.fix_list import fixes_on_nodes
 from kubectl_qos.analysis.group_table import build_node_rows, cluster_row
 from kubectl_qos.analysis.incident import Incident, IncidentSubject
+from kubectl_qos.analysis.pod_table import build_rows
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
+from kubectl_qos.edit.compare import usage_of
 from kubectl_qos.edit.fixes import EvidenceKind
 from kubectl_qos.exporter.collector import FAMILIES, node_samples
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import ContainerState, NodeObject, Pod, convert
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerHistory, ContainerKey, ContainerUsage, History, PodKey, PodUsage
+from kubectl_qos.present.explanation import explain_pod
+from kubectl_qos.present.list_notes import old_usage_notes
 from kubectl_qos.present.next_death import foretold
 from kubectl_qos.qos.ranking import ProfileCache
 from kubectl_qos.qos.restart import LOOP_RESTARTS
@@ -319,12 +323,19 @@ def test_growth_of_a_start_is_no_trend_unless_it_was_killed_so(
     assert state.growth.starting == (frozenset() if is_trend else {(("x", "new"), "c")})
 
 
-def test_a_container_that_died_after_its_sample_has_freed_that_memory_and_does_not_grow() -> None:
+def test_a_sample_of_an_earlier_run_is_the_usage_of_no_command() -> None:
+    """As seen: rank 1 with 99Mi in top, `own limit <1%` in next, and not in the simulation."""
     pods = [a_pod("full", "n", 100 * MIB, killed="2026-11-20T12:00:01Z"), a_pod("half", "n", 100 * MIB)]
     snapshot = a_cluster({"full": 99 * MIB, "half": 50 * MIB}, pods, {"full": MIB})
-    assert order(snapshot)[0] == "half"
-    (death,) = (death for death in next_deaths(state_of_node(snapshot, "n")) if death.key[1] == "full")
-    assert (death.distance_bytes, death.seconds) == (100 * MIB, None)
+    assert order(snapshot) == ["half"]
+    state = state_of_node(snapshot, "n")
+    assert [container.has_usage for container in state.containers if container.used_bytes == 0] == [False]
+    (row,) = (row for row in build_rows(snapshot, Scope()).rows if row.name == "full")
+    assert (row.memory, row.score, row.limit_percent) == (None, None, None)
+    assert explain_pod(pods[0], snapshot, DEMO_TIME).facts.usage is None
+    assert usage_of(pods[0], snapshot) is None
+    note = "x/full:c has restarted since the last sample: memory in use is unknown"
+    assert list(old_usage_notes(snapshot, DEMO_TIME)) == [note]
 
 
 def test_limits_that_nothing_approaches_are_left_out() -> None:

@@ -41,7 +41,6 @@ from kubectl_qos.qos.ranking import ContainerScore, ProfileCache, RankedPod, Ran
 from kubectl_qos.qos.restart import (
     LOOP_RESTARTS,
     Restart,
-    is_of_earlier_run,
     may_be_killed_again,
     oom_loops,
     restart_after_kill,
@@ -572,8 +571,6 @@ def _build_containers(row: RankedPod, pod_index: int, setup: NodeSetup) -> list[
     containers = []
     for score in row.alive:
         name, usage, profile = score.name, score.usage, profiles[score.name]
-        if usage is not None and name in stopped and is_of_earlier_run(row.pod, name, sampled_at):
-            usage = ContainerUsage(0)
         # The most processes that share its memory: 1 if the largest is known, 0 if the count is unknown.
         processes = row.usage.details.processes if row.usage is not None else 0
         processes = max(processes - len(row.alive) + 1, 1) if processes else 0
