@@ -569,15 +569,18 @@ def kubelet_sentence(fix: KubeletFix) -> str:
 def kubelet_warnings(fix: KubeletFix) -> Iterator[str]:
     """Yield whom the kubelet evicts as soon as it has the settings, what to do before, and what they lack."""
     if fix.evicted_now:
-        name, left = escape(fix.setup.node.name), max(fix.available.available_bytes, 0)
+        name, left, of = escape(fix.setup.node.name), fix.available.available_bytes, of_limit(fix.available)
+        available = f"{binary(max(left, 0))}{of} is available, less than {binary(fix.threshold_bytes)}"
+        if left < 0 and of:
+            available = "pods use more than the kubepods limit would be, so the kernel may kill before that"
         pods, victims = count(len(fix.evicted_now), "pod"), [full_name(*key) for key in fix.evicted_now]
         yield (
             f"applied now, these settings make the kubelet evict {pods} at once ({first_few(victims)}):"
-            f" {binary(left)}{of_limit(fix.available)} is available, less than {binary(fix.threshold_bytes)}"
+            f" {available}"
         )
-        missing = mebibytes(fix.threshold_bytes - fix.available.available_bytes + (1 << 20) - 1)
+        missing = mebibytes(fix.threshold_bytes - left + (1 << 20) - 1)
         smaller = ""
-        if left and "evictionHard" in fix.fields:
+        if left > 0 and "evictionHard" in fix.fields:
             growth = binary(left // EVICTING.delay_seconds)
             smaller = f"; a threshold of {binary(left)} evicts nobody now, but only growth below {growth} per"
             smaller += " second is slow enough for it"

@@ -119,6 +119,18 @@ def test_settings_that_evict_pods_at_once_say_so() -> None:
     )
 
 
+def test_a_reservation_that_pods_use_now_says_that_the_kernel_may_kill() -> None:
+    fix = fix_kubelet(replace(small_node(), usage=using(web=2.25), own_bytes=1536 * MIB))
+    assert fix is not None
+    # 4096 Mi less 1920 Mi of systemReserved is 128 Mi less than the pod uses.
+    evicts, first = kubelet_warnings(fix)
+    assert evicts == (
+        "applied now, these settings make the kubelet evict 1 pod at once (n/web): pods use more than the"
+        " kubepods limit would be, so the kernel may kill before that"
+    )
+    assert first == "first drain n1, or free 228Mi there"
+
+
 def test_without_a_threshold_it_gets_one() -> None:
     fix = fix_kubelet(small_node(eviction_hard={}))
     assert fix is not None
