@@ -28,6 +28,7 @@ from kubectl_qos.edit.fixes import (
     NoFixReason,
     Unfixed,
     as_started,
+    first_instead,
     friendly,
     order_of_fixes,
     same_death,
@@ -560,6 +561,8 @@ class _Search:
             kind = FixKind.CLASS
         after, sooner = outcome[0], _sooner(*outcome)
         fix = Fix(kind, pod, edits, minimal, claim, death, after, evidence, seen, strategy, workload, sooner)
+        if after is not None and after.before and not death.before and fix.kind is not FixKind.NEIGHBOUR:
+            fix = replace(fix, instead=first_instead(self._state_after(death, change.edits), after))
         rooms = (fit.free - fit.needed for fit in seen.node_fit if fit.resource == MEMORY)
         free = next((max(room + fix.more_bytes, 0) for room in rooms), None)
         peak = self.model.pod_evidence(pod, None).peak_bytes

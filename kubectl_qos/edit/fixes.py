@@ -164,6 +164,8 @@ class Fix:
     workload: tuple[str, str] | None = None
     sooner: NextDeath | None = None
     """An earlier death on the node, of the pod or its workload, that this edit does not prevent."""
+    instead: NextDeath | None = None
+    """The first of the others that the killer ends before `after`, if it ended none of them before."""
     node_pods: int = 1
     node_bytes: int = 0
     """How much more the `node_pods` of the workload request together on the node with the least room."""
@@ -462,6 +464,12 @@ def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
         return same_of_pod(own_deaths(state, death.key), death)
     firsts = [first for first in deaths_by(state, death.killer) if _kind(first) == _kind(death)]
     return next((turn for first in firsts for turn in in_turn(state, first, {death.key})), None)
+
+
+def first_instead(state: NodeState, death: NextDeath) -> NextDeath | None:
+    """Return the first death of another pod by the same killer of the node; None if there is none."""
+    firsts = (first for first in deaths_by(state, death.killer) if _kind(first) == _kind(death))
+    return next((first for first in firsts if first.key != death.key), None)
 
 
 def same_of_pod(deaths: Iterable[NextDeath], death: NextDeath) -> NextDeath | None:

@@ -209,25 +209,48 @@ def fix_effect(fix: Fix) -> str:
     if fix.kind is FixKind.NEIGHBOUR:
         assert after is not None, "a limit that was set can be hit"
         return f"{words}: {victim(death)} survives; {victim(after)} dies instead after {in_time(after)}"
-    words += _delay(death, after)
+    words += _delay(death, after, fix.instead)
     if fix.sooner is not None:
-        words += f", but first {killer_label(fix.sooner)}{_whose(fix, fix.sooner)} ({in_time(fix.sooner)})"
+        unless = _unless(fix.sooner, fix.instead)
+        first = f"{killer_label(fix.sooner)}{_whose(fix, fix.sooner)}"
+        words += f", but first {first} ({in_time(fix.sooner)}{unless})"
     before, changed = fix.effects.before.qos_class, fix.effects.after.qos_class
-    return f"{words}; {before.value} {ARROW} {changed.value}" if before is not changed else words
+    words += f"; {before.value} {ARROW} {changed.value}" if before is not changed else ""
+    return words if fix.fits else f"{words}; no room"
 
 
-def _delay(death: NextDeath, after: NextDeath | None) -> str:
-    """Return a death's distance before and after; if both read the same, its turn among other deaths."""
+def _unless(sooner: NextDeath, instead: NextDeath | None) -> str:
+    """Say that a nearer death frees memory, so that a killer of the whole node does not act that early."""
+    if instead is None or not sooner.killer.is_node_wide or sooner.before:
+        return ""
+    if instead.distance_bytes >= sooner.distance_bytes:
+        return ""
+    return f", unless {victim(instead)} dies before"
+
+
+def _delay(death: NextDeath, after: NextDeath | None, instead: NextDeath | None) -> str:
+    """Return a death's distance before and after; if both read the same, its turn among other deaths.
+
+    `instead` is the first of the others that die before.
+    """
     far, turns = "due" if death.waits else in_time(death), turn(death)
     if after is None:
         return f": {far}{turns} {ARROW} never"
     if distance(after) != distance(death):
-        return f": {far}{turns} {ARROW} {in_time(after)}{turn(after)}"
+        return f": {far}{turns} {ARROW} {in_time(after)}{_turn_after(after, instead)}"
     if after.before == death.before:
         return f": still {far}{turns}"
-    was, becomes = (turn(moment).removeprefix(", ") or "first" for moment in (death, after))
+    was = turn(death).removeprefix(", ") or "first"
+    becomes = _turn_after(after, instead).removeprefix(", ") or "first"
     at = f" at {bounded(death)}" if death.distance_bytes > 0 else f", {distance(death)}"
     return f"{at}: {was} {ARROW} {becomes}"
+
+
+def _turn_after(after: NextDeath, instead: NextDeath | None) -> str:
+    if instead is None or not after.before:
+        return turn(after)
+    more = f" and {count(after.before - 1, 'other death')}" if after.before > 1 else ""
+    return f", after {victim(instead)}{more}"
 
 
 def _whose(fix: Fix, sooner: NextDeath) -> str:
@@ -364,7 +387,7 @@ def fix_summary(fix: Fix) -> str:
     whose = f"{fix_object(fix)} " if fix.pod.key != fix.death.key else ""
     if fix.kind is FixKind.NEIGHBOUR:
         whose = f"{fix_object(fix)} would die instead: "
-    room = "" if fix.fits else "no room for "
+    room = "" if fix.fits else "none that fits: "
     return f"{waits}{room}{whose}{'; '.join(changes)}{_times_peak(fix)}, {_takes_effect(fix, how)}"
 
 

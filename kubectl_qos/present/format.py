@@ -61,8 +61,10 @@ def quantity_text(quantity: Quantity | None) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """Return a rounded share: `98%`, or `<1%` where 0 would say that there is nothing."""
+    """Return a rounded share: `98%`, `<1%` where 0 would say that there is nothing, or `>9999%`."""
     share = part / whole
+    if share >= 100:
+        return ">9999%"
     return f"{100 * share:.0f}%" if share >= 0.005 else "<1%"
 
 

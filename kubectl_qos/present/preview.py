@@ -168,12 +168,17 @@ def _same_first(before: Sequence[NextDeath], after: Sequence[NextDeath], nothing
 
 def _then_first(before: Sequence[NextDeath], after: Sequence[NextDeath]) -> str:
     """Say which death is the first after a change, if another one was before, and what it was then."""
-    if not before or not after or after[0] == _same(before[0], after):
+    same = _same(before[0], after) if before else None
+    if not before or not after or after[0] == same:
         return ""
     old = _same(after[0], before)
     text, was = _of_pod(after[0]), _of_pod(old) if old is not None else ""
     becomes = f"{text}, as before" if was == text else f"{was} {ARROW} {text}" if was else text
-    return f"; first is then {_whose(after[0], after)}{becomes}"
+    others = ""
+    if same is not None and same.before and after[0].killer.is_node_wide and not after[0].before:
+        comes = "comes" if same.before == 1 else "come"
+        others = f", unless {count(same.before, 'other death')} {comes} before"
+    return f"; first is then {_whose(after[0], after)}{becomes}{others}"
 
 
 def _same(death: NextDeath, deaths: Sequence[NextDeath]) -> NextDeath | None:

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Final
 
 from kubectl_qos.errors import first_few
+from kubectl_qos.k8s.allocation import low_pod_limit
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import ContainerStatus, Pod
 from kubectl_qos.k8s.releases import Release
@@ -91,7 +92,9 @@ def _loop_text(pod: Pod, status: ContainerStatus, usage: Mapping[PodKey, PodUsag
     restarts = count(status.restart_count, "restart")
     used = usage_of_runs(pod, usage.get(pod.key))
     if killed := restart.limit_that_killed(pod, status, used, setup):
-        return f"was OOMKilled ({restarts}), and runs again with a limit of {binary(killed)}: kubectl qos fix"
+        text = f"was OOMKilled ({restarts}), and runs again with a limit of {binary(killed)}"
+        # That has no fix; other notes say what to do.
+        return text if low_pod_limit(pod) is not None else f"{text}: kubectl qos fix"
     if not limit:
         peak = peak_text(pod, status, used, setup)
         # Without its containers, the limits of a pod are unknown.

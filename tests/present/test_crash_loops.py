@@ -10,15 +10,20 @@ import pytest
 
 from kubectl_qos.analysis.deaths import Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.fix_list import fixes_for_pods
+from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import NodeObject, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage, UsageOrigin
 from kubectl_qos.present import next_death
 from kubectl_qos.present.explanation import explain_pod
 from kubectl_qos.present.fix_sentences import basis_notes
+from kubectl_qos.present.format import percent
+from kubectl_qos.present.kills import by_text
 from kubectl_qos.present.reasons import PAGE_CACHE, cache_text
 from kubectl_qos.present.restart_notes import HIDDEN_KILL_TEXT, hidden_note, loop_notes, volume_sentence
+from kubectl_qos.qos.kills.analyze import find_kills
 from kubectl_qos.qos.simulation.node_state import state_of_node
+from tests.recordings.files import read_json
 
 RUNNING: Mapping[str, Any] = {"running": {}}
 LOOP = {"waiting": {"reason": "CrashLoopBackOff"}}
@@ -142,6 +147,19 @@ def test_a_crash_loop_at_a_limit_is_never_no_death() -> None:
     ):
         assert (found.rows, next_death.nothing(found)) == ((), next(next_death.notes(found)))
         assert next_death.nothing(found).startswith(f"shop/web:c {waits}")
+
+
+def test_a_loop_that_no_edit_ends_is_not_sent_to_fix() -> None:
+    """Its cgroup kept 60Mi of a limit of 200Mi: `fix` says "no fix", and `kills` names that limit."""
+    pod = convert(read_json("node-1.36-d/low-pod-limit.json"), Pod)
+    (text,) = loop_notes([pod], {}, {"node1": Snapshot(pods=(pod,)).setup("node1")})
+    assert text == "oom/loop:c was OOMKilled (23 restarts), and runs again with a limit of 60Mi"
+    (kill,) = find_kills(Snapshot(pods=(pod,)), EventList())
+    assert by_text(kill) == "pod limit"
+
+
+def test_a_share_of_a_limit_of_a_byte_is_cut() -> None:
+    assert [percent(part, 1) for part in (12.5, 3053453312)] == ["1250%", ">9999%"]
 
 
 def test_a_volume_in_memory_may_be_what_kills_at_each_start() -> None:

@@ -20,11 +20,11 @@ from kubectl_qos.edit.fixes import (
     order_of_fixes,
 )
 from kubectl_qos.edit.preview import StrategyKind
-from kubectl_qos.k8s.objects import MEMORY, Pod, ResourceList, convert
+from kubectl_qos.k8s.objects import MEMORY, NodeObject, Pod, ResourceList, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.releases import Release
 from kubectl_qos.k8s.snapshot import Scope, Snapshot
-from kubectl_qos.k8s.usage import ContainerHistory, History, PodKey
+from kubectl_qos.k8s.usage import ContainerHistory, ContainerUsage, History, PodKey, PodUsage
 from kubectl_qos.present.fix_sentences import (
     MOST_ROWS,
     PRIORITY,
@@ -190,7 +190,7 @@ def test_a_pod_that_was_killed_and_has_ended_needs_a_limit_above_that(snapshot: 
 def test_a_raised_request_and_its_moment(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
     assert fix_effect(fix) == (
-        "kubepods limit: +687Mi → +1.9Gi, after 1 other death, but first own limit 94% (+118Mi)"
+        "kubepods limit: +687Mi → +1.9Gi, after batch/crunch-x2k9f:c, but first own limit 94% (+118Mi)"
     )
     assert (fix_when(fix), fix_requests(fix)) == ("when c restarts", "+209Mi of 1.6Gi free")
     assert fix_effect(replace(fix, after=None, sooner=None)) == "kubepods limit: +687Mi → never"
@@ -241,7 +241,7 @@ def test_a_limited_neighbour_ends_itself(found: FixList) -> None:
 def test_what_does_not_fit_is_said(found: FixList) -> None:
     fix = first(found, FixKind.REQUEST)
     full = replace(fix, free_bytes=fix.node_bytes - 1)
-    assert fix_summary(full) == f"no room for {fix_summary(fix)}"
+    assert fix_summary(full) == f"none that fits: {fix_summary(fix)}"
     assert fix_requests(replace(fix, free_bytes=fix.node_bytes - 1)) == "+209Mi of 209Mi free: no room"
     assert fix_requests(replace(fix, free_bytes=None)) == "+209Mi"
 
@@ -303,6 +303,38 @@ def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> N
     assert texts[0] == "unchanged", "a limit"
     assert [fix.fits for fix in of_workload.fixes] == [": no room" not in text for text in texts]
     assert not all(fix.fits for fix in of_workload.fixes)
+    effects = [fix_effect(fix) for fix in of_workload.fixes]
+    assert [effect.endswith("; no room") for effect in effects] == [not fix.fits for fix in of_workload.fixes]
+    first = of_workload.fixes[1]
+    assert first.instead is not None
+    assert first.instead.key == ("batch", "crunch-x2k9f"), "whose death the request brings about"
+    assert "+1.9Gi, after batch/crunch-x2k9f:c, but first" in effects[1]
+    assert "+3.0Gi, after batch/crunch-x2k9f:c and 1 other death" in effects[2]
+
+
+def test_a_nearer_death_of_another_pod_keeps_a_full_node_away() -> None:
+    """After the eviction at +192Mi the node has not +292Mi left, but what it freed too."""
+    used = {"batch": 1024, "web": 1900, "db": 3500}
+    asked = {"batch": {}, "web": {"requests": {"memory": "1Gi"}}, "db": {"requests": {"memory": "4Gi"}}}
+    pods = [
+        convert(
+            {
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "d"},
+                "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": resources}]},
+                "status": {"phase": "Running"},
+            },
+            Pod,
+        )
+        for name, resources in asked.items()
+    ]
+    usage = {pod.key: PodUsage.of_containers({"c": ContainerUsage(used[pod.name] << 20)}) for pod in pods}
+    memory = {"memory": "6800Mi"}
+    node = {"metadata": {"name": "n1"}, "status": {"capacity": memory, "allocatable": memory}}
+    nodes = {"n1": convert(node, NodeObject)}
+    fix = fixes_for_pods(Snapshot(tuple(pods), nodes, usage), [("d", "batch")]).fixes[0]
+    assert ", after d/web, but first kubepods limit (" in fix_effect(fix)
+    assert ", unless d/web dies before)" in fix_effect(fix)
 
 
 def test_what_has_no_room_on_the_node_comes_after_what_fits(snapshot: Snapshot) -> None:

@@ -45,7 +45,8 @@ class FixEvidence(Values, frozen=True):
 class FixValues(OfCluster, frozen=True, kw_only=True):
     """A change that delays `death`. `after` is the same death with the change, null if it no longer happens.
 
-    `sooner` is an earlier death that the change does not prevent, null if there is none.
+    `sooner` is an earlier death that the change does not prevent, null if there is none. `instead` is the
+    first of the others that the killer ends before `after`; null if there is none, or if some died before.
 
     `minimum` are the least values with the effect; those of `changes` may be rounded up to a friendly size.
     All pods of a workload get the same changes. `requestedBytes` is the extra request of the pod, `nodeBytes`
@@ -64,6 +65,7 @@ class FixValues(OfCluster, frozen=True, kw_only=True):
     death: DeathValues
     after: DeathValues | None
     sooner: DeathValues | None
+    instead: DeathValues | None
     qos_class: TextChange
     rank: RankValues
     when: When
@@ -162,6 +164,7 @@ def fix_values(number: int, fix: Fix) -> FixValues:
         death=death_values(DeathRow(node, fix.death)),
         after=death_values(DeathRow(node, fix.after)) if fix.after is not None else None,
         sooner=death_values(DeathRow(node, fix.sooner)) if fix.sooner is not None else None,
+        instead=death_values(DeathRow(node, fix.instead)) if fix.instead is not None else None,
         qos_class=TextChange(effects.before.qos_class, effects.after.qos_class),
         rank=rank_values(effects),
         requested_bytes=fix.more_bytes,

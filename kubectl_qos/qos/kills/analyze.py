@@ -16,6 +16,7 @@ import msgspec
 from msgspec import structs
 
 from kubectl_qos.errors import QosError
+from kubectl_qos.k8s.allocation import low_pod_limit
 from kubectl_qos.k8s.events import Event, EventList, is_about, is_of_node_memory
 from kubectl_qos.k8s.objects import UNKNOWN_CONTAINER, ContainerStateTerminated, ObjectMeta, Pod
 from kubectl_qos.k8s.quantity import parse_time
@@ -517,7 +518,8 @@ class _KillAnalyzer:
 
 def _is_own(pod: Pod, mechanism: Mechanism) -> bool:
     killer = BY_ID.get(mechanism)
-    return killer is not None and killer.scope is CeilingScope.POD and len(pod.containers) == 1
+    is_of_pod = killer is not None and killer.scope is CeilingScope.POD
+    return is_of_pod and len(pod.containers) == 1 and low_pod_limit(pod) is None
 
 
 def _kill(pod: Pod, diagnosis: Diagnosis, **fields: Any) -> Kill:
