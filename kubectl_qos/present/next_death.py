@@ -312,10 +312,10 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
 
 
 def distance(death: NextDeath) -> str:
-    """Return how far away a death is: `+361Mi`, `+0.4Mi`, `at most +361Mi`, `due`, or `<unknown>`."""
+    """Return how far away a death is: `+361Mi`, `+0.4Mi`, `due`, or `again` if unknown."""
     size = death.distance_bytes
-    if death.waits and not death.starts:
-        return UNKNOWN
+    if death.waits:
+        return "again"
     if size <= 0:
         return "due"
     far = rounded(size) if size >= 1 << 20 else f"{max(size / (1 << 20), 0.1):.1f}Mi"
@@ -418,7 +418,7 @@ def foretold(death: NextDeath, node: str = "", *, is_first: bool = True, with_el
     verb = "dies" if others else WORDS[death.mechanism].dies
     far, when = f", {distance(first)}", "next"
     if first.distance_bytes <= 0:
-        far, when = "", "at any moment"
+        far, when = "", "again" if first.waits else "at any moment"
     elif first.seconds is not None:
         when = f"in {eta(first.seconds)}"
     elif is_first and first.is_full:
@@ -443,7 +443,8 @@ def how(death: NextDeath) -> str:
     """Say how a pod dies: `own limit 98%, +2Mi, ~38 s`, with its turn, fullness and condition."""
     by = f"{killer_words(death)}{turn(death)}"
     full = "" if death.limit_bytes or death.before else f"{percent(death.fullness, 1)} full"
-    when = ", ".join(filter(None, (by, distance(death), full, eta(death.seconds))))
+    far = "" if death.waits else distance(death)
+    when = ", ".join(filter(None, (by, far, full, eta(death.seconds))))
     others = "" if death.before else death_condition(death)
     return f"{when}{_precedent(death)}{others}{'' if death.has_victim else ', its victim is unknown'}"
 

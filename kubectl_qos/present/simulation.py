@@ -87,8 +87,8 @@ def question(
     victims = [first.key for first in simulation.distances] or [step.key for step in simulation.steps]
     if next_death is None or victims[:1] == [next_death.key]:
         return words
-    death = f"{victim(next_death)}, {killer_words(next_death)}, {distance(next_death)}"
-    return f"{words} (the next death is of {death})"
+    far = "" if next_death.waits else f", {distance(next_death)}"
+    return f"{words} (the next death is of {victim(next_death)}, {killer_words(next_death)}{far})"
 
 
 def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:

@@ -11,7 +11,7 @@ import pytest
 from kubectl_qos.analysis.deaths import Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.fix_list import fixes_for_pods
 from kubectl_qos.k8s.events import EventList
-from kubectl_qos.k8s.objects import NodeObject, Pod, Volume, convert
+from kubectl_qos.k8s.objects import NodeObject, ObjectMeta, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage, UsageOrigin
 from kubectl_qos.present import next_death
@@ -156,6 +156,18 @@ def test_a_loop_that_no_edit_ends_is_not_sent_to_fix() -> None:
     assert text == "oom/loop:c was OOMKilled (23 restarts), and runs again with a limit of 60Mi"
     (kill,) = find_kills(Snapshot(pods=(pod,)), EventList())
     assert by_text(kill) == "pod limit"
+
+
+def test_a_death_that_repeats_has_no_distance() -> None:
+    """What a container uses after its next start, or since its last one, is unknown."""
+    side = msgspec.structs.replace(a_pod(RUNNING, 0, "Completed", 0), metadata=ObjectMeta("side", "shop"))
+    usage = {side.key: PodUsage.of_containers({"c": ContainerUsage(9 << 20)})}
+    for state, when in ((LOOP, "at its next start"), (RUNNING, "if it uses as much as before")):
+        looping = a_pod(state, 137, "OOMKilled")
+        first = deaths_on_nodes(replace(snapshot(looping, side), usage=usage), ["n1"]).rows[0].death
+        by = f"own limit {when}, killed there again and again"
+        assert next_death.foretold(first) == f"shop/web:c dies again: {by}"
+        assert next_death.how(first) == by
 
 
 def test_a_share_of_a_limit_of_a_byte_is_cut() -> None:

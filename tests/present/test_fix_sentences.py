@@ -315,7 +315,7 @@ def test_a_workload_gets_one_change_for_all_of_its_pods(snapshot: Snapshot) -> N
 def test_a_nearer_death_of_another_pod_keeps_a_full_node_away() -> None:
     """After the eviction at +192Mi the node has not +292Mi left, but what it freed too."""
     used = {"batch": 1024, "web": 1900, "db": 3500}
-    asked = {"batch": {}, "web": {"requests": {"memory": "1Gi"}}, "db": {"requests": {"memory": "4Gi"}}}
+    requests = {"batch": {}, "web": {"requests": {"memory": "1Gi"}}, "db": {"requests": {"memory": "4Gi"}}}
     pods = [
         convert(
             {
@@ -326,7 +326,7 @@ def test_a_nearer_death_of_another_pod_keeps_a_full_node_away() -> None:
             },
             Pod,
         )
-        for name, resources in asked.items()
+        for name, resources in requests.items()
     ]
     usage = {pod.key: PodUsage.of_containers({"c": ContainerUsage(used[pod.name] << 20)}) for pod in pods}
     memory = {"memory": "6800Mi"}
