@@ -187,6 +187,8 @@ def _kernel(details: Details) -> str:
     child = ", or killed one of its children" if verb == "chose" else ""
     if outcome == "nobody":
         return f"the kernel found no process that it may kill{what}{limit} ({where})"
+    if outcome == "unknown":
+        return f"the log has only a middle part of an OOM report{what}{limit} ({where})"
     says = f"{_LOGGERS[details['logged_by']]} says that " if "logged_by" in details else ""
     by_time = ""
     if "named_by" in details:

@@ -216,6 +216,7 @@ def mechanism_sentence(kill: Kill) -> str:
         replacements += [
             (full[0] != "memory", "memory limit", f"limit of {full[0]}"),
             (report.outcome is Outcome.NOBODY, "killed by the kernel", _NOBODY),
+            (report.outcome is Outcome.UNKNOWN, "killed by the kernel", _NO_OUTCOME),
             (is_manual, "as memory ran out", "on request (SysRq f)"),
             (not report.line, _OF_LOG, "the event does not say which"),
             (is_of_guest, text, _BY_GUEST),
@@ -242,6 +243,7 @@ _SHARED: Final = (
     " buffers, for example, count in each of its processes"
 )
 _NOBODY: Final = "nothing was killed, as no process may be,"
+_NO_OUTCOME: Final = "an OOM report without its outcome (killed or not is not in the log),"
 _BY_GUEST: Final = (
     "killed by the kernel of its pod's virtual machine (Kata), which ran out of memory: it has the sum of its"
     " containers' limits, and Kata's default_memory"
@@ -343,15 +345,8 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
         yield from _ranking(choice)
     elif choice in {Unranked.ALLOCATING, Unranked.SWAPOFF}:
         yield f"the other candidates did not matter: {choice.value}"
-    elif report.outcome is Outcome.KILLED:
-        yield from _reason_by_adj(report, is_outside=is_outside_pods(kill))
-        first = first_of_table(report) if choice is Unranked.NO_VICTIM else None
-        if first is None:
-            yield from [f"the other candidates are unknown: {choice.value}"] if choice is not None else []
-        else:
-            shown = count(len(report.tasks), "process", "processes")
-            most = f"of the {shown} that the log shows {escape(first.name)} ({first.pid}) has the most points"
-            yield f"{most}: if no row is missing, it was the victim"
+    elif report.outcome in {Outcome.KILLED, Outcome.UNKNOWN}:
+        yield from _without_ranking(kill, report)
     if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}:
         yield (
             "only processes that may use these NUMA nodes are candidates, but their memory on all nodes"
@@ -370,6 +365,19 @@ def choice_sentences(kill: Kill) -> Iterator[str]:
         of_pods = in_mi(sum(user.rss_bytes for user in users if user.is_in_pod))
         total = in_mi(sum(user.rss_bytes for user in users))
         yield f"by oom_score_adj, pods had {of_pods} of {total} of the memory of processes"
+
+
+def _without_ranking(kill: Kill, report: OomReport) -> Iterator[str]:
+    """Say what the log shows of the victim and the candidates if it cannot rank them."""
+    choice, is_killed = kill.choice, report.outcome is Outcome.KILLED
+    yield from _reason_by_adj(report, is_outside=is_outside_pods(kill))
+    first = first_of_table(report) if choice is Unranked.NO_VICTIM else None
+    if first is not None:
+        shown = count(len(report.tasks), "process", "processes")
+        most = f"of the {shown} that the log shows {escape(first.name)} ({first.pid}) has the most points"
+        yield f"{most}: if no row is missing, it was the victim{'' if is_killed else ', if any was'}"
+    elif isinstance(choice, Unranked) and is_killed:
+        yield f"the other candidates are unknown: {choice.value}"
 
 
 def _immune_user(choice: VictimChoice, users: Iterable[MemoryUser], *, is_node: bool) -> Iterator[str]:

@@ -270,6 +270,23 @@ def test_the_victim_without_the_line_that_kills_it() -> None:
     assert "killed a process that the log does not name" in text_of(broken)
 
 
+@pytest.mark.parametrize("middle", [LINES[3:4], LINES[3:9], [*LINES[5:7], "...", *LINES[10:14]], LINES[9:14]])
+def test_the_middle_of_a_report_is_no_certain_kill(middle: list[str]) -> None:
+    kill = kill_of(middle)
+    assert kill.diagnosis.confidence is Confidence.LIKELY
+    assert "an OOM report without its outcome (killed or not is not in the log)" in text_of(kill)
+    assert "the kernel killed" not in text_of(kill)
+
+
+@pytest.mark.parametrize("seconds", [0.04, 7])
+def test_a_counter_some_seconds_before_a_report_without_a_victim(seconds: float) -> None:
+    end = [*LINES[9:14], f"[{8523.35:12.6f}] {NOBODY}"]
+    begin = f"[{8523.3009 - seconds:12.6f}] {MESSAGES[3]}"
+    kill = kill_of([begin, ":", "[...]", *end])
+    assert (kill.diagnosis.confidence, kill.report and kill.report.victim) == (Confidence.CERTAIN, None)
+    assert "the kernel found no process that it may kill" in text_of(kill)
+
+
 def test_a_limit_that_a_kernel_of_2019_calls_none() -> None:
     lines = [line.replace("CONSTRAINT_MEMCG", "CONSTRAINT_NONE") for line in LINES]
     assert report_of(lines) == report_of(LINES)

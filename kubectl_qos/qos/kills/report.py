@@ -62,6 +62,7 @@ class Outcome(Enum):
     KILLED = "it killed a process"
     NOBODY = "it found no process that it may kill"
     PANIC = "it panicked, and the machine went down"
+    UNKNOWN = "the log has only a middle part of the report, without what came of it"
 
 
 class Invoker(msgspec.Struct, frozen=True):
@@ -285,10 +286,9 @@ class OomReport:
     @property
     def has_cause(self) -> bool:
         """Whether it says what ran out of memory or who was killed; otherwise it is useless."""
-        is_known = (
-            bool(self.constraint or self.daemon or self.task_memcg or self.names or self.logged_by)
-            or self.outcome is not Outcome.KILLED
-        )
+        is_known = bool(
+            self.constraint or self.daemon or self.task_memcg or self.names or self.logged_by
+        ) or self.outcome in {Outcome.NOBODY, Outcome.PANIC}
         return not self.incomplete or is_known or bool(self.victims or self.group_kill)
 
     @property
@@ -317,11 +317,12 @@ class OomReport:
     def confidence(self) -> Confidence:
         """LIKELY if the report fits another kind of kill too, else CERTAIN.
 
-        That is so for a kill by SysRq without the beginning of its report, and after a page fault. It is also
-        so for reports of other programs without a victim, and for the result of a unit: systemd gives the
-        same one after a kill by systemd-oomd.
+        That is so without an outcome, for a kill by SysRq without the beginning of its report, and after a
+        page fault. It is also so for reports of other programs without a victim, and for the result of a
+        unit: systemd gives the same one after a kill by systemd-oomd.
         """
         is_guess = self.is_manual is None and self.mechanism is Mechanism.SYSRQ
+        is_guess |= self.outcome is Outcome.UNKNOWN
         is_guess |= self.is_by_page_fault and self.mechanism == BY_RANK.id
         is_of_other = self.logged_by or (self.ended_unit and not self.is_certain)
         is_guess |= bool(is_of_other) and self.victim is None and self.daemon is None
@@ -465,7 +466,7 @@ def distinct_reports(logs: Iterable[KernelLog]) -> list[tuple[OomReport, KernelL
         elif place is None:
             alike.append(len(distinct))
             distinct.append((report, log))
-        elif distinct[place][0].incomplete and not report.incomplete:
+        elif _lacks(distinct[place][0]) > _lacks(report):
             distinct[place] = (report, log)
     return distinct
 
@@ -501,6 +502,10 @@ def _with_container(report: OomReport, near: Iterable[tuple[OomReport, KernelLog
     paths = {other.cgroup: other.logged_by for other in same if other.logged_by and other.cgroup}
     is_only = len(paths) == 1 and all(other.logged_by for other in same)
     return replace(report, task_memcg=min(paths), named_by=paths[min(paths)]) if is_only else report
+
+
+def _lacks(report: OomReport) -> tuple[bool, bool]:
+    return report.outcome is Outcome.UNKNOWN, report.incomplete
 
 
 def _level(report: OomReport) -> int:

@@ -537,6 +537,9 @@ class ReportBuilder:
             self._memory.end_statistics()
         victims, invoker, memory = self._dead, self._report.invoker, self._memory.state()
         has_no_victim = self._report.outcome is not Outcome.KILLED
+        said = (invoker, self._report.task_memcg, self._report.group_kill, self._report.names)
+        if not (has_no_victim or victims or self._has_summary or any(said)):
+            self._set(outcome=Outcome.UNKNOWN)
         has_end = has_no_victim or (bool(victims) and victims[0].anon_rss_kb is not None)
         domain, stated = self._memory.domain, self._report.oom_memcg
         is_whole = self._table.is_whole and bool(self._table.tasks) and self._part >= ReportPart.SUMMARY
