@@ -300,7 +300,7 @@ class _MessageReader:
             self._place += 1
             pending = self._begin(number, text, record)
         if pending is not None:
-            yield self._finished(pending, is_last=True)
+            yield self._finished(pending, is_last=not has_gap)
 
     def _oldest_first(self, numbered: Iterator[Numbered]) -> Iterable[Numbered]:
         """Reverse a log whose newest line is first, as log stores and `journalctl -r` write it."""

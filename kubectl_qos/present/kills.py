@@ -218,6 +218,7 @@ def mechanism_sentence(kill: Kill) -> str:
             (report.outcome is Outcome.NOBODY, "killed by the kernel", _NOBODY),
             (report.outcome is Outcome.UNKNOWN, "killed by the kernel", _NO_OUTCOME),
             (is_manual, "as memory ran out", "on request (SysRq f)"),
+            (report.oom_memcg not in {"", "/"}, "the node ran out", "the cgroup around all pods ran out"),
             (not report.line, _OF_LOG, "the event does not say which"),
             (is_of_guest, text, _BY_GUEST),
             (is_inside, "that belongs to no pod", "inside its container, as of docker or systemd in it"),

@@ -287,6 +287,16 @@ def test_a_counter_some_seconds_before_a_report_without_a_victim(seconds: float)
     assert "the kernel found no process that it may kill" in text_of(kill)
 
 
+def test_a_limit_of_a_cgroup_around_all_pods() -> None:
+    """As on Talos. A line before an elision is whole, the last of a log may not be."""
+    line = f"[ 8523.3] Task in /sys/run{V1}/{ID} killed as a result of limit of /sys/run"
+    assert kill_of([line]).diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+    kill = kill_of([line, "..."])
+    assert (kill.pod_uid, kill.diagnosis.mechanism) == (UID, "node")
+    assert "because the cgroup around all pods ran out of memory" in text_of(kill)
+    assert "the limit of /sys/run (line 1)" in text_of(kill)
+
+
 def test_a_limit_that_a_kernel_of_2019_calls_none() -> None:
     lines = [line.replace("CONSTRAINT_MEMCG", "CONSTRAINT_NONE") for line in LINES]
     assert report_of(lines) == report_of(LINES)
