@@ -236,6 +236,9 @@ def _neighbours(details: Details) -> str:
     return f"within a minute {more} without a limit on the node {verb} OOMKilled"
 
 
+_AT_ONCE: Final = (
+    ". Within a second the log has {}, with no report between: all may be one kill of a container's processes"
+)
 _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
     Fact.ENDED: _ended,
     Fact.OOM_AT_START: lambda details: (
@@ -315,9 +318,10 @@ _FACTS: Final[Mapping[Fact, str | Callable[[Details], str]]] = {
             else ""
         )
     ),
-    Fact.MAYBE_ALONE: (
+    Fact.MAYBE_ALONE: lambda details: (
         "no line shows that the rest of its container was killed too (memory.oom.group). If it was not,"
         " the container kept running, and no status shows the kill, unless this was its main process"
+        + (_AT_ONCE.format(count(details["at_once"], "more kill")) if "at_once" in details else "")
     ),
     Fact.GROUP: _group,
     Fact.OTHER_PROCESSES: lambda details: (

@@ -642,6 +642,23 @@ def test_a_group_of_which_only_the_kills_are_in_the_log(form: str) -> None:
     assert "a process in an unknown cgroup" in text_of(kill)
 
 
+def test_kills_at_once_without_a_report_between_may_be_of_one_group() -> None:
+    """Above its rate limit, the kernel prints only victims: then they are kills of their own."""
+    line = KILLED.replace("4711 (leaky)", "{} (worker)")
+    bare = [f"[{8523.4 + place * 0.3:12.6f}] {line.format(500 + place)}" for place in range(3)]
+    may_be = "all may be one kill of a container's processes"
+    for log in (bare, [LINES[-1], *bare]):
+        texts = list(map(text_of, kills_of(log)))
+        assert [
+            f"the log has {len(log) - 1} more kills, with no report between: {may_be}" in text
+            for text in texts
+        ]
+        assert len(texts) == len(log)
+    later = f"[ 8524.900000] {line.format(600)}"
+    other = f"[ 8523.500000] {OUT}"
+    assert not any(may_be in text_of(kill) for kill in kills_of([bare[0], other, later]))
+
+
 def test_a_group_outside_pods_is_no_container() -> None:
     group = "Tasks in /tests/a are going to be killed due to memory.oom.group set"
     text = text_of(kill_of([KILLED, group]))

@@ -101,7 +101,7 @@ class Fact(Enum):
     ALL_PODS = "the limit of all pods was reached; the machine was not full"
     MIXED_DRIVERS = "kubelet and runtime use different cgroup drivers: runtime"
     ALONE = "only one process was killed: is_in_container, and pid, command of an older one that lives"
-    MAYBE_ALONE = "the log does not show whether other processes were killed with it"
+    MAYBE_ALONE = "the log does not show whether other processes were killed with it: at_once"
     GROUP = "every process of the cgroup was killed with it (memory.oom.group): path, is_own"
     OTHER_PROCESSES = "the kernel reported earlier kills in this container: count"
     WENT_ON = "a process was killed, and its container kept running"
@@ -230,7 +230,7 @@ def _kill_scope(report: OomReport) -> Iterator[Evidence]:
             went_on = {"pid": older.pid, "command": older.name}
         yield Evidence(Fact.ALONE, {"is_in_container": is_in_container, **went_on})
     elif victim is not None and report.constraint is Constraint.MEMCG:
-        yield Evidence(Fact.MAYBE_ALONE)
+        yield Evidence(Fact.MAYBE_ALONE, {"at_once": report.at_once} if report.at_once else {})
 
 
 # -- by the kubelet -----------------------------------------------------------------------------

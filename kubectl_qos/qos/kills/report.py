@@ -258,6 +258,8 @@ class OomReport:
     """The log lacks its end, or its beginning, which the kernel's rate limit or buffer size cut off."""
     is_alone: bool = False
     """The log goes on, and no line kills the rest of the container."""
+    at_once: int = 0
+    """How many other kills at a limit within a second, without reports of their own, may be the same kill."""
     is_manual: bool | None = None
     """A user triggered it (SysRq f); None if the log lacks the beginning."""
     is_by_page_fault: bool = False
@@ -488,7 +490,8 @@ def _without_second_hand(pairs: list[tuple[OomReport, KernelLog]]) -> Iterator[t
             is_known or any(not (names and other.cgroup) and _is_then(other, report) for other in better)
         ):
             near = [pairs[other] for other in around if other != place and pairs[other][1] is log]
-            yield _with_container(report, near), log
+            at_once = sum(_may_be_of_group(report, other) for other, _ in near)
+            yield replace(_with_container(report, near), at_once=at_once), log
 
 
 def _with_container(report: OomReport, near: Iterable[tuple[OomReport, KernelLog]]) -> OomReport:
@@ -502,6 +505,19 @@ def _with_container(report: OomReport, near: Iterable[tuple[OomReport, KernelLog
     paths = {other.cgroup: other.logged_by for other in same if other.logged_by and other.cgroup}
     is_only = len(paths) == 1 and all(other.logged_by for other in same)
     return replace(report, task_memcg=min(paths), named_by=paths[min(paths)]) if is_only else report
+
+
+def _may_be_of_group(report: OomReport, other: OomReport) -> bool:
+    """Return whether two kills at a limit may be one of a group, whose first process alone has a report."""
+    first, second = sorted((report, other), key=lambda kill: kill.line)
+    apart = seconds_between(first.time, second.time)
+    if first.uptime is not None and second.uptime is not None:
+        apart = second.uptime - first.uptime
+    is_bare = bool(first.victims and second.victims) and not (second.tasks or second.invoker or second.chosen)
+    paths = {first.cgroup, second.cgroup} - {""}
+    kinds = {(kill.constraint, kill.node, kill.group_kill, kill.daemon) for kill in (first, second)}
+    is_same = len(paths) <= 1 and kinds == {(Constraint.MEMCG, first.node, "", None)}
+    return is_bare and is_same and apart is not None and 0 <= apart <= 1
 
 
 def _lacks(report: OomReport) -> tuple[bool, bool]:
