@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_qos.analysis.deaths import Deaths, deaths_of_pods, deaths_on_nodes
+from kubectl_qos.analysis.deaths import DeathRow, Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.fix_list import fixes_for_pods
 from kubectl_qos.k8s.events import EventList
 from kubectl_qos.k8s.objects import NodeObject, ObjectMeta, Pod, Volume, convert
@@ -21,7 +21,9 @@ from kubectl_qos.present.format import percent
 from kubectl_qos.present.kills import by_text
 from kubectl_qos.present.reasons import PAGE_CACHE, cache_text
 from kubectl_qos.present.restart_notes import HIDDEN_KILL_TEXT, hidden_note, loop_notes, volume_sentence
+from kubectl_qos.present.values.incidents import death_values
 from kubectl_qos.qos.kills.analyze import find_kills
+from kubectl_qos.qos.simulation.next_death import Precedent
 from kubectl_qos.qos.simulation.node_state import state_of_node
 from tests.recordings.files import read_json
 
@@ -168,6 +170,8 @@ def test_a_death_that_repeats_has_no_distance() -> None:
         by = f"own limit {when}, killed there again and again"
         assert next_death.foretold(first) == f"shop/web:c dies again: {by}"
         assert next_death.how(first) == by
+        values = death_values(DeathRow("n1", first))
+        assert (values.waits, values.precedent, values.used_bytes) == (True, Precedent.LOOP, None)
 
 
 def test_a_share_of_a_limit_of_a_byte_is_cut() -> None:

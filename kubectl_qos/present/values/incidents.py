@@ -30,6 +30,7 @@ from kubectl_qos.qos.reason import Confidence
 from kubectl_qos.qos.restart import Restart
 from kubectl_qos.qos.simulation.ceiling import MemoryLevel
 from kubectl_qos.qos.simulation.engine import MechanismDistance, Simulation, SimulationStep
+from kubectl_qos.qos.simulation.next_death import Precedent
 from kubectl_qos.qos.simulation.node_state import ImportanceReason, NodeState
 
 
@@ -252,7 +253,8 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     one process of the victim holds `sizeBytes`; a victim that is a rival dies `unless` a process of the other
     does. Each of `growing` is the victim instead if it alone grows, from `sizeBytes` on; a victim that has to
     grow alone is one from `grownBytes` on. `earlier` is a mechanism that may act before. Without a pod and a
-    process the victim is unknown.
+    process the victim is unknown. `precedent` is evidence that the limit is reached. A container that `waits`
+    to restart at a limit that killed it, or runs again without usage, has an unknown distance, given as 0.
     """
 
     node: str
@@ -278,6 +280,8 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     growing: tuple[ContenderValues, ...]
     grown_bytes: int | None
     earlier: Mechanism | None
+    precedent: Precedent | None
+    waits: bool
 
 
 class DeathListValues(TimedDocument, frozen=True, kw_only=True, tag="DeathList"):
