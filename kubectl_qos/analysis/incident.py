@@ -230,6 +230,9 @@ def _rows(node: str, snapshot: Snapshot) -> tuple[PodRow, ...]:
     return build_rows(replace(snapshot, pods=PodsByNode(pods)), Scope()).rows if node else ()
 
 
+_CUT: Final = "what was read does not show what all containers of the pod request"
+
+
 def _fixes_against(kill: Kill, snapshot: Snapshot) -> FixList | None:
     """Return the fixes against a killer and its victim, None if the pod does not run."""
     killer = kill.diagnosis.killer
@@ -238,6 +241,8 @@ def _fixes_against(kill: Kill, snapshot: Snapshot) -> FixList | None:
     is_own = killer in OWN_LIMITS
     if pod is None or killer is None or not pod.node_name or (pod.is_terminal and not is_own):
         return None
+    if not pod.containers:
+        return FixList((), (), snapshot, problems=(_CUT,))
     try:
         return fixes_for_pods(snapshot, [pod.key], by=OWN_LIMITS if is_own else (killer,))
     except InputError as error:

@@ -571,7 +571,8 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
         "priorityClassName": fields["Priority Class Name"].value,
     }
     containers = [container for group in groups.values() for container in group.values()]
-    if groups["container"] and all(map(_has_resources, containers)):
+    is_whole = bool(groups["container"]) and all(map(_has_resources, containers))
+    if is_whole:
         for kind, group in groups.items():
             spec[f"{kind}s"] = [
                 {
@@ -598,7 +599,12 @@ def _pod(involved: Mapping[str, str], fields: _Fields) -> dict[str, Any]:
         "message": "" if is_container else fields["Message"].text,
         "qosClass": fields["QoS Class"].value,
         "conditions": _conditions(fields),
-    } | {f"{kind}Statuses": [_status(*pair) for pair in group.items()] for kind, group in groups.items()}
+    }
+    for kind, group in groups.items():
+        # Where the spec is not whole, a limit that it shows counts for its container alone.
+        status[f"{kind}Statuses"] = [
+            _status(*pair) | ({} if is_whole else _shown_limit(pair[1])) for pair in group.items()
+        ]
     kind, _, owner = fields["Controlled By"].value.partition("/")
     owners = [{"kind": kind, "name": owner, "controller": True}] if owner else []
     metadata = {"name": involved["name"], "namespace": involved["namespace"], "ownerReferences": owners}
@@ -613,6 +619,15 @@ def _set(field: _Fields) -> str | None:
 def _has_resources(container: _Fields) -> bool:
     """Return whether the text has all of Limits and Requests: their last line, or what follows them."""
     return not {"Environment", "Mounts"}.isdisjoint(container) or "memory" in container["Requests"]
+
+
+def _shown_limit(container: _Fields) -> dict[str, Any]:
+    """Return the resources of a status with the memory limit, if lines behind it prove that it is whole."""
+    limit = container["Limits"]["memory"].value
+    with suppress(QosError):
+        Quantity.parse(limit)
+        return {"resources": {"limits": {"memory": limit}}} if "Requests" in container else {}
+    return {}
 
 
 def _status(name: str, fields: _Fields) -> dict[str, Any]:

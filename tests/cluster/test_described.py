@@ -258,6 +258,18 @@ def test_what_a_container_requests_is_unknown_where_the_text_does_not_have_it(te
     assert "has a memory limit" not in " ".join(detail_lines(kill))
 
 
+@pytest.mark.parametrize("rest", ["", "Containers:\n  proxy:\n    State:  Running\nQoS Class:  Burstable\n"])
+def test_a_limit_counts_for_its_container_where_those_of_others_are_cut(rest: str) -> None:
+    setup = f"Init Containers:\n  setup:\n{indent(STATE + RESOURCES.partition('Env')[0], '    ')}"
+    text = f"Name:       web-0\nNode:       worker-2/10.0.0.12\n{setup}{rest}"
+    assert not read(text).pods, "its class is unknown"
+    (kill,) = kills(text)
+    assert (kill.container, kill.diagnosis.mechanism) == ("setup", "container limit")
+    assert "the container's memory limit is 256Mi now" in " ".join(detail_lines(kill))
+    (cut,) = kills(text.replace("    Requests:\n      memory:     128Mi\n", ""))
+    assert cut.diagnosis.mechanism is Mechanism.KERNEL, "the number may be cut too"
+
+
 @pytest.mark.parametrize("time", ["Mon, 01 Jan 0001 00:00:00 +0000", "<unknown>", ""])
 def test_a_time_that_is_none(time: str) -> None:
     (kill,) = kills(POD.replace("Tue, 10 Nov 2026 09:05:10 +0100", time))

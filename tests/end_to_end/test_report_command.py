@@ -88,6 +88,21 @@ def test_a_kernel_log_of_years_ago(run: Run) -> None:
     assert "any pod on the node, but the kernel kills" in page.out
 
 
+def test_a_pod_with_unknown_requests_has_no_fix_and_no_claim(run: Run) -> None:
+    page = run(
+        "report",
+        "-f",
+        "-",
+        given="Name:     web-0\nNode:     n/10.0.0.1\nContainers:\n  a:\n    State:     Terminated\n"
+        "      Reason:     OOMKilled\n      Exit Code:  137\n    Limits:\n      memory:  1Gi\n    Requests:\n"
+        "      cpu:  1\n",
+    )
+    assert "the container's memory limit is 1Gi now" in page.out
+    assert (
+        "no change is offered: what was read does not show what all containers of the pod request" in page.out
+    )
+
+
 def test_a_job_whose_pod_was_killed_has_the_fix_of_that_pod(run: Run) -> None:
     found = values(run, "fix", "--demo", "job/etl-28930", "-n", "batch")
     assert found == values(run, "fix", "--demo", "pod/etl-28930-9xw2c")

@@ -482,12 +482,21 @@ class MemoryLimits(msgspec.Struct, frozen=True):
 
 
 def memory_limits(pod: Pod, container: str, setup: NodeSetup) -> MemoryLimits:
-    """Return the limits as the kubelet writes them, or as in the spec if that cannot be predicted."""
+    """Return the limits as the kubelet writes them, or as in the spec if that cannot be predicted.
+
+    A cut description of a pod has no spec, but statuses with the limits of the containers that it shows.
+    """
     specs = [spec for spec in all_containers(pod) if spec.name == container]
-    if not specs:
-        return MemoryLimits(None, None, is_known=False)
-    quantity = specs[0].limits.get(MEMORY)
+    of_status = {
+        status.name: status.resources.limits
+        for status in pod.status.every_container
+        if status.resources is not None
+    }
+    limits = specs[0].limits if specs else of_status.get(container)
+    quantity = limits.get(MEMORY) if limits is not None else None
     stated = quantity.value() if quantity is not None else None
+    if not specs:
+        return MemoryLimits(stated, None, is_known=stated is not None)
     try:
         prediction = predict_running(pod, setup)
     except QosError:
