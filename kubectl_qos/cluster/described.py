@@ -24,8 +24,8 @@ from kubectl_qos.yaml_loader import read_yaml
 
 MORE: Final = "kubectl get pods,nodes,events -A -o json"
 """The command whose output is complete."""
-PODS_OF_NODE: Final = b"Non-terminated Pods:"
-"""The heading under which the description of a node has the requests of its pods."""
+PODS_OF_NODE: Final = b"  Memory Requests  "
+"""The heading of a column in the description of a node, which has the requests of its pods."""
 _UNKNOWN_NAME: Final = "<unknown>"
 _UNNAMED: Final = {"name": _UNKNOWN_NAME}
 _ON_A_NODE: Final = {"nodeName": _UNKNOWN_NAME}
@@ -44,7 +44,8 @@ _TEXT: Final = re.compile(
     r"|(?:NAMESPACE +)?NAME +READY +STATUS\b|(?:\w+ +){1,3}CPU\(cores\)"
     r"|(?:NAMESPACE +)?(?:LAST|FIRST) ?SEEN .{0,200}\bREASON\b.{0,200}\bMESSAGE\b"
     r"|(?:\S{1,253} {2,}){0,2}(?:Normal|Warning) {2,}[A-Z]\w+ {2,}\S.{0,400} {2,}\S"
-    r"|(?:Type|FirstSeen|LastSeen) .{0,200}\bReason\b.{0,200}\bMessage$)",
+    r"|(?:Type|FirstSeen|LastSeen) .{0,200}\bReason\b.{0,200}\bMessage$"
+    r"|(?:Capacity|Allocatable):\n +[a-z]|Namespace +Name +CPU Requests )",
     re.MULTILINE,
 )
 _LEFT_OUT: Final = re.compile(
@@ -97,6 +98,7 @@ _OF_RUNTIME: Final = re.compile(
 )
 """The pod and ID of a container in the JSON or YAML of `crictl inspect` and `docker inspect`."""
 _IN_PROSE: Final = re.compile(r"\b[Pp]od:? [\"'`]?([a-z0-9-]+)/([a-z0-9][a-z0-9.-]*[a-z0-9])")
+_STATUSES: Final = frozenset({"True", "False", "Unknown"})
 _STATES: Final = frozenset({"state", "lastState"})
 _STATUS_FIELDS: Final = frozenset({"phase", "containerStatuses", "initContainerStatuses"})
 _SECOND_LINE: Final = re.compile(r"(?<=or sacrifice child)\n *(?=Killed process \d)")
@@ -160,6 +162,8 @@ _TITLES: Final = (
 _CHOSEN_TITLES: Final = re.compile(rf"\s*{_CHOSEN}")
 _SAME_TITLES: Final = {"POD_NAME": "NAME", "POD-NAME": "NAME", "PODNAME": "NAME", "NS": "NAMESPACE"}
 _OF_REPLICA: Final = re.compile(r".+-(?:[a-z0-9]{5}|\d+)")
+_OF_NODE: Final = frozenset({"Roles", "Capacity", "Allocatable", "System Info"})
+_TABLE_OF_NODE: Final = re.compile(rf"{PODS_OF_NODE.decode()}| LastHeartbeatTime ")
 _OF_POD: Final = frozenset({"Containers", "Init Containers", "State", "Last State", "Node"})
 _OBJECT: Final = "Object"
 """Kind of a described object whose text has no field of a pod or node."""
@@ -360,7 +364,9 @@ def _objects(
     if "Involved Object" in fields:
         yield _described_event(fields)
         return
-    rows = [*_rows(fields["Events"].lines if {"Name", "Events"} & fields.keys() else fields.lines)]
+    is_node = not _OF_NODE.isdisjoint(fields) or any(map(_TABLE_OF_NODE.search, fields.lines))
+    has_heading = "Events" in fields or ("Name" in fields and not is_node)
+    rows = [*_rows(fields["Events"].lines if has_heading else fields.lines)]
     listed = [row for row in rows if _ended(row) and row["NAME"] not in described]
     only = listed[0] if len(listed) == 1 else {}
     own = next((row for row in listed if row["NAME"] == name), only)
@@ -370,11 +376,11 @@ def _objects(
         "name": name,
         "namespace": fields["Namespace"].value or own.get("NAMESPACE", ""),
     }
-    if not {"Roles", "Capacity", "Allocatable", "System Info"}.isdisjoint(fields):
+    if is_node:
         node = fields["Name"].value or node
         involved |= {"kind": "Node", "name": node}
         yield _node(node, fields)
-        pods = [*_rows(fields["Non-terminated Pods"].lines)]
+        pods = _rows(fields.lines)
         yield from (_summed_pod(row, node) for row in pods if row.keys() >= {"NAME", "MEMORYREQUESTS"})
     elif not _OF_POD.isdisjoint(fields) or fields["Reason"].value:
         involved["kind"] = "Pod"
@@ -383,8 +389,9 @@ def _objects(
     low = _LOW.search(fields["Message"].text) if own else None
     message = low[0] if low is not None and "Container" in low[0] else ""
     yield from (_listed_pod(row, row.get("MESSAGE") or (message if row is own else "")) for row in listed)
-    is_event = {"REASON", "MESSAGE"}.issubset
-    yield from (_event(row, involved) for row in rows if is_event(row) and row not in listed)
+    has_event = {"REASON", "MESSAGE"}.issubset
+    events = (row for row in rows if has_event(row) and row not in listed)
+    yield from (_event(row, involved) for row in events if not (is_node and "STATUS" in row))
     yield from _measured([row for row in rows if row.get("MEMORY(BYTES)", "")[:1].isdecimal()])
 
 
@@ -519,7 +526,11 @@ def _conditions(fields: _Fields) -> list[dict[str, str]]:
     names = ("TYPE", "STATUS", "REASON", "MESSAGE")
     events = [row for row in _rows(fields["Events"].lines) if row.get("REASON") == "FailedScheduling"]
     message = {"PodScheduled": events[-1]["MESSAGE"]} if events else {}
-    rows = [{"MESSAGE": message.get(row["TYPE"], ""), **row} for row in _rows(fields["Conditions"].lines)]
+    # The heading of the table may be missing.
+    rows = [
+        row for row in _rows(fields["Conditions"].lines or fields.lines) if {"TYPE", "STATUS"} <= row.keys()
+    ]
+    rows = [{"MESSAGE": message.get(row["TYPE"], ""), **row} for row in rows if row["STATUS"] in _STATUSES]
     return [{name.lower(): row.get(name, "") for name in names} for row in rows]
 
 

@@ -256,9 +256,11 @@ class Snapshot:
         names = sorted(name for name, release in releases.items() if release.assumed)
         if not names or any(setting.key == KUBELET_VERSION for setting in self.overrides.settings):
             return self
-        what = f"the release of {first_few([f'{name} ({versions[name]!r})' for name in names])}"
+        stated = [f"{name} ({versions[name]!r})" if versions[name] else name for name in names]
+        what = f"the release of {first_few(stated)}"
         treated = f"treated as {', '.join(sorted({str(releases[name]) for name in names}))}"
         why = f"kubeletVersion is none of 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}"
+        why = why if any(versions[name] for name in names) else "kubeletVersion is not stated"
         missing = Missing(what, why, treated)
         return replace(self, missing=(*self.missing, missing))
 

@@ -63,8 +63,9 @@ def other_causes(snapshot: Snapshot, events: Iterable[Event], before: Kill | Non
         if any(condition.is_memory_pressure for condition in node.status.conditions or ())
     }
     events = [event for event in events if event.reason in _SHORT and is_of_memory(event)]
-    short |= {event.involved_object.name for event in events} - {"", UNKNOWN}
-    if short or events:
+    is_short = bool(short or events)
+    short = (short | {event.involved_object.name for event in events}) - {"", UNKNOWN}
+    if is_short:
         where = first_few(sorted(map(escape, short))) if short else "the node"
         none = "no kill since then" if before is not None else "no kill in it"
         yield (

@@ -308,6 +308,36 @@ def test_the_pods_of_a_node_have_their_sums_and_those_of_kube_system_no_rank() -
     assert [*prometheus.containers[0].limits] == ["cpu"], "50Mi is the limit of one container of several"
 
 
+def test_the_tables_of_a_node_without_their_headings() -> None:
+    text = re.sub("^(Conditions|Non-terminated Pods|Events):.*\n", "\n", NODE + PODS, flags=re.MULTILINE)
+    parsed = read(text)
+    (condition,) = parsed.nodes["worker-2"].status.conditions or ()
+    assert condition.is_memory_pressure
+    assert [event.reason for event in parsed.events] == ["SystemOOM", "OOMKilling"]
+    assert [(pod.node_name, pod.name) for pod in parsed.pods] == [
+        ("worker-2", "api-0"),
+        ("worker-2", "kube-proxy-x"),
+    ]
+    assert "pods of a described node count as one container each" in parsed.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "begin", ["Conditions:", "  Type", "Capacity:", "Allocatable:", "Non-term", "  Namespace"]
+)
+def test_a_description_of_a_node_that_is_cut_at_its_beginning(begin: str) -> None:
+    text = NODE.replace("Events:", f"{PODS}Events:")
+    parsed = read(text[text.index(f"\n{begin}") + 1 :])
+    assert [pod.name for pod in parsed.pods] == ["api-0", "kube-proxy-x"]
+    ((name, node),) = parsed.nodes.items()
+    assert (name, "memory" in (node.status.allocatable or ())) == (
+        "<unknown>",
+        "Name" not in begin and "Non" not in begin,
+    )
+    assert {event.reason for event in parsed.events} == {"SystemOOM", "OOMKilling"}
+    notes = " ".join(other_causes(Snapshot(nodes=parsed.nodes), parsed.events))
+    assert ("memory is short on the node" in notes) is (begin in {"Conditions:", "  Type"})
+
+
 def test_why_a_pod_has_no_node_is_in_its_last_event() -> None:
     waits = [
         f"  Warning  FailedScheduling  {age}m  default-scheduler  0/3 nodes are available: {why}.\n"
