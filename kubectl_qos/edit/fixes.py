@@ -467,9 +467,10 @@ def same_death(state: NodeState, death: NextDeath) -> NextDeath | None:
 
 
 def first_instead(state: NodeState, death: NextDeath) -> NextDeath | None:
-    """Return the first death of another pod by the same killer of the node; None if there is none."""
+    """Return the first death of another pod by the same killer of the node; None if its usage is unknown."""
     firsts = (first for first in deaths_by(state, death.killer) if _kind(first) == _kind(death))
-    return next((first for first in firsts if first.key != death.key), None)
+    other = next((first for first in firsts if first.key != death.key), None)
+    return None if other is None or state.lacks_usage(other.key) else other
 
 
 def same_of_pod(deaths: Iterable[NextDeath], death: NextDeath) -> NextDeath | None:
