@@ -205,6 +205,7 @@ def mechanism_sentence(kill: Kill) -> str:
             "for an unknown reason",
             "for an unknown reason (no OOM kill was counted)",
         ),
+        (report is None or not report.line, _OF_LOG, "the event does not say which"),
         (bool(resource), ", not for memory", f" for {resource}, not for memory"),
         (any(map(_is_stop, kill.diagnosis.evidence)), "elsewhere", "its kubelet, which was stopping it"),
     ]
@@ -220,7 +221,6 @@ def mechanism_sentence(kill: Kill) -> str:
             (report.outcome is Outcome.UNKNOWN, "killed by the kernel", _NO_OUTCOME),
             (is_manual, "as memory ran out", "on request (SysRq f)"),
             (report.oom_memcg not in {"", "/"}, "the node ran out", "the cgroup around all pods ran out"),
-            (not report.line, _OF_LOG, "the event does not say which"),
             (is_of_guest, text, _BY_GUEST),
             (is_inside, "that belongs to no pod", "inside its container, as of docker or systemd in it"),
             (bool(report.oom_memcg), _OF_ANY_PODS, of_pods),

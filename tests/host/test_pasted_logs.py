@@ -417,6 +417,19 @@ def test_a_victim_that_fits_no_table_is_of_another_report() -> None:
 # --- as it is pasted
 
 
+def test_a_sample_with_a_short_id_is_of_a_container() -> None:
+    path = "/kubepods/burstable/pod9d1e/4be7a1c2"
+    summary = SUMMARY.replace(SLICE + ",", path + ",").replace(SCOPE, path)
+    kill = kill_of([summary, KILLED])
+    assert (kill.diagnosis.mechanism, kill.container_id, kill.pod_uid) == ("container limit", "4be7a1c2", "")
+
+
+def test_a_translator_has_put_spaces_around_the_process_id() -> None:
+    kill = kill_of(["[ 8523.3] " + SUMMARY.replace("pid=4711,", "pid= 4711 , ")])
+    assert kill.report is not None
+    assert [(killed.comm, killed.pid) for killed in kill.report.victims] == [("leaky", 4711)]
+
+
 def quoted(lines: list[str]) -> list[str]:
     return ["As I wrote:", "```", *(f"> {line}" for line in lines), "```"]
 

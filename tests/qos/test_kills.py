@@ -524,11 +524,14 @@ def test_containers_that_went_on() -> None:
     assert {kill.pod for kill in kills if Fact.WENT_ON in facts(kill)} == {"m-group", "m-tmpfs"}
 
 
-@pytest.mark.parametrize(("group", "went_on"), [(True, False), (False, True)])
+@pytest.mark.parametrize(
+    ("group", "went_on", "left_out"), [(True, False, ""), (False, True, ""), (False, True, "dd44")]
+)
 def test_a_container_whose_status_is_older_than_its_death_did_not_go_on(
-    *, group: bool, went_on: bool
+    *, group: bool, went_on: bool, left_out: str
 ) -> None:
-    status = {"name": "a", "containerID": "containerd://aa11bb22cc33", "state": {"running": {}}}
+    """Of its ID, a person may have left out the end."""
+    status = {"name": "a", "containerID": f"containerd://aa11bb22cc33{left_out}", "state": {"running": {}}}
     kill = only(pod(status={"containerStatuses": [status]}), OLD, logs=[kernel(CGROUP, DIED, group=group)])
     assert (kill.container, Fact.WENT_ON in facts(kill)) == ("a", went_on)
 

@@ -135,7 +135,9 @@ def test_a_controller_says_that_the_kernel_killed_in_a_pod(reason: str, message:
     for said, pods in product((event, *of_node), ((), (pod("web-0"),))):
         (kill,) = kills_of(said, pods=pods)
         assert (kill.pod, kill.container, kill.time) == ("web-0", container, AT)
-        assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (Mechanism.KERNEL, Confidence.LIKELY)
+        mechanism = Mechanism.MEMORY_LIMIT if reason == "CgroupOOM" else Mechanism.KERNEL
+        assert (kill.diagnosis.mechanism, kill.diagnosis.confidence) == (mechanism, Confidence.LIKELY)
+        assert ("at a memory limit; the event does not say which" in text_of(kill)) is (reason == "CgroupOOM")
         assert f"event {reason} of Pod/web-0: {message}" in text_of(kill)
     end = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": AT}
     died = pod("web-0", containerStatuses=[{"name": "c", "lastState": {"terminated": end}}])

@@ -165,7 +165,7 @@ _CGROUPFS: Final = re.compile(
     r"/kubepods(?:/(?P<qos>burstable|besteffort))?/pod(?P<uid>[^/]+)(?:/(?P<rest>.*))?$"
 )
 _SCOPE: Final = re.compile(
-    r"(?:(?P<runtime>cri-containerd|crio|docker|libpod)-)?(?:conmon-)?(?P<id>[0-9a-f]{12,128})(?:\.scope)?"
+    r"(?:(?P<runtime>cri-containerd|crio|docker|libpod)-)?(?:conmon-)?(?P<id>[0-9a-f]{6,128})(?:\.scope)?"
 )
 _UID: Final = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
 _OF_CLASS: Final = re.compile(

@@ -363,7 +363,9 @@ class _KillAnalyzer:
             named = _CONTAINER.search(event.message)
             container = event.container or (named["name"] if named is not None else "")
             evidence = (event_evidence(event),)
-            diagnosis = Diagnosis(Mechanism.KERNEL, Confidence.LIKELY, evidence, Need.KERNEL_LOG)
+            is_of_cgroup = "cgroup" in f"{event.reason} {event.message}".lower()
+            mechanism = Mechanism.MEMORY_LIMIT if is_of_cgroup else Mechanism.KERNEL
+            diagnosis = Diagnosis(mechanism, Confidence.LIKELY, evidence, Need.KERNEL_LOG)
             yield _kill(pod, diagnosis, time=event.last, container=container)
 
     def _kernel_kill(self, death: _Death, reports: list[_Reported], kubelet: KubeletKill | None) -> Kill:
@@ -400,8 +402,10 @@ class _KillAnalyzer:
             container = UNKNOWN_CONTAINER
             evidence.append(Evidence(Fact.KUBELET_NAMES_POD))
         elif pod is not None:
-            names = {_hex(status.container_id): status.name for status in pod.status.every_container}
-            container = names.get(reported.container_id, "")
+            statuses, shown = pod.status.every_container, reported.container_id or "-"
+            # A person may have shortened the ID.
+            alike = (status.name for status in statuses if _hex(status.container_id).startswith(shown))
+            container = next(alike, "")
             # A status may be older than the report.
             if container and reported.container_id and not _ends_container(report):
                 evidence.append(Evidence(Fact.WENT_ON))

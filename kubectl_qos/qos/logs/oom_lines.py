@@ -48,7 +48,7 @@ _ORDER: Final = re.compile(r"\border=(-?\d{1,4})(?:,|$)", re.ASCII)
 _RELEASE: Final = re.compile(r"ainted[: ].{0,200}?(?<![\d.])(\d{1,2}\.\d+[^\s#]{0,100}) #", re.ASCII)
 _FIELD: Final = {name: re.compile(rf"(?:^|[,\s]){name}{PATH}") for name in ("oom_memcg", "task_memcg")}
 _CHOSEN: Final = re.compile(
-    r"(?:^|[,\s])task=(?P<comm>.{0,64}?)(?:, ?pid=(?:(?P<pid>\d{1,10}),|\d*…?$)|$)", re.ASCII
+    r"(?:^|[,\s])task=(?P<comm>.{0,64}?)(?:, ?pid= ?(?:(?P<pid>\d{1,10}) ?,|\d*…?$)|$)", re.ASCII
 )
 _NODES: Final[dict[Constraint | None, re.Pattern[str]]] = {
     constraint: re.compile(rf"\b{name}=([\d,-]*\d)", re.ASCII)
