@@ -100,7 +100,7 @@ class Move:
 
     @property
     def times_usage(self) -> int:
-        """Return how many times its usage the pod would request, 0 if unknown or less than twice."""
+        """Return how many times its usage (bytes) the pod would request, 0 if unknown or less than twice."""
         usage = self.effects.row_before.usage
         return times_requested(self.preview.after, usage.working_set_bytes if usage is not None else 0)
 

@@ -24,7 +24,7 @@ from kubectl_qos.present.next_death import (
 )
 from kubectl_qos.present.output import BYTES, NUMBER, Align, Column, cell_table, column, fitted_table
 from kubectl_qos.qos.eviction import Due
-from kubectl_qos.qos.killers.kernel import FULL_NODE
+from kubectl_qos.qos.killers import BY_RANK
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.resize import node_fit
 from kubectl_qos.qos.restart import Restart
@@ -239,7 +239,7 @@ def _node_notes(node_state: NodeState, simulation: Simulation) -> Iterator[str]:
             [
                 full_name(*step.key, step.container)
                 for step in simulation.steps
-                if step.mechanism == FULL_NODE.id and step.qos is QosClass.GUARANTEED
+                if step.mechanism == BY_RANK.id and step.qos is QosClass.GUARANTEED
             ]
         )
 
