@@ -267,7 +267,7 @@ class _MessageReader:
     def records(self, numbered: Iterator[Numbered]) -> Iterator[LogRecord | None]:
         """Yield the messages, and None where lines were left out."""
         pending: _Pending | None = None
-        has_gap = False
+        gap = ""
         for number, text in self._oldest_first(numbered):
             self.count = max(self.count, number)
             if not text or text.isspace():
@@ -280,27 +280,28 @@ class _MessageReader:
                     LogRecord(quoted["words"], said.time, is_bare=True, line=number, place=number)
                 )
             if _is_gap(text):
-                has_gap, self._is_foreign = True, False
+                gap, self._is_foreign = gap + text, False
                 self._part = text if _HEADING.fullmatch(text) is not None else self._part
                 continue
             record = None
             if pending is not None:
                 record = parse_line(text, self._now)
-                whole = self._joined(pending, text, record) if not has_gap else None
+                whole = self._joined(pending, text, record) if not gap else None
                 if whole is not None:
                     pending = whole
                     continue
                 yield self._finished(pending)
                 pending = None
-            if has_gap:
+            if gap:
                 yield None
-                has_gap = False
+                gap = ""
             if not text[0].isspace():
                 self._last_line = text
             self._place += 1
             pending = self._begin(number, text, record)
         if pending is not None:
-            yield self._finished(pending, is_last=not has_gap)
+            # Before an elision a line is whole, but not before the end of a quotation.
+            yield self._finished(pending, is_last=not ("..." in gap or "…" in gap))
 
     def _oldest_first(self, numbered: Iterator[Numbered]) -> Iterable[Numbered]:
         """Reverse a log whose newest line is first, as log stores and `journalctl -r` write it."""

@@ -291,6 +291,7 @@ def test_a_limit_of_a_cgroup_around_all_pods() -> None:
     """As on Talos. A line before an elision is whole, the last of a log may not be."""
     line = f"[ 8523.3] Task in /sys/run{V1}/{ID} killed as a result of limit of /sys/run"
     assert kill_of([line]).diagnosis.mechanism is Mechanism.MEMORY_LIMIT
+    assert kill_of(["```", line, "```"]).diagnosis.mechanism is Mechanism.MEMORY_LIMIT
     kill = kill_of([line, "..."])
     assert (kill.pod_uid, kill.diagnosis.mechanism) == (UID, "node")
     assert "because the cgroup around all pods ran out of memory" in text_of(kill)
