@@ -31,7 +31,7 @@ from kubectl_qos.edit.edits import (
     select_containers,
 )
 from kubectl_qos.edit.findings import Finding, FindingCode, Severity, find_findings
-from kubectl_qos.edit.goals import Goal, RankGoal, outlive, rank_at_least, reach_class
+from kubectl_qos.edit.goals import Goal, RankGoal, highest_goal, outlive, rank_at_least, reach_class
 from kubectl_qos.edit.preview import Preview, StrategyKind
 from kubectl_qos.edit.server_response import as_created
 from kubectl_qos.edit.strategy import topmost_workload
@@ -198,26 +198,23 @@ def _edits_of_rank(goal: RankGoal, pod: Pod, given: Sequence[Edit], snapshot: Sn
         name = f"outliving {reference(other)}"
     replicas = [pod] if pod.kind == "Pod" else _replicas_to_compare(other, pod, snapshot)
     keys = {replica.key for replica in replicas}
-    raised: dict[tuple[str, str, str], Edit] = {}
+    goals = []
     for replica in replicas:
         edited, setup = apply_edits(replica, own_edits(replica, given)), snapshot.setup(replica.node_name)
         pods = snapshot.by_node().get(replica.node_name, ())
         neighbours = [pod for pod in pods if pod.key not in keys]
         if other is not None:
-            reached = outlive(edited, other, setup, neighbours, snapshot.usage)
+            goals.append(outlive(edited, other, setup, neighbours, snapshot.usage))
         else:
-            reached = rank_at_least(edited, goal.rank, setup, neighbours, snapshot.usage)
-        for edit in _check_goal(reached, name, given, pod):
-            highest = raised.get(edit.target)
-            if highest is None or (highest.quantity and edit.quantity and edit.quantity > highest.quantity):
-                raised[edit.target] = edit
-    lacking = [edit.owner for edit in raised.values() if edit not in own_edits(pod, raised.values())]
+            goals.append(rank_at_least(edited, goal.rank, setup, neighbours, snapshot.usage))
+    edits = _check_goal(highest_goal(goals), name, given, pod)
+    lacking = [edit.owner for edit in edits if edit not in own_edits(pod, edits)]
     if lacking:
         raise InputError(
             f"{reference(pod)}: {name} needs a request of container {lacking[0]}, which its template lacks",
             hint=f"change a pod alone: {' or '.join(map(reference, replicas))}",
         )
-    return [*raised.values()]
+    return edits
 
 
 def _replicas_to_compare(other: Pod | None, workload: Pod, snapshot: Snapshot) -> list[Pod]:

@@ -88,6 +88,19 @@ class Goal:
     obstacle: Obstacle | None = None
 
 
+def highest_goal(goals: Iterable[Goal]) -> Goal:
+    """Return one goal for all pods of a template: the highest of their values, or the first obstacle."""
+    highest: dict[tuple[str, Side, str], Edit] = {}
+    for goal in goals:
+        if goal.obstacle is not None or goal.to_choose:
+            return goal
+        for edit in goal.edits:
+            other = highest.get(edit.target)
+            if other is None or (other.quantity and edit.quantity and edit.quantity > other.quantity):
+                highest[edit.target] = edit
+    return Goal(tuple(highest.values()))
+
+
 class RankGoal(NamedTuple):
     """A requested kill rank: after the pod `outlive` (its namespace may be ""), or at least `rank`."""
 

@@ -5,7 +5,7 @@ edit/ has the edits, present/effects.py the numbers; shell.py applies them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
@@ -27,14 +27,15 @@ from kubectl_qos.edit.compare import (
     usage_of,
     with_admitted_values,
 )
-from kubectl_qos.edit.edits import POD_LEVEL, Edit
+from kubectl_qos.edit.edits import POD_LEVEL, Edit, apply_edits, own_edits
 from kubectl_qos.edit.findings import Severity
-from kubectl_qos.edit.goals import Goal, outlive, rank_at_least
+from kubectl_qos.edit.goals import Goal, highest_goal, outlive, rank_at_least
 from kubectl_qos.edit.preview import Effects, Preview, preview
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw
 from kubectl_qos.edit.strategy import Strategy
 from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
+from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.present.changes import strategy_effect, strategy_title
 from kubectl_qos.present.effects import cgroup_sections
@@ -85,7 +86,7 @@ class EditTarget:
         self.setup = snapshot.setup(node)
         self.usage, self.seen = usage_of(pod, snapshot), snapshot.seen_of(pod)
         self.missing = [missing_sentence(missing) for missing in snapshot.missing]
-        self._neighbours = [other for other in snapshot.pods if other.node_name == node]
+        self.neighbours = [other for other in snapshot.pods if other.node_name == node]
         workload = find_workload(pod) if pod.kind in WORKLOADS else None
         rows = view_model.rows.rows if workload is not None else ()
         replicas = (view_model.pod_of(row) for row in rows if row.node and find_workload(row.pod) == workload)
@@ -130,7 +131,7 @@ class EditTarget:
     def preview(self, edits: Iterable[Edit]) -> Preview:
         snapshot = self.view_model.snapshot
         pod = with_admitted_values(self.pod, [target.pod for target in self.pods])
-        return preview(pod, edits, self.setup, self._neighbours, snapshot.usage)
+        return preview(pod, edits, self.setup, self.neighbours, snapshot.usage)
 
     def change(self, edits: tuple[Edit, ...], preview: Preview) -> Apply:
         return Apply(self.pod, edits, preview, usage=self.usage, history=self.seen)
@@ -142,18 +143,42 @@ class EditTarget:
         return recreate_all(self.pod, preview.edits, replace(snapshot, pods=pods)) if pods else ()
 
     def others(self) -> list[PodRow]:
-        ranked = self.view_model.rows.nodes.get(self.pod.node_name)
-        rows = ranked.rows if ranked is not None and self.pod.node_name else ()
-        key = self.pod.key
-        return [row for row in rows if row.pod.key != key]
+        """Return the rows of the pods that share a node with this one, or with a pod of this workload."""
+        own = {self.pod.key, *(target.pod.key for target in self.pods)}
+        ranked = map(self.view_model.rows.nodes.get, self._nodes or filter(None, [self.pod.node_name]))
+        return [row for node in ranked if node is not None for row in node.rows if row.pod.key not in own]
 
-    def outliving(self, pod: Pod, other: Pod) -> Goal:
-        """Return the edits with which `pod`, this one as edited, is killed after `other`."""
-        return outlive(pod, other, self.setup, self._neighbours, self.view_model.snapshot.usage)
+    def outliving(self, edits: Sequence[Edit], other: Pod) -> Goal:
+        """Return the further edits with which this, as edited, is killed after `other`."""
 
-    def ranking(self, pod: Pod, rank: int) -> Goal:
-        """Return the edits with which `pod`, this one as edited, has the kill rank `rank` or a later one."""
-        return rank_at_least(pod, rank, self.setup, self._neighbours, self.view_model.snapshot.usage)
+        def reach(pod: Pod, setup: NodeSetup, neighbours: Sequence[Pod]) -> Goal:
+            return outlive(pod, other, setup, neighbours, self.view_model.snapshot.usage)
+
+        return self._reach(edits, reach, other.node_name)
+
+    def ranking(self, edits: Sequence[Edit], rank: int) -> Goal:
+        """Return the further edits with which this, as edited, has the kill rank `rank` or a later one."""
+
+        def reach(pod: Pod, setup: NodeSetup, neighbours: Sequence[Pod]) -> Goal:
+            return rank_at_least(pod, rank, setup, neighbours, self.view_model.snapshot.usage)
+
+        return self._reach(edits, reach)
+
+    def _reach(
+        self,
+        edits: Sequence[Edit],
+        reach: Callable[[Pod, NodeSetup, Sequence[Pod]], Goal],
+        node: str | None = None,
+    ) -> Goal:
+        """Return a goal of the pod, or of all pods of the workload, those on a node if one is given."""
+        own = {target.pod.key for target in self.pods}
+        on_node = [target for target in self.pods if node in {None, target.pod.node_name}]
+        goals = []
+        for target in on_node or [self]:
+            edited = apply_edits(target.pod, own_edits(target.pod, edits))
+            others = [other for other in target.neighbours if other.key not in own]
+            goals.append(reach(edited, target.setup, others))
+        return highest_goal(goals)
 
     def refreshed(self, raw: Mapping[str, Any]) -> EditTarget:
         """Return the target with the object as the server has it now. Raises QosError."""

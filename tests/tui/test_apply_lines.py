@@ -198,6 +198,16 @@ def test_a_template_has_the_priority_of_its_pods(facts: ViewModel) -> None:
     assert target.preview([]).before.pod.spec.priority == target.pods[0].pod.spec.priority is not None
 
 
+def test_a_workload_outlives_a_pod_on_a_node_of_its_pods(facts: ViewModel) -> None:
+    """The value is that of `kubectl qos set deploy/api --outlive ml/notebook-0`."""
+    target = EditTarget(pod_from_workload("Deployment", deployment("shop", "api")), facts, DemoSource())
+    others = {row.pod.name: row.pod for row in target.others()}
+    assert API not in others
+    [edit] = target.outliving((), others["notebook-0"]).edits
+    assert str(edit.quantity) == "852Mi"
+    assert target.ranking((), 3).edits
+
+
 def test_an_object_that_cannot_be_read_is_an_error(facts: ViewModel) -> None:
     with pytest.raises(QosError, match="the server's pod cannot be read"):
         pod_from_raw("Pod", {"spec": 1})

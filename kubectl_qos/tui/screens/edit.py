@@ -17,7 +17,7 @@ from textual.widgets import Static
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.cluster.background import run_in_background
 from kubectl_qos.edit.compare import DeathsAt, deaths_at_moments
-from kubectl_qos.edit.edits import Edit, apply_edits
+from kubectl_qos.edit.edits import Edit
 from kubectl_qos.edit.goals import Goal, edits_for_step
 from kubectl_qos.edit.preview import Effects, Preview
 from kubectl_qos.edit.related import RelatedObjects
@@ -299,11 +299,13 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
     def _outlive(self, row: PodRow | None) -> None:
         if row is not None:
             other = self._view_model.pod_of(row)
-            goal = self._target.outliving(apply_edits(self._pod, self.form.edits), other)
+            goal = self._target.outliving(self.form.edits, other)
             self._put_goal(goal, f"it is killed after {escape('/'.join(other.key))}")
 
     def action_rank(self) -> None:
-        most = self.preview_now().effects.ranked
+        preview = self.preview_now()
+        pods = [effects for node in self._target.replicas(preview) for effects in node.effects]
+        most = max(effects.ranked for effects in pods or [preview.effects])
         if most < 2:
             self.qos.warn("there are no ranks on its node to choose among")
         elif not self._has_wrong_field():
@@ -313,7 +315,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
 
     def _rank(self, rank: int | None) -> None:
         if rank is not None:
-            goal = self._target.ranking(apply_edits(self._pod, self.form.edits), rank)
+            goal = self._target.ranking(self.form.edits, rank)
             self._put_goal(goal, f"its kill rank is {rank} or later")
 
     def _put_goal(self, goal: Goal, words: str) -> None:
