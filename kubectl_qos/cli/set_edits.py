@@ -51,7 +51,13 @@ from kubectl_qos.present.changes import (
     write_back_lines,
 )
 from kubectl_qos.present.effects import change_section, goal_section, never_sentence, preview_sections
-from kubectl_qos.present.findings import answer_sentence, finding_line, obstacle_remedy, obstacle_sentence
+from kubectl_qos.present.findings import (
+    answer_sentence,
+    finding_line,
+    findings_section,
+    obstacle_remedy,
+    obstacle_sentence,
+)
 from kubectl_qos.present.fix_sentences import THROTTLES
 from kubectl_qos.present.list_notes import capacity_sentence, missing_sentence
 from kubectl_qos.present.output import Section, marked_lines, to_yaml
@@ -377,7 +383,9 @@ def effect_sections(
     elif snapshot.usage_of(pod) is not None:
         own, growth = snapshot.own_bytes(pod.node_name), growth_on(snapshot, pod.node_name)
         yield from filter(None, [deaths_section(effects.effects, own, growth)])
-    yield from preview_sections(effects, replicas[0].first if replicas else None, workload, findings)
+    first = replicas[0].first if replicas else None
+    yield from preview_sections(effects, first, workload, findings)
+    yield from filter(None, [findings_section(findings)])
 
 
 def _print_patch(effects: Preview, pod: Pod, resolved: ResolvedSource, options: SetOptions) -> None:
@@ -459,6 +467,12 @@ def findings_around(change: Apply, resolved: ResolvedSource) -> tuple[Finding, .
     effects, related = change.preview, resolved.source.related(change.pod)
     output.notes(map(missing_sentence, related.missing))
     return find_findings(effects, related, effects.strategy_kind, change.usage, change.history)
+
+
+def finding_notes(findings: Iterable[Finding], options: SetOptions) -> Iterator[str]:
+    """Yield what a document or patch does not show and an error will not say."""
+    if options.output is not None:
+        yield from (finding_line(item) for item in findings if not (item.stops or item.in_preview))
 
 
 def refusals(

@@ -19,7 +19,6 @@ from kubectl_qos.k8s.kubelet import MEMORY_AVAILABLE
 from kubectl_qos.k8s.node_overrides import NodeOverride
 from kubectl_qos.k8s.objects import CPU, Json, Pod
 from kubectl_qos.k8s.releases import Change, Gate
-from kubectl_qos.present.findings import finding_line
 from kubectl_qos.present.format import (
     NONE,
     UNKNOWN,
@@ -107,8 +106,7 @@ def apply_sections(
         answer = "would refuse these values"
     elif stops:
         answer = _STOPS.get(stops[0].code, "would refuse this")
-        refusals = sentences(*map(finding_line, stops))
-    server = Section("Server", answer, refusals, warns=bool(refusals))
+    server = Section("Server", answer, refusals, warns=bool(refusals or stops))
     return (*_room(preview), server, _how_to_apply(preview, workload or {}))
 
 

@@ -28,7 +28,7 @@ from kubectl_qos.edit.compare import (
     with_admitted_values,
 )
 from kubectl_qos.edit.edits import POD_LEVEL, Edit, apply_edits, own_edits
-from kubectl_qos.edit.findings import Severity
+from kubectl_qos.edit.findings import Finding, Severity
 from kubectl_qos.edit.goals import Goal, highest_goal, outlive, rank_at_least
 from kubectl_qos.edit.preview import Effects, Preview, preview
 from kubectl_qos.edit.related import RelatedObjects, pod_from_raw
@@ -38,7 +38,7 @@ from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.present.changes import strategy_effect, strategy_title
-from kubectl_qos.present.effects import cgroup_sections
+from kubectl_qos.present.effects import apply_sections, cgroup_sections
 from kubectl_qos.present.findings import finding_line
 from kubectl_qos.present.format import UNKNOWN, binary, count, full_name, mebibytes, shortened
 from kubectl_qos.present.list_notes import missing_sentence
@@ -188,23 +188,29 @@ class EditTarget:
 def related_sections(
     preview: Preview, target: EditTarget, related: RelatedObjects | QosError | None
 ) -> Iterator[Section]:
-    """Yield refusals, warnings and strategies of a change. `related` is None while they are being read."""
+    """Yield refusals, warnings, strategies, room, the server's answer and how to apply a change.
+
+    `related` is None while they are being read.
+    """
+    findings: Sequence[Finding] = ()
+    workload = None
     if related is None:
         yield Section("Related objects", "reading owners, LimitRanges, quotas …")
-        return
-    if isinstance(related, QosError):
+    elif isinstance(related, QosError):
         yield Section("Related objects", f"not known: {escape_lines(str(related))}", warns=True)
-        return
-    if preview.edits:
-        change, _ = target.change(preview.edits, preview).begin(related)
-        findings = list(finding_sections(change))
-        yield from (finding for finding in findings if finding.warns)
-        is_refused = any(finding.title == REFUSED for finding in findings)
-        yield _strategies(change.strategies, is_refused=is_refused)
-        yield from (finding for finding in findings if not finding.warns)
-    if related.missing:
-        unread = sentences(*map(missing_sentence, related.missing))
-        yield Section("Related objects", "not all of it can be read", unread, warns=True)
+    else:
+        workload = related.raw
+        if preview.edits:
+            change, _ = target.change(preview.edits, preview).begin(related)
+            findings, sections = change.findings, list(finding_sections(change))
+            yield from (section for section in sections if section.warns)
+            is_refused = any(section.title == REFUSED for section in sections)
+            yield _strategies(change.strategies, is_refused=is_refused)
+            yield from (section for section in sections if not section.warns)
+        if related.missing:
+            unread = sentences(*map(missing_sentence, related.missing))
+            yield Section("Related objects", "not all of it can be read", unread, warns=True)
+    yield from apply_sections(preview, workload, findings)
 
 
 def finding_sections(change: Apply) -> Iterator[Section]:

@@ -64,8 +64,8 @@ def test_what_sets_the_values_of_files_again_is_named(run: Run) -> None:
     )
     manifest.write_text(MANIFEST.replace("metadata: {", tracked, 1) + scaler)
     done = run("set", "-f", manifest, "-c", "app", "--limits", "memory=2Gi", "--requests", "memory=2Gi")
-    assert "\nArgo CD application a: reverts the values" in done.err
-    assert "\nHorizontalPodAutoscaler hpa: once the pods are replaced: its target" in done.err
+    assert "\n    Argo CD application a: reverts the values" in done.out
+    assert "\n    HorizontalPodAutoscaler hpa: once the pods are replaced: its target" in done.out
 
 
 LIMITED = """\

@@ -185,7 +185,6 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
     from kubectl_qos.edit.apply_state import Apply
     from kubectl_qos.edit.compare import recreate_all
     from kubectl_qos.edit.preview import StrategyKind
-    from kubectl_qos.present.findings import finding_line
 
     pod, edits, snapshot, resolved, request, ranges = planned_edits
     # In place unless --by says otherwise: a template has other pods too.
@@ -200,7 +199,7 @@ def change(planned_edits: PlannedEdits, shell: ApplyShell | None, options: Optio
         set_edits.print_preview(planned, planned_edits, options, replicas, findings)
     output.notes(set_edits.preview_notes(effects, snapshot, replicas))
     output.notes(set_edits.throttling_note(effects, request))
-    output.notes(finding_line(item) for item in findings if not (item.stops or item.in_preview))
+    output.notes(set_edits.finding_notes(findings, options))
     resolved.print_notes()
     if effects.edits:
         others = [*set_edits.refusals(effects, findings, resolved, snapshot)] if shell is None else ()

@@ -25,7 +25,7 @@ from kubectl_qos.errors import QosError
 from kubectl_qos.k8s.objects import MEMORY, Pod
 from kubectl_qos.k8s.resources import declared_limits, pod_limits
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.present.effects import apply_sections, goal_section
+from kubectl_qos.present.effects import goal_section
 from kubectl_qos.present.explanation import fix_text
 from kubectl_qos.present.findings import obstacle_sentence
 from kubectl_qos.present.format import escape
@@ -209,10 +209,7 @@ class EditScreen(QosScreen, group=BindingGroup.EDIT):
         replicas = self._target.replicas(preview)
         effects = replicas[0].effects[0] if replicas else preview.effects
         workload = self._related.raw if isinstance(self._related, RelatedObjects) else None
-        sections = [
-            *related_sections(preview, self._target, self._related),
-            *apply_sections(preview, workload),
-        ]
+        sections = list(related_sections(preview, self._target, self._related))
         width, height = self.app.size
         is_narrow = width < _WIDE
         # On a narrow screen the panel with the warnings is below the others.
