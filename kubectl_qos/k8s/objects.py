@@ -321,6 +321,14 @@ class ContainerStatus(ApiStruct, frozen=True):
         return self.state is None or (self.state.terminated is None and self.state.waiting is None)
 
     @property
+    def has_ended(self) -> bool:
+        """Return whether `ends` has any."""
+        state, last = self.state, self.last_state
+        return (state is not None and state.terminated is not None) or (
+            last is not None and last.terminated is not None
+        )
+
+    @property
     def ends(self) -> list[ContainerStateTerminated]:
         """Return the ends of the present run, if it has ended, and of the previous one."""
         return [*self.ends_by_field.values()]

@@ -174,15 +174,14 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
 
 def ended_since(pod: Pod, usage: PodUsage | None) -> list[str]:
     """Return the containers that have ended since they were sampled: their usage is of an earlier run."""
-    sampled = parse_time(usage.timestamp) if usage is not None and usage.timestamp else None
+    if usage is None or not usage.timestamp:
+        return []
+    # Few containers have ended: times are parsed only for them.
+    ended = [status for status in pod.status.every_container if status.has_ended]
+    sampled = parse_time(usage.timestamp) if ended else None
     if sampled is None:
         return []
-    statuses = [
-        status
-        for status in pod.status.every_container
-        if status.last_state is not None or not status.has_processes
-    ]
-    ends = [(status.name, parse_time(end.finished_at)) for status in statuses for end in status.ends[:1]]
+    ends = ((status.name, parse_time(status.ends[0].finished_at)) for status in ended)
     return [name for name, end in ends if end is not None and end > sampled]
 
 
