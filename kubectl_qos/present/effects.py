@@ -106,7 +106,7 @@ def apply_sections(
         answer = "would refuse these values"
     elif stops:
         answer = _STOPS.get(stops[0].code, "would refuse this")
-    server = Section("Server", answer, refusals, warns=bool(refusals or stops))
+    server = Section("Server", answer, refusals, warns=bool(refusals))
     return (*_room(preview), server, _how_to_apply(preview, workload or {}))
 
 

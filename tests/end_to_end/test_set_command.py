@@ -90,7 +90,7 @@ def test_a_limit_range_of_the_files_completes_the_pod_before_and_after(run: Run)
     stays = run(*given, "--class", "besteffort")
     assert "it stays Guaranteed by what LimitRange defaults adds to its pods" in stays.err
     refused = run(*given, "--limits", "memory=3Gi", "--write")
-    assert "! Server: would accept this, and refuse its pods" in refused.lines
+    assert "  Server: would accept this, and refuse its pods" in refused.lines
     assert (refused.code, manifest.read_text()) == (1, LIMITED)
 
 
@@ -98,7 +98,7 @@ def test_a_rollout_that_would_stall_is_shown_and_needs_force(run: Run) -> None:
     words = "set --demo statefulset/db -n data -c a --limits memory=6Gi --requests memory=6Gi"
     given = words.split()
     shown = run(*given)
-    assert "! Server: would accept this, and the rollout would stall" in shown.lines
+    assert "  Server: would accept this, and the rollout would stall" in shown.lines
     assert shown.err.endswith("nothing is changed: --yes --force applies it to the demo\n")
     refused = run(*given, "--yes")
     assert refused.code == 1
