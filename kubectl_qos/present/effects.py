@@ -1,7 +1,7 @@
 """The effects of a change in sections: of edits of a pod, or of other settings of a node."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import structs
@@ -506,14 +506,15 @@ def changed_kinds(effects: Effects) -> set[str]:
 
 
 def comparison_answer(
-    pods: int, changed: int, kinds: Counter[str], *, refusing: int, short: int, moved: int
+    pods: int, changed: int, kinds: Counter[str], *, refusing: int, short: int, moved: Mapping[str, int]
 ) -> str:
     """Say how many pods change and in what, the files last.
 
-    `refusing` kubelets would not start, on `short` nodes the pods' requests no longer fit; on `moved` nodes
-    killers of the whole node kill earlier or later.
+    `refusing` kubelets would not start, on `short` nodes the pods' requests no longer fit; `moved` counts
+    nodes whose killers kill sooner, later, or others first.
     """
-    deaths = f"; next deaths change on {count(moved, 'node')}" if moved else ""
+    where = [f"{how} on {count(nodes, 'node')}" for how, nodes in moved.items()]
+    deaths = f"; next deaths: {', '.join(where)}" if where else ""
     refused = f"the kubelet would not start on {count(refusing, 'node')}; " if refusing else ""
     refused += f"the pods' requests no longer fit on {count(short, 'node')}; " if short else ""
     if not changed:

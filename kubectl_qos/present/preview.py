@@ -4,6 +4,7 @@ Not here: the sections of a preview (effects.py), and how they look (tui/).
 """
 
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Final, NamedTuple
 
 from kubectl_qos.analysis.pod_table import PodRow
@@ -108,17 +109,19 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
 
 
 def node_deaths_sections(comparison: compare.Comparison, own_bytes: int | None) -> tuple[Section, ...]:
-    """Show the next deaths by the killers of the whole node, if they change."""
+    """Show the next deaths by the killers of the whole node if they change, and how the first does."""
+    moments = compare.node_wide_deaths(comparison, own_bytes)
     before, after = (
-        {killer_words(death): f"{distance(death)} {victim(death)}" for death in deaths}
-        for deaths in compare.node_wide_deaths(comparison, own_bytes)
+        {killer_words(death): f"{distance(death)} {victim(death)}" for death in deaths} for deaths in moments
     )
-    killers = {**before, **after}
-    changes = [
-        ValueChange(killer, before.get(killer, "none"), after.get(killer, "none")) for killer in killers
-    ]
+    changes = (
+        ValueChange(killer, before.get(killer, "none"), after.get(killer, "none"))
+        for killer in {**before, **after}
+    )
     changed = tuple(change for change in changes if change.changed)
-    return (Section("Next deaths on the node", changes=changed, changed=True),) if changed else ()
+    nearest, then = (min((death.distance_bytes for death in deaths), default=inf) for deaths in moments)
+    answer = "sooner" if then < nearest else "later" if then > nearest else "of others"
+    return (Section("Next deaths on the node", answer, changes=changed, changed=True),) if changed else ()
 
 
 def goal_limits(effects: Effects, own_bytes: int | None, growth: Growth = NO_GROWTH) -> Iterator[str]:

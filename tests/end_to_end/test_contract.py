@@ -84,7 +84,7 @@ def test_compare_names_the_deaths_that_next_names_under_the_same_settings(run: R
     reserved = ("--demo", "--assume", "systemReserved=memory=1Gi")
     compared = run("compare", "node/worker-2", *reserved).out
     assert (
-        "17 pods stay as they are: class, scores, rank and cgroup files; next deaths change on 1 node"
+        "17 pods stay as they are: class, scores, rank and cgroup files; next deaths: sooner on 1 node"
         in " ".join(compared.split())
     )
     items = json.loads(run("next", "node/worker-2", *reserved, "-o", "json").out)["items"]

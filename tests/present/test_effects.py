@@ -253,14 +253,15 @@ def test_a_kubelet_that_kills_whole_containers_says_how_to_turn_that_off() -> No
 
 def test_the_answer_of_a_comparison_counts_pods_by_what_changes() -> None:
     kinds = Counter({"memory.high": 17, "memory.min": 1, "rank": 2, "cpu.max": 1, "path": 1, "scores": 1})
-    assert comparison_answer(48, 17, kinds, refusing=0, short=0, moved=0) == (
+    assert comparison_answer(48, 17, kinds, refusing=0, short=0, moved={}) == (
         "17 of 48 pods would change: rank (2), path (1), scores (1), memory.high (17) and 2 more;"
         " compare pod/NAME has the values"
     )
-    refused = comparison_answer(1, 0, Counter(), refusing=2, short=1, moved=0)
+    refused = comparison_answer(1, 0, Counter(), refusing=2, short=1, moved={"sooner": 2, "of others": 1})
     assert refused.startswith(
         "the kubelet would not start on 2 nodes; the pods' requests no longer fit on 1 node; 1 pod stays as"
     )
+    assert refused.endswith("; next deaths: sooner on 2 nodes, of others on 1 node")
 
 
 def test_a_kubelet_that_starts_is_not_mentioned() -> None:

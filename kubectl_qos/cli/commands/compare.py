@@ -174,7 +174,8 @@ def _print_nodes(
     kinds = Counter[str]()
     same: dict[str, FileChange] = {}
     nodes: list[tuple[str, list[Section]]] = []
-    pods = refusing = short = moved = 0
+    pods = refusing = short = 0
+    moved = Counter[str]()
     for comparison in comparisons:
         deaths = node_deaths_sections(comparison, snapshot.own_bytes(comparison.before.node.name))
         sections = *present.kubelet_sections(comparison), *deaths, *present.node_sections(comparison)
@@ -184,7 +185,7 @@ def _print_nodes(
         pods += len(shown)
         refusing += bool(present.kubelet_refusals(comparison))
         short += bool(present.missing_bytes(comparison))
-        moved += bool(deaths)
+        moved.update(section.answer for section in deaths)
         changed += present.changed_cells(shown)
         files = chain(comparison.node_files, chain.from_iterable(effects.same_effect for effects in shown))
         same |= {file.file: file for file in files if file.same_effect}
