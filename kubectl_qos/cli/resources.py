@@ -345,8 +345,10 @@ def note_injectors(resolved: ResolvedSource, snapshot: Snapshot, pods: Iterable[
         return computed_class(default_pod(pod, release), release) is QosClass.GUARANTEED
 
     source = resolved.source
+    if not isinstance(source, FileSource):
+        return
     pods = [pod for pod in pods if not pod.metadata.uid and is_guaranteed(pod)]
-    if not isinstance(source, FileSource) or not pods:
+    if not pods:
         return
     from kubectl_qos.check.rule import Case, Context, Subject
     from kubectl_qos.check.rules.classes import Injected, namespace_injectors
