@@ -100,7 +100,7 @@ def loop_obstacles(preview: Preview) -> Iterator[str]:
     for loop in preview.endless_loops:
         waits = f"waits in {loop.reason}" if loop.reason else "has ended"
         times = f"{loop.restarts} restart{'' if loop.restarts == 1 else 's'}"
-        why = _raised_while_running(preview)
+        why = raised_while_running(preview.before.setup.release)
         ended = "could not start within its limit" if loop.never_ran else "was OOMKilled"
         again = "so it still could not start" if loop.never_ran else "so it would be killed again"
         yield f"{loop.container} {ended} and {waits} ({times}): {why}, {again}"
@@ -114,11 +114,12 @@ def revert_obstacle(preview: Preview, strategy: Strategy) -> str:
     files = preview.effects.files
     backwards = [replace(file, before=file.after, after=file.before) for file in files]
     is_raised = any(not change.container and change.raises_memory_limit for change in backwards)
-    return _raised_while_running(preview) if is_raised else ""
+    return raised_while_running(release) if is_raised else ""
 
 
-def _raised_while_running(preview: Preview) -> str:
-    fixed = preview.before.setup.release.next_with(Change.RESIZE_OF_STARTING_CONTAINER)
+def raised_while_running(release: Release) -> str:
+    """Say when kubelets without the patch for kubernetes#138760 raise the memory limit of a pod's cgroup."""
+    fixed = release.next_with(Change.RESIZE_OF_STARTING_CONTAINER)
     return f"before {fixed} kubelets raise the limit of the pod's cgroup only while the container runs"
 
 

@@ -12,13 +12,14 @@ from kubectl_qos.analysis.pod_facts import NO_COUNTS, PodFacts, pod_facts
 from kubectl_qos.analysis.pod_table import PodRow, PodRows
 from kubectl_qos.edit.edits import Edit, Side
 from kubectl_qos.edit.preview import Effects
+from kubectl_qos.edit.strategy import raised_while_running
 from kubectl_qos.errors import first_few
 from kubectl_qos.k8s.allocation import desired_pod, resize_condition
 from kubectl_qos.k8s.kinds import find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import CPU, MEMORY, Pod, PodStatus, all_containers
 from kubectl_qos.k8s.quantity import ZERO, Quantity
-from kubectl_qos.k8s.releases import Gate, Release
+from kubectl_qos.k8s.releases import Change, Gate, Release
 from kubectl_qos.k8s.resources import eviction_request, is_sidecar
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import MemoryParts, PodUsage, Pressure, Sampled, UsageOrigin, memory_psi
@@ -51,7 +52,7 @@ from kubectl_qos.qos.prediction import CgroupPrediction, ContainerPrediction, Pr
 from kubectl_qos.qos.qos_class import QosClass, steps_by_class
 from kubectl_qos.qos.ranking import UNKNOWN_BURSTABLE_ADJ, Basis, ContainerKind, has_processes
 from kubectl_qos.qos.reason import Rule
-from kubectl_qos.qos.resize import pinned
+from kubectl_qos.qos.resize import pinned, waiting_containers
 from kubectl_qos.qos.restart import Restart, restart_after_kill
 
 _NEAR: Final = 0.9
@@ -513,6 +514,10 @@ def _resize(prediction: Prediction, effects: Effects | None) -> Section:
         ]
         if restarts:
             lines.append(Line(f"{escape(container.name)} restarts when its {' or '.join(restarts)} changes"))
+    waiting, release = sorted(waiting_containers(pod)), prediction.setup.release
+    if waiting and prediction.totals.memory_limit and not release.has(Change.RESIZE_OF_STARTING_CONTAINER):
+        names = " and ".join(map(escape, waiting))
+        lines.append(Line(f"not while {names} waits: {raised_while_running(release)}"))
     lines.append(Line("oom_score_adj changes only when a container restarts"))
     if effects is None:
         return Section("Resize", "cpu and memory may change in place", tuple(lines))

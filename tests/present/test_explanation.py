@@ -544,6 +544,8 @@ def test_rules_say_what_restarts_after_a_kill() -> None:
 def test_a_container_that_waits_says_for_what() -> None:
     text = with_status("db-0", **container(state={"waiting": {"reason": "CrashLoopBackOff"}}))
     assert "c waits: CrashLoopBackOff" in text
+    raised = "before 1.36.4 kubelets raise the limit of the pod's cgroup only while the container runs"
+    assert f"not while c waits: {raised}" in text
 
 
 def test_an_eviction_is_explained_by_reason_or_by_condition_alone() -> None:
