@@ -259,10 +259,8 @@ def _node_changes(node: compare.NodeReplicas, *, is_first: bool) -> Iterator[Val
             is_in_first_line = first_killers == {killer}
             if not is_in_first_line and (is_first or turn_before != turn_after):
                 yield ValueChange(f"{name}: of these, {killer}", turn_before, turn_after)
-    if all(deaths):
-        first = deaths[0][0]
-        then = _same(first, deaths[1])
-        yield ValueChange(f"{name}: next death", _death(first), "never" if then is None else _death(then))
+    if any(deaths):
+        yield ValueChange(f"{name}: next death", *(_death(side[0]) if side else "none" for side in deaths))
 
 
 def rollout_section(nodes: Sequence[compare.NodeReplicas], workload: Json) -> Section | None:

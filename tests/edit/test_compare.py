@@ -333,6 +333,16 @@ def test_a_preview_says_ranks_and_distances_of_each_node() -> None:
     assert many.lines[0].text == "1 more node: see -o json"
 
 
+def test_the_next_death_of_a_node_after_a_change_is_the_first_one_then() -> None:
+    """Not the same death, which is further away now."""
+    importer = template(Workload("Deployment", "data", "importer"))
+    edits = [Edit("c", Side.LIMITS, MEMORY, Quantity.parse("1Gi"))]
+    rows = {row.label: row for row in replicas_section(recreate_all(importer, edits, DEMO)).changes}
+    row = rows["worker-2: next death"]
+    assert row.before == "+2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%"
+    assert row.after == "+587Mi batch/crunch-x2k9f, kubelet evicts"
+
+
 def rolling(surge: int, missing: int) -> dict[str, Any]:
     bounds = {"maxSurge": surge, "maxUnavailable": missing}
     return {"kind": "Deployment", "spec": {"replicas": 2, "strategy": {"rollingUpdate": bounds}}}
