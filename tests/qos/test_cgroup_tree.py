@@ -209,6 +209,14 @@ def test_what_is_not_known_is_not_said() -> None:
     assert not names & {"enforce_node_allocatable", "kube_reserved"}
 
 
+@pytest.mark.parametrize("setting", ["kubeReserved=none", "kubeReserved=memory=512Mi", "profile=openshift"])
+def test_what_the_node_says_is_left_decides_unless_more_is_given(setting: str) -> None:
+    left = resource_list({"memory": "15260Mi"})
+    node = structs.replace(NODE, allocatable_memory_bytes=15 << 30, status_allocatable=left)
+    setup = apply_overrides(NodeSetup.of(node, None, "1.36"), [NodeOverride.parse(setting)], stated=True)
+    assert path_to(one(""), [], setup).roots[0].files["memory.max"] == str(15 << 30)
+
+
 def test_another_cpu_manager_leaves_the_cpu_set_alone() -> None:
     assert tree_of().roots[0].files["cpuset.cpus"] == "0-7"
     assert "cpuset.cpus" not in tree_of(kubelet=Kubelet(cpu_manager_policy="static")).roots[0].files

@@ -368,8 +368,8 @@ def _cores(node: Node) -> int:
 def _amounts(setup: NodeSetup) -> Totals:
     """Return the amounts from which the kubelet subtracts reservations.
 
-    If the reservations are unknown, CPU and memory are status.allocatable, from which they are already
-    subtracted.
+    If no configuration has the reservations, the memory is what the node says is left, with the ones that are
+    subtracted; so is CPU unless reservations are given.
     """
     node, kubelet = setup.node, setup.kubelet
     amounts: Totals = {
@@ -380,9 +380,11 @@ def _amounts(setup: NodeSetup) -> Totals:
     if node.memory_capacity_bytes is not None:
         amounts[MEMORY] = in_bytes(node.memory_capacity_bytes)
     origins = {kubelet.origin("kube_reserved"), kubelet.origin("system_reserved")}
-    if origins == {Origin.ASSUMED} and ENFORCE_PODS in kubelet.enforce_node_allocatable:
+    if Origin.CONFIGZ not in origins and ENFORCE_PODS in kubelet.enforce_node_allocatable:
         if node.allocatable_memory_bytes is not None:
-            amounts[MEMORY] = in_bytes(node.allocatable_memory_bytes)
-        if node.allocatable_cpu_milli is not None:
-            amounts[CPU] = Quantity(node.allocatable_cpu_milli, MILLI)
+            amounts[MEMORY] = in_bytes(node.allocatable_memory_bytes + kubelet.reserved_memory_bytes)
+        if node.allocatable_cpu_milli is not None and origins == {Origin.ASSUMED}:
+            sides = kubelet.kube_reserved, kubelet.system_reserved
+            reserved = sum(side.get(CPU, ZERO).milli_value() for side in sides)
+            amounts[CPU] = Quantity(node.allocatable_cpu_milli + reserved, MILLI)
     return amounts
