@@ -279,7 +279,7 @@ def node_from_object(raw: NodeObject, kubelet: Kubelet) -> Node:
         reports_pressure=pressure.is_memory_pressure,
         pressure_since=pressure.last_transition_time or "",
         pressure_sent=pressure.last_heartbeat_time or "",
-        allocatable_memory_bytes=_kubepods_memory(capacity, allocatable, kubelet),
+        allocatable_memory_bytes=kubepods_memory(capacity, allocatable, kubelet),
         allocatable_cpu_milli=allocatable[CPU].milli_value() if CPU in allocatable else None,
         status_allocatable=allocatable,
         capacity=capacity,
@@ -315,7 +315,7 @@ def hugepages_bytes(capacity: ResourceList) -> int:
     return sum(size.value() for name, size in capacity.items() if name.startswith(HUGEPAGES_PREFIX))
 
 
-def _kubepods_memory(capacity: ResourceList, allocatable: ResourceList, kubelet: Kubelet) -> int | None:
+def kubepods_memory(capacity: ResourceList, allocatable: ResourceList, kubelet: Kubelet) -> int | None:
     """Return capacity minus reserved, from status.allocatable; None if that has no memory.
 
     The kubelet subtracts the hard eviction threshold and the hugepages too (nodestatus/setters.go).

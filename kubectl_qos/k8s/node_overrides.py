@@ -29,6 +29,7 @@ from kubectl_qos.k8s.kubelet import (
     NodeSetup,
     Origin,
     hugepages_bytes,
+    kubepods_memory,
     threshold_bytes,
     with_deduced,
     with_origin,
@@ -187,10 +188,8 @@ def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> No
     other_reserved = reserved != (before.kube_reserved, before.system_reserved)
     if memory is None or not (other_reserved or kubelet.eviction_hard != before.eviction_hard):
         return setup
-    thresholds = (config.eviction_hard.get(MEMORY_AVAILABLE) for config in (before, kubelet))
-    old, new = (threshold_bytes(threshold, memory) for threshold in thresholds)
-    if stated and kubepods is not None:
-        kubepods = min(kubepods + new - old, memory)
+    if stated and kubepods is not None and MEMORY in node.status_allocatable:
+        kubepods = kubepods_memory(node.capacity, node.status_allocatable, kubelet)
     rest = max(memory - kubelet.reserved_memory_bytes, 0)
     is_given = Origin.GIVEN in {kubelet.origin(name) for name in ("kube_reserved", "system_reserved")}
     other_reserved &= kubepods is None or not stated or (is_given and rest < kubepods)
@@ -198,7 +197,8 @@ def _with_reservations(setup: NodeSetup, before: Kubelet, *, stated: bool) -> No
         kubepods = rest
     allocatable = node.status_allocatable
     if kubepods is not None and (other_reserved or not stated):
-        left = in_bytes(max(kubepods - new - hugepages_bytes(node.capacity), 0))
+        threshold = threshold_bytes(kubelet.eviction_hard.get(MEMORY_AVAILABLE), memory)
+        left = in_bytes(max(kubepods - threshold - hugepages_bytes(node.capacity), 0))
         allocatable = ResourceList({**allocatable, MEMORY: left})
     node = structs.replace(node, allocatable_memory_bytes=kubepods, status_allocatable=allocatable)
     return NodeSetup(node, kubelet, setup.release)

@@ -102,6 +102,10 @@ def test_what_is_stated_about_eviction_and_reservations() -> None:
     # The node itself says what is allocatable, so that more is left for kubepods.
     assert found.node.allocatable_memory_bytes == 15 * GI + (500 << 20)
     assert setup(raw(), "evictionHard=none").node.allocatable_memory_bytes == 15 * GI
+    for left in (16 * GI, 16 * GI - (12 << 20)):
+        full, k3s = raw(allocatable=str(left)), raw(allocatable=str(left), kubeletVersion="v1.36.2+k3s1")
+        for found in (setup(full, "evictionHard=none"), setup(k3s)):
+            assert found.node.allocatable_memory_bytes == left, "less is reserved than the default threshold"
     soft = setup(raw(), "evictionSoft=memory.available=5%")
     assert soft.kubelet.eviction_soft == {"memory.available": "5%"}
     stated = setup(raw(), "kubeReserved=memory=512Mi,cpu=100m", "systemReserved=memory=256Mi")
