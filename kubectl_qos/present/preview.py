@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Final, NamedTuple
 
+from kubectl_qos.analysis.deaths import DeathRow
 from kubectl_qos.analysis.pod_table import PodRow
 from kubectl_qos.edit import compare
 from kubectl_qos.edit.fixes import same_of_pod
@@ -170,18 +171,21 @@ def _same_first(before: Sequence[NextDeath], after: Sequence[NextDeath], nothing
 
 
 def _then_first(before: Sequence[NextDeath], after: Sequence[NextDeath]) -> str:
-    """Say which death is the first after a change, if another one was before, and what it was then."""
+    """Say which death is the first after a change, if another one was before, and what it was then.
+
+    One that is further away than the former first death is only named if there is evidence that it comes.
+    """
     same = _same(before[0], after) if before else None
     if not before or not after or after[0] == same:
         return ""
-    old = _same(after[0], before)
-    text, was = _of_pod(after[0]), _of_pod(old) if old is not None else ""
+    first, old = after[0], _same(after[0], before)
+    if same is not None and first.distance_bytes > same.distance_bytes:
+        is_behind = same.killer.is_node_wide and first.killer.is_node_wide
+        if is_behind or not DeathRow("", first).is_expected:
+            return ""
+    text, was = _of_pod(first), _of_pod(old) if old is not None else ""
     becomes = f"{text}, as before" if was == text else f"{was} {ARROW} {text}" if was else text
-    others = ""
-    if same is not None and same.before and after[0].killer.is_node_wide and not after[0].before:
-        comes = "comes" if same.before == 1 else "come"
-        others = f", unless {count(same.before, 'other death')} {comes} before"
-    return f"; first is then {_whose(after[0], after)}{becomes}{others}"
+    return f"; first is then {_whose(first, after)}{becomes}"
 
 
 def _same(death: NextDeath, deaths: Sequence[NextDeath]) -> NextDeath | None:

@@ -104,6 +104,14 @@ def test_a_death_that_was_there_before_is_no_consequence_of_a_change() -> None:
     )
 
 
+def test_a_death_is_not_first_after_a_change_if_another_of_the_pod_is_nearer() -> None:
+    """Although others are evicted before it, the limit of all pods is further away."""
+    section = deaths_section(effects("prometheus-0", requests="1615Mi"), None)
+    assert section is not None
+    eviction = "at most +8.2Gi kubelet evicts → at most +8.3Gi kubelet evicts (after 1 other death) at once"
+    assert section.answer == f"of this pod {eviction}"
+
+
 def test_a_preview_says_what_becomes_of_the_next_death() -> None:
     section = deaths_section(effects(limits="3Gi"), 0)
     assert section is not None

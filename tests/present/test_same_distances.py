@@ -62,7 +62,7 @@ def test_a_fix_names_the_next_death_that_its_preview_names() -> None:
         assert nearest.distance_bytes <= first.distance_bytes
         section = deaths_section(fix.effects, snapshot.own_bytes(fix.pod.node_name))
         assert section is not None
-        assert f"{distance(first)} {killer_words(first)}" in section.answer
+        assert f"{distance(nearest)} {killer_words(nearest)}" in section.answer
         assert fix.after is None or fix.after in found[-1].of_pod
         for one in filter(None, (fix.after, fix.sooner)):
             assert distance(one) in fix_effect(fix)
