@@ -21,6 +21,7 @@ from kubectl_qos.qos.eviction import evicts_for_memory, node_eviction_ranks
 from kubectl_qos.qos.oom_score import GUARANTEED_ADJ
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import (
+    NEAR_LIMIT_PERCENT,
     RISKS,
     UNKNOWN_BURSTABLE_ADJ,
     Basis,
@@ -371,8 +372,13 @@ def _container_row(
     usage = score.usage
     percent = 100 * usage.working_set_bytes / limit if limit and usage is not None else None
     rank, tied = ranks.get((pod.namespace, pod.name, score.name), (None, False))
+    own_flags = {
+        Flag.NEAR_LIMIT: not pod_row.limit_container or (percent or 0) >= NEAR_LIMIT_PERCENT,
+        Flag.OVER_REQUEST: usage is not None and usage.working_set_bytes > (request or 0),
+    }
     return msgspec.structs.replace(
         pod_row,
+        flags=tuple(flag for flag in pod_row.flags if own_flags.get(flag, True)),
         rank=rank,
         tied=tied,
         adj=score.adj,

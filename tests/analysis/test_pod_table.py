@@ -193,6 +193,21 @@ def test_a_pod_level_limit_is_shared_by_all_containers() -> None:
     assert Flag.NEAR_LIMIT in row.flags
 
 
+def test_containers_have_only_the_flags_that_they_cause() -> None:
+    pod = pod_from_yaml(
+        "kind: Pod\nmetadata: {name: p, namespace: n}\nspec: {nodeName: n1, containers: ["
+        "{name: a, resources: {limits: {memory: 100Mi}, requests: {memory: 50Mi}}},"
+        " {name: b, resources: {requests: {memory: 64Mi}, limits: {memory: 1Gi}}}]}\n"
+    )
+    usage = PodUsage.of_containers({"a": ContainerUsage(95 * MI), "b": ContainerUsage(60 * MI)})
+    snapshot = Snapshot((pod,), {"n1": node()}, {("n", "p"): usage})
+    rows = build_rows(snapshot, Scope(), containers=True).rows
+    assert {row.container: set(row.flags) for row in rows} == {
+        "a": {Flag.NEAR_LIMIT, Flag.OVER_REQUEST},
+        "b": set(),
+    }
+
+
 def test_container_rows_have_ranks_of_their_own() -> None:
     source = DemoSource()
     scope = Scope(node="worker-2")
