@@ -1,7 +1,7 @@
 """Rows of pods or containers of a snapshot in kill order."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import is_
@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from kubectl_qos.k8s.allocation import ResizingPod, desired_pod, running_pod
+from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
 from kubectl_qos.k8s.quantity import ZERO
@@ -196,7 +197,8 @@ def build_rows(
             same_setup = node is not None and all(map(is_, node.made_from, setup_from))
             setup = node.setup if node is not None and same_setup else snapshot.setup(name)
             shared = profiles.for_node(setup)
-            new = _rank_node(pods, setup, snapshot.usage, scope, shared, containers=containers)
+            shown = pods if name else _without_templates_of_pods(pods, snapshot)
+            new = _rank_node(shown, setup, snapshot.usage, scope, shared, containers=containers)
             new = msgspec.structs.replace(new, made_from=made_from)
             if snapshot.history.containers:
                 new = _with_history(new, snapshot, name)
@@ -256,6 +258,19 @@ def _danger(row: PodRow) -> tuple[int, int, int, int]:
         middle = -(row.adj if row.adj is not None else UNKNOWN_BURSTABLE_ADJ[1])
         return 1, middle, 0 if row.adj is not None else 1, row.request or 0
     return 0, -row.least_score, 0, 0
+
+
+def _without_templates_of_pods(unplaced: Sequence[Pod], snapshot: Snapshot) -> Sequence[Pod]:
+    """Drop the workloads of a dump that has their pods too."""
+    if all(pod.kind == "Pod" for pod in unplaced):
+        return unplaced
+    with_pods = set[Workload]()
+    for pod in snapshot.pods:
+        if pod.kind == "Pod":
+            owners = pod.metadata.owner_references or ()
+            with_pods.update(Workload(owner.kind, pod.namespace, owner.name) for owner in owners)
+            with_pods.add(find_workload(pod))
+    return [pod for pod in unplaced if pod.kind == "Pod" or find_workload(pod) not in with_pods]
 
 
 def _rank_node(

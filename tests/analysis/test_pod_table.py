@@ -8,6 +8,7 @@ import pytest
 from kubectl_qos.analysis.pod_table import PodRow, build_rows, is_at_risk, row_risk
 from kubectl_qos.cluster.files import DemoSource, pod_from_yaml
 from kubectl_qos.errors import UsageError
+from kubectl_qos.k8s.kinds import pod_from_workload
 from kubectl_qos.k8s.objects import NodeObject, Pod, convert
 from kubectl_qos.k8s.selectors import Selector
 from kubectl_qos.k8s.snapshot import Missing, Scope, Snapshot
@@ -191,6 +192,21 @@ def test_a_pod_level_limit_is_shared_by_all_containers() -> None:
     assert row.limit_percent == 95
     assert row.limit == 200 * MI
     assert Flag.NEAR_LIMIT in row.flags
+
+
+def test_a_workload_is_no_row_beside_its_pods() -> None:
+    """A dump of deployments, replicasets and pods has each template twice more."""
+    owned = pod_from_yaml(
+        "kind: Pod\nmetadata: {name: web-5d4f8c-x, namespace: n, labels: {pod-template-hash: 5d4f8c},"
+        " ownerReferences: [{kind: ReplicaSet, name: web-5d4f8c, controller: true}]}\n"
+        "spec: {nodeName: n1, containers: [{name: a}]}\n"
+    )
+    templates = [
+        pod_from_workload(kind, {"metadata": {"name": name, "namespace": "n"}, "spec": {"template": {}}})
+        for kind, name in (("Deployment", "web"), ("ReplicaSet", "web-5d4f8c"), ("Deployment", "idle"))
+    ]
+    rows = build_rows(Snapshot((owned, *templates), {"n1": node()}), Scope()).rows
+    assert [(row.pod.kind, row.pod.name) for row in rows] == [("Pod", "web-5d4f8c-x"), ("Deployment", "idle")]
 
 
 def test_containers_have_only_the_flags_that_they_cause() -> None:
