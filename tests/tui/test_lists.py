@@ -14,7 +14,7 @@ from textual.widgets import Label, Static
 
 from kubectl_qos.analysis.deaths import DeathRow, deaths_on_node
 from kubectl_qos.analysis.group_table import NodeRow, build_node_rows
-from kubectl_qos.analysis.pod_table import build_rows
+from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
 from kubectl_qos.k8s.kinds import Workload, find_workload
@@ -382,13 +382,13 @@ async def test_order_and_risk_in_every_list(wide: Run) -> None:
         table.sort_by(screen.definition.natural)
         assert keys_of(wide) == natural, kind
     # Only those at risk.
-    risky = {
-        row.key
-        for row in ROWS
-        if "NEAR-LIMIT" in row.flags
-        or (row.adj != -997 and {"PRIORITY", "OVER-REQUEST"} & set(row.flags))
-        or row.key[:2] in next_of(row.node)
-    }
+
+    def is_risky(row: PodRow) -> bool:
+        has_flag = "NEAR-LIMIT" in row.flags
+        has_flag |= row.adj != -997 and bool({"PRIORITY", "OVER-REQUEST"} & set(row.flags))
+        return has_flag or row.key[:2] in next_of(row.node)
+
+    risky = {row.key for row in ROWS if is_risky(row)}
     pods = [row for row in ROWS if row.key in risky]
     wanted: dict[ListKind, set[Any]] = {
         ListKind.NODES: {
@@ -399,7 +399,7 @@ async def test_order_and_risk_in_every_list(wide: Run) -> None:
         ListKind.NAMESPACES: {row.pod.namespace for row in pods},
         ListKind.WORKLOADS: {find_workload(row.pod) for row in pods},
         ListKind.PODS: risky,
-        ListKind.CONTAINERS: {row.key for row in CONTAINERS if (*row.key[:2], "") in risky},
+        ListKind.CONTAINERS: {row.key for row in CONTAINERS if is_risky(row)},
         ListKind.DEATHS: {death_key(row) for row in DEATHS if not row.is_far},
     }
     for key, kind in KEYS.items():
