@@ -185,7 +185,7 @@ def _build_row(
     ranking = rank_node(running, setup.node, setup.release, snapshot.usage, profiles)
     memory = node_memory(ranking, setup.release)
     node, kubelet, capacity = snapshot.nodes.get(name), setup.kubelet, setup.node.memory_capacity_bytes
-    whole, own = snapshot.node_usage.get(name), snapshot.own_bytes(name)
+    whole, own, now = snapshot.node_usage.get(name), snapshot.own_bytes(name), snapshot.used_bytes(name)
     due = eviction_due(setup, ((row.pod, row.usage) for row in ranking.pods), own)
     used, evictable = memory.used_bytes, evictable_capacity(setup) or 0
     state = ranked_state(snapshot, setup, ranking)
@@ -199,9 +199,9 @@ def _build_row(
         death=deaths[0] if deaths else None,
         bad_conditions=bad_conditions(node) if node is not None else None,
         eviction=memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), evictable),
-        to_eviction=to_hard_eviction(setup, used, whole, due) if used is not None else None,
+        to_eviction=to_hard_eviction(setup, used, now, due) if used is not None else None,
         soft_eviction=memory_threshold(kubelet.eviction_soft.get(MEMORY_AVAILABLE), evictable),
-        to_soft_eviction=to_soft_eviction(setup, used, whole, due) if used is not None else None,
+        to_soft_eviction=to_soft_eviction(setup, used, now, due) if used is not None else None,
         configured=kubelet.origin("eviction_hard") is not Origin.ASSUMED,
         windows=setup.node.is_windows,
         psi=memory_psi(snapshot.pressure.get(name)),

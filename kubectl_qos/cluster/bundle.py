@@ -133,6 +133,7 @@ class BundleFacts(_Written, frozen=True, kw_only=True):
     pods: tuple[_PodFacts, ...]
     pressure: Mapping[str, Pressure]
     node_usage: Mapping[str, int]
+    node_sampled: Mapping[str, str] = {}
     node_swap: Mapping[str, int]
     shortages: Mapping[str, str]
     kubelets: Mapping[str, Kubelet]
@@ -145,7 +146,7 @@ class BundleFacts(_Written, frozen=True, kw_only=True):
 
 
 _OF_SNAPSHOT: Final = (
-    *("server_version", "at", "pressure", "node_usage", "node_swap", "shortages", "kubelets"),
+    *("server_version", "at", "pressure", "node_usage", "node_sampled", "node_swap", "shortages", "kubelets"),
 )
 """The facts that have the same names in the snapshot."""
 
@@ -319,7 +320,7 @@ class BundleSource(FileSource):
             facts.stat,
         )
         same = {name: getattr(facts, name) for name in _OF_SNAPSHOT}
-        same |= {} if self.has_usage else {"pressure": {}, "node_usage": {}}
+        same |= {} if self.has_usage else {"pressure": {}, "node_usage": {}, "node_sampled": {}}
         same |= {} if self._configz else {"kubelets": {}}
         return replace(
             whole,
@@ -423,7 +424,7 @@ _NAMES: Final = frozenset(
     | {"title", "comm", "values", "container", "volumes", *_LABELS}
 )
 """Keys whose values are names."""
-_BY_NAME: Final = frozenset({"pressure", "node_usage", "shortages", "kubelets", "history"})
+_BY_NAME: Final = frozenset({"pressure", "node_usage", "node_sampled", "shortages", "kubelets", "history"})
 """Keys of objects whose keys are names."""
 _NAMED_IN: Final = frozenset(
     {"what", "fieldPath", "uid", "group_kill", "oom_memcg", "task_memcg", "selector"}

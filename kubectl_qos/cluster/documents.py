@@ -51,6 +51,7 @@ from kubectl_qos.k8s.usage import (
     PodUsage,
     Pressure,
     Summary,
+    sampled_by_node,
     usage_by_node,
     usage_by_pod,
     usage_from_summary,
@@ -337,6 +338,7 @@ class ParsedObjects:
     usage: dict[PodKey, PodUsage] = field(default_factory=dict)
     pressure: dict[str, Pressure] = field(default_factory=dict)
     node_usage: dict[str, int] = field(default_factory=dict)
+    node_sampled: dict[str, str] = field(default_factory=dict)
     node_swap: dict[str, int] = field(default_factory=dict)
     processes: list[HostProcess] = field(default_factory=list)
     configz: list[Mapping[str, Any]] = field(default_factory=list)
@@ -525,6 +527,7 @@ class ParsedObjects:
         node = summary.node
         self.usage |= usage_from_summary(summary)
         self.node_usage[node.node_name] = node.working_set_bytes or 0
+        self.node_sampled.pop(node.node_name, None)
         if node.swap_capacity_bytes is not None:
             self.node_swap[node.node_name] = node.swap_capacity_bytes
         if node.pressure is not None:
@@ -541,7 +544,9 @@ class ParsedObjects:
         elif kind == "PodMetrics":
             self.usage |= usage_by_pod([convert(raw, PodMetrics)])
         elif kind == "NodeMetrics":
-            self.node_usage |= usage_by_node([convert(raw, NodeMetrics)])
+            sample = convert(raw, NodeMetrics)
+            self.node_usage |= usage_by_node([sample])
+            self.node_sampled |= sampled_by_node([sample])
         elif kind in {_SUMMARY, _CONFIGZ} or (kind == _KUBELET_FILE and self.objects is None):
             self._add_of_kubelet(kind, raw)
         elif kind == "HostView" and self.objects is None:

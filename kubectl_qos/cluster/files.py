@@ -176,6 +176,7 @@ class FileSource(Source):
             usage=with_largest(_named(parsed), parsed.pods, parsed.processes) if self.has_usage else {},
             pressure=parsed.pressure if self.has_usage else {},
             node_usage=parsed.node_usage if self.has_usage else {},
+            node_sampled=parsed.node_sampled if self.has_usage else {},
             node_swap=parsed.node_swap,
             kubelets=dict(self._kubelets()),
             shortages=last_shortages(parsed.events),

@@ -55,6 +55,7 @@ from kubectl_qos.k8s.usage import (
     PodUsage,
     Pressure,
     Summary,
+    sampled_by_node,
     usage_by_node,
     usage_by_pod,
     usage_from_summary,
@@ -515,7 +516,8 @@ def _from_metrics(api: KubeApi, namespace: str | None, of: Container[PodKey] | N
 def _with_nodes(api: KubeApi, usage: Usage) -> Usage:
     """Add the usage of whole nodes, if it can be read; without it distances are upper bounds."""
     try:
-        return usage._replace(by_node=usage_by_node(api.node_metrics()))
+        samples = list(api.node_metrics())
+        return usage._replace(by_node=usage_by_node(samples), node_sampled=sampled_by_node(samples))
     except QosError as error:
         log.log(log.DECISIONS, f"the usage of whole nodes is not known: {error}")
         return usage

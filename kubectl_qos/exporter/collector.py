@@ -171,12 +171,12 @@ _BY_NAME: Final = {family.name: family for family in FAMILIES}
 
 def _memory_values(snapshot: Snapshot, setup: NodeSetup, ranking: Ranking) -> Iterator[Value]:
     name = setup.node.name
-    whole = snapshot.node_usage.get(name)
+    whole, now = snapshot.node_usage.get(name), snapshot.used_bytes(name)
     memory, capacity = node_memory(ranking, setup.release), ranking.node.memory_capacity_bytes
     used, hard, soft = memory.used_bytes, None, None
     due = eviction_due(setup, ((row.pod, row.usage) for row in ranking.pods), snapshot.own_bytes(name))
     if used is not None:
-        hard, soft = to_hard_eviction(setup, used, whole, due), to_soft_eviction(setup, used, whole, due)
+        hard, soft = to_hard_eviction(setup, used, now, due), to_soft_eviction(setup, used, now, due)
     yield "node_pods", "", memory.pods
     yield "node_pods_without_usage", "", ranking.without_usage
     yield "node_memory_capacity_bytes", "", capacity

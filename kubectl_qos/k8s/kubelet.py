@@ -174,7 +174,8 @@ class Node(_WithOrigins, frozen=True, kw_only=True):
     `userspace_oom_killer` is given: `systemd-oomd`, `talos`, `talos-1.12` or `none`; empty is unknown.
     `reports_pressure` is the condition MemoryPressure, which changed at `pressure_since` and was last sent at
     `pressure_sent`. `short_at` is the last event of the node about short memory, `full_at` when the kernel
-    killed because the whole node was out of memory. Times are RFC 3339, empty if unknown.
+    killed because the whole node was out of memory, `sampled_at` the time of its usage. Times are RFC 3339,
+    empty if unknown.
     """
 
     name: str = ""
@@ -203,6 +204,7 @@ class Node(_WithOrigins, frozen=True, kw_only=True):
     pressure_sent: str = ""
     short_at: str = ""
     full_at: tuple[str, ...] = ()
+    sampled_at: str = ""
 
     @property
     def is_windows(self) -> bool:

@@ -37,6 +37,8 @@ from kubectl_qos.k8s.usage import (
     PodKey,
     PodUsage,
     Pressure,
+    ended_after,
+    ended_since,
 )
 
 if TYPE_CHECKING:
@@ -100,8 +102,8 @@ class Arrived(NamedTuple):
 class Usage(NamedTuple):
     """Usage of pods by namespace and name, and of nodes by name; `missing` says what is unknown.
 
-    `shortages` has the last event of each node about short memory, `system_ooms` when the kernel killed on a
-    full node (RFC 3339).
+    `node_sampled` has the times of `by_node` if they are known, `shortages` the last event of each node about
+    short memory, `system_ooms` when the kernel killed on a full node (RFC 3339).
     """
 
     by_pod: Mapping[PodKey, PodUsage]
@@ -112,6 +114,7 @@ class Usage(NamedTuple):
     shortages: Mapping[str, str] = {}
     system_ooms: Mapping[str, tuple[str, ...]] = {}
     node_swap: Mapping[str, int] = {}
+    node_sampled: Mapping[str, str] = {}
 
 
 NO_USAGE: Final = Usage({})
@@ -143,6 +146,8 @@ class Snapshot:
     """If kubelets report it."""
     node_usage: Mapping[str, int] = field(default_factory=dict)
     """Working set of the whole node, its own processes included, in bytes."""
+    node_sampled: Mapping[str, str] = field(default_factory=dict)
+    """When that was sampled (RFC 3339), if known."""
     node_swap: Mapping[str, int] = field(default_factory=dict)
     """Size of its swap by the kubelet's summary: a Node object still has the size before a swapoff."""
     shortages: Mapping[str, str] = field(default_factory=dict)
@@ -165,16 +170,42 @@ class Snapshot:
     _index: dict[str, list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def own_bytes(self, node_name: str) -> int | None:
-        """Return the memory of a node's own processes: the node's usage without its pods'.
+        """Return the memory of a node's own processes: its usage without its pods'. None is unknown."""
+        return None if (use := self._use(node_name)) is None else max(use[0] - use[1], 0)
 
-        Pods that have ended since the sample are in both. None is unknown.
-        """
-        whole = self.node_usage.get(node_name)
+    def used_bytes(self, node_name: str) -> int | None:
+        """Return a node's usage without the containers that have ended since its sample. None is unknown."""
+        return None if (use := self._use(node_name)) is None else use[0]
+
+    def _use(self, node_name: str) -> tuple[int, int] | None:
+        """Return the usage of a node, and of its pods, without runs of containers that have ended."""
+        whole, of_pods = self.node_usage.get(node_name), 0
         if whole is None:
             return None
-        pods = self.by_node().get(node_name, ())
-        usages = map(self.usage_of, pods)
-        return max(whole - sum([usage.working_set_bytes for usage in usages if usage is not None]), 0)
+        sampled_at = self.sampled_at(node_name)
+        for pod in self.by_node().get(node_name, ()):
+            usage = self.usage_of(pod)
+            if usage is None:
+                continue
+            ended = ended_since(pod, usage)
+            if not ended:
+                of_pods += usage.working_set_bytes
+                continue
+            # A later sample of the node has what runs now instead.
+            gone = ended_after(pod, sampled_at)
+            for name, amount in usage.containers:
+                if name not in ended:
+                    of_pods += amount.working_set_bytes
+                elif name in gone:
+                    whole -= amount.working_set_bytes
+        return max(whole, 0), of_pods
+
+    def sampled_at(self, node_name: str) -> str:
+        """Return when a node was sampled (RFC 3339): if that is unknown, with its newest pod, or ""."""
+        if node_name in self.node_sampled or node_name not in self.node_usage:
+            return self.node_sampled.get(node_name, "")
+        usages = map(self.usage_of, self.by_node().get(node_name, ()))
+        return max((usage.timestamp for usage in usages if usage is not None), default="")
 
     def setup(self, node_name: str) -> NodeSetup:
         """Return what predictions for pods of that node depend on; an unknown node has no capacity."""
@@ -204,10 +235,12 @@ class Snapshot:
             node = structs.replace(node, allocatable_memory_bytes=max(memory - reserved, 0))
         if node_name in self.node_swap:
             node = with_origin(node, Origin.API, swap_capacity_bytes=self.node_swap[node_name])
-        if node_name in self.shortages:
-            node = structs.replace(node, short_at=self.shortages[node_name])
-        if node_name in self.system_ooms:
-            node = structs.replace(node, full_at=self.system_ooms[node_name])
+        node = structs.replace(
+            node,
+            short_at=self.shortages.get(node_name, ""),
+            full_at=self.system_ooms.get(node_name, ()),
+            sampled_at=self.sampled_at(node_name),
+        )
         setup = NodeSetup(node, kubelet, release)
         settings = (*distribution(node), *self.overrides.settings)
         return apply_overrides(setup, settings, stated=True) if settings else setup
@@ -241,6 +274,7 @@ class Snapshot:
             usage=usage.by_pod,
             pressure=usage.pressure,
             node_usage=usage.by_node,
+            node_sampled=usage.node_sampled,
             node_swap=usage.node_swap,
             shortages=usage.shortages,
             system_ooms=usage.system_ooms,

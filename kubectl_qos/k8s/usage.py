@@ -174,11 +174,14 @@ class PodUsage(msgspec.Struct, frozen=True, gc=False):
 
 def ended_since(pod: Pod, usage: PodUsage | None) -> list[str]:
     """Return the containers that have ended since they were sampled: their usage is of an earlier run."""
-    if usage is None or not usage.timestamp:
-        return []
+    return ended_after(pod, usage.timestamp) if usage is not None and usage.timestamp else []
+
+
+def ended_after(pod: Pod, time: str) -> list[str]:
+    """Return the containers whose last end is later than a time (RFC 3339); none if that is not known."""
     # Few containers have ended: times are parsed only for them.
     ended = [status for status in pod.status.every_container if status.has_ended]
-    sampled = parse_time(usage.timestamp) if ended else None
+    sampled = parse_time(time) if ended else None
     if sampled is None:
         return []
     ends = ((status.name, parse_time(status.ends[0].finished_at)) for status in ended)
@@ -324,6 +327,7 @@ class NodeMetrics(ApiStruct, frozen=True):
     """A node's sample of the metrics API: the working set of the whole node, its own processes included."""
 
     metadata: _PodName = _PodName()
+    timestamp: str = ""
     usage: _MemoryUsage = _MemoryUsage()
 
 
@@ -334,6 +338,11 @@ def usage_by_node(samples: Iterable[NodeMetrics]) -> dict[str, int]:
     """Return the working set of nodes by name."""
     amounts = ((sample.metadata.name, sample.usage.memory) for sample in samples)
     return {name: int(memory) for name, memory in amounts if memory is not None}
+
+
+def sampled_by_node(samples: Iterable[NodeMetrics]) -> dict[str, str]:
+    """Return when nodes were sampled by name, as RFC 3339, of the samples that say it."""
+    return {sample.metadata.name: sample.timestamp for sample in samples if sample.timestamp}
 
 
 def usage_by_pod(

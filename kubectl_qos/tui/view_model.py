@@ -309,7 +309,11 @@ def _by_node(
             whole = snapshot.node_usage.get(name)
             measured = ((pod, snapshot.usage_of(pod)) for pod in pods.get(name, ()))
             due = eviction_due(setup, measured, snapshot.own_bytes(name))
-            left = to_hard_eviction(setup, group.used, whole, due) if group.used is not None else None
+            left = (
+                None
+                if group.used is None
+                else to_hard_eviction(setup, group.used, snapshot.used_bytes(name), due)
+            )
             group = msgspec.structs.replace(
                 group,
                 used=whole or group.used,

@@ -338,6 +338,29 @@ def test_a_sample_of_an_earlier_run_is_the_usage_of_no_command() -> None:
     assert list(old_usage_notes(snapshot, DEMO_TIME)) == [note]
 
 
+@pytest.mark.parametrize(
+    ("node_sampled", "used", "is_bound"),
+    [("", 700, True), (SAMPLED, 700, True), ("2026-11-20T12:00:02Z", 800, False)],
+)
+def test_a_sample_of_the_node_counts_what_ran_at_its_time(
+    node_sampled: str, used: int, is_bound: bool
+) -> None:
+    pods = [a_pod("full", "n", 200 * MIB, killed="2026-11-20T12:00:01Z"), a_pod("half", "n", 200 * MIB)]
+    snapshot = replace(
+        a_cluster({"full": 100 * MIB, "half": 50 * MIB}, pods),
+        node_usage={"n": 800 * MIB},
+        node_sampled={"n": node_sampled} if node_sampled else {},
+    )
+    assert snapshot.used_bytes("n") == used * MIB
+    assert snapshot.own_bytes("n") == (used - 50) * MIB
+    state = state_of_node(snapshot, "n")
+    deaths = {death.mechanism: death for death in next_deaths(state)}
+    kernel, kubelet = deaths["node"], deaths["kubelet eviction"]
+    assert (kernel.distance_bytes, kernel.is_upper_bound) == (state.regular_bytes - used * MIB, is_bound)
+    (row,) = build_node_rows(snapshot, lambda *_: True).rows
+    assert (row.to_eviction, row.is_bound) == (kubelet.distance_bytes, kubelet.is_upper_bound)
+
+
 def test_limits_that_nothing_approaches_are_left_out() -> None:
     pods = [a_pod("low", "n", 100 * MIB), a_pod("full", "n", 100 * MIB), a_pod("grows", "n", 500 * MIB)]
     pods.append(a_pod("killed", "n", 100 * MIB, killed="2026-11-20T09:00:00Z"))

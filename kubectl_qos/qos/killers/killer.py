@@ -150,10 +150,10 @@ class Killer(Protocol):
         """Whether it is the kernel's OOM killer."""
         return not (self.is_daemon or self.evicts)
 
-    def is_upper_bound(self, own_bytes: int | None, *, is_measured: bool) -> bool:
+    def is_upper_bound(self, *, is_node_measured: bool, is_measured: bool) -> bool:
         """Return whether its distance is an upper bound, because usage of the node or of pods is unknown.
 
-        The usage of a whole node includes pods of unknown usage; the limit of kubepods counts only pods.
+        The usage of a whole node may include pods of unknown usage; the limit of kubepods counts only pods.
         """
-        is_node_unknown = CeilingScope.NODE in self.measures and own_bytes is None
+        is_node_unknown = CeilingScope.NODE in self.measures and not is_node_measured
         return is_node_unknown or (CeilingScope.PODS in self.measures and not is_measured)

@@ -540,7 +540,10 @@ def _death(run: Run, grown: Run, ceiling: Ceiling, choice: Choice) -> NextDeath:
         used_bytes=run.timeline.pod_working_set(ceiling.owner) if scope is CeilingScope.POD else None,
         tied=choice.tied,
         is_upper_bound=scope.is_wide
-        and (ceiling.at_bytes is None or killer.is_upper_bound(state.own_bytes, is_measured=is_measured)),
+        and (
+            ceiling.at_bytes is None
+            or killer.is_upper_bound(is_node_measured=state.is_node_measured, is_measured=is_measured)
+        ),
         # If samples show it already, the node's report adds nothing.
         due=ceiling.due if ceiling.distance_bytes >= 0 else Due.NO,
         rival=choice.rival,

@@ -24,7 +24,7 @@ from kubectl_qos.k8s.objects import Container, Pod
 from kubectl_qos.k8s.quantity import Quantity, parse_time
 from kubectl_qos.k8s.selectors import DisruptionBudget, Selector
 from kubectl_qos.k8s.snapshot import Snapshot
-from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage
+from kubectl_qos.k8s.usage import ContainerKey, ContainerUsage, PodKey, PodUsage, ended_after
 from kubectl_qos.qos.cgroup.pod import sets_oom_group
 from kubectl_qos.qos.cgroup.values import container_swap
 from kubectl_qos.qos.eviction import (
@@ -347,6 +347,20 @@ class NodeState:
     def used_bytes(self) -> int:
         """Usage of containers, by the kernel's count."""
         return sum(container.used_bytes for container in self.containers)
+
+    @cached_property
+    def is_node_measured(self) -> bool:
+        """Whether the usage of the whole node is known, with that of containers of unknown usage.
+
+        A container that has restarted since the node was sampled is not in it.
+        """
+        sampled_at, unmeasured = (
+            self.setup.node.sampled_at,
+            map(self.containers.__getitem__, self.use.unmeasured),
+        )
+        return self.own_bytes is not None and not any(
+            container.name in ended_after(self.pod_for(container).pod, sampled_at) for container in unmeasured
+        )
 
     @property
     def is_unmeasured(self) -> bool:
