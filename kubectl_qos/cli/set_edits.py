@@ -380,7 +380,7 @@ def effect_sections(
     if replicas:
         yield replicas_section(replicas)
         yield from filter(None, [rollout_section(replicas, workload)])
-    elif snapshot.usage_of(pod) is not None:
+    else:
         own, growth = snapshot.own_bytes(pod.node_name), growth_on(snapshot, pod.node_name)
         yield from filter(None, [deaths_section(effects.effects, own, growth)])
     first = replicas[0].first if replicas else None

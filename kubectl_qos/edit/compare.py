@@ -5,7 +5,7 @@ pod the steps of a change: when values change, the kill order around the pod, an
 the template itself (preview.py), and the rollout that recreates pods (strategy.py).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -39,7 +39,13 @@ from kubectl_qos.qos.prediction import predict, predict_running
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.ranking import RankedPod, Ranking, rank_node, with_adj
 from kubectl_qos.qos.resize import node_fit
-from kubectl_qos.qos.simulation.next_death import NextDeath, deaths_of, next_deaths
+from kubectl_qos.qos.simulation.next_death import (
+    NextDeath,
+    Precedent,
+    deaths_of,
+    next_deaths,
+    repeated_deaths,
+)
 from kubectl_qos.qos.simulation.node_state import NO_GROWTH, Growth, NodeState, growth_on, ranked_node_state
 
 
@@ -270,6 +276,24 @@ def without_repeated(deaths: Iterable[NextDeath]) -> tuple[NextDeath, ...]:
     return tuple(death for death in deaths if not death.waits)
 
 
+def deaths_with_repeated(state: NodeState, keys: Collection[PodKey]) -> list[NextDeath]:
+    """Return all deaths of these pods, also at limits that killed them once."""
+    repeated = (death for death in repeated_deaths(state) if death.key in keys)
+    return sorted([*repeated, *without_repeated(deaths_of(state, keys))], key=attrgetter("urgency"))
+
+
+def as_raised(before: Iterable[NextDeath], after: Iterable[NextDeath]) -> tuple[NextDeath, ...]:
+    """Return deaths after a change; a limit that was raised has its distance from the one that killed."""
+    limits = {death[2:4]: death.limit_bytes for death in before if death.waits}
+    raised = []
+    for death in after:
+        more = (death.limit_bytes or 0) - (limits.get(death[2:4]) or 0)
+        is_raised = death.waits and death[2:4] in limits and more > 0
+        # How much it needs is unknown, so it is no loop any more.
+        raised.append(death._replace(distance_bytes=more, precedent=Precedent.KILLED) if is_raised else death)
+    return tuple(sorted(raised, key=attrgetter("urgency")))
+
+
 def scope_of_pods(workload: Pod, scope: Scope) -> Scope:
     """Return the scope of a workload's pods: those with the labels of its template."""
     labels = ",".join(f"{key}={value}" for key, value in (workload.metadata.labels or {}).items())
@@ -298,23 +322,23 @@ def _on_node(pods: Sequence[Pod], edits: Sequence[Edit], name: str, snapshot: Sn
     effects = build_effects(zip(old, new, strict=True), before, after)
     effects.sort(key=lambda pod: pod.rank_before or len(before.pods) + 1)
 
-    def deaths(ranking: Ranking) -> tuple[tuple[NextDeath, ...], tuple[NextDeath, ...]]:
+    def deaths(ranking: Ranking) -> tuple[list[NextDeath], list[NextDeath]]:
         """Return all deaths that may come on the node, and those of these pods."""
         try:
             state = ranked_node_state(ranking, setup, own_bytes=snapshot.own_bytes(name)).require_capacity()
         except InputError:
-            return (), ()
+            return [], []
         state = replace(state, growth=growth_on(snapshot, name))
-        return without_repeated(next_deaths(state)), without_repeated(deaths_of(state, keys))
+        return next_deaths(state), deaths_with_repeated(state, keys)
 
     (deaths_before, own_deaths_before), (deaths_after, own_deaths_after) = deaths(before), deaths(after)
     return NodeReplicas(
         setup,
         tuple(effects),
-        deaths_before,
-        deaths_after,
-        own_deaths_before,
-        own_deaths_after,
+        tuple(deaths_before),
+        as_raised(own_deaths_before, deaths_after),
+        tuple(own_deaths_before),
+        as_raised(own_deaths_before, own_deaths_after),
         _room(new[0].pod, map(desired_pod, [*others, *pods]), setup),
         _room(new[0].pod, map(desired_pod, others), setup),
     )
@@ -442,10 +466,12 @@ def deaths_at_moments(
         for when, ranking in steps:
             state = ranked_node_state(ranking, setup, own_bytes=own_bytes).require_capacity()
             state = replace(state, growth=growth)
-            coming = without_repeated(next_deaths(state))
+            today = deaths[0].of_pod if deaths else ()
+            of_pod = as_raised(today, deaths_with_repeated(state, {key}))
+            coming = as_raised(today, next_deaths(state))
             shown = [death for death in coming if death.killer.is_node_wide or death.key == key]
             shown.sort(key=attrgetter("distance_bytes"))
-            step = DeathsAt(when, state, tuple(shown), without_repeated(deaths_of(state, {key})))
+            step = DeathsAt(when, state, tuple(shown), of_pod)
             if not deaths or (step.deaths, step.of_pod) != (deaths[-1].deaths, deaths[-1].of_pod):
                 deaths.append(step)
     except InputError:

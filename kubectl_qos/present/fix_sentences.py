@@ -233,7 +233,7 @@ def _delay(death: NextDeath, after: NextDeath | None, instead: NextDeath | None)
 
     `instead` is the first of the others that die before.
     """
-    far, turns = "due" if death.waits else in_time(death), turn(death)
+    far, turns = in_time(death), turn(death)
     if after is None:
         return f": {far}{turns} {ARROW} never"
     if distance(after) != distance(death):

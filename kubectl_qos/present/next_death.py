@@ -314,10 +314,8 @@ def state_notes(states: Mapping[str, NodeState], usage: Mapping[PodKey, PodUsage
 def distance(death: NextDeath) -> str:
     """Return how far away a death is: `+361Mi`, `+0.4Mi`, `due`, or `again` if unknown."""
     size = death.distance_bytes
-    if death.waits:
-        return "again"
     if size <= 0:
-        return "due"
+        return "again" if death.waits else "due"
     far = rounded(size) if size >= 1 << 20 else f"{max(size / (1 << 20), 0.1):.1f}Mi"
     return f"{AT_MOST if death.is_upper_bound else ''}+{far}"
 

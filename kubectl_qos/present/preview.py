@@ -16,7 +16,7 @@ from kubectl_qos.edit.strategy import replaced_pods, rollout_plan
 from kubectl_qos.k8s.objects import Json, Pod
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.present.effects import OF_FILE, edits_text, effect_moment
-from kubectl_qos.present.format import UNKNOWN, count, escape, full_name
+from kubectl_qos.present.format import UNKNOWN, binary, count, escape, full_name
 from kubectl_qos.present.next_death import distance, killer_words, turn, victim
 from kubectl_qos.present.output import ARROW, Line, Section, ValueChange, sentences
 from kubectl_qos.qos.oom_score import is_mirror, is_static
@@ -78,7 +78,7 @@ def _rows(effects: Effects, when: Sequence[When]) -> Iterator[MomentRow]:
 def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_GROWTH) -> Section | None:
     """Show the nearest deaths of a changed pod's node, before and from each step on; None if unknown."""
     at_moments = compare.deaths_at_moments(effects, own_bytes, growth)
-    if not at_moments:
+    if not at_moments or (effects.row_before.usage is None and not at_moments[0].of_pod):
         return None
     before, last = at_moments[0], at_moments[-1]
     nothing = _nothing(before.state, effects.before.pod)
@@ -96,6 +96,7 @@ def deaths_section(effects: Effects, own_bytes: int | None, growth: Growth = NO_
     for loop in oom_loops(effects.before.pod):
         end = "could not start within its limit" if loop.never_ran else "was OOMKilled, and may be again"
         lines.append(f"{escape(loop.container)} uses nothing while it waits for its next start; it {end}")
+    lines += map(_is_enough, filter(_is_raised, last.of_pod))
     shown = set[NextDeath]()
     for at in at_moments:
         since_then = heading(effects, at.when)
@@ -196,8 +197,20 @@ def _same(death: NextDeath, deaths: Sequence[NextDeath]) -> NextDeath | None:
 
 def _of_pod(death: NextDeath) -> str:
     """Return a death without its pod: `+118Mi own limit 94%`."""
+    if _is_raised(death):
+        return f"{distance(death)} above that limit"
     after = f" (after {count(death.before, 'other death')})" if death.before else ""
     return f"{distance(death)} {killer_words(death)}{after}"
+
+
+def _is_raised(death: NextDeath) -> bool:
+    return death.waits and death.distance_bytes > 0
+
+
+def _is_enough(death: NextDeath) -> str:
+    """Say what is known of a limit that was raised because the old one was too small."""
+    limit, old = (binary((death.limit_bytes or 0) - less) for less in (0, death.distance_bytes))
+    return f"{old} was too small for {escape(death.container)}; whether {limit} is enough is unknown"
 
 
 def _whose(death: NextDeath, deaths: Sequence[NextDeath]) -> str:
@@ -216,7 +229,7 @@ def _turns(deaths: Sequence[NextDeath]) -> dict[str, str]:
     turns: dict[str, str] = {}
     for death in deaths:
         of = "" if death.killer.is_node_wide else f" of {escape(death.container)}"
-        killer = killer_words(death._replace(limit_bytes=None))
+        killer = killer_words(death._replace(limit_bytes=None, waits=False, starts=False))
         turns.setdefault(f"{killer}{of}", f"{distance(death)}{turn(death)}")
     return turns
 
@@ -235,6 +248,8 @@ def replicas_section(nodes: Sequence[compare.NodeReplicas]) -> Section:
     lines = [f"the sections below are about {full_name(first.namespace, first.name)}, which dies first"]
     if len(nodes) > MOST_NODES:
         lines.insert(0, f"{count(len(nodes) - MOST_NODES, 'more node')}: see -o json")
+    raised = (death for node in nodes for death in node.own_deaths_after if _is_raised(death))
+    lines += dict.fromkeys(map(_is_enough, raised))
     answer = f"{count(pods, 'pod')} on {count(len(nodes), 'node')}, once all are recreated"
     return Section("Pods", answer, sentences(*lines), shown, any(change.changed for change in shown))
 

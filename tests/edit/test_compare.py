@@ -27,7 +27,7 @@ from kubectl_qos.edit.preview import NumberChange
 from kubectl_qos.k8s.kinds import Workload, find_workload
 from kubectl_qos.k8s.kubelet import NodeSetup
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
-from kubectl_qos.k8s.objects import MEMORY, ObjectMeta, Pod, ResourceList, convert
+from kubectl_qos.k8s.objects import MEMORY, ContainerStatus, ObjectMeta, Pod, ResourceList, convert
 from kubectl_qos.k8s.quantity import Quantity
 from kubectl_qos.k8s.snapshot import Scope
 from kubectl_qos.k8s.usage import PodKey
@@ -341,6 +341,30 @@ def test_the_next_death_of_a_node_after_a_change_is_the_first_one_then() -> None
     row = rows["worker-2: next death"]
     assert row.before == "+2Mi data/importer-5f7b9c-2vtxk:c, own limit 98%"
     assert row.after == "+587Mi batch/crunch-x2k9f, kubelet evicts"
+
+
+def test_pods_of_a_workload_that_are_killed_again_and_again_get_room() -> None:
+    """How much they need is unknown, so another death of the node is the next one that is known."""
+    workload = Workload("Deployment", "data", "importer")
+    pod, importer = WORKLOADS[workload], template(workload)
+    killed = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2126-01-01T00:00:00Z"}
+    raw = {"name": "c", "restartCount": 4, "state": {"running": {}}, "lastState": {"terminated": killed}}
+    status = structs.replace(pod.status, container_statuses=(convert(raw, ContainerStatus),))
+    pods = [structs.replace(one, status=status) if one is pod else one for one in DEMO.pods]
+    usage = {key: used for key, used in DEMO.usage.items() if key != pod.key}
+    snapshot = replace(DEMO, pods=tuple(pods), usage=usage)
+    edits = [Edit("c", Side.LIMITS, MEMORY, Quantity.parse("1Gi"))]
+    section = replicas_section(recreate_all(importer, edits, snapshot))
+    assert section.lines[-1].text == "117.7Mi was too small for c; whether 1Gi is enough is unknown"
+    again = "own limit if it uses as much as before"
+    changes = {row.label: (row.before, row.after) for row in section.changes if "death" in row.label}
+    assert changes == {
+        "worker-2: next death of these": (f"again {again}", "+906Mi above that limit"),
+        "worker-2: next death": (
+            f"again data/importer-5f7b9c-2vtxk:c, {again}",
+            "at most +702Mi batch/crunch-x2k9f, kubelet evicts",
+        ),
+    }
 
 
 def rolling(surge: int, missing: int) -> dict[str, Any]:

@@ -64,7 +64,7 @@ from kubectl_qos.present.fix_sentences import (
     notes,
     unfixed_sentence,
 )
-from kubectl_qos.present.preview import deaths_section
+from kubectl_qos.present.preview import deaths_section, heading
 from kubectl_qos.qos.qos_class import QosClass
 from kubectl_qos.qos.simulation.ceiling import ContainerGrowth, Scenario
 from kubectl_qos.qos.simulation.engine import simulate
@@ -694,7 +694,7 @@ def test_a_container_that_runs_again_and_has_no_sample_gets_twice_the_limit_that
     (fix,) = fixes_of_pods([node(mine)], [KEY]).fixes
     assert as_flags(fix.edits) == [f"{'--pod-level' if of_pod else '-c a'} --limits memory=2Gi"]
     limit = "pod limit" if of_pod else "own limit"
-    assert fix_effect(fix) == f"{limit} if it uses as much as before: due → +1.0Gi"
+    assert fix_effect(fix) == f"{limit} if it uses as much as before: again → +1.0Gi"
     sentence = unfixed_sentence(Unfixed("n1", fix.death, NoFixReason.NO_USAGE))
     assert sentence.startswith(f"n/mine:a: {limit} if it uses as much as before: "), (
         "nobody knows that it is due"
@@ -738,11 +738,16 @@ def test_a_resize_that_left_the_pod_at_its_old_limit_has_a_remedy_and_no_edit() 
 def test_the_preview_of_a_loop_says_that_a_waiting_container_uses_nothing() -> None:
     model = node(looping(), setup=structs.replace(SETUP, release=Release.of("1.36.4")))
     (fix,) = fixes_of_pods([model], [KEY]).fixes
-    assert fix_effect(fix) == "own limit at its next start: due → +1.0Gi"
+    assert fix_effect(fix) == "own limit at its next start: again → +1.0Gi"
     section = deaths_section(fix.effects, 0)
     assert section is not None
+    when = heading(fix.effects, fix.when)
+    assert section.answer == f"of this pod again own limit at its next start → +1.0Gi above that limit {when}"
     assert [line.text for line in section.lines] == [
-        "a uses nothing while it waits for its next start; it was OOMKilled, and may be again"
+        "a uses nothing while it waits for its next start; it was OOMKilled, and may be again",
+        "1Gi was too small for a; whether 2Gi is enough is unknown",
+        "before: again n/mine:a, own limit at its next start",
+        f"{when}: +1.0Gi n/mine:a, own limit at its next start",
     ]
 
 

@@ -254,7 +254,8 @@ class DeathValues(OfCluster, frozen=True, kw_only=True):
     does. Each of `growing` is the victim instead if it alone grows, from `sizeBytes` on; a victim that has to
     grow alone is one from `grownBytes` on. `earlier` is a mechanism that may act before. Without a pod and a
     process the victim is unknown. `precedent` is evidence that the limit is reached. A container that `waits`
-    to restart at a limit that killed it, or runs again without usage, has an unknown distance, given as 0.
+    to restart at a limit that killed it, or runs again without usage, has an unknown distance, given as 0;
+    after a raise of that limit, it is by how much.
     """
 
     node: str
