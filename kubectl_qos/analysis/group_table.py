@@ -68,6 +68,7 @@ class NodeRow:
     eviction: int | None
     """Hard threshold of memory.available; None also if there is none."""
     to_eviction: int | None
+    """Growth until the hard threshold."""
     soft_eviction: int | None
     to_soft_eviction: int | None
     configured: bool
@@ -98,6 +99,12 @@ class NodeRow:
     def used(self, qos: QosClass) -> int | None:
         """Return the usage of the pods of a class, in bytes."""
         return None if self.memory.used is None else self.memory.used[qos]
+
+    @property
+    def nearest_eviction(self) -> int | None:
+        """Growth until the nearer of the hard and the soft threshold, None without any."""
+        distances = (self.to_eviction, self.to_soft_eviction)
+        return min((distance for distance in distances if distance is not None), default=None)
 
     @property
     def used_bytes(self) -> int | None:

@@ -197,8 +197,9 @@ _COLUMNS: Final[tuple[NodeColumn, ...]] = (
     ),
     column(
         "to_eviction",
-        lambda row: row.to_eviction,
-        "how much more memory may be used until then; below zero the kubelet already evicts",
+        lambda row: row.nearest_eviction,
+        "how much more memory may be used until the nearer of the hard and the soft threshold; below zero the"
+        " kubelet evicts, by the soft one after its grace period",
         BYTES,
         empty=lambda row: NONE if row.eviction is None and row.capacity else UNKNOWN,
         ascending=True,

@@ -217,7 +217,7 @@ def test_what_is_missing_is_said_as_in_the_table_of_pods() -> None:
         ({}, ["100Mi", "at most 15284Mi", "<unknown>", "<unknown>", "no"], [ASSUMED]),
         (
             {"eviction_hard": {"memory.available": "1Gi"}, "eviction_soft": {"memory.available": "25%"}},
-            ["1024Mi", "at most 14360Mi", "4096Mi", "at most 11288Mi", "yes"],
+            ["1024Mi", "at most 11288Mi", "4096Mi", "at most 11288Mi", "yes"],
             [],
         ),
         ({"eviction_hard": {}}, ["<none>", "<none>", "<none>", "<none>", "yes"], []),

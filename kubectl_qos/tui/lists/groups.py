@@ -392,12 +392,15 @@ def _sentences(row: NodeRow, view_model: ViewModel) -> list[str]:
         is_whole = ranked is not None and ranked.ranked == sum(pod.rank is not None for pod in ranked.rows)
         if victims and is_whole:
             sentences.append(f"then {', '.join(map(_named_row, victims))}")
-    if row.to_eviction is not None:
-        if row.to_eviction <= 0:
+    nearest = row.nearest_eviction
+    if nearest is not None:
+        if row.to_eviction is not None and row.to_eviction <= 0:
             sentences.append("the kubelet is evicting pods")
+        elif nearest <= 0:
+            sentences.append("the kubelet evicts pods after its grace period")
         else:
             sentences.append(
-                f"the kubelet evicts pods once {binary(row.to_eviction)} more is used"
+                f"the kubelet evicts pods once {binary(nearest)} more is used"
                 f"{', at the latest' if row.is_bound else ''}"
             )
     return sentences
