@@ -411,12 +411,21 @@ def first_fix_text(fixes: Fixes | FixList, shown: str = "") -> str:
     return f"none{killed_by}: {no_fix_sentence(unfixed)}"
 
 
-def nearest_unfixed(fixes: Fixes | FixList) -> str:
-    """Say why the nearest death has no fix, or return "" if it has one, or if there is no fix at all."""
-    nearest = min(fixes.unfixed, key=_urgency, default=None)
-    if nearest is None or not fixes.fixes or _urgency(nearest) >= fixes.fixes[0].death.urgency:
-        return ""
-    return unfixed_sentence(nearest)
+def first_unfixed(fixes: Fixes | FixList) -> str:
+    """Say why the death that comes before that of the first fix has none; "" without one, or without fixes.
+
+    A death after others has to be nearer, because those others may be far away too.
+    """
+    fixed = next((fix.death for fix in fixes.fixes), None)
+    more_urgent = (
+        unfixed
+        for unfixed in fixes.unfixed
+        if fixed is not None
+        and _urgency(unfixed) < fixed.urgency
+        and (not unfixed.death.is_later or unfixed.death.distance_bytes < fixed.distance_bytes)
+    )
+    first = min(more_urgent, key=_urgency, default=None)
+    return unfixed_sentence(first) if first is not None else ""
 
 
 def _urgency(unfixed: Unfixed) -> Urgency:
@@ -427,10 +436,10 @@ def unfixed_lines(fixes: FixList) -> Iterator[str]:
     """Yield the deaths without a fix, deaths at limits with headroom last, and how many are left out."""
     listed = sorted(fixes.unfixed, key=_urgency)
     listed.sort(key=lambda unfixed: unfixed.reason is NoFixReason.HAS_ROOM)
-    nearest = nearest_unfixed(fixes)
-    if nearest:
-        yield f"nearer, but without a fix: {nearest}"
-    yield from (line for line in map(unfixed_sentence, listed[:MOST_ROWS]) if line != nearest)
+    first = first_unfixed(fixes)
+    if first:
+        yield f"comes first, but has no fix: {first}"
+    yield from (line for line in map(unfixed_sentence, listed[:MOST_ROWS]) if line != first)
     if len(fixes.unfixed) > MOST_ROWS:
         more = count(len(fixes.unfixed) - MOST_ROWS, "more death")
         yield f"{more} without a fix: see -o json"
@@ -533,7 +542,7 @@ def _choice(fixes: FixList, most: int | None) -> Iterator[str]:
     first, *others = numbered(fixes)[:most]
     death, is_refused = first.fix.death, first.number in dict(fixes.refusals)
     if first.fix.puts_off and first.fix.fits and not is_refused:
-        aim = f"it delays the first death{' that has a fix' if nearest_unfixed(fixes) else ''}"
+        aim = f"it delays the first death{' that has a fix' if first_unfixed(fixes) else ''}"
         yield f"apply 1: {'another pod dies in its place' if death.killer.is_node_wide else aim}"
     uses: dict[str, list[str]] = {}
     for number, fix in others:

@@ -429,8 +429,8 @@ def _next(incident: Incident) -> Iterator[Block]:
         yield Paragraph(
             f"{fix_sentences.fix_sentence(fix)}; {fix_sentences.fix_effect(fix)}.", "The first change:"
         )
-        if nearest := fix_sentences.nearest_unfixed(fixes):
-            yield Paragraph(f"{nearest}.", "But nearer:")
+        if first := fix_sentences.first_unfixed(fixes):
+            yield Paragraph(f"{first}.", "Comes first, but has no fix:")
     later = f", and those of {count(fixes.further, 'more node')}" if fixes.further else ""
     yield from _more(len(fixes.fixes) - 1, f"{later}: kubectl qos fix{what}")
     for line in [] if fixes.fixes else list(fix_sentences.unfixed_lines(fixes))[:1]:

@@ -31,6 +31,7 @@ from kubectl_qos.present.fix_sentences import (
     basis_notes,
     ended_text,
     first_fix_text,
+    first_unfixed,
     fix_change,
     fix_effect,
     fix_evidence,
@@ -40,7 +41,6 @@ from kubectl_qos.present.fix_sentences import (
     fix_summary,
     fix_when,
     lines,
-    nearest_unfixed,
     notes,
     unfixed_lines,
     unfixed_sentence,
@@ -427,10 +427,10 @@ def test_a_limit_with_room_for_more_is_no_fix_and_comes_last(snapshot: Snapshot)
 
 def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Snapshot) -> None:
     of_pod = fixes_for_pods(snapshot, [("data", "db-0")])
-    assert not nearest_unfixed(of_pod), "db-0:b is nearer in bytes, and less full"
+    assert not first_unfixed(of_pod), "db-0:b is nearer in bytes, and less full"
     [unfixed] = [one for one in of_pod.unfixed if one.death.container == "b"]
     of_pod = replace(of_pod, unfixed=(unfixed._replace(death=unfixed.death._replace(seconds=40.0)),))
-    line = nearest_unfixed(of_pod)
+    line = first_unfixed(of_pod)
     assert line == (
         "data/db-0:b: own limit 75%, +32Mi: enough headroom above its known usage, unless it grows"
         " (usage seen: 96Mi),"
@@ -438,10 +438,15 @@ def test_a_first_fix_that_is_not_against_the_nearest_death_says_why(snapshot: Sn
     )
     assert of_pod.fixes[0].death.distance_bytes > of_pod.unfixed[0].death.distance_bytes
     said = list(unfixed_lines(of_pod))
-    assert said[0] == f"nearer, but without a fix: {line}"
+    assert said[0] == f"comes first, but has no fix: {line}"
     assert line not in said, "once"
-    assert not nearest_unfixed(fixes_on_nodes(snapshot, ["worker-2"], Scope())), "db-0:b is further away"
-    assert not nearest_unfixed(FixList((), of_pod.unfixed, snapshot)), "there is no first one"
+    assert not first_unfixed(fixes_on_nodes(snapshot, ["worker-2"], Scope())), "db-0:b is further away"
+    assert not first_unfixed(FixList((), of_pod.unfixed, snapshot)), "there is no first one"
+    fix, later = of_pod.fixes[0], unfixed.death._replace(before=1, distance_bytes=1, ceiling_bytes=2)
+    looping = replace(fix, death=fix.death._replace(waits=True, distance_bytes=0))
+    after_others = (unfixed._replace(death=later),)
+    assert later.urgency < looping.death.urgency
+    assert not first_unfixed(FixList((looping,), after_others, snapshot)), "others die before it"
 
 
 def test_the_first_fix_is_against_the_killer_that_the_reader_sees(snapshot: Snapshot) -> None:

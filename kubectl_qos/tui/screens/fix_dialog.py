@@ -24,6 +24,7 @@ from kubectl_qos.k8s.snapshot import Scope, Snapshot
 from kubectl_qos.k8s.usage import ContainerKey, PodKey
 from kubectl_qos.present.fix_sentences import (
     first_fix_text,
+    first_unfixed,
     fix_change,
     fix_effect,
     fix_evidence,
@@ -31,7 +32,6 @@ from kubectl_qos.present.fix_sentences import (
     fix_requests,
     fix_sentence,
     fix_when,
-    nearest_unfixed,
     without_fix,
 )
 from kubectl_qos.present.format import count
@@ -226,7 +226,7 @@ class FixDialog(Dialog[Fix | None], BuiltInBackground[FixList], group=BindingGro
             if self.app.size.height >= _ROOMY and len(effect) + GUTTER + GAP < event.table.size.width:
                 effect = ""
             requests = f"{effect}requests {fix_requests(fix)}; known from {fix_evidence(fix)}"
-            lines = fix_sentence(fix), requests, nearest_unfixed(self._fix_list)
+            lines = fix_sentence(fix), requests, first_unfixed(self._fix_list)
             self.query_one(Label).update("\n".join(filter(None, lines)))
 
     @on(LineTable.Selected)
