@@ -26,6 +26,7 @@ from kubectl_qos.qos.simulation.next_death import (
     deaths_of,
     first_deaths,
     next_deaths,
+    repeated_deaths,
     seconds_by_victim,
 )
 from kubectl_qos.qos.simulation.node_state import NodeState, state_of_node
@@ -226,10 +227,15 @@ def most_important(deaths: Sequence[NextDeath], most: int) -> list[NextDeath]:
 
 
 def deaths_of_pod(state: NodeState | None, pod: Pod) -> NodeDeaths | None:
-    """Return a pod's deaths with its rivals; None if its node is unknown, or it has ended."""
+    """Return a pod's deaths with its rivals; None if its node is unknown, or it has ended.
+
+    Those at limits that killed it once come before deaths that follow others.
+    """
     if state is None or all(running.key != pod.key for running in state.pods):
         return None
-    return NodeDeaths(state, tuple(deaths_of(state, {pod.key}, contests=True)))
+    deaths = deaths_of(state, {pod.key}, contests=True)
+    killed = [death for death in repeated_deaths(state) if death.key == pod.key and death not in deaths]
+    return NodeDeaths(state, tuple(sorted([*deaths, *killed], key=attrgetter("is_later"))))
 
 
 def _in_order(rows: Iterable[DeathRow]) -> tuple[DeathRow, ...]:

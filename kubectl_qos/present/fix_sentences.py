@@ -394,7 +394,8 @@ def fix_summary(fix: Fix) -> str:
 def first_fix_text(fixes: Fixes | FixList, shown: str = "") -> str:
     """Return the fix for the first death, or why it has none; "" without deaths.
 
-    `shown` is what the reader sees of a death: one by the same killer is first. Another killer is named.
+    `shown` is what the reader sees of a death: one by the same killer is first. Another killer is named. The
+    fix at a limit that killed before is named too.
     """
 
     def turn_of(death: NextDeath) -> tuple[bool, Urgency]:
@@ -408,7 +409,9 @@ def first_fix_text(fixes: Fixes | FixList, shown: str = "") -> str:
         return ""
     killer = killer_words(unfixed.death)
     killed_by = f" for {killer}" if shown and killer not in shown else ""
-    return f"none{killed_by}: {no_fix_sentence(unfixed)}"
+    again = [fix for fix in fixes.fixes if fix.death.waits]
+    others = (f"; for {killer_words(fix.death)}: {fix_summary(fix)}" for fix in again[:1])
+    return f"none{killed_by}: {no_fix_sentence(unfixed)}{''.join(others)}"
 
 
 def first_unfixed(fixes: Fixes | FixList) -> str:

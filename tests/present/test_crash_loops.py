@@ -15,8 +15,8 @@ from kubectl_qos.k8s.objects import NodeObject, ObjectMeta, Pod, Volume, convert
 from kubectl_qos.k8s.snapshot import Snapshot
 from kubectl_qos.k8s.usage import ContainerUsage, PodUsage, UsageOrigin
 from kubectl_qos.present import next_death
-from kubectl_qos.present.explanation import explain_pod
-from kubectl_qos.present.fix_sentences import basis_notes
+from kubectl_qos.present.explanation import explain_pod, with_fix
+from kubectl_qos.present.fix_sentences import basis_notes, first_fix_text
 from kubectl_qos.present.format import percent
 from kubectl_qos.present.kills import by_text
 from kubectl_qos.present.reasons import PAGE_CACHE, cache_text
@@ -172,6 +172,20 @@ def test_a_death_that_repeats_has_no_distance() -> None:
         assert next_death.how(first) == by
         values = death_values(DeathRow("n1", first))
         assert (values.waits, values.precedent, values.used_bytes) == (True, Precedent.LOOP, None)
+
+
+def test_a_limit_that_killed_once_is_explained_with_its_fix_before_deaths_of_others() -> None:
+    killed = a_pod(RUNNING, 137, "OOMKilled", 1)
+    side = msgspec.structs.replace(a_pod(RUNNING, 0, "Completed", 0), metadata=ObjectMeta("side", "shop"))
+    usage = {side.key: PodUsage.of_containers({"c": ContainerUsage(9 << 20)})}
+    shown = replace(snapshot(killed, side), usage=usage)
+    first = with_fix(explain_pod(killed, shown, datetime.now(UTC)), shown).sections[0]
+    again, fix = "own limit if it uses as much as before", "container c: memory limit 100Mi → 200Mi"
+    assert first.answer == f"{again}, killed there before"
+    assert first.lines[0].text.startswith(f"fix: {fix}")
+    assert first.lines[1].text.startswith("kubelet evicts, after 1 other death")
+    text = first_fix_text(fixes_for_pods(shown, [killed.key]), "kubelet evicts")
+    assert text.startswith(f"none: its memory usage is unknown; for {again}: {fix}")
 
 
 def test_a_share_of_a_limit_of_a_byte_is_cut() -> None:
