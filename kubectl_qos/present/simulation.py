@@ -285,7 +285,8 @@ def _eviction_notes(node_state: NodeState, simulation: Simulation) -> Iterator[s
         yield "the node reports memory pressure, which may have just ended: here usage decides"
     if simulation.refused:
         yield f"critical pods are not evicted: {', '.join(full_name(*key) for key in simulation.refused)}"
-    yield f"{KUBELET_CHECKS} and evicts one pod at a time: the kernel may be faster"
+    if threshold is not None or soft:
+        yield f"{KUBELET_CHECKS} and evicts one pod at a time: the kernel may be faster"
 
 
 def _restarts(node_state: NodeState, step: SimulationStep) -> bool:

@@ -189,10 +189,13 @@ def test_notes_say_what_is_not_known() -> None:
     assert "killed only once" in noted(at, free._replace(restarts=True))
     stays = node_state([("a", container(1000, 300, restarts=False))])
     assert "--restarts" not in noted(stays, free)
-    assert "never evicts" in noted(replace(at, thresholds=Thresholds(None, None, 0)), Scenario(eviction=True))
+    never = noted(replace(at, thresholds=Thresholds(None, None, 0)), Scenario(eviction=True))
+    assert "never evicts" in never
+    assert "one pod at a time" not in never
     soft = noted(replace(at, thresholds=Thresholds(None, None, 0, 0, 2 * MIB, 90)), Scenario(eviction=True))
     assert "evicts when less than 2Mi of the node is available for 90s" in soft
     assert "evicts only by the soft one" in soft
+    assert "one pod at a time" in soft
     greedy = replace(at, thresholds=Thresholds(MIB, None, 2 * MIB))
     assert "less than 1Mi is available, until 2Mi more is (assumed)" in noted(greedy, Scenario(eviction=True))
     for kubepods, words in (
