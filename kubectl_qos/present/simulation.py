@@ -92,12 +92,14 @@ def question(
 
 
 def _growth(node_state: NodeState, growth: ContainerGrowth) -> str:
-    who, used = "the node itself", node_state.own_bytes or 0
+    who, used = "the node itself", node_state.own_bytes
     if growth.container is not None:
         container = node_state.containers[growth.container]
         who = f"{full_name(*node_state.pod_for(container).key)}, container {escape(container.name)},"
-        used = container.used_bytes
-    return f"{who} grows by {binary(growth.to_bytes - used)} to {binary(growth.to_bytes)}"
+        used = container.used_bytes if container.has_usage else None
+    more = f" by {binary(growth.to_bytes - (used or 0))}" if used is not None or growth.is_more else ""
+    size = "" if used is None and growth.is_more else f" to {binary(growth.to_bytes)}"
+    return f"{who} grows{more}{size}"
 
 
 def simulation_summary(node_state: NodeState, simulation: Simulation, eviction_by: str = "--eviction") -> str:

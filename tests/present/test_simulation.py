@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from msgspec import structs
 
 from kubectl_qos.analysis.deaths import victim_rows
@@ -12,6 +13,7 @@ from kubectl_qos.present.output import table
 from kubectl_qos.present.simulation import (
     STEP_COLUMNS,
     question,
+    scenario_sentence,
     simulation_lines,
     simulation_notes,
     simulation_subject,
@@ -135,6 +137,21 @@ def test_of_the_own_limits_of_a_container_the_nearer_one_has_a_row() -> None:
     found = simulate(at, Scenario(until_oom=True))
     assert [one.mechanism for one in found.distances][:2] == ["container limit", "pod limit"]
     assert [line[:9] for line in simulation_lines(at, found)].count("own limit") == 1
+
+
+@pytest.mark.parametrize(
+    ("growth", "words"),
+    [
+        (ContainerGrowth(0, GIB, is_more=True), "x/a, container c, grows by 724Mi to 1Gi"),
+        (ContainerGrowth(1, GIB, is_more=True), "x/u, container c, grows by 1Gi"),
+        (ContainerGrowth(1, GIB), "x/u, container c, grows to 1Gi"),
+        (ContainerGrowth(None, GIB, is_more=True), "the node itself grows by 1Gi"),
+        (ContainerGrowth(None, GIB), "the node itself grows to 1Gi"),
+    ],
+)
+def test_growth_of_unknown_usage_says_only_what_is_known(growth: ContainerGrowth, words: str) -> None:
+    at = node_state([TWO[0], ("u", structs.replace(container(0, 0), has_usage=False))])
+    assert scenario_sentence(at, Scenario(growth=(growth,))) == words
 
 
 def test_what_differs_is_marked() -> None:

@@ -274,7 +274,8 @@ def _simulate(
     for item in growth:
         index = state.find_container(item.pod, item.container, namespace) if item.pod else None
         used = (state.own_bytes or 0) if index is None else state.containers[index].used_bytes
-        sizes.append(ContainerGrowth(index, used + item.size if item.is_more else item.size))
+        to_bytes = used + item.size if item.is_more else item.size
+        sizes.append(ContainerGrowth(index, to_bytes, item.is_more))
     scenario = scenario._replace(growth=tuple(sizes))
     if state.is_unmeasured and not (scenario.growth or scenario.all_at_limit):
         raise InputError(NO_USAGE, hint="--all-at-limit and --grow work without it")

@@ -406,7 +406,7 @@ def simulation_values(node_state: NodeState, simulation: Simulation) -> Simulati
         scenario=copied(
             ScenarioValues,
             scenario,
-            grow=tuple(_growth_values(node_state, *growth) for growth in scenario.growth),
+            grow=tuple(_growth_values(node_state, *growth[:2]) for growth in scenario.growth),
             restarting=scenario.restarts,
         ),
         total_bytes=node_state.total_bytes,

@@ -36,11 +36,13 @@ class CeilingScope(Enum):
 class ContainerGrowth(NamedTuple):
     """Growth of a container, by its index in `NodeState.containers`.
 
-    None is the node itself: an additional process with oom_score_adj 0 holds its growth.
+    None is the node itself: an additional process with oom_score_adj 0 holds its growth. `is_more`: an amount
+    was asked for, not a size; unknown usage counts as 0.
     """
 
     container: int | None
     to_bytes: int
+    is_more: bool = False
 
 
 class Scenario(NamedTuple):
@@ -329,7 +331,7 @@ def _rates(node_state: NodeState, scenario: Scenario) -> list[int]:
     if scenario.all_at_limit:
         return _rates_to_limits(node_state)
     rates = [0] * len(containers)
-    for index, to_bytes in scenario.growth:
+    for index, to_bytes, _ in scenario.growth:
         if index is not None:
             container = containers[index]
             rates[index] = _difference(container.used_bytes, to_bytes, f"container {container.name}")

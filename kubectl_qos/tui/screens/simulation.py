@@ -107,7 +107,8 @@ class SimulationOptions:
         if self.mode is Mode.GROW:
             (namespace, name), container = self.growing
             index = node_state.find_container(name, container, namespace)
-            growth = (ContainerGrowth(index, node_state.containers[index].used_bytes + self.more_bytes),)
+            used = node_state.containers[index].used_bytes
+            growth = (ContainerGrowth(index, used + self.more_bytes, is_more=True),)
         return Scenario(
             free_bytes=self.free_bytes if self.mode is Mode.FREE else None,
             growth=growth,
