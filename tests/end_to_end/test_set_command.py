@@ -94,6 +94,11 @@ def test_a_limit_range_of_the_files_completes_the_pod_before_and_after(run: Run)
     assert (refused.code, manifest.read_text()) == (1, LIMITED)
 
 
+def test_another_kind_of_that_name_is_suggested(run: Run) -> None:
+    done = run("set", "--demo", "deploy/search", "-n", "shop", "--limits", "memory=1Gi")
+    assert (done.code, done.err.splitlines()[1]) == (1, "hint: did you mean statefulset/search?")
+
+
 def test_a_rollout_that_would_stall_is_shown_and_needs_force(run: Run) -> None:
     words = "set --demo statefulset/db -n data -c a --limits memory=6Gi --requests memory=6Gi"
     given = words.split()

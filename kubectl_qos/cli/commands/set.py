@@ -248,7 +248,11 @@ def _scope(
     scope = resolved.named(*(reference.name for reference in references))
     if not (resolved.source.is_live and references and references[0].kind in WORKLOADS):
         return scope
-    return scope_of_pods(resolved.source.find(references[0].kind, scope.namespace, references[0].name), scope)
+    try:
+        workload = resolved.source.find(references[0].kind, scope.namespace, references[0].name)
+    except ApiError:
+        return scope  # Among the pods of the namespace the one that was meant may be found.
+    return scope_of_pods(workload, scope)
 
 
 def check_flags(options: Options) -> None:
