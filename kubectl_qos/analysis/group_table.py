@@ -301,6 +301,11 @@ class GroupRow(Generic[KeyT]):
     own_words: tuple[str, ...]
 
     @property
+    def name(self) -> str:
+        """The namespace, or `shop/api` for a workload."""
+        return self.own_words[0]
+
+    @property
     def request_percent(self) -> float | None:
         """Memory in use as a share of the requests."""
         return 100 * self.memory / self.request if self.memory is not None and self.request else None

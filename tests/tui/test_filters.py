@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kubectl_qos.analysis.group_table import namespace_rows, workload_rows
 from kubectl_qos.analysis.pod_table import PodRow, build_rows
 from kubectl_qos.analysis.trends import Trends
 from kubectl_qos.cluster.files import DEMO_TIME
@@ -32,6 +33,12 @@ from tests.tui.sources import demo, with_usage
 def kept(text: str) -> set[str]:
     found = RowFilter.parse(text)
     return {row.name for row in found.selected(ROWS, DEMO_TIME)}
+
+
+def test_namespaces_and_workloads_are_filtered_by_name() -> None:
+    shop = RowFilter.parse("shop")
+    assert [row.name for row in shop.selected(namespace_rows(ROWS))] == ["shop"]
+    assert {row.name.split("/")[0] for row in shop.selected(workload_rows(ROWS))} == {"shop"}
 
 
 def those(condition: Callable[[PodRow], object]) -> set[str]:
