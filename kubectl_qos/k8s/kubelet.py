@@ -318,7 +318,7 @@ def hugepages_bytes(capacity: ResourceList) -> int:
 
 
 def kubepods_memory(capacity: ResourceList, allocatable: ResourceList, kubelet: Kubelet) -> int | None:
-    """Return capacity minus reserved, from status.allocatable; None if that has no memory.
+    """Return capacity minus reserved bytes, from status.allocatable; None if that has no memory.
 
     The kubelet subtracts the hard eviction threshold and the hugepages too (nodestatus/setters.go).
     """
