@@ -14,6 +14,7 @@ from kubectl_qos.edit.edits import (
     Side,
     as_flags,
     format_amounts,
+    lowers_cpu_limit,
     parse_amounts,
     select_containers,
 )
@@ -36,6 +37,21 @@ def test_values_and_removals() -> None:
         amount("memory", None),
         amount("example.com/gpu", "1"),
     )
+
+
+def test_a_cpu_limit_throttles_if_it_is_new_or_lower() -> None:
+    pod = pod_from_yaml(
+        "kind: Pod\nmetadata: {name: web}\n"
+        "spec: {containers: [{name: a, resources: {limits: {cpu: 500m}}}, {name: b}]}\n"
+    )
+    for owner, text, throttles in (
+        ("a", "400m", True),
+        ("a", "1", False),
+        ("b", "1", True),
+        ("a", None, False),
+    ):
+        quantity = None if text is None else Quantity.parse(text)
+        assert lowers_cpu_limit(pod, Edit(owner, Side.LIMITS, "cpu", quantity)) is throttles
 
 
 def test_a_plus_adds_to_what_is_stored() -> None:

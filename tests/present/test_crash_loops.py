@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from kubectl_qos.analysis.deaths import DeathRow, Deaths, deaths_of_pods, deaths_on_nodes
 from kubectl_qos.analysis.fix_list import fixes_for_pods
@@ -78,6 +79,16 @@ def test_the_explanation_of_a_loop_begins_with_it() -> None:
     running = a_pod(RUNNING, 0, "Completed", 0)
     first = explain_pod(running, snapshot(running), datetime(2026, 1, 1, tzinfo=UTC)).sections[0]
     assert first.answer == "unknown: memory usage is unknown"
+
+
+def test_without_usage_only_a_loop_that_waits_dies_next() -> None:
+    """Of a running one it is unknown how far away it is."""
+    running = a_pod(RUNNING, 0, "Completed", 0)
+    other = structs.replace(running, metadata=structs.replace(running.metadata, name="other"))
+    for state, found in ((LOOP, ["c"]), (RUNNING, [])):
+        pod = a_pod(state, 137, "OOMKilled")
+        rows = deaths_of_pods(snapshot(pod, other), [pod]).rows
+        assert [row.death.container for row in rows] == found
 
 
 def test_a_container_that_was_killed_without_a_limit() -> None:
