@@ -90,7 +90,7 @@ def check_strategy(state: Apply, kind: StrategyKind | None) -> None:
         )
 
 
-_FORCE = "choose other {}, or add --force to apply it anyway"
+_FORCE: Final = "choose other {}, or add --force to apply it anyway"
 
 
 class ApplyShell(Driver):

@@ -191,7 +191,7 @@ def _edits_of_class(
     if ranges and (qos := computed_class(created([*given, *edits]), release)) is not target:
         names = ", ".join(limits.metadata.name for limits in ranges)
         raise InputError(
-            f"{reference(pod)}: it stays {qos.value} by what LimitRange {names} adds to its pods"
+            f"{reference(pod)}: LimitRange {names} completes its pods, so they would be {qos.value}"
         )
     return edits
 

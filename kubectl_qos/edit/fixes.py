@@ -30,7 +30,13 @@ from kubectl_qos.edit.related import recommended_edits
 from kubectl_qos.k8s.allocation import desired_pod, limit_in_force, running_pod
 from kubectl_qos.k8s.defaulting import default_pod
 from kubectl_qos.k8s.kinds import WORKLOADS, find_workload
-from kubectl_qos.k8s.kubelet import DEFAULT_EVICTION_HARD, MEMORY_AVAILABLE, NodeSetup, threshold_bytes
+from kubectl_qos.k8s.kubelet import (
+    DEFAULT_EVICTION_HARD,
+    MEMORY_AVAILABLE,
+    Kubelet,
+    NodeSetup,
+    threshold_bytes,
+)
 from kubectl_qos.k8s.managers import VerticalAutoscaler
 from kubectl_qos.k8s.node_overrides import NodeOverride, apply_overrides
 from kubectl_qos.k8s.objects import MEMORY, Pod, all_containers
@@ -46,7 +52,7 @@ from kubectl_qos.qos.ranking import Profiles, rank_node, with_pods
 from kubectl_qos.qos.resize import ResizeStatus, node_fit
 from kubectl_qos.qos.restart import is_refused, may_be_killed_again, was_killed_since_resize
 from kubectl_qos.qos.simulation.ceiling import CeilingScope, MemoryLevel, Scenario
-from kubectl_qos.qos.simulation.engine import simulate
+from kubectl_qos.qos.simulation.engine import Simulation, simulate
 from kubectl_qos.qos.simulation.next_death import (
     NextDeath,
     Urgency,
@@ -309,6 +315,12 @@ class NodeModel:
         fits = node_fit(pods[0], pods[1:], self.setup, self._ranked.counted) if pods else ()
         return next((max(fit.free - fit.needed, 0) for fit in fits if fit.resource == MEMORY), None)
 
+    @property
+    def requested_bytes(self) -> int:
+        """Return the bytes that the node's pods request as if recreated, without those that have ended."""
+        living = (self.recreated(pod) for pod in self.pods if not pod.is_terminal)
+        return sum(pod_requests(pod, self.setup.release).get(MEMORY, ZERO).value() for pod in living)
+
     def recreated(self, pod: Pod, edits: Iterable[Edit] = ()) -> Pod:
         """Return the defaulted pod as if recreated with the edits of its own containers."""
         return default_pod(as_recreated(apply_edits(pod, own_edits(pod, edits))), self.setup.release)
@@ -555,6 +567,37 @@ def evicts_first(model: NodeModel, growth_bytes: int) -> bool:
     return first is not None and first.killer.evicts
 
 
+def _system_reserved(kubelet: Kubelet, own_bytes: int) -> dict[str, str]:
+    """Return the systemReserved that, with kubeReserved, keeps what the node itself uses."""
+    kube_reserved = kubelet.kube_reserved.get(MEMORY, ZERO).value()
+    of_system = friendly(max(own_bytes * RESERVE_PERCENT // 100 - kube_reserved, 0))
+    amounts = {**kubelet.system_reserved, MEMORY: in_bytes(of_system)}
+    return {name: str(amount) for name, amount in amounts.items()}
+
+
+def _with_threshold(model: NodeModel, size_bytes: int) -> NodeModel:
+    """Return the node with this hard threshold for memory, beside those for other signals."""
+    hard = {**model.setup.kubelet.eviction_hard, MEMORY_AVAILABLE: str(in_bytes(size_bytes))}
+    text = ",".join(f"{signal}<{amount}" for signal, amount in hard.items())
+    return replace(model, setup=apply_overrides(model.setup, [NodeOverride("evictionHard", text)]))
+
+
+def _soft_threshold(kubelet: Kubelet, size_bytes: int) -> dict[str, Mapping[str, Any]]:
+    """Return the fields of a soft threshold for memory, beside those for other signals."""
+    size, grace = str(in_bytes(size_bytes)), f"{SOFT_GRACE_SECONDS}s"
+    return {
+        "evictionSoft": {**kubelet.eviction_soft, MEMORY_AVAILABLE: size},
+        "evictionSoftGracePeriod": {**kubelet.eviction_soft_grace_period, MEMORY_AVAILABLE: grace},
+    }
+
+
+def _evictions_at_once(model: NodeModel) -> Simulation:
+    """Return whom the kubelet evicts by its hard threshold without growth; its soft one may be older."""
+    state = model.state()
+    state = replace(state, thresholds=state.thresholds._replace(soft_bytes=None))
+    return simulate(state, Scenario(eviction=True))
+
+
 def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
     """Return the smallest settings that make the kubelet evict first.
 
@@ -565,60 +608,44 @@ def fix_kubelet(model: NodeModel, growth_bytes: int = 0) -> KubeletFix | None:
     kubelet, capacity = setup.kubelet, setup.node.memory_capacity_bytes or 0
     if capacity < setup.node.page_size_bytes:
         return None
-    kube_reserved = kubelet.kube_reserved.get(MEMORY, ZERO).value()
-    kubepods = setup.node.allocatable_memory_bytes
+    kubepods, own_bytes = setup.node.allocatable_memory_bytes, model.own_bytes or 0
     reserved = kubelet.reserved_memory_bytes if kubepods is None else capacity - kubepods
-    overrides, fields = [], dict[str, Any]()
-    own_bytes = model.own_bytes or 0
+    with_reserved, fields = setup, dict[str, Any]()
     if own_bytes > reserved:
-        of_system = friendly(max(own_bytes * RESERVE_PERCENT // 100 - kube_reserved, 0))
-        reserved = kube_reserved + of_system
+        fields["systemReserved"] = texts = _system_reserved(kubelet, own_bytes)
+        text = ",".join(map("=".join, texts.items()))
+        with_reserved = apply_overrides(setup, [NodeOverride("systemReserved", text)])
+        reserved = with_reserved.kubelet.reserved_memory_bytes
         if reserved >= capacity:
             return None
-        system = {**kubelet.system_reserved, MEMORY: in_bytes(of_system)}
-        texts = {name: str(amount) for name, amount in system.items()}
-        overrides.append(NodeOverride("systemReserved", ",".join(map("=".join, texts.items()))))
-        fields["systemReserved"] = texts
-    with_reserved = apply_overrides(setup, overrides)
 
-    def thresholds(size_bytes: int) -> dict[str, str]:
-        return {**kubelet.eviction_hard, MEMORY_AVAILABLE: str(in_bytes(size_bytes))}
-
-    def with_threshold(size_bytes: int) -> NodeModel:
-        text = ",".join(f"{signal}<{amount}" for signal, amount in thresholds(size_bytes).items())
-        return replace(model, setup=apply_overrides(with_reserved, [NodeOverride("evictionHard", text)]))
-
-    living = (model.recreated(pod) for pod in model.pods if not pod.is_terminal)
-    requested = sum(pod_requests(pod, setup.release).get(MEMORY, ZERO).value() for pod in living)
+    requested = model.requested_bytes
     in_use = max(model.state().use.working_set, requested)
     soft, room = 0, max((evictable_capacity(setup) or 0) - own_bytes - in_use, 0)
     now = memory_threshold(kubelet.eviction_hard.get(MEMORY_AVAILABLE), capacity) or 0
     after, least = replace(model, setup=with_reserved), now
     if not evicts_first(after, growth_bytes):
-        most = capacity // UNIT_BYTES
-        units = least_units(
-            0, most, lambda number: evicts_first(with_threshold(number * UNIT_BYTES), growth_bytes)
-        )
+        reserving = after
+
+        def suffices(number: int) -> bool:
+            return evicts_first(_with_threshold(reserving, number * UNIT_BYTES), growth_bytes)
+
+        units = least_units(0, capacity // UNIT_BYTES, suffices)
         if units is None:
             return None
         least = units * UNIT_BYTES
         default = 0 if growth_bytes else threshold_bytes(DEFAULT_EVICTION_HARD[MEMORY_AVAILABLE], capacity)
         hard = max(friendly(least), default)
-        after = with_threshold(hard)
-        fields["evictionHard"] = thresholds(hard)
+        after = _with_threshold(reserving, hard)
+        fields["evictionHard"] = dict(after.setup.kubelet.eviction_hard)
         grown_bytes = growth_bytes * (SOFT_GRACE_SECONDS + EVICTING.delay_seconds)
         soft = friendly(hard + grown_bytes) if growth_bytes else 0
         if 0 < soft <= room:
-            fields["evictionSoft"] = {**kubelet.eviction_soft, MEMORY_AVAILABLE: str(in_bytes(soft))}
-            grace = {MEMORY_AVAILABLE: f"{SOFT_GRACE_SECONDS}s"}
-            fields["evictionSoftGracePeriod"] = {**kubelet.eviction_soft_grace_period, **grace}
+            fields |= _soft_threshold(kubelet, soft)
     if not fields or not evicts_first(after, growth_bytes):
         return None
     left = schedulable_bytes(after.setup.node) or 0
-    state = replace(model, setup=after.setup).state()
-    # A soft threshold that the kubelet has already is not of these settings.
-    state = replace(state, thresholds=state.thresholds._replace(soft_bytes=None))
-    at_once = simulate(state, Scenario(eviction=True))
+    at_once = _evictions_at_once(after)
     return KubeletFix(
         before=setup,
         setup=after.setup,

@@ -88,7 +88,7 @@ def test_a_limit_range_of_the_files_completes_the_pod_before_and_after(run: Run)
     assert "    c oom_score_adj  -997 → 985  (+1982)" in done.lines
     assert "  Class: Guaranteed, stays" in run(*given, "--limits", "memory=128Mi").lines
     stays = run(*given, "--class", "besteffort")
-    assert "it stays Guaranteed by what LimitRange defaults adds to its pods" in stays.err
+    assert "LimitRange defaults completes its pods, so they would be Guaranteed" in stays.err
     refused = run(*given, "--limits", "memory=3Gi", "--write")
     assert "  Server: would accept this, and refuse its pods" in refused.lines
     assert (refused.code, manifest.read_text()) == (1, LIMITED)
